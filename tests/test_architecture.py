@@ -21,9 +21,7 @@ from nacre.base.rules import RULES, Check
 from nacre.base.source import Source
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.checks.engine import CheckOptions, check_source
-from nacre.nem.checks.program_rules import PROGRAM_RULES
-from nacre.nem.checks.rules.devices import DEVICE_RULES
-from nacre.nem.checks.rules.families import FAMILY_RULES
+from nacre.nem.checks.rule_sets import DEVICE_RULES, FAMILY_RULES, ORDER_RULES, STATEMENT_RULES
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.target import builtin_device
@@ -427,7 +425,7 @@ def test_the_catalogue_loads_every_module_with_rules() -> None:
 def test_every_rule_function_is_asked() -> None:
     modules = [importlib.import_module(name) for name in rule_modules()]
     checks = [value for m in modules for value in vars(m).values() if isinstance(value, Check)]
-    every = (*PROGRAM_RULES, *DEVICE_RULES, *FAMILY_RULES)
+    every = (*STATEMENT_RULES, *ORDER_RULES, *DEVICE_RULES, *FAMILY_RULES)
     asked = [c.rule.code for c in every if isinstance(c, Check)]
     assert {c.rule.code for c in checks} == set(asked)
     assert len(asked) == len(set(asked))

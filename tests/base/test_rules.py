@@ -43,6 +43,29 @@ def test_a_declared_rule_is_in_the_registry_with_its_page_dedented() -> None:
     )  # fmt: skip
 
 
+def test_an_example_that_is_marked_as_a_diff_is_shown_as_two_programs() -> None:
+    made = declare(
+        "ZZZ01",
+        "some-name",
+        "Some clause",
+        """
+        A sentence.
+
+        Bad (-) and good (+):
+
+              a {
+            -     b = -1
+            +     b = 1
+
+              }
+
+        A word more.
+        """,
+    )
+    bad, good = "    a {\n        b = -1\n\n    }", "    a {\n        b = 1\n\n    }"
+    assert made.page == f"A sentence.\n\nBad:\n\n{bad}\n\nGood:\n\n{good}\n\nA word more."
+
+
 def test_a_rule_makes_diagnostics_with_its_code_and_severity() -> None:
     made = declare("ZZZ01", "n", "s", "page", severity="warning")
     related = (Related(SOURCE.span(4, 7), "declared here"),)

@@ -12,14 +12,15 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Generic, TypeVar
+from types import MappingProxyType, ModuleType
+from typing import Any, Generic, TypeVar
 
 from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related, Severity
 from nacre.base.hints import for_reader
 from nacre.base.source import Span
 
 _CODE = re.compile(r"[A-Z]{3,4}\d{2,3}")
+_EXAMPLE = re.compile(r"^Bad \(-\) and good \(\+\):\n\n((?:    .*\n|\n(?=    ))+)", re.MULTILINE)
 _REGISTERED: dict[str, Rule] = {}
 
 RULES: Mapping[str, Rule] = MappingProxyType(_REGISTERED)
@@ -42,7 +43,7 @@ class Rule:
     @property
     def page(self) -> str:
         """What `nacre rule CODE` prints; unindented only when somebody reads it."""
-        return inspect.cleandoc(self.source_text)
+        return _EXAMPLE.sub(_show_both, inspect.cleandoc(self.source_text) + "\n").rstrip("\n")
 
     @property
     def group(self) -> str:
@@ -70,6 +71,14 @@ class Rule:
             raise InternalError(f"{self.code} does not say what its fix does")
         shown = for_reader(help)
         return Diagnostic(self.code, self.severity, message, span, related, shown, fix=fix)
+
+
+def _show_both(example: re.Match[str]) -> str:
+    """The two programs of an example whose lines are marked as those of a diff."""
+    lines = example[1].splitlines()
+    bad = "\n".join(line[:4] + line[6:] for line in lines if line[4:5] != "+")
+    good = "\n".join(line[:4] + line[6:] for line in lines if line[4:5] != "-")
+    return f"Bad:\n\n{bad}\n\nGood:\n\n{good}\n"
 
 
 Facts = TypeVar("Facts")
@@ -134,6 +143,16 @@ def rule(
         return Check(made, find)
 
     return register
+
+
+def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
+    """The checks that modules define, in the order in which they stand there."""
+    return tuple(
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Check) and value.find.__module__ == module.__name__
+    )
 
 
 def _register(made: Rule) -> None:

@@ -18,9 +18,7 @@ from nacre.base.rules import RULES
 from nacre.base.source import Source
 from nacre.base.stages import stage
 from nacre.nem.checks.facts import DeviceFacts, ProgramFacts
-from nacre.nem.checks.program_rules import ORDER_RULES, STATEMENT_RULES
-from nacre.nem.checks.rules.devices import DEVICE_RULES
-from nacre.nem.checks.rules.families import FAMILY_RULES
+from nacre.nem.checks.rule_sets import DEVICE_RULES, FAMILY_RULES, ORDER_RULES, STATEMENT_RULES
 from nacre.nem.model.builtins import builtin_names
 from nacre.nem.model.devices import Device
 from nacre.nem.model.expressions import Expressions
@@ -188,7 +186,7 @@ def _check_program(
         options.host_filled | {mark.name for mark in options.imports},
         {mark.name: mark for mark in options.imports},
     )
-    rules = (*STATEMENT_RULES, *ORDER_RULES) if resolved.program.is_whole else STATEMENT_RULES
+    rules = STATEMENT_RULES + (ORDER_RULES if resolved.program.is_whole else ())
     asked = 0
     with stage("checking", "rules", lambda: (asked, len(rules))):
         for check in rules:

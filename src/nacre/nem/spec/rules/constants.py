@@ -11,15 +11,11 @@ CST01 = declare(
     """
     Two constants have the same name.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 1
-        const X = 2
-
-    Good:
-
-        const X = 1
-        const Y = 2
+          const X = 1
+        - const X = 2
+        + const Y = 2
     """,
 )
 CST02 = declare(
@@ -32,13 +28,10 @@ CST02 = declare(
     Constants are integers made of literals, earlier constants, `+ - * / mod` and parentheses.
     `let` binds values of any kind.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = "a"
-
-    Good:
-
-        let X = "a"
+        - const X = "a"
+        + let X = "a"
     """,
 )
 CST03 = declare(
@@ -48,15 +41,11 @@ CST03 = declare(
     """
     An expression uses a constant that is declared further down.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const A = B + 1
-        const B = 1
-
-    Good:
-
-        const B = 1
-        const A = B + 1
+        + const B = 1
+          const A = B + 1
+        - const B = 1
     """,
 )
 CST04 = declare(
@@ -66,13 +55,10 @@ CST04 = declare(
     """
     A constant is used in its own value.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const A = A + 1
-
-    Good:
-
-        const A = 1
+        - const A = A + 1
+        + const A = 1
     """,
 )
 CST05 = declare(
@@ -82,15 +68,12 @@ CST05 = declare(
     """
     A constant's value names something that is not a constant: a buffer, `let`, region or token.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        const A = B
-
-    Good:
-
-        const A = 4
-        buffer B : L2 (size=A)
+        - buffer B : L2 (size=4)
+        - const A = B
+        + const A = 4
+        + buffer B : L2 (size=A)
     """,
 )
 CST06 = declare(
@@ -100,15 +83,11 @@ CST06 = declare(
     """
     An expression divides by zero.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const A = 0
-        const B = 1 / A
-
-    Good:
-
-        const A = 2
-        const B = 1 / A
+        - const A = 0
+        + const A = 2
+          const B = 1 / A
     """,
 )
 CST07 = declare(
@@ -118,13 +97,10 @@ CST07 = declare(
     """
     An expression takes the remainder of a division by zero.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 10 mod 0
-
-    Good:
-
-        const X = 10 mod 3
+        - const X = 10 mod 0
+        + const X = 10 mod 3
     """,
 )
 CST08 = declare(
@@ -137,17 +113,12 @@ CST08 = declare(
     Constants do not vary by iteration. Declare them before the loop, or bind a value that does
     vary with `let`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..1]:
-            const X = 1
-        endloop
-
-    Good:
-
-        const X = 1
-        loop i in [0..1]:
-        endloop
+        + const X = 1
+          loop i in [0..1]:
+        -     const X = 1
+          endloop
     """,
 )
 CST09 = declare(
@@ -157,15 +128,11 @@ CST09 = declare(
     """
     A constant and a buffer have the same name.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer X : L2 (size=4)
-        const X = 1
-
-    Good:
-
-        buffer X : L2 (size=4)
-        const Y = 1
+          buffer X : L2 (size=4)
+        - const X = 1
+        + const Y = 1
     """,
 )
 CST10 = declare(
@@ -175,15 +142,11 @@ CST10 = declare(
     """
     A constant and a region or `let` have the same name.
 
-    Bad:
+    Bad (-) and good (+):
 
-        let X = 4
-        const X = 1
-
-    Good:
-
-        let X = 4
-        const Y = 1
+          let X = 4
+        - const X = 1
+        + const Y = 1
     """,
 )
 CST11 = declare(
@@ -193,19 +156,13 @@ CST11 = declare(
     """
     A constant and a token have the same name.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 1
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        X = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-
-    Good:
-
-        const X = 1
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+          const X = 1
+          buffer A : DDR (size=4)
+          buffer B : L2 (size=4)
+        - X = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+        + t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
     """,
 )
 CST12 = declare(
@@ -215,17 +172,12 @@ CST12 = declare(
     """
     A constant and a loop variable have the same name.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const i = 1
-        loop i in [0..3]:
-        endloop
-
-    Good:
-
-        const n = 1
-        loop i in [0..3]:
-        endloop
+        - const i = 1
+        + const n = 1
+          loop i in [0..3]:
+          endloop
     """,
 )
 CST13 = declare(
@@ -247,13 +199,10 @@ CST14 = declare(
     """
     A constant has a type annotation.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X : i32 = 4
-
-    Good:
-
-        const X = 4
+        - const X : i32 = 4
+        + const X = 4
     """,
     fix="takes the type out",
 )
@@ -264,14 +213,10 @@ CST15 = declare(
     """
     An expression uses a name that is not declared.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=2 * tile)
-
-    Good:
-
-        const tile = 64
-        buffer B : L2 (size=2 * tile)
+        + const tile = 64
+          buffer B : L2 (size=2 * tile)
     """,
     fix="writes the name that was meant, where it can be one only",
 )
@@ -282,13 +227,10 @@ CST16 = declare(
     """
     An integer literal or the result of an operation does not fit in 64 bits with a sign.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 9223372036854775807 + 1
-
-    Good:
-
-        const X = 9223372036854775806 + 1
+        - const X = 9223372036854775807 + 1
+        + const X = 9223372036854775806 + 1
     """,
 )
 CST17 = declare(
@@ -302,13 +244,10 @@ CST17 = declare(
     The grammar of the language text gives no precedence. nacre follows the convention: `*`, `/`
     and `mod` first. Parentheses say it to every reader.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 1 + 2 * 3
-
-    Good:
-
-        const X = 1 + (2 * 3)
+        - const X = 1 + 2 * 3
+        + const X = 1 + (2 * 3)
     """,
     severity="info",
     strict_only=True,

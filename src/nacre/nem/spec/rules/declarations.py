@@ -16,15 +16,11 @@ DOC08 = declare(
     last, where there is one, `quant`. A type that `let` named stands for all of them, `type=T`, and
     `quant` may follow where it has none.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C
+          buffer B : L2 (size=4)
+        - r = region(B, 0, 4) elem=i8
+        + r = region(B, 0, 4) elem=i8, shape=[4], layout=C
     """,
     fix=(
         "puts the attributes in order, and writes the word that was meant where it can be one only"
@@ -40,15 +36,11 @@ DOC09 = declare(
 
     They are two ways to say the same: `layout` means dense in the order of `shape`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C, strides=[1]
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], strides=[1]
+          buffer B : L2 (size=4)
+        - r = region(B, 0, 4) elem=i8, shape=[4], layout=C, strides=[1]
+        + r = region(B, 0, 4) elem=i8, shape=[4], strides=[1]
     """,
 )
 
@@ -61,13 +53,10 @@ DOC13 = declare(
 
     Only L1 belongs to an engine and takes an index.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L3 (size=4)
-
-    Good:
-
-        buffer B : L2 (size=4)
+        - buffer B : L3 (size=4)
+        + buffer B : L2 (size=4)
     """,
     fix="writes the word that was meant, where it can be one only",
 )
@@ -81,13 +70,10 @@ DOC14 = declare(
 
     The properties are `size`, any integer expression, and `align`, a literal.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4, banks=2)
-
-    Good:
-
-        buffer B : L2 (size=4, align=64)
+        - buffer B : L2 (size=4, banks=2)
+        + buffer B : L2 (size=4, align=64)
     """,
     fix="writes the word that was meant, where it can be one only",
 )
@@ -99,13 +85,10 @@ DOC15 = declare(
     """
     A buffer lacks its size, or gives a property twice.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (align=64)
-
-    Good:
-
-        buffer B : L2 (size=4, align=64)
+        - buffer B : L2 (align=64)
+        + buffer B : L2 (size=4, align=64)
     """,
     fix="takes the second one out where both say the same",
 )
@@ -117,15 +100,11 @@ DOC16 = declare(
     """
     An element type is none of the ten: `i4 i8 i16 i32 u8 u16 u32 f16 bf16 f32`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i64, shape=[1], layout=C
-
-    Good:
-
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i32, shape=[2], layout=C
+          buffer B : L2 (size=8)
+        - r = region(B, 0, 8) elem=i64, shape=[1], layout=C
+        + r = region(B, 0, 8) elem=i32, shape=[2], layout=C
     """,
     fix="writes the type that was meant: `int8` is `i8`",
 )
@@ -140,15 +119,11 @@ DOC22 = declare(
     The prose of the language text writes them inside, its grammar outside. Both are read;
     `nacre fmt` moves them outside.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4, elem=i8, shape=[4], layout=C)
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C
+          buffer B : L2 (size=4)
+        - r = region(B, 0, 4, elem=i8, shape=[4], layout=C)
+        + r = region(B, 0, 4) elem=i8, shape=[4], layout=C
     """,
     fix="moves the attributes behind the parenthesis",
     severity="warning",

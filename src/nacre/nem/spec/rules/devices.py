@@ -29,17 +29,13 @@ DEV11 = declare(
 
     Devices without a topology are there to be extended; `nem_baseline_1_0` is one.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device nem_baseline_1_0
-        program p:
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        program p:
+        - include "nem_baseline_1.0.nem"
+        - device nem_baseline_1_0
+        + include "npm_lite.nem"
+        + device npm_lite
+          program p:
     """,
 )
 DEV17 = declare(
@@ -49,28 +45,17 @@ DEV17 = declare(
     """
     A block, unit or characteristic is given twice in one block of a device.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            unit_characteristics {
-                NMU {
-                    int8_macs = 4096
-                    int8_macs = 8192
-                }
-            }
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            unit_characteristics {
-                NMU {
-                    int8_macs = 8192
-                }
-            }
-        }
+          include "npm_lite.nem"
+          device d extends npm_lite {
+              unit_characteristics {
+                  NMU {
+        -             int8_macs = 4096
+                      int8_macs = 8192
+                  }
+              }
+          }
     """,
     fix="takes the second entry out where both say the same",
 )
@@ -92,19 +77,13 @@ DEV19 = declare(
     """
     A characteristic's value is not an integer literal.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            unit_characteristics { NMU { int8_macs = "x" } }
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            unit_characteristics { NMU { int8_macs = 4096 } }
-        }
+          include "npm_lite.nem"
+          device d extends npm_lite {
+        -     unit_characteristics { NMU { int8_macs = "x" } }
+        +     unit_characteristics { NMU { int8_macs = 4096 } }
+          }
     """,
 )
 DEV20 = declare(
@@ -181,19 +160,14 @@ INH03 = declare(
     """
     The target device extends an abstract device and brings no topology of its own.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-        }
-        program p:
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-        }
-        program p:
+        - include "nem_baseline_1.0.nem"
+        - device d extends nem_baseline_1_0 {
+        + include "npm_lite.nem"
+        + device d extends npm_lite {
+          }
+          program p:
     """,
 )
 INH07 = declare(
@@ -203,16 +177,11 @@ INH07 = declare(
     """
     A device extends one that is not defined above it or in an included file.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device d extends npm_lite {
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-        }
+        + include "npm_lite.nem"
+          device d extends npm_lite {
+          }
     """,
     fix=(
         "adds the include of a built-in device; else writes the name that was "
@@ -226,18 +195,13 @@ INH08 = declare(
     """
     A device extends more than one device.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        include "npm_mid.nem"
-        device d extends npm_lite, npm_mid {
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-        }
+          include "npm_lite.nem"
+        - include "npm_mid.nem"
+        - device d extends npm_lite, npm_mid {
+        + device d extends npm_lite {
+          }
     """,
 )
 INH09 = declare(
@@ -247,16 +211,12 @@ INH09 = declare(
     """
     A device extends itself, directly or through others.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device d extends d {
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-        }
+        - device d extends d {
+        + include "npm_lite.nem"
+        + device d extends npm_lite {
+          }
     """,
 )
 INH10 = declare(

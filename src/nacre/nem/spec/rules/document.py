@@ -15,15 +15,11 @@ DOC01 = declare(
     A document begins with its includes; after them comes either one program or a config document
     of type families and devices.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 1
-        include "npm_lite.nem"
-
-    Good:
-
-        include "npm_lite.nem"
-        const X = 1
+        + include "npm_lite.nem"
+          const X = 1
+        - include "npm_lite.nem"
     """,
     fix="moves the include to the top",
 )
@@ -37,14 +33,10 @@ DOC02 = declare(
 
     A file is one program, ended by the end of the file. Put the second one in a file of its own.
 
-    Bad:
+    Bad (-) and good (+):
 
-        program a:
-        program b:
-
-    Good:
-
-        program a:
+          program a:
+        - program b:
     """,
 )
 
@@ -58,15 +50,11 @@ DOC03 = declare(
     A program names its device once, before its header. Further device configurations belong in a
     file that the program includes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        program p:
-        device "npm_lite.nem"
-
-    Good:
-
-        device "npm_lite.nem"
-        program p:
+        + device "npm_lite.nem"
+          program p:
+        - device "npm_lite.nem"
     """,
 )
 
@@ -79,24 +67,15 @@ DOC04 = declare(
 
     Type families belong in config documents; a program sees those of the files that it includes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        program p:
-        type_family relu<T: {i8}> {
-            input: T
-            output: T
-            variants:
-                default: {} conformance: { MAY <i8> }
-        }
-
-    Good:
-
-        type_family relu<T: {i8}> {
-            input: T
-            output: T
-            variants:
-                default: {} conformance: { MAY <i8> }
-        }
+        - program p:
+          type_family relu<T: {i8}> {
+              input: T
+              output: T
+              variants:
+                  default: {} conformance: { MAY <i8> }
+          }
     """,
 )
 
@@ -107,15 +86,11 @@ DOC05 = declare(
     """
     A program header is not `program NAME:`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        program p
-        const X = 1
-
-    Good:
-
-        program p:
-        const X = 1
+        - program p
+        + program p:
+          const X = 1
     """,
     fix="adds the colon that the header lacks",
 )
@@ -127,14 +102,10 @@ DOC06 = declare(
     """
     A `loop` lacks its `endloop`, or an `endloop` has no `loop`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..3]:
-
-    Good:
-
-        loop i in [0..3]:
-        endloop
+          loop i in [0..3]:
+        + endloop
     """,
 )
 
@@ -147,13 +118,10 @@ DOC19 = declare(
 
     The message says what was expected and what was found. Reading goes on at the next statement.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B L2 (size=4)
-
-    Good:
-
-        buffer B : L2 (size=4)
+        - buffer B L2 (size=4)
+        + buffer B : L2 (size=4)
     """,
     fix=(
         "adds a mark that alone can stand there, takes a comma out that is one too "
@@ -184,18 +152,13 @@ DOC24 = declare(
     `axis` and `group_size` of a quantisation descriptor, `num_engines` and unit counts are
     written as numbers, so that a reader sees them at a glance.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const A = 0
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
-            quant=per_channel(axis=A, scales=[1.0, 1.0, 1.0, 1.0], zero_points=[0, 0, 0, 0])
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
-            quant=per_channel(axis=0, scales=[1.0, 1.0, 1.0, 1.0], zero_points=[0, 0, 0, 0])
+        - const A = 0
+          buffer B : L2 (size=4)
+          r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
+        -     quant=per_channel(axis=A, scales=[1.0, 1.0, 1.0, 1.0], zero_points=[0, 0, 0, 0])
+        +     quant=per_channel(axis=0, scales=[1.0, 1.0, 1.0, 1.0], zero_points=[0, 0, 0, 0])
     """,
 )
 

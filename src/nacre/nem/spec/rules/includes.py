@@ -26,13 +26,10 @@ INC02 = declare(
     The path is taken relative to the folder of the including file. The files that nacre ships
     (`nem_baseline_1.0.nem`, `npm_lite.nem` and so on) are found when no such file stands there.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "no_such_file.nem"
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
+        - include "no_such_file.nem"
+        + include "nem_baseline_1.0.nem"
     """,
     fix="writes the name that was meant, where it can be one only",
 )
@@ -112,16 +109,11 @@ DVD01 = declare(
     """
     `device NAME` names a device that no included file defines.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device npm_lite
-        program p:
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        program p:
+        + include "npm_lite.nem"
+          device npm_lite
+          program p:
     """,
     fix=(
         "adds the include of a built-in device; else writes the name that was "
@@ -137,15 +129,11 @@ DVD02 = declare(
 
     A device can be a target when it has a topology and no other device of the file extends it.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device "nem_baseline_1.0.nem"
-        program p:
-
-    Good:
-
-        device "npm_lite.nem"
-        program p:
+        - device "nem_baseline_1.0.nem"
+        + device "npm_lite.nem"
+          program p:
     """,
 )
 DVD03 = declare(

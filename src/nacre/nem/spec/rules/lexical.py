@@ -15,13 +15,10 @@ LEX01 = declare(
     `#` starts a comment that runs to the end of the line. Everything else is made of names,
     numbers, strings and the marks `+ - * / ( ) [ ] { } , : ; = @ < > .`
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 4 $ 2
-
-    Good:
-
-        const X = 4 * 2
+        - const X = 4 $ 2
+        + const X = 4 * 2
     """,
 )
 LEX02 = declare(
@@ -34,13 +31,10 @@ LEX02 = declare(
     Strings stand on one line. Inside, `\"` is a quote and `\\` a backslash; there are no other
     escapes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem
-
-    Good:
-
-        include "npm_lite.nem"
+        - include "npm_lite.nem
+        + include "npm_lite.nem"
     """,
 )
 LEX03 = declare(
@@ -53,13 +47,10 @@ LEX03 = declare(
     Integers are decimal digits. A float needs digits on both sides of the point; an exponent
     may follow: `1.0`, `0.5`, `1.0e-5`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        let epsilon = 1e-5
-
-    Good:
-
-        let epsilon = 1.0e-5
+        - let epsilon = 1e-5
+        + let epsilon = 1.0e-5
     """,
     fix="writes the same number as the language does: `0.5`, `1.0e3`, `64` for `0x40`",
 )
@@ -73,13 +64,10 @@ LEX04 = declare(
     Floats are permitted in compute attributes and quantisation descriptors only; sizes are whole
     numbers of bytes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=1.5)
-
-    Good:
-
-        buffer B : L2 (size=2)
+        - buffer B : L2 (size=1.5)
+        + buffer B : L2 (size=2)
     """,
     fix="writes the integer where a float such as `64.0` is one",
 )
@@ -92,15 +80,11 @@ LEX05 = declare(
 
     Offsets and extents are whole numbers of bytes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=64)
-        r = region(B, 0.5, 32)
-
-    Good:
-
-        buffer B : L2 (size=64)
-        r = region(B, 0, 32)
+          buffer B : L2 (size=64)
+        - r = region(B, 0.5, 32)
+        + r = region(B, 0, 32)
     """,
     fix="writes the integer where a float such as `64.0` is one",
 )
@@ -113,15 +97,11 @@ LEX06 = declare(
 
     Both count elements.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[1.0, 4], layout=MN
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[1, 4], layout=MN
+          buffer B : L2 (size=4)
+        - r = region(B, 0, 4) elem=i8, shape=[1.0, 4], layout=MN
+        + r = region(B, 0, 4) elem=i8, shape=[1, 4], layout=MN
     """,
     fix="writes the integer where a float such as `64.0` is one",
 )
@@ -134,15 +114,11 @@ LEX07 = declare(
 
     Bounds are integers, and the last one belongs to the range.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..1.5]:
-        endloop
-
-    Good:
-
-        loop i in [0..1]:
-        endloop
+        - loop i in [0..1.5]:
+        + loop i in [0..1]:
+          endloop
     """,
     fix="writes the integer where a float such as `64.0` is one",
 )
@@ -155,13 +131,10 @@ LEX08 = declare(
 
     All constants are integers. A float that is used several times can be bound with `let`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        const X = 1.5
-
-    Good:
-
-        let X = 1.5
+        - const X = 1.5
+        + let X = 1.5
     """,
     fix="writes the integer where a float such as `64.0` is one",
 )

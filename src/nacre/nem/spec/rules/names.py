@@ -11,14 +11,11 @@ NAM01 = declare(
     """
     A buffer, region or token is used that is not declared, or only further down.
 
-    Bad:
+    Bad (-) and good (+):
 
-        r = region(Nope, 0, 4)
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4)
+        - r = region(Nope, 0, 4)
+        + buffer B : L2 (size=4)
+        + r = region(B, 0, 4)
     """,
     fix="writes the name that was meant, where it can be one only",
 )
@@ -31,15 +28,11 @@ NAM02 = declare(
 
     Loops that follow each other may reuse names.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        buffer B : L2 (size=8)
-
-    Good:
-
-        buffer B : L2 (size=4)
-        buffer C : L2 (size=8)
+          buffer B : L2 (size=4)
+        - buffer B : L2 (size=8)
+        + buffer C : L2 (size=8)
     """,
 )
 NAM03 = declare(
@@ -49,17 +42,13 @@ NAM03 = declare(
     """
     A name is used as something that it is not: a token as an operand, a region in `deps`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        wait(B)
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        wait(t)
+        + buffer A : DDR (size=4)
+          buffer B : L2 (size=4)
+        - wait(B)
+        + t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+        + wait(t)
     """,
 )
 NAM04 = declare(
@@ -69,19 +58,13 @@ NAM04 = declare(
     """
     A loop variable is used outside its loop.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=64)
-        loop i in [0..3]:
-        endloop
-        r = region(B, i * 4, 4)
-
-    Good:
-
-        buffer B : L2 (size=64)
-        loop i in [0..3]:
-            let r = region(B, i * 4, 4)
-        endloop
+          buffer B : L2 (size=64)
+          loop i in [0..3]:
+        +     let r = region(B, i * 4, 4)
+          endloop
+        - r = region(B, i * 4, 4)
     """,
 )
 NAM05 = declare(
@@ -91,19 +74,13 @@ NAM05 = declare(
     """
     A loop has the same variable as a loop around it.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..3]:
-            loop i in [0..3]:
-            endloop
-        endloop
-
-    Good:
-
-        loop i in [0..3]:
-            loop j in [0..3]:
-            endloop
-        endloop
+          loop i in [0..3]:
+        -     loop i in [0..3]:
+        +     loop j in [0..3]:
+              endloop
+          endloop
     """,
 )
 NAM06 = declare(
@@ -115,23 +92,15 @@ NAM06 = declare(
 
     `endloop` waits for every iteration, so nothing after the loop needs the token.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        loop i in [0..3]:
-            t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        endloop
-        wait(t)
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        loop i in [0..3]:
-            t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-            wait(t)
-        endloop
+          buffer A : DDR (size=4)
+          buffer B : L2 (size=4)
+          loop i in [0..3]:
+              t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+        +     wait(t)
+          endloop
+        - wait(t)
     """,
     fix="takes the token out, since `endloop` has waited for it",
 )
@@ -144,19 +113,13 @@ TOK01 = declare(
 
     The task itself is none that it could wait for either.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        wait(t)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        wait(t)
+          buffer A : DDR (size=4)
+          buffer B : L2 (size=4)
+        + t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+          wait(t)
+        - t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
     """,
 )
 TOK02 = declare(
@@ -166,19 +129,13 @@ TOK02 = declare(
     """
     Two tasks of one scope produce tokens of the same name.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4), deps=[t])
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        u = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4), deps=[t])
+          buffer A : DDR (size=4)
+          buffer B : L2 (size=4)
+          t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+        - t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4), deps=[t])
+        + u = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4), deps=[t])
     """,
 )
 LOP03 = declare(
@@ -190,16 +147,11 @@ LOP03 = declare(
 
     Bounds are made of literals, constants and the variables of loops outside.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        loop i in [0..B]:
-        endloop
-
-    Good:
-
-        const B = 4
-        loop i in [0..B]:
-        endloop
+        - buffer B : L2 (size=4)
+        + const B = 4
+          loop i in [0..B]:
+          endloop
     """,
 )

@@ -13,16 +13,13 @@ DOC07 = declare(
 
     Leave `deps` out when a task depends on nothing.
 
-    Bad:
+    Bad (-) and good (+):
 
-        wait()
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        wait(t)
+        - wait()
+        + buffer A : DDR (size=4)
+        + buffer B : L2 (size=4)
+        + t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+        + wait(t)
     """,
 )
 
@@ -36,21 +33,14 @@ DOC10 = declare(
     First `in` with the operands that are read, then `out` with those that are written, then
     `deps` and the attributes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        relu.async out Y
-
-    Good:
-
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        relu.async in Y out Y
+          buffer A : L2 (size=4)
+          buffer B : L1 (size=4)
+          Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+          transfer.sync(dst=Y, src=region(A, 0, 4))
+        - relu.async out Y
+        + relu.async in Y out Y
     """,
 )
 
@@ -61,21 +51,14 @@ DOC11 = declare(
     """
     A task lacks its form: `.async` or `.sync`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        relu in Y out Y
-
-    Good:
-
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        relu.async in Y out Y
+          buffer A : L2 (size=4)
+          buffer B : L1 (size=4)
+          Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+          transfer.sync(dst=Y, src=region(A, 0, 4))
+        - relu in Y out Y
+        + relu.async in Y out Y
     """,
     fix="writes the form that was meant, where it is misspelt",
 )
@@ -90,21 +73,14 @@ DOC12 = declare(
     The registry lists all opcodes with their operands and attributes. For an operation of your
     own there is `compute.async in ... out ... op="name"`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        rellu.async in Y out Y
-
-    Good:
-
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        relu.async in Y out Y
+          buffer A : L2 (size=4)
+          buffer B : L1 (size=4)
+          Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+          transfer.sync(dst=Y, src=region(A, 0, 4))
+        - rellu.async in Y out Y
+        + relu.async in Y out Y
     """,
     fix="writes the word that was meant, where it can be one only",
 )
@@ -116,21 +92,14 @@ DOC17 = declare(
     """
     A task gives an attribute, an argument or `deps` twice.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=8)
-        buffer B : L1 (size=8)
-        Y = region(B, 0, 8) elem=f16, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 8))
-        softmax.async in Y out Y axis=0 axis=0
-
-    Good:
-
-        buffer A : L2 (size=8)
-        buffer B : L1 (size=8)
-        Y = region(B, 0, 8) elem=f16, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 8))
-        softmax.async in Y out Y axis=0
+          buffer A : L2 (size=8)
+          buffer B : L1 (size=8)
+          Y = region(B, 0, 8) elem=f16, shape=[4], layout=C
+          transfer.sync(dst=Y, src=region(A, 0, 8))
+        - softmax.async in Y out Y axis=0 axis=0
+        + softmax.async in Y out Y axis=0
     """,
     fix="takes the second one out where both say the same",
 )
@@ -144,16 +113,12 @@ DOC18 = declare(
 
     The arguments are `dst`, `src` and, where there are dependences, `deps`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=4)
-        transfer.async(dst=region(A, 0, 4))
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+          buffer A : DDR (size=4)
+        - transfer.async(dst=region(A, 0, 4))
+        + buffer B : L2 (size=4)
+        + transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
     """,
     fix="writes the word that was meant, where it can be one only",
 )
@@ -167,21 +132,14 @@ DOC21 = declare(
 
     It is understood; the canonical form, which `nacre fmt` writes, is lower case.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        relu.async IN Y OUT Y
-
-    Good:
-
-        buffer A : L2 (size=4)
-        buffer B : L1 (size=4)
-        Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
-        transfer.sync(dst=Y, src=region(A, 0, 4))
-        relu.async in Y out Y
+          buffer A : L2 (size=4)
+          buffer B : L1 (size=4)
+          Y = region(B, 0, 4) elem=i8, shape=[4], layout=C
+          transfer.sync(dst=Y, src=region(A, 0, 4))
+        - relu.async IN Y OUT Y
+        + relu.async in Y out Y
     """,
     fix="writes `in` and `out`",
     severity="warning",
@@ -196,17 +154,12 @@ DOC23 = declare(
 
     The order is `dst`, `src`, `deps`; `nacre fmt` restores it.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        transfer.async(src=region(A, 0, 4), dst=region(B, 0, 4))
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+          buffer A : DDR (size=4)
+          buffer B : L2 (size=4)
+        - transfer.async(src=region(A, 0, 4), dst=region(B, 0, 4))
+        + transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
     """,
     fix="puts the arguments in order",
     severity="warning",
@@ -222,19 +175,13 @@ SIG20 = declare(
 
     `wait` is a statement: it has no `.async` or `.sync` and completes without a token of its own.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        w = wait(t)
-
-    Good:
-
-        buffer A : DDR (size=4)
-        buffer B : L2 (size=4)
-        t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
-        wait(t)
+          buffer A : DDR (size=4)
+          buffer B : L2 (size=4)
+          t = transfer.async(dst=region(B, 0, 4), src=region(A, 0, 4))
+        - w = wait(t)
+        + wait(t)
     """,
     fix="writes `wait(...)` alone",
 )

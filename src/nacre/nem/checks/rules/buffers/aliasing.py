@@ -1,4 +1,4 @@
-"""HAZ04, HAZ09, HAZ10: operands of one task that share bytes. BUF11, BUF12, HAZ08: imports."""
+"""HAZ04, HAZ09, HAZ10: operands of one task that share bytes. BUF11, BUF12: imports."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, task_text
 from nacre.nem.model.program import Buffer, Operand
 from nacre.nem.plan.aliasing import Sharing, sharings
-from nacre.nem.plan.conflicts import find_alias_conflicts
-from nacre.nem.plan.plan import Access
-from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 
 _HAZARDS = "Hazards and Aliasing Rules"
 
@@ -52,15 +49,11 @@ def copy_onto_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
     `@memmove` allows it for a transfer, which then reads everything before it writes; a store has
     no such form.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8))
-
-    Good:
-
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8)) @memmove
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8))
+        + t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8)) @memmove
     """
     said = "reads and writes"
     yield from _report_sharings(facts, copy_onto_itself, "transfer", said, "add `@memmove`")
@@ -74,24 +67,17 @@ def compute_onto_its_input(facts: ProgramFacts) -> Iterator[Diagnostic]:
     Elementwise operations, normalisations and softmax may work in place: the output lies exactly
     on an input, element on element. A partial overlap is wrong for them too.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=128)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        let Y = region(B, 32, 64) elem=i8, shape=[64], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out Y
-        s = store.sync(dst=region(A, 0, 64), src=Y)
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=128)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out X
-        s = store.sync(dst=region(A, 0, 64), src=X)
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=128)
+          let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        - let Y = region(B, 32, 64) elem=i8, shape=[64], layout=C
+          t = transfer.sync(dst=X, src=region(A, 0, 64))
+        - r = relu.sync in X out Y
+        - s = store.sync(dst=region(A, 0, 64), src=Y)
+        + r = relu.sync in X out X
+        + s = store.sync(dst=region(A, 0, 64), src=X)
     """
     yield from _report_sharings(
         facts,
@@ -113,32 +99,20 @@ def compute_onto_its_input(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def outputs_overlap(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Two outputs of one task share bytes, so that one destroys the other.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=128)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        let Y = region(B, 64, 32) elem=i8, shape=[32], layout=C
-        let Z = region(B, 80, 32) elem=i8, shape=[32], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = split.sync in X out Y, Z axis=0 split_sizes=[32, 32]
-        s = store.sync(dst=region(A, 0, 48), src=region(B, 64, 48))
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=128)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        let Y = region(B, 64, 32) elem=i8, shape=[32], layout=C
-        let Z = region(B, 96, 32) elem=i8, shape=[32], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = split.sync in X out Y, Z axis=0 split_sizes=[32, 32]
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 64, 64))
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=128)
+          let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+          let Y = region(B, 64, 32) elem=i8, shape=[32], layout=C
+        - let Z = region(B, 80, 32) elem=i8, shape=[32], layout=C
+        + let Z = region(B, 96, 32) elem=i8, shape=[32], layout=C
+          t = transfer.sync(dst=X, src=region(A, 0, 64))
+          r = split.sync in X out Y, Z axis=0 split_sizes=[32, 32]
+        - s = store.sync(dst=region(A, 0, 48), src=region(B, 64, 48))
+        + s = store.sync(dst=region(A, 0, 64), src=region(B, 64, 64))
     """
     yield from _report_sharings(facts, outputs_overlap, "outputs", "writes twice")
-
-
-ALIASING_RULES = (copy_onto_itself, compute_onto_its_input, outputs_overlap)
 
 
 # Imported buffers
@@ -181,83 +155,5 @@ def imported_buffer_absent(facts: ProgramFacts) -> Iterator[Diagnostic]:
             )
 
 
-@rule("HAZ08", "imported-buffers-may-alias", "Hazards and Aliasing Rules 5")
-def imported_buffers_may_alias(facts: ProgramFacts) -> Iterator[Diagnostic]:
-    """Nothing orders a task that writes an imported buffer and one that touches another import.
-
-    Imported buffers of one memory level are taken to alias each other, at places that nobody
-    knows, unless the host says `noalias`. Buffers that are not imported never alias.
-    """
-    for number, conflict in enumerate(_conflicts(facts)):
-        if number >= MAX_DIAGNOSTICS:
-            return
-        yield conflict
-    yield from _within_tasks(facts)
-
-
-def _conflicts(facts: ProgramFacts) -> Iterator[Diagnostic]:
-    seen: set[frozenset[int]] = set()
-    for found in find_alias_conflicts(facts.plan, _aliases(facts)):
-        pair = frozenset({found.first.position, found.second.position})
-        if pair in seen:
-            continue
-        seen.add(pair)
-        first = f"{_touch(found.first)}{in_iteration(found.first.grid, found.first_row)}"
-        second = f"{_touch(found.second)}{in_iteration(found.second.grid, found.second_row)}"
-        yield imported_buffers_may_alias.at(
-            facts.span(found.second.operand.node.value),
-            f"{second}, {first}, both buffers are imported and may be the same memory, and "
-            "nothing orders the two",
-            related=(Related(facts.span(found.first.operand.node.value), f"{first} here"),),
-            help=_mend(found.second.operand),
-        )
-
-
-def _within_tasks(facts: ProgramFacts) -> Iterator[Diagnostic]:
-    """Source and destination of one task."""
-    aliases = _aliases(facts)
-    for task in facts.program.tasks:
-        if task.decorator("memmove") is not None:
-            continue
-        placed = [(o, b) for o in task.operands if (b := _buffer(o)) and b.index in aliases]
-        writes = [(o, b) for o, b in placed if o.access == "write"]
-        for operand, buffer in writes:
-            other = next((b for _, b in placed if b != buffer and b.place == buffer.place), None)
-            if other is not None:
-                yield imported_buffers_may_alias.at(
-                    facts.span(operand.node.value),
-                    f"{task_text(task)} writes `{buffer.name}` and touches `{other.name}`; both "
-                    "are imported and may be the same memory",
-                    help=_mend(operand),
-                )
-                break
-
-
-def _aliases(facts: ProgramFacts) -> dict[int, str]:
-    """The buffers that may alias others, and the memory in which each lies."""
-    found: dict[int, str] = {}
-    for buffer in facts.program.buffers:
-        mark = facts.imports.get(buffer.name)
-        if mark is not None and mark.may_alias:
-            found[buffer.index] = buffer.place
-    return found
-
-
 def _buffer(operand: Operand) -> Buffer | None:
     return operand.region.buffer if operand.region is not None else None
-
-
-def _touch(access: Access) -> str:
-    buffer = _buffer(access.operand)
-    verb = "writes" if access.is_write else "reads"
-    return f"{task_text(access.task)} {verb} `{buffer.name if buffer is not None else '?'}`"
-
-
-def _mend(operand: Operand) -> str:
-    buffer = _buffer(operand)
-    name = buffer.name if buffer is not None else "BUF"
-    return f"order them, or import `{name}:mutable:noalias` where it is memory of its own"
-
-
-IMPORT_RULES = (imported_buffer_written, imported_buffer_absent)
-IMPORT_ORDER_RULES = (imported_buffers_may_alias,)

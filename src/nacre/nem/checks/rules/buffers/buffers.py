@@ -20,13 +20,10 @@ _CAPACITY = "Device Configuration / Schema Rules 6 (Memory capacity rule)"
 def buffer_size_not_positive(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A buffer's size is zero or negative.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=0)
-
-    Good:
-
-        buffer B : L2 (size=64)
+        - buffer B : L2 (size=0)
+        + buffer B : L2 (size=64)
     """
     for buffer in facts.program.buffers:
         if buffer.size is not None and buffer.size <= 0 and buffer.node.size is not None:
@@ -40,13 +37,10 @@ def buffer_size_not_an_integer(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     A float gets LEX04.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size="64")
-
-    Good:
-
-        buffer B : L2 (size=64)
+        - buffer B : L2 (size="64")
+        + buffer B : L2 (size=64)
     """
     for buffer in facts.program.buffers:
         size = buffer.node.size
@@ -59,13 +53,10 @@ def buffer_size_not_an_integer(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def alignment_not_a_power_of_two(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A buffer's alignment is not a power of two.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=64, align=48)
-
-    Good:
-
-        buffer B : L2 (size=64, align=64)
+        - buffer B : L2 (size=64, align=48)
+        + buffer B : L2 (size=64, align=64)
     """
     for buffer in facts.program.buffers:
         if buffer.node.align is not None and not _is_power_of_two(buffer.align):
@@ -105,17 +96,12 @@ declare(
 def no_such_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A buffer lies in the L1 of an engine that the device does not have.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device npm_lite
-        buffer B : L1[4] (size=64)
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        buffer B : L1[0] (size=64)
+          include "npm_lite.nem"
+          device npm_lite
+        - buffer B : L1[4] (size=64)
+        + buffer B : L1[0] (size=64)
     """
     engines = facts.device.num_engines
     for buffer in facts.program.buffers:
@@ -148,19 +134,13 @@ def _name_a_device(facts: ProgramFacts) -> str | None:
 def l2_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The buffers in L2 need more bytes than L2 has.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device npm_lite
-        buffer A : L2 (size=1048576)
-        buffer B : L2 (size=1)
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        buffer A : L2 (size=1048575)
-        buffer B : L2 (size=1)
+          include "npm_lite.nem"
+          device npm_lite
+        - buffer A : L2 (size=1048576)
+        + buffer A : L2 (size=1048575)
+          buffer B : L2 (size=1)
     """
     yield from _over_capacity(facts, "L2", l2_too_small)
 
@@ -169,19 +149,13 @@ def l2_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def l1_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The buffers in one engine's L1 need more bytes than it has.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device npm_lite
-        buffer A : L1 (size=524288)
-        buffer B : L1 (size=1)
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        buffer A : L1 (size=524287)
-        buffer B : L1 (size=1)
+          include "npm_lite.nem"
+          device npm_lite
+        - buffer A : L1 (size=524288)
+        + buffer A : L1 (size=524287)
+          buffer B : L1 (size=1)
     """
     yield from _over_capacity(facts, "L1", l1_too_small)
 
@@ -190,13 +164,10 @@ def l1_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def ddr_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The buffers in DDR need more bytes than DDR has (256 MiB unless more is asked for).
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=268435457)
-
-    Good:
-
-        buffer A : DDR (size=268435456)
+        - buffer A : DDR (size=268435457)
+        + buffer A : DDR (size=268435456)
     """
     yield from _over_capacity(facts, "DDR", ddr_too_small)
 
@@ -270,19 +241,13 @@ def padding_does_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Buffers are placed one after the other in the order of their declarations.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device npm_lite
-        buffer A : L1 (size=1)
-        buffer B : L1 (size=524287, align=64)
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        buffer B : L1 (size=524287, align=64)
-        buffer A : L1 (size=1)
+          include "npm_lite.nem"
+          device npm_lite
+        + buffer B : L1 (size=524287, align=64)
+          buffer A : L1 (size=1)
+        - buffer B : L1 (size=524287, align=64)
     """
     for level in ("L2", "L1", "DDR"):
         capacity = _capacity(facts, level)
@@ -314,33 +279,15 @@ def buffer_inside_loop(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Buffers live as long as the program; what varies by iteration is the region.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..3]:
-            buffer B : L1 (size=64)
-        endloop
-
-    Good:
-
-        buffer B : L1 (size=64)
-        loop i in [0..3]:
-        endloop
+        + buffer B : L1 (size=64)
+          loop i in [0..3]:
+        -     buffer B : L1 (size=64)
+          endloop
     """
     for buffer in facts.program.buffers:
         if buffer.in_loop:
             message = f"buffer `{buffer.name}` is declared inside a loop"
             help_ = "move it before the loop"
             yield buffer_inside_loop.at(facts.span(buffer.node.name), message, help=help_)
-
-
-BUFFER_RULES = (
-    buffer_size_not_positive,
-    buffer_size_not_an_integer,
-    alignment_not_a_power_of_two,
-    no_such_engine,
-    l2_too_small,
-    l1_too_small,
-    ddr_too_small,
-    padding_does_not_fit,
-    buffer_inside_loop,
-)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.rules.buffers.region_types import REGION_TYPE_RULES
 from nacre.nem.checks.wording import in_iteration, no_value, region_text
 from nacre.nem.plan.bounds import RegionProblem, region_problems
 
@@ -94,15 +93,11 @@ def regions_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def region_out_of_bounds(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A region reaches past the end of its buffer.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 32, 64)
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 32, 32)
+          buffer A : L2 (size=64)
+        - r = region(A, 32, 64)
+        + r = region(A, 32, 32)
     """
     yield from _report_problems(facts, region_out_of_bounds)
 
@@ -111,15 +106,11 @@ def region_out_of_bounds(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def extent_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A region has fewer bytes than its elements take.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0, 15) elem=i8, shape=[16], layout=C
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 16) elem=i8, shape=[16], layout=C
+          buffer A : L2 (size=64)
+        - r = region(A, 0, 15) elem=i8, shape=[16], layout=C
+        + r = region(A, 0, 16) elem=i8, shape=[16], layout=C
     """
     yield from _report_problems(facts, extent_too_small)
 
@@ -128,15 +119,11 @@ def extent_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def packed_extent_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A region of `i4` has fewer bytes than its elements take: two to a byte, rounded up.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0, 2) elem=i4, shape=[5], layout=C
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 3) elem=i4, shape=[5], layout=C
+          buffer A : L2 (size=64)
+        - r = region(A, 0, 2) elem=i4, shape=[5], layout=C
+        + r = region(A, 0, 3) elem=i4, shape=[5], layout=C
     """
     yield from _report_problems(facts, packed_extent_too_small)
 
@@ -145,15 +132,11 @@ def packed_extent_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def strides_leave_region(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Strides lead to an element outside the region's extent.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0, 8) elem=i8, shape=[2, 4], strides=[8, 1]
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 12) elem=i8, shape=[2, 4], strides=[8, 1]
+          buffer A : L2 (size=64)
+        - r = region(A, 0, 8) elem=i8, shape=[2, 4], strides=[8, 1]
+        + r = region(A, 0, 12) elem=i8, shape=[2, 4], strides=[8, 1]
     """
     yield from _report_problems(facts, strides_leave_region)
 
@@ -162,15 +145,11 @@ def strides_leave_region(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def negative_offset_or_extent(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A region's offset or extent is negative, in some iteration or in all.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0 - 4, 4)
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 4, 4)
+          buffer A : L2 (size=64)
+        - r = region(A, 0 - 4, 4)
+        + r = region(A, 4, 4)
     """
     yield from _report_problems(facts, negative_offset_or_extent)
 
@@ -179,15 +158,11 @@ def negative_offset_or_extent(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def strides_do_not_match_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A region has more or fewer strides than dimensions.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0, 4) elem=i8, shape=[2, 2], strides=[1]
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 4) elem=i8, shape=[2, 2], strides=[2, 1]
+          buffer A : L2 (size=64)
+        - r = region(A, 0, 4) elem=i8, shape=[2, 2], strides=[1]
+        + r = region(A, 0, 4) elem=i8, shape=[2, 2], strides=[2, 1]
     """
     for region in facts.program.regions:
         type_ = region.node.type
@@ -205,15 +180,11 @@ def strides_do_not_match_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def nothing_in_region(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A region has an extent of 0, or a dimension below 1.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0, 4) elem=i8, shape=[0], layout=C
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 4) elem=i8, shape=[4], layout=C
+          buffer A : L2 (size=64)
+        - r = region(A, 0, 4) elem=i8, shape=[0], layout=C
+        + r = region(A, 0, 4) elem=i8, shape=[4], layout=C
     """
     yield from _report_problems(facts, nothing_in_region)
 
@@ -222,19 +193,13 @@ def nothing_in_region(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def region_out_of_bounds_in_some_iterations(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A region leaves its buffer, or is too small for its elements, in some iterations only.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=256)
-        loop i in [0..4]:
-            let r = region(A, i * 64, 64)
-        endloop
-
-    Good:
-
-        buffer A : L2 (size=256)
-        loop i in [0..3]:
-            let r = region(A, i * 64, 64)
-        endloop
+          buffer A : L2 (size=256)
+        - loop i in [0..4]:
+        + loop i in [0..3]:
+              let r = region(A, i * 64, 64)
+          endloop
     """
     yield from _report_problems(facts, region_out_of_bounds_in_some_iterations)
 
@@ -259,17 +224,4 @@ declare(
     No diagnostic carries this code.
     """,
     behaviour=True,
-)
-
-EXTENT_RULES = (
-    regions_have_values,
-    region_out_of_bounds,
-    extent_too_small,
-    packed_extent_too_small,
-    strides_leave_region,
-    negative_offset_or_extent,
-    strides_do_not_match_rank,
-    nothing_in_region,
-    region_out_of_bounds_in_some_iterations,
-    *REGION_TYPE_RULES,
 )

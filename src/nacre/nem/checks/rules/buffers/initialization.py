@@ -28,19 +28,13 @@ def read_of_bytes_never_written(facts: ProgramFacts) -> Iterator[Diagnostic]:
     L1 holds nothing when a program starts, except in buffers that the host fills; L2 and DDR may
     have been filled by the host. An operation in place reads before it writes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.sync(dst=region(B, 0, 32), src=region(A, 0, 32))
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+        - t = transfer.sync(dst=region(B, 0, 32), src=region(A, 0, 32))
+        + t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+          s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
     for use in buffer_uses(facts.plan):
         if use.buffer.level != "L1" or use.buffer.name in facts.host_filled:
@@ -86,21 +80,14 @@ def result_never_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     This is asked only of programs that bring something out of L1: others are fragments.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.sync(dst=region(B, 0, 32), src=region(A, 0, 32))
-        u = transfer.sync(dst=region(B, 32, 32), src=region(A, 32, 32))
-        s = store.sync(dst=region(A, 0, 32), src=region(B, 0, 32))
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.sync(dst=region(B, 0, 32), src=region(A, 0, 32))
-        u = transfer.sync(dst=region(B, 32, 32), src=region(A, 32, 32))
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+          t = transfer.sync(dst=region(B, 0, 32), src=region(A, 0, 32))
+          u = transfer.sync(dst=region(B, 32, 32), src=region(A, 32, 32))
+        - s = store.sync(dst=region(A, 0, 32), src=region(B, 0, 32))
+        + s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
     if not any(_leaves_l1(task) for task in facts.program.tasks):
         return
@@ -150,21 +137,14 @@ def transfer_can_be_hoisted(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Nobody else writes the destination, and nothing in the loop writes the source.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        loop i in [0..3]:
-            t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        endloop
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        loop i in [0..3]:
-        endloop
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        + t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+          loop i in [0..3]:
+        -     t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+          endloop
     """
     uses = {use.buffer.index: use for use in buffer_uses(facts.plan)}
     for use in uses.values():
@@ -215,6 +195,3 @@ def _source_changes(task: Task, loop: Loop, uses: dict[int, BufferUse]) -> bool:
         if any(Crowd(inside).meeting(runs) for runs in sources):
             return True
     return False
-
-
-INITIALIZATION_RULES = (read_of_bytes_never_written, result_never_read, transfer_can_be_hoisted)

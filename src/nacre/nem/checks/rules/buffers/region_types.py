@@ -27,23 +27,15 @@ def untyped_compute_operand(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Transfers and stores move bytes and need none of them.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 64)
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out X
-        s = store.sync(dst=region(A, 0, 64), src=X)
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out X
-        s = store.sync(dst=region(A, 0, 64), src=X)
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+        - let X = region(B, 0, 64)
+        + let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+          t = transfer.sync(dst=X, src=region(A, 0, 64))
+          r = relu.sync in X out X
+          s = store.sync(dst=region(A, 0, 64), src=X)
     """
     seen: set[int] = set()
     for task, operand, region in _operands(facts):
@@ -77,15 +69,11 @@ def layout_does_not_match_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Layouts that are not a row of capital letters name no axes and are left alone.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0, 4) elem=i8, shape=[4], layout=NHWC
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 4) elem=i8, shape=[1, 2, 2, 1], layout=NHWC
+          buffer A : L2 (size=64)
+        - r = region(A, 0, 4) elem=i8, shape=[4], layout=NHWC
+        + r = region(A, 0, 4) elem=i8, shape=[1, 2, 2, 1], layout=NHWC
     """
     for region in facts.program.regions:
         type_, layout = region.node.type, region.layout
@@ -109,25 +97,16 @@ def written_region_overlaps_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Which of them stays would be left to chance. Regions that are only read may do so.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 16) elem=i8, shape=[4, 4], layout=MN
-        let Y = region(B, 16, 16) elem=i8, shape=[4, 4], strides=[0, 1]
-        t = transfer.sync(dst=X, src=region(A, 0, 16))
-        r = relu.sync in X out Y
-        s = store.sync(dst=region(A, 16, 4), src=region(B, 16, 4))
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 16) elem=i8, shape=[4, 4], layout=MN
-        let Y = region(B, 16, 16) elem=i8, shape=[4, 4], strides=[1, 4]
-        t = transfer.sync(dst=X, src=region(A, 0, 16))
-        r = relu.sync in X out Y
-        s = store.sync(dst=region(A, 16, 4), src=region(B, 16, 4))
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+          let X = region(B, 0, 16) elem=i8, shape=[4, 4], layout=MN
+        - let Y = region(B, 16, 16) elem=i8, shape=[4, 4], strides=[0, 1]
+        + let Y = region(B, 16, 16) elem=i8, shape=[4, 4], strides=[1, 4]
+          t = transfer.sync(dst=X, src=region(A, 0, 16))
+          r = relu.sync in X out Y
+          s = store.sync(dst=region(A, 16, 4), src=region(B, 16, 4))
     """
     seen: set[int] = set()
     for task, operand, region in _operands(facts):
@@ -195,10 +174,3 @@ def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     # One byte to an element: the runs then count the distinct places.
     runs = strided(shape, strides, 8).runs
     return int((runs[:, 1] - runs[:, 0]).sum()) < count
-
-
-REGION_TYPE_RULES = (
-    untyped_compute_operand,
-    layout_does_not_match_rank,
-    written_region_overlaps_itself,
-)

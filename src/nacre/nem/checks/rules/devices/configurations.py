@@ -27,17 +27,13 @@ _GRAMMAR = "Formal Language Definition / Device Configuration Grammar"
 def spec_version_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A device that extends no other has no `spec_version`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device d {
-            opcode.mandatory { cast.default }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-        }
+        - device d {
+        -     opcode.mandatory { cast.default }
+        + include "nem_baseline_1.0.nem"
+        + device d extends nem_baseline_1_0 {
+          }
     """
     node = facts.node
     if node.extends is None and node.spec_version is None:
@@ -52,17 +48,13 @@ def spec_version_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def mandatory_block_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A device that extends no other has no `opcode.mandatory` block.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device d {
-            spec_version = "NEM-1.0"
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-        }
+        - device d {
+        -     spec_version = "NEM-1.0"
+        + include "nem_baseline_1.0.nem"
+        + device d extends nem_baseline_1_0 {
+          }
     """
     node = facts.node
     if node.extends is None and node.mandatory is None:
@@ -77,18 +69,14 @@ def mandatory_block_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def unknown_spec_version(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """`spec_version` names no known revision of the language.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device d {
-            spec_version = "banana"
-            opcode.mandatory { cast.default }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-        }
+        - device d {
+        -     spec_version = "banana"
+        -     opcode.mandatory { cast.default }
+        + include "nem_baseline_1.0.nem"
+        + device d extends nem_baseline_1_0 {
+          }
     """
     version = facts.node.spec_version
     if facts.node.extends is not None or version is None:
@@ -111,19 +99,13 @@ def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
     It counts as mandatory. What a parent lists is inherited: a child need not list it again. A
     child that makes a parent's extended variant mandatory promotes it.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            opcode.extended { cast.default }
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            opcode.extended { eltwise<f32>.default }
-        }
+          include "npm_lite.nem"
+          device d extends npm_lite {
+        -     opcode.extended { cast.default }
+        +     opcode.extended { eltwise<f32>.default }
+          }
     """
     parent = facts.device.parent
     seen: dict[str, str] = {}
@@ -158,18 +140,14 @@ def _variants(block: VariantBlock | None) -> tuple[VariantRef, ...]:
 def must_variants_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A device does not list all variants that every device must have.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device d {
-            spec_version = "NEM-1.0"
-            opcode.mandatory { cast.default }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-        }
+        - device d {
+        -     spec_version = "NEM-1.0"
+        -     opcode.mandatory { cast.default }
+        + include "nem_baseline_1.0.nem"
+        + device d extends nem_baseline_1_0 {
+          }
     """
     device, node = facts.device, facts.node
     if node.extends is not None or not device.mandatory:
@@ -192,18 +170,14 @@ def must_variants_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def no_mandatory_variants(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A device's `opcode.mandatory` set is empty.
 
-    Bad:
+    Bad (-) and good (+):
 
-        device d {
-            spec_version = "NEM-1.0"
-            opcode.mandatory { }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-        }
+        - device d {
+        -     spec_version = "NEM-1.0"
+        -     opcode.mandatory { }
+        + include "nem_baseline_1.0.nem"
+        + device d extends nem_baseline_1_0 {
+          }
     """
     node = facts.node
     if node.extends is None and node.mandatory is not None and not node.mandatory.variants:
@@ -226,19 +200,13 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
     The family, the types and the variant must all be right: `gemm.float<f32>.with_bias` stands
     in no conformance list.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            opcode.extended { gemm.float<f32>.with_bias }
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            opcode.extended { gemm.float<f32>.no_bias }
-        }
+          include "npm_lite.nem"
+          device d extends npm_lite {
+        -     opcode.extended { gemm.float<f32>.with_bias }
+        +     opcode.extended { gemm.float<f32>.no_bias }
+          }
     """
     for ref in (*_variants(facts.node.mandatory), *_variants(facts.node.extended)):
         family = facts.families.get(ref.family)
@@ -272,19 +240,13 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def type_parameter_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A variant is listed with another number of types than its family has parameters.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            opcode.extended { quantize<f32>.default }
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            opcode.extended { quantize<f32, i8>.default }
-        }
+          include "npm_lite.nem"
+          device d extends npm_lite {
+        -     opcode.extended { quantize<f32>.default }
+        +     opcode.extended { quantize<f32, i8>.default }
+          }
     """
     for ref in (*_variants(facts.node.mandatory), *_variants(facts.node.extended)):
         family = facts.families.get(ref.family)
@@ -310,28 +272,18 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
 
     `per_engine` takes NMU, CSTL, DMA, VPU and SEQ; `device_units` takes sDMA and WDM.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 sDMA = 1 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                device_units { sDMA = 1 }
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
+          include "nem_baseline_1.0.nem"
+          device d extends nem_baseline_1_0 {
+              topology {
+                  num_engines = 1
+                  l2_size_bytes = 1048576
+        -         per_engine { NMU = 1 sDMA = 1 l1_size_bytes = 524288 }
+        +         device_units { sDMA = 1 }
+        +         per_engine { NMU = 1 l1_size_bytes = 524288 }
+              }
+          }
     """
     per_engine, device_units = unit_counts(facts)
     groups = facts.node.characteristics.groups if facts.node.characteristics is not None else ()
@@ -361,18 +313,12 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def spec_version_in_derived_device(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A device that extends another gives a `spec_version`; it is inherited.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            spec_version = "NEM-1.0"
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-        }
+          include "npm_lite.nem"
+          device d extends npm_lite {
+        -     spec_version = "NEM-1.0"
+          }
     """
     node = facts.node
     if node.extends is not None and node.spec_version is not None:
@@ -383,17 +329,3 @@ def spec_version_in_derived_device(facts: DeviceFacts) -> Iterator[Diagnostic]:
             help="take it out",
             fix=removing(span),
         )
-
-
-CONFIGURATION_RULES = (
-    spec_version_missing,
-    mandatory_block_missing,
-    unknown_spec_version,
-    variant_listed_twice,
-    must_variants_missing,
-    no_mandatory_variants,
-    unknown_variant,
-    type_parameter_count,
-    unit_out_of_place,
-    spec_version_in_derived_device,
-)

@@ -21,27 +21,17 @@ _GRAMMAR = "Formal Language Definition / Device Configuration Grammar"
 def engine_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A topology has no engine, more than 1024, or does not say how many.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 0
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
+          include "nem_baseline_1.0.nem"
+          device d extends nem_baseline_1_0 {
+              topology {
+        -         num_engines = 0
+        +         num_engines = 1
+                  l2_size_bytes = 1048576
+                  per_engine { NMU = 1 l1_size_bytes = 524288 }
+              }
+          }
     """
     topology = facts.node.topology
     if topology is None:
@@ -65,27 +55,17 @@ def unit_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
     Leave a per-engine unit out when an engine lacks it. There are at most 1024 of a type, on an
     engine or on the device, and 65536 on all engines together.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 0 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
+          include "nem_baseline_1.0.nem"
+          device d extends nem_baseline_1_0 {
+              topology {
+                  num_engines = 1
+                  l2_size_bytes = 1048576
+        -         per_engine { NMU = 0 l1_size_bytes = 524288 }
+        +         per_engine { NMU = 1 l1_size_bytes = 524288 }
+              }
+          }
     """
     per_engine, device_units = unit_counts(facts)
     for units, known, least in ((per_engine, ENGINE_UNITS, 1), (device_units, DEVICE_UNITS, 0)):
@@ -128,27 +108,17 @@ def unit_counts(facts: DeviceFacts) -> tuple[tuple[UnitCount, ...], tuple[UnitCo
 def l2_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """`l2_size_bytes` is not positive, or a tebibyte and more.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 0
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1024 * 1024
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
+          include "nem_baseline_1.0.nem"
+          device d extends nem_baseline_1_0 {
+              topology {
+                  num_engines = 1
+        -         l2_size_bytes = 0
+        +         l2_size_bytes = 1024 * 1024
+                  per_engine { NMU = 1 l1_size_bytes = 524288 }
+              }
+          }
     """
     node, topology = facts.node.topology, facts.device.topology
     if node is None or node.l2_size is None or topology is None:
@@ -171,27 +141,17 @@ def _size_problem(name: str, value: int | None) -> str | None:
 def l1_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """`l1_size_bytes` is not positive, or a tebibyte and more.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 0 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
+          include "nem_baseline_1.0.nem"
+          device d extends nem_baseline_1_0 {
+              topology {
+                  num_engines = 1
+                  l2_size_bytes = 1048576
+        -         per_engine { NMU = 1 l1_size_bytes = 0 }
+        +         per_engine { NMU = 1 l1_size_bytes = 524288 }
+              }
+          }
     """
     node, topology = facts.node.topology, facts.device.topology
     if node is None or node.per_engine is None or topology is None:
@@ -205,26 +165,16 @@ def l1_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
 def memory_size_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
     """A topology lacks `l1_size_bytes` or `l2_size_bytes`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
-
-    Good:
-
-        include "nem_baseline_1.0.nem"
-        device d extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1048576
-                per_engine { NMU = 1 l1_size_bytes = 524288 }
-            }
-        }
+          include "nem_baseline_1.0.nem"
+          device d extends nem_baseline_1_0 {
+              topology {
+                  num_engines = 1
+        +         l2_size_bytes = 1048576
+                  per_engine { NMU = 1 l1_size_bytes = 524288 }
+              }
+          }
     """
     node = facts.node.topology
     if node is None:
@@ -251,19 +201,13 @@ def characteristic_out_of_range(facts: DeviceFacts) -> Iterator[Diagnostic]:
     Rates, bandwidths and numbers of tokens are at least 1, latencies at least 0. Keys that nacre
     does not use are kept as they are.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            unit_characteristics { CSTL { eltwise_throughput = 0 } }
-        }
-
-    Good:
-
-        include "npm_lite.nem"
-        device d extends npm_lite {
-            unit_characteristics { CSTL { eltwise_throughput = 128 latency = 0 } }
-        }
+          include "npm_lite.nem"
+          device d extends npm_lite {
+        -     unit_characteristics { CSTL { eltwise_throughput = 0 } }
+        +     unit_characteristics { CSTL { eltwise_throughput = 128 latency = 0 } }
+          }
     """
     block = facts.node.characteristics
     for group in block.groups if block is not None else ():
@@ -274,13 +218,3 @@ def characteristic_out_of_range(facts: DeviceFacts) -> Iterator[Diagnostic]:
             name = f"{group.unit.name}.{entry.key.name}"
             message = f"`{name}` is {entry.value.value}, expected {bounds}"
             yield characteristic_out_of_range.at(facts.span(entry.value), message)
-
-
-FIGURE_RULES = (
-    engine_count,
-    unit_count,
-    l2_size,
-    l1_size,
-    memory_size_missing,
-    characteristic_out_of_range,
-)

@@ -37,27 +37,18 @@ def attribute_without_meaning(family: Family) -> Iterator[Diagnostic]:
     family's opcodes that are words have one of their values: `mode = constant`, `keepdims = true`.
     Whether an attribute must be given is for the opcode registry to say, not for families.
 
-    Bad:
+    Bad (-) and good (+):
 
-        type_family pad.zeros<T: {i32}> {
-            input: T
-            output: T
-            quant = maybe
-            mode = zeros
-            variants:
-                default: {} conformance: { MAY <i32> }
-        }
-
-    Good:
-
-        type_family pad.zeros<T: {i32}> {
-            input: T
-            output: T
-            quant = required
-            mode = constant
-            variants:
-                default: {} conformance: { MAY <i32> }
-        }
+          type_family pad.zeros<T: {i32}> {
+              input: T
+              output: T
+        -     quant = maybe
+        -     mode = zeros
+        +     quant = required
+        +     mode = constant
+              variants:
+                  default: {} conformance: { MAY <i32> }
+          }
     """
     opcodes = [opcode for opcode in OPCODES.values() if governs(family.name, opcode)]
     seen: set[str] = set()
@@ -182,5 +173,3 @@ _KINDS = {
     "int_list": "integers",
     "string": "text",
 }
-
-FAMILY_ATTRIBUTE_RULES = (attribute_without_meaning,)

@@ -24,23 +24,15 @@ _GRAMMAR = "Formal Language Definition / Type Family Grammar"
 def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
     """A variant gives one combination of types two conformance classes, or is declared twice.
 
-    Bad:
+    Bad (-) and good (+):
 
-        type_family relu<T: {f16}> {
-            input: T
-            output: T
-            variants:
-                default: {} conformance: { MUST <f16> MAY <f16> }
-        }
-
-    Good:
-
-        type_family relu<T: {f16}> {
-            input: T
-            output: T
-            variants:
-                default: {} conformance: { MAY <f16> }
-        }
+          type_family relu<T: {f16}> {
+              input: T
+              output: T
+              variants:
+        -         default: {} conformance: { MUST <f16> MAY <f16> }
+        +         default: {} conformance: { MAY <f16> }
+          }
     """
     seen: dict[tuple[str, ...], Node] = {}
     declared: dict[str, Node] = {}
@@ -72,23 +64,15 @@ def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
 def family_type_not_declared(family: Family) -> Iterator[Diagnostic]:
     """A family uses a type outside its parameters' sets, or a type variable it does not declare.
 
-    Bad:
+    Bad (-) and good (+):
 
-        type_family relu<T: {f16}> {
-            input: T
-            output: U
-            variants:
-                default: {} conformance: { MAY <f16> }
-        }
-
-    Good:
-
-        type_family relu<T: {f16}> {
-            input: T
-            output: T
-            variants:
-                default: {} conformance: { MAY <f16> }
-        }
+          type_family relu<T: {f16}> {
+              input: T
+        -     output: U
+        +     output: T
+              variants:
+                  default: {} conformance: { MAY <f16> }
+          }
     """
     node = family.node
     bindings = [*node.operands, *(o for variant in node.variants for o in variant.operands)]
@@ -132,23 +116,15 @@ def family_without_opcode(family: Family) -> Iterator[Diagnostic]:
     The first part of a family's name is an opcode, or one of the domains eltwise, view, norm,
     softmax; `gemm` also stands for matmul.
 
-    Bad:
+    Bad (-) and good (+):
 
-        type_family frobnicate<T: {f16}> {
-            input: T
-            output: T
-            variants:
-                default: {} conformance: { MAY <f16> }
-        }
-
-    Good:
-
-        type_family relu.fast<T: {f16}> {
-            input: T
-            output: T
-            variants:
-                default: {} conformance: { MAY <f16> }
-        }
+        - type_family frobnicate<T: {f16}> {
+        + type_family relu.fast<T: {f16}> {
+              input: T
+              output: T
+              variants:
+                  default: {} conformance: { MAY <f16> }
+          }
     """
     if not any(governs(family.name, opcode) for opcode in OPCODES.values()):
         yield family_without_opcode.at(
@@ -182,24 +158,15 @@ def types_without_meaning(family: Family) -> Iterator[Diagnostic]:
     norms take floats, or integers of one type; other mixtures need `quant = required`, for then
     they are computed on real values.
 
-    Bad:
+    Bad (-) and good (+):
 
-        type_family relu.mixed {
-            input: i8
-            output: f16
-            variants:
-                default: {} conformance: { MAY }
-        }
-
-    Good:
-
-        type_family relu.mixed {
-            input: i8
-            output: f16
-            quant = required
-            variants:
-                default: {} conformance: { MAY }
-        }
+          type_family relu.mixed {
+              input: i8
+              output: f16
+        +     quant = required
+              variants:
+                  default: {} conformance: { MAY }
+          }
     """
     opcodes = [opcode for opcode in OPCODES.values() if governs(family.name, opcode)]
     if not opcodes:  # TYP18
@@ -247,11 +214,3 @@ def _operands(name: str, known: list[str]) -> str:
     listed = f"operands are {', '.join(f'`{one}`' for one in known)}"
     hint = did_you_mean(name, known) if len(name) > 1 or name.swapcase() in known else None
     return listed if hint is None else f"{hint} {listed}"
-
-
-DECLARATION_RULES = (
-    conformance_given_twice,
-    family_type_not_declared,
-    family_without_opcode,
-    types_without_meaning,
-)

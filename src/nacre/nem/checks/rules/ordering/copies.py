@@ -88,21 +88,14 @@ def copy_between_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
     This is asked only where both sides have a type: the element types and the numbers of elements
     are equal, and so is `quant` where both carry one. A copy never converts.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=128)
-        buffer B : L2 (size=128)
-        let X = region(A, 0, 128) elem=i8, shape=[128], layout=C
-        let Y = region(B, 0, 128) elem=f16, shape=[64], layout=C
-        t = transfer.async(dst=Y, src=X)
-
-    Good:
-
-        buffer A : DDR (size=128)
-        buffer B : L2 (size=128)
-        let X = region(A, 0, 128) elem=f16, shape=[64], layout=C
-        let Y = region(B, 0, 128) elem=f16, shape=[64], layout=C
-        t = transfer.async(dst=Y, src=X)
+          buffer A : DDR (size=128)
+          buffer B : L2 (size=128)
+        - let X = region(A, 0, 128) elem=i8, shape=[128], layout=C
+        + let X = region(A, 0, 128) elem=f16, shape=[64], layout=C
+          let Y = region(B, 0, 128) elem=f16, shape=[64], layout=C
+          t = transfer.async(dst=Y, src=X)
     """
     for copy in _copies(facts):
         found = _mismatch(copy)
@@ -173,17 +166,12 @@ def destination_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     The whole extent of the source is copied.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 64))
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 64))
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
     yield from _unequal(
         facts, destination_too_small, "small", "make the destination as large as the source"
@@ -194,21 +182,13 @@ def destination_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def destination_too_large(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The destination of a transfer or store is larger than its source; its end stays as it was.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 32))
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 32))
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 32))
+        + t = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 32))
     """
     yield from _unequal(
         facts, destination_too_large, "large", "make the destination as large as the source"
     )
-
-
-COPY_RULES = (copy_between_types, destination_too_small, destination_too_large)

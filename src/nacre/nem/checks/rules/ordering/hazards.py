@@ -144,21 +144,14 @@ def read_after_write(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Tasks are asynchronous: their order in the text orders nothing.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        buffer C : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
-        s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        buffer C : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
-        s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64), deps=[t])
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+          buffer C : L2 (size=64)
+          t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+        - s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
+        + s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64), deps=[t])
     """
     yield from _report_conflicts(facts, read_after_write)
 
@@ -167,23 +160,15 @@ def read_after_write(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def write_after_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A task overwrites bytes that an earlier task may still be reading.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        buffer C : L2 (size=64)
-        l = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        buffer C : L2 (size=64)
-        l = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64), deps=[s])
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+          buffer C : L2 (size=64)
+          l = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+          s = store.async(dst=region(C, 0, 64), src=region(B, 0, 64))
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64), deps=[s])
     """
     yield from _report_conflicts(facts, write_after_read)
 
@@ -192,19 +177,13 @@ def write_after_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def write_after_write(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Two tasks write the same bytes, and nothing says which comes last.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
-        u = transfer.async(dst=region(B, 32, 32), src=region(A, 0, 32))
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
-        u = transfer.async(dst=region(B, 32, 32), src=region(A, 0, 32), deps=[t])
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+          t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+        - u = transfer.async(dst=region(B, 32, 32), src=region(A, 0, 32))
+        + u = transfer.async(dst=region(B, 32, 32), src=region(A, 0, 32), deps=[t])
     """
     yield from _report_conflicts(facts, write_after_write)
 
@@ -213,21 +192,14 @@ def write_after_write(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def iterations_share_bytes(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Iterations of a loop that may overlap use the same bytes, and one of them writes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=256)
-        buffer B : L1 (size=64)
-        loop i in [0..3] @max_in_flight(2):
-            t = transfer.async(dst=region(B, 0, 64), src=region(A, i * 64, 64))
-        endloop
-
-    Good:
-
-        buffer A : L2 (size=256)
-        buffer B : L1 (size=64)
-        loop i in [0..3]:
-            t = transfer.async(dst=region(B, 0, 64), src=region(A, i * 64, 64))
-        endloop
+          buffer A : L2 (size=256)
+          buffer B : L1 (size=64)
+        - loop i in [0..3] @max_in_flight(2):
+        + loop i in [0..3]:
+              t = transfer.async(dst=region(B, 0, 64), src=region(A, i * 64, 64))
+          endloop
     """
     yield from _report_conflicts(facts, iterations_share_bytes)
 
@@ -236,21 +208,15 @@ def iterations_share_bytes(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def ring_smaller_than_window(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A ring of slots has fewer slots than iterations may be in flight.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=256)
-        buffer B : L1 (size=128)
-        loop i in [0..3] @max_in_flight(3):
-            t = transfer.async(dst=region(B, (i mod 2) * 64, 64), src=region(A, i * 64, 64))
-        endloop
-
-    Good:
-
-        buffer A : L2 (size=256)
-        buffer B : L1 (size=192)
-        loop i in [0..3] @max_in_flight(3):
-            t = transfer.async(dst=region(B, (i mod 3) * 64, 64), src=region(A, i * 64, 64))
-        endloop
+          buffer A : L2 (size=256)
+        - buffer B : L1 (size=128)
+        + buffer B : L1 (size=192)
+          loop i in [0..3] @max_in_flight(3):
+        -     t = transfer.async(dst=region(B, (i mod 2) * 64, 64), src=region(A, i * 64, 64))
+        +     t = transfer.async(dst=region(B, (i mod 3) * 64, 64), src=region(A, i * 64, 64))
+          endloop
     """
     yield from _report_conflicts(facts, ring_smaller_than_window)
 
@@ -265,12 +231,4 @@ declare(
     No diagnostic carries this code.
     """,
     behaviour=True,
-)
-
-HAZARD_RULES = (
-    read_after_write,
-    write_after_read,
-    write_after_write,
-    iterations_share_bytes,
-    ring_smaller_than_window,
 )

@@ -24,15 +24,11 @@ _LIMIT = setting("`--max-instances`", "`max_instances=`")
 def window_not_a_positive_integer(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The argument of `@max_in_flight` is missing or is not an integer constant of 1 or more.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..3] @max_in_flight(0):
-        endloop
-
-    Good:
-
-        loop i in [0..3] @max_in_flight(2):
-        endloop
+        - loop i in [0..3] @max_in_flight(0):
+        + loop i in [0..3] @max_in_flight(2):
+          endloop
     """
     for loop in facts.program.loops:
         for decorator in loop.decorators:
@@ -64,15 +60,11 @@ def empty_loop(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Both bounds belong to the loop: `[0..0]` has one iteration.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [4..0]:
-        endloop
-
-    Good:
-
-        loop i in [0..4]:
-        endloop
+        - loop i in [4..0]:
+        + loop i in [0..4]:
+          endloop
     """
     for loop_problem in facts.plan.problems:
         problem = loop_problem.problem
@@ -99,21 +91,14 @@ def too_many_task_instances(facts: ProgramFacts) -> Iterator[Diagnostic]:
     A few lines can ask for more than memory holds. The limit is 5,000,000; the option
     `--max-instances` sets another.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        loop i in [0..5999999]:
-            transfer.sync(dst=region(B, i, 1), src=region(A, i, 1))
-        endloop
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        loop i in [0..59]:
-            transfer.sync(dst=region(B, i, 1), src=region(A, i, 1))
-        endloop
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - loop i in [0..5999999]:
+        + loop i in [0..59]:
+              transfer.sync(dst=region(B, i, 1), src=region(A, i, 1))
+          endloop
     """
     for loop_problem in facts.plan.problems:
         if isinstance(loop_problem.problem, TooManyRows):
@@ -192,11 +177,4 @@ declare(
     diagnostic carries this code.
     """,
     behaviour=True,
-)
-
-LOOP_RULES = (
-    window_not_a_positive_integer,
-    loop_bounds_have_values,
-    empty_loop,
-    too_many_task_instances,
 )

@@ -19,20 +19,16 @@ def compute_operand_in_l2(facts: ProgramFacts) -> Iterator[Diagnostic]:
     Inputs, weights and outputs belong in the engine's L1. Biases, scales, tables and indices are
     small and may stay in L2.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        let X = region(A, 0, 64) elem=i8, shape=[64], layout=C
-        r = relu.async in X out X
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out X
-        s = store.sync(dst=region(A, 0, 64), src=X)
+          buffer A : L2 (size=64)
+        - let X = region(A, 0, 64) elem=i8, shape=[64], layout=C
+        - r = relu.async in X out X
+        + buffer B : L1 (size=64)
+        + let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        + t = transfer.sync(dst=X, src=region(A, 0, 64))
+        + r = relu.sync in X out X
+        + s = store.sync(dst=region(A, 0, 64), src=X)
     """
     for task, operand, name in _operands(facts, "L2"):
         if operand.spec is not None and operand.spec.is_main:
@@ -50,20 +46,16 @@ def compute_operand_in_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
     No unit that computes reaches DDR. Data comes in through transfers, usually by way of L2. The
     table of a `gather` may lie there: its rows are fetched by DMA.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        let X = region(A, 0, 64) elem=i8, shape=[64], layout=C
-        r = relu.async in X out X
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out X
-        u = transfer.sync(dst=region(A, 0, 64), src=X)
+          buffer A : DDR (size=64)
+        - let X = region(A, 0, 64) elem=i8, shape=[64], layout=C
+        - r = relu.async in X out X
+        + buffer B : L1 (size=64)
+        + let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+        + t = transfer.sync(dst=X, src=region(A, 0, 64))
+        + r = relu.sync in X out X
+        + u = transfer.sync(dst=region(A, 0, 64), src=X)
     """
     for task, operand, name in _operands(facts, "DDR"):
         if operand.spec is not None and operand.spec.role == "table":
@@ -91,6 +83,3 @@ def _mend(operand: Operand) -> str:
     if operand.access == "read":
         return "transfer it to a buffer in L1 first"
     return "write to a buffer in L1, then store it"
-
-
-COMPUTE_LEVEL_RULES = (compute_operand_in_l2, compute_operand_in_ddr)

@@ -12,9 +12,6 @@ from nacre.base.fixes import removing, respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.rules.placement.promises import PROMISE_RULES
-from nacre.nem.checks.rules.placement.resource_targets import RESOURCE_TARGET_RULES
-from nacre.nem.checks.rules.placement.resources import RESOURCE_RULES
 from nacre.nem.checks.wording import argument_text
 from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import UnitIndex
@@ -91,15 +88,11 @@ def _on_declarations(body: tuple[ast.Stmt, ...]) -> Iterator[_DecoratorUse]:
 def unknown_decorator(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A decorator is not one of the language.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..3] @fast:
-        endloop
-
-    Good:
-
-        loop i in [0..3] @max_in_flight(2):
-        endloop
+        - loop i in [0..3] @fast:
+        + loop i in [0..3] @max_in_flight(2):
+          endloop
     """
     for use in _uses(facts):
         if use.spec is None:
@@ -116,15 +109,12 @@ def misplaced_decorator(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     `nacre rule DEC16` is about `@memmove` on tasks other than transfers.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..3] @readonly:
-        endloop
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 64) @readonly
+        - loop i in [0..3] @readonly:
+        - endloop
+        + buffer A : L2 (size=64)
+        + r = region(A, 0, 64) @readonly
     """
     for use in _uses(facts):
         spec = use.spec
@@ -146,15 +136,11 @@ def wrong_decorator_arguments(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     LOP01 is about the argument of `@max_in_flight`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        r = region(A, 0, 64) @materialized(1)
-
-    Good:
-
-        buffer A : L2 (size=64)
-        r = region(A, 0, 64) @materialized
+          buffer A : L2 (size=64)
+        - r = region(A, 0, 64) @materialized(1)
+        + r = region(A, 0, 64) @materialized
     """
     for use in _uses(facts):
         spec = use.spec
@@ -213,17 +199,13 @@ def _is_right(use: _DecoratorUse, spec: Spec, node: ast.Value | ast.UnitRef) -> 
 def memmove_on_other_tasks(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@memmove` stands on a task that is not a transfer.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L1 (size=128)
-        buffer B : L2 (size=64)
-        t = transfer.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
-        s = store.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @memmove
-
-    Good:
-
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8)) @memmove
+        - buffer A : L1 (size=128)
+          buffer B : L2 (size=64)
+        - t = transfer.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
+        - s = store.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @memmove
+        + t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8)) @memmove
     """
     for use in _uses(facts):
         spec = use.spec
@@ -241,15 +223,11 @@ def memmove_on_other_tasks(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def decorator_repeated(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A decorator stands twice on one object, so that it is not clear which one holds.
 
-    Bad:
+    Bad (-) and good (+):
 
-        loop i in [0..3] @max_in_flight(2) @max_in_flight(3):
-        endloop
-
-    Good:
-
-        loop i in [0..3] @max_in_flight(2):
-        endloop
+        - loop i in [0..3] @max_in_flight(2) @max_in_flight(3):
+        + loop i in [0..3] @max_in_flight(2):
+          endloop
     """
     seen: dict[tuple[str, str, int], ast.Decorator] = {}
     for use in _uses(facts):
@@ -261,15 +239,3 @@ def decorator_repeated(facts: ProgramFacts) -> Iterator[Diagnostic]:
             is_same = text[first.start : first.end] == text[span.start : span.end]
             fix = removing(span) if is_same else None
             yield decorator_repeated.at(span, message, related=related, fix=fix)
-
-
-DECORATOR_RULES = (
-    unknown_decorator,
-    misplaced_decorator,
-    wrong_decorator_arguments,
-    *RESOURCE_TARGET_RULES,
-    *RESOURCE_RULES,
-    *PROMISE_RULES,
-    memmove_on_other_tasks,
-    decorator_repeated,
-)

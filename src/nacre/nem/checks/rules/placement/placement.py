@@ -12,7 +12,6 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.fixes import inserting
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.rules.placement.compute_levels import COMPUTE_LEVEL_RULES
 from nacre.nem.checks.wording import device_text, in_iteration, no_value
 from nacre.nem.model.program import Buffer, Operand, Task
 from nacre.nem.plan.columns import first_row
@@ -34,28 +33,18 @@ def two_l1_memories(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     An L1 is private to its engine; data goes from one to the other through L2.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : L1[0] (size=64)
-        buffer B : L1[1] (size=64)
-        buffer C : L2 (size=64)
-        s = transfer.sync(dst=region(A, 0, 64), src=region(C, 0, 64))
-        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        u = store.sync(dst=region(C, 0, 64), src=region(B, 0, 64))
-
-    Good:
-
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : L1[0] (size=64)
-        buffer B : L1[1] (size=64)
-        buffer C : L2 (size=64)
-        s = transfer.sync(dst=region(A, 0, 64), src=region(C, 0, 64))
-        t = transfer.sync(dst=region(B, 0, 64), src=region(C, 0, 64))
-        u = store.sync(dst=region(C, 0, 64), src=region(B, 0, 64))
-        v = store.sync(dst=region(C, 0, 64), src=region(A, 0, 64))
+          include "npm_mid.nem"
+          device npm_mid
+          buffer A : L1[0] (size=64)
+          buffer B : L1[1] (size=64)
+          buffer C : L2 (size=64)
+          s = transfer.sync(dst=region(A, 0, 64), src=region(C, 0, 64))
+        - t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+        + t = transfer.sync(dst=region(B, 0, 64), src=region(C, 0, 64))
+          u = store.sync(dst=region(C, 0, 64), src=region(B, 0, 64))
+        + v = store.sync(dst=region(C, 0, 64), src=region(A, 0, 64))
     """
     for task in facts.program.tasks:
         if len(l1_engines(task)) < 2:
@@ -96,23 +85,15 @@ declare(
 def engine_contradicts_operand(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@seq_engine` asks for another engine than the one whose L1 the task touches.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : L2 (size=64)
-        buffer B : L1[1] (size=64)
-        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(0)
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
-
-    Good:
-
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : L2 (size=64)
-        buffer B : L1[1] (size=64)
-        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(1)
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
+          include "npm_mid.nem"
+          device npm_mid
+          buffer A : L2 (size=64)
+          buffer B : L1[1] (size=64)
+        - t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(0)
+        + t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(1)
+          s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
     for request in _engine_requests(facts):
         engines = l1_engines(request.task)
@@ -181,21 +162,14 @@ def engine_indices_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def no_such_engine_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@seq_engine` asks for an engine that the device does not have, in some iteration or in all.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(2)
-
-    Good:
-
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(1)
+          include "npm_mid.nem"
+          device npm_mid
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(2)
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @seq_engine(1)
     """
     engines = facts.device.num_engines
     topology = facts.device.topology
@@ -244,28 +218,22 @@ def _missing_unit(facts: ProgramFacts, task: Task) -> str | None:
 def no_path_to_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A transfer touches DDR on a device that has no sDMA.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device island extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1024
-                per_engine { NMU = 1 CSTL = 1 DMA = 1 VPU = 1 SEQ = 1 l1_size_bytes = 1024 }
-            }
-        }
-        program p:
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+        - include "nem_baseline_1.0.nem"
+        - device island extends nem_baseline_1_0 {
+        -     topology {
+        -         num_engines = 1
+        -         l2_size_bytes = 1024
+        -         per_engine { NMU = 1 CSTL = 1 DMA = 1 VPU = 1 SEQ = 1 l1_size_bytes = 1024 }
+        -     }
+        - }
+        - program p:
+        + include "npm_lite.nem"
+        + device npm_lite
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+          t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
     for task in facts.program.tasks:
         unit = _missing_unit(facts, task) if not facts.device.is_abstract else None
@@ -286,17 +254,12 @@ def l1_without_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     It is engine 0's.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : L1 (size=64)
-
-    Good:
-
-        include "npm_mid.nem"
-        device npm_mid
-        buffer A : L1[0] (size=64)
+          include "npm_mid.nem"
+          device npm_mid
+        - buffer A : L1 (size=64)
+        + buffer A : L1[0] (size=64)
     """
     engines = facts.device.num_engines
     for buffer in facts.program.buffers:
@@ -315,30 +278,23 @@ def l1_without_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def no_unit_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """No unit of the device can run the task.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device bare extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1024
-                per_engine { NMU = 1 DMA = 1 SEQ = 1 l1_size_bytes = 1024 }
-            }
-        }
-        program p:
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
-
-    Good:
-
-        include "npm_lite.nem"
-        device npm_lite
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
-        s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
+        - include "nem_baseline_1.0.nem"
+        - device bare extends nem_baseline_1_0 {
+        -     topology {
+        -         num_engines = 1
+        -         l2_size_bytes = 1024
+        -         per_engine { NMU = 1 DMA = 1 SEQ = 1 l1_size_bytes = 1024 }
+        -     }
+        - }
+        - program p:
+        + include "npm_lite.nem"
+        + device npm_lite
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+          t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
+          s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
     for task in facts.program.tasks:
         unit = _missing_unit(facts, task) if not facts.device.is_abstract else None
@@ -346,15 +302,3 @@ def no_unit_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
             able = " or ".join(f"`{name}`" for way in capable_units(task) for name in way)
             message = f"`{task.op}` runs on {able}, but {device_text(facts)} has none"
             yield no_unit_for_task.at(facts.span(task.node.op), message)
-
-
-PLACEMENT_RULES = (
-    two_l1_memories,
-    engine_indices_have_values,
-    engine_contradicts_operand,
-    no_such_engine_for_task,
-    no_path_to_ddr,
-    l1_without_engine,
-    no_unit_for_task,
-    *COMPUTE_LEVEL_RULES,
-)

@@ -19,19 +19,14 @@ def readonly_region_written(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     The decorator binds the region that carries it, not others over the same bytes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        let X = region(B, 0, 64) @readonly
-        t = transfer.async(dst=X, src=region(A, 0, 64))
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        let X = region(A, 0, 64) @readonly
-        t = transfer.async(dst=region(B, 0, 64), src=X)
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - let X = region(B, 0, 64) @readonly
+        - t = transfer.async(dst=X, src=region(A, 0, 64))
+        + let X = region(A, 0, 64) @readonly
+        + t = transfer.async(dst=region(B, 0, 64), src=X)
     """
     yield from _broken_promise(facts, readonly_region_written, "readonly")
 
@@ -42,19 +37,14 @@ def writeonly_region_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     The decorator binds the region that carries it, not others over the same bytes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        let X = region(A, 0, 64) @writeonly
-        t = transfer.async(dst=region(B, 0, 64), src=X)
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        let X = region(B, 0, 64) @writeonly
-        t = transfer.async(dst=X, src=region(A, 0, 64))
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - let X = region(A, 0, 64) @writeonly
+        - t = transfer.async(dst=region(B, 0, 64), src=X)
+        + let X = region(B, 0, 64) @writeonly
+        + t = transfer.async(dst=X, src=region(A, 0, 64))
     """
     yield from _broken_promise(facts, writeonly_region_read, "writeonly")
 
@@ -101,5 +91,3 @@ declare(
     """,
     behaviour=True,
 )
-
-PROMISE_RULES = (readonly_region_written, writeonly_region_read)

@@ -33,17 +33,12 @@ def _untargetable(
 def resource_is_a_sequencer(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@resource` names a sequencer, which starts tasks and runs none.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(SEQ[0])
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(SEQ[0])
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
     yield from _untargetable(facts, resource_is_a_sequencer, "SEQ")
 
@@ -52,17 +47,12 @@ def resource_is_a_sequencer(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def resource_is_a_system_dma(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@resource` names an sDMA; the memory levels of a transfer decide whether it takes one.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(sDMA[0])
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(sDMA[0])
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
     yield from _untargetable(facts, resource_is_a_system_dma, "sDMA")
 
@@ -71,23 +61,11 @@ def resource_is_a_system_dma(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def resource_is_a_decompressor(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@resource` names a WDM, which changes data on its way and is not scheduled.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(WDM[0])
-
-    Good:
-
-        buffer A : DDR (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
+          buffer A : DDR (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(WDM[0])
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
     yield from _untargetable(facts, resource_is_a_decompressor, "WDM")
-
-
-RESOURCE_TARGET_RULES = (
-    resource_is_a_sequencer,
-    resource_is_a_system_dma,
-    resource_is_a_decompressor,
-)

@@ -51,17 +51,12 @@ def requests(facts: ProgramFacts) -> Iterator[Request]:
 def resource_index_wraps(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`@resource` asks for an instance beyond those that the device has; the index wraps around.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[2])
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
+          buffer A : L2 (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[2])
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
     """
     for request, grid in _sound_requests(facts):
         binding = bind(request.task, facts.device, grid)
@@ -129,32 +124,23 @@ def resource_absent(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Where no unit can, that is PLC09.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_baseline_1.0.nem"
-        device bare extends nem_baseline_1_0 {
-            topology {
-                num_engines = 1
-                l2_size_bytes = 1024
-                per_engine { NMU = 1 CSTL = 1 DMA = 1 SEQ = 1 l1_size_bytes = 1024 }
-            }
-        }
-        program p:
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out X @resource(VPU[0])
-        s = store.sync(dst=region(A, 0, 64), src=X)
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L1 (size=64)
-        let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
-        t = transfer.sync(dst=X, src=region(A, 0, 64))
-        r = relu.sync in X out X @resource(VPU[0])
-        s = store.sync(dst=region(A, 0, 64), src=X)
+        - include "nem_baseline_1.0.nem"
+        - device bare extends nem_baseline_1_0 {
+        -     topology {
+        -         num_engines = 1
+        -         l2_size_bytes = 1024
+        -         per_engine { NMU = 1 CSTL = 1 DMA = 1 SEQ = 1 l1_size_bytes = 1024 }
+        -     }
+        - }
+        - program p:
+          buffer A : L2 (size=64)
+          buffer B : L1 (size=64)
+          let X = region(B, 0, 64) elem=i8, shape=[64], layout=C
+          t = transfer.sync(dst=X, src=region(A, 0, 64))
+          r = relu.sync in X out X @resource(VPU[0])
+          s = store.sync(dst=region(A, 0, 64), src=X)
     """
     for request, way in _translated_requests(facts):
         unit = request.unit.unit
@@ -183,17 +169,12 @@ def resource_cannot_run_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
     registry: the opcode's own unit, then VPU, for views DMA too; transfers go by the memory levels
     of their ends. A unit that the device lacks is replaced by one that can (DEC09).
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(NMU[0])
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[0])
+          buffer A : L2 (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(NMU[0])
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[0])
     """
     for request, way in _translated_requests(facts):
         unit = request.unit.unit
@@ -217,17 +198,12 @@ def _other_target(way: Way) -> str:
 def negative_resource_index(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The index of `@resource` is negative, in some iteration or in all.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer A : L2 (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[0 - 1])
-
-    Good:
-
-        buffer A : L2 (size=64)
-        buffer B : L2 (size=64)
-        t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
+          buffer A : L2 (size=64)
+          buffer B : L2 (size=64)
+        - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[0 - 1])
+        + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
     """
     for request in requests(facts):
         grid = facts.plan.grid_of(request.task.loops)
@@ -249,12 +225,4 @@ declare(
     No diagnostic carries this code.
     """,
     behaviour=True,
-)
-
-RESOURCE_RULES = (
-    resource_indices_have_values,
-    resource_index_wraps,
-    resource_absent,
-    resource_cannot_run_task,
-    negative_resource_index,
 )

@@ -93,17 +93,12 @@ def _reason(one: _Described, size: int) -> str:
 def scales_per_channel(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A `per_channel` descriptor has not one scale for each index of its axis.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
-            quant=per_channel(axis=0, scales=[0.5, 0.5, 0.5], zero_points=[0, 0])
-
-    Good:
-
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
-            quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0, 0])
+          buffer B : L2 (size=8)
+          r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
+        -     quant=per_channel(axis=0, scales=[0.5, 0.5, 0.5], zero_points=[0, 0])
+        +     quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0, 0])
     """
     yield from _wrong_counts(facts, scales_per_channel, "per_channel", "scales")
 
@@ -112,17 +107,12 @@ def scales_per_channel(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def zero_points_per_channel(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A `per_channel` descriptor has not one zero point for each index of its axis.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
-            quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0])
-
-    Good:
-
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
-            quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0, 0])
+          buffer B : L2 (size=8)
+          r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
+        -     quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0])
+        +     quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0, 0])
     """
     yield from _wrong_counts(facts, zero_points_per_channel, "per_channel", "zero_points")
 
@@ -133,17 +123,12 @@ def scales_per_group(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     The last group may be shorter: 5 elements in groups of 2 make 3 groups.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=5)
-        r = region(B, 0, 5) elem=i8, shape=[5], layout=C,
-            quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5], zero_points=[0, 0, 0])
-
-    Good:
-
-        buffer B : L2 (size=5)
-        r = region(B, 0, 5) elem=i8, shape=[5], layout=C,
-            quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5, 0.5], zero_points=[0, 0, 0])
+          buffer B : L2 (size=5)
+          r = region(B, 0, 5) elem=i8, shape=[5], layout=C,
+        -     quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5], zero_points=[0, 0, 0])
+        +     quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5, 0.5], zero_points=[0, 0, 0])
     """
     yield from _wrong_counts(facts, scales_per_group, "per_group", "scales")
 
@@ -152,17 +137,12 @@ def scales_per_group(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def zero_points_per_group(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A `per_group` descriptor has not one zero point for each group along its axis.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=5)
-        r = region(B, 0, 5) elem=i8, shape=[5], layout=C,
-            quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5, 0.5], zero_points=[0, 0])
-
-    Good:
-
-        buffer B : L2 (size=5)
-        r = region(B, 0, 5) elem=i8, shape=[5], layout=C,
-            quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5, 0.5], zero_points=[0, 0, 0])
+          buffer B : L2 (size=5)
+          r = region(B, 0, 5) elem=i8, shape=[5], layout=C,
+        -     quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5, 0.5], zero_points=[0, 0])
+        +     quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5, 0.5], zero_points=[0, 0, 0])
     """
     yield from _wrong_counts(facts, zero_points_per_group, "per_group", "zero_points")
 
@@ -171,17 +151,12 @@ def zero_points_per_group(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def group_size_not_positive(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The groups of a `per_group` descriptor have no elements.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
-            quant=per_group(axis=0, group_size=0, scales=[0.5, 0.5], zero_points=[0, 0])
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
-            quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5], zero_points=[0, 0])
+          buffer B : L2 (size=4)
+          r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
+        -     quant=per_group(axis=0, group_size=0, scales=[0.5, 0.5], zero_points=[0, 0])
+        +     quant=per_group(axis=0, group_size=2, scales=[0.5, 0.5], zero_points=[0, 0])
     """
     for one in _descriptors(facts, "per_group"):
         size, node = one.quant.group_size, one.quant.node.group_size
@@ -194,17 +169,12 @@ def group_size_not_positive(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def quant_axis_out_of_range(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The axis of a descriptor is no axis of its region; a negative one counts from the end.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
-            quant=per_channel(axis=2, scales=[0.5, 0.5], zero_points=[0, 0])
-
-    Good:
-
-        buffer B : L2 (size=8)
-        r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
-            quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0, 0])
+          buffer B : L2 (size=8)
+          r = region(B, 0, 8) elem=i8, shape=[2, 4], layout=MN,
+        -     quant=per_channel(axis=2, scales=[0.5, 0.5], zero_points=[0, 0])
+        +     quant=per_channel(axis=0, scales=[0.5, 0.5], zero_points=[0, 0])
     """
     for one in _descriptors(facts, "per_channel", "per_group"):
         node, shape = one.quant.node.axis, one.region.shape
@@ -218,17 +188,12 @@ def quant_axis_out_of_range(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def wrong_scale_or_zero_point(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A scale is not a positive number, or a zero point is no value of the element type.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=128)
-
-    Good:
-
-        buffer B : L2 (size=4)
-        r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=-128)
+          buffer B : L2 (size=4)
+          r = region(B, 0, 4) elem=i8, shape=[4], layout=C,
+        -     quant=per_tensor(scale=0.5, zero_point=128)
+        +     quant=per_tensor(scale=0.5, zero_point=-128)
     """
     for one in _descriptors(facts):
         quant = one.quant
@@ -287,14 +252,4 @@ declare(
     It has a scale and a zero point of its own; no diagnostic carries this code.
     """,
     behaviour=True,
-)
-
-DESCRIPTOR_RULES = (
-    scales_per_channel,
-    zero_points_per_channel,
-    scales_per_group,
-    zero_points_per_group,
-    group_size_not_positive,
-    quant_axis_out_of_range,
-    wrong_scale_or_zero_point,
 )

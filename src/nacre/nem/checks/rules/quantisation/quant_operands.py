@@ -45,28 +45,21 @@ def product_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Without scale and zero point an integer has no value.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
-        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN
-        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=i32
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
-            quant=per_tensor(scale=0.02, zero_point=3)
-        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
-            quant=per_tensor(scale=0.005, zero_point=0)
-        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.25, zero_point=-10)
-        g = gemm.sync in A, B out Y accum_type=i32
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        - let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
+        - let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN
+        - let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN
+        + let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
+        +     quant=per_tensor(scale=0.02, zero_point=3)
+        + let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
+        +     quant=per_tensor(scale=0.005, zero_point=0)
+        + let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
+        +     quant=per_tensor(scale=0.25, zero_point=-10)
+          g = gemm.sync in A, B out Y accum_type=i32
     """
     yield from _lacking(facts, product_without_quant)
 
@@ -75,32 +68,20 @@ def product_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def weights_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The 4-bit weights of a product or convolution carry no `quant`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "npm4k.nem"
-        device npm4k
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
-        let B = region(M, 16, 8) elem=i4, shape=[4, 4], layout=KN
-        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.25, zero_point=-10)
-        g = gemm.sync in A, B out Y accum_type=i32
-
-    Good:
-
-        include "npm4k.nem"
-        device npm4k
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
-        let B = region(M, 16, 8) elem=i4, shape=[4, 4], layout=KN,
-            quant=per_tensor(scale=0.005, zero_point=0)
-        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.25, zero_point=-10)
-        g = gemm.sync in A, B out Y accum_type=i32
+          include "npm4k.nem"
+          device npm4k
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+          let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK
+        - let B = region(M, 16, 8) elem=i4, shape=[4, 4], layout=KN
+        + let B = region(M, 16, 8) elem=i4, shape=[4, 4], layout=KN,
+        +     quant=per_tensor(scale=0.005, zero_point=0)
+          let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
+              quant=per_tensor(scale=0.25, zero_point=-10)
+          g = gemm.sync in A, B out Y accum_type=i32
     """
     yield from _lacking(facts, weights_without_quant)
 
@@ -109,26 +90,17 @@ def weights_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def float_product_with_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """An operand of a float product or convolution carries `quant`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=96)
-        buffer M : L1 (size=96)
-        t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
-        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
-        let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=f32
-
-    Good:
-
-        buffer S : L2 (size=96)
-        buffer M : L1 (size=96)
-        t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
-        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
-        let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
-        let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=f32
+          buffer S : L2 (size=96)
+          buffer M : L1 (size=96)
+          t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
+        - let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK,
+        -     quant=per_tensor(scale=0.5, zero_point=0)
+        + let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
+          let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
+          let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
+          g = gemm.sync in A, B out Y accum_type=f32
     """
     for found in violations(facts, "QNT11"):
         text = "`quant`, which variant `{}` does not take"
@@ -140,24 +112,16 @@ def float_product_with_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def quantize_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The output of `quantize` carries no `quant` to quantise by.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
-        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C
-        q = quantize.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
-        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        q = quantize.sync in X out Y
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+          let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
+        - let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C
+        + let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
+        +     quant=per_tensor(scale=0.5, zero_point=0)
+          q = quantize.sync in X out Y
     """
     yield from _lacking(facts, quantize_without_quant)
 
@@ -166,24 +130,16 @@ def quantize_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def dequantize_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The input of `dequantize` carries no `quant` that says what its integers mean.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
-        d = dequantize.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
-        d = dequantize.sync in X out Y
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        - let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        + let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+        +     quant=per_tensor(scale=0.5, zero_point=0)
+          let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
+          d = dequantize.sync in X out Y
     """
     yield from _lacking(facts, dequantize_without_quant)
 
@@ -195,30 +151,19 @@ def output_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     The sum is then cut to the range of the output's type as it is, which is rarely what is meant;
     with `quant` it is scaled first.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
-            quant=per_tensor(scale=0.02, zero_point=3)
-        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
-            quant=per_tensor(scale=0.005, zero_point=0)
-        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=i32
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
-            quant=per_tensor(scale=0.02, zero_point=3)
-        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
-            quant=per_tensor(scale=0.005, zero_point=0)
-        let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.25, zero_point=-10)
-        g = gemm.sync in A, B out Y accum_type=i32
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+          let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
+              quant=per_tensor(scale=0.02, zero_point=3)
+          let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
+              quant=per_tensor(scale=0.005, zero_point=0)
+        - let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN
+        + let Y = region(M, 32, 16) elem=i8, shape=[4, 4], layout=MN,
+        +     quant=per_tensor(scale=0.25, zero_point=-10)
+          g = gemm.sync in A, B out Y accum_type=i32
     """
     for task, opcode, typing in typings(facts):
         instance = typing.instance
@@ -257,14 +202,3 @@ def operand_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     `softmax` of i8 needs `quant=per_tensor(scale=..., zero_point=...)` on its input and its output.
     """
     yield from _lacking(facts, operand_without_quant)
-
-
-QUANT_OPERAND_RULES = (
-    product_without_quant,
-    weights_without_quant,
-    float_product_with_quant,
-    quantize_without_quant,
-    dequantize_without_quant,
-    output_without_quant,
-    operand_without_quant,
-)

@@ -32,27 +32,17 @@ def view_changes_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     another meaning. A descriptor on one side only is fine. Where a view cuts, joins or reorders
     the axis that is quantised, the two are not compared.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.25, zero_point=0)
-        r = reshape.sync in X out Y target_shape=[4, 4]
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        r = reshape.sync in X out Y target_shape=[4, 4]
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+              quant=per_tensor(scale=0.5, zero_point=0)
+          let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=MN,
+        -     quant=per_tensor(scale=0.25, zero_point=0)
+        +     quant=per_tensor(scale=0.5, zero_point=0)
+          r = reshape.sync in X out Y target_shape=[4, 4]
     """
     for task, opcode in computes(facts):
         if "keeps_quant" not in opcode.traits:
@@ -150,31 +140,19 @@ def quant_along_reduction(facts: ProgramFacts) -> Iterator[Diagnostic]:
     Integers with different scales cannot be added. Weights take `per_group` there, with a sum for
     each group, or `per_channel` along their output channels.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=24)
-        buffer M : L1 (size=24)
-        t = transfer.sync(dst=region(M, 0, 24), src=region(S, 0, 24))
-        let A = region(M, 0, 8) elem=i8, shape=[4, 2], layout=MK,
-            quant=per_tensor(scale=0.02, zero_point=3)
-        let B = region(M, 8, 4) elem=i8, shape=[2, 2], layout=KN,
-            quant=per_channel(axis=0, scales=[0.005, 0.01], zero_points=[0, 0])
-        let Y = region(M, 16, 8) elem=i8, shape=[4, 2], layout=MN,
-            quant=per_tensor(scale=0.25, zero_point=-10)
-        g = gemm.sync in A, B out Y accum_type=i32
-
-    Good:
-
-        buffer S : L2 (size=24)
-        buffer M : L1 (size=24)
-        t = transfer.sync(dst=region(M, 0, 24), src=region(S, 0, 24))
-        let A = region(M, 0, 8) elem=i8, shape=[4, 2], layout=MK,
-            quant=per_tensor(scale=0.02, zero_point=3)
-        let B = region(M, 8, 4) elem=i8, shape=[2, 2], layout=KN,
-            quant=per_channel(axis=1, scales=[0.005, 0.01], zero_points=[0, 0])
-        let Y = region(M, 16, 8) elem=i8, shape=[4, 2], layout=MN,
-            quant=per_tensor(scale=0.25, zero_point=-10)
-        g = gemm.sync in A, B out Y accum_type=i32
+          buffer S : L2 (size=24)
+          buffer M : L1 (size=24)
+          t = transfer.sync(dst=region(M, 0, 24), src=region(S, 0, 24))
+          let A = region(M, 0, 8) elem=i8, shape=[4, 2], layout=MK,
+              quant=per_tensor(scale=0.02, zero_point=3)
+          let B = region(M, 8, 4) elem=i8, shape=[2, 2], layout=KN,
+        -     quant=per_channel(axis=0, scales=[0.005, 0.01], zero_points=[0, 0])
+        +     quant=per_channel(axis=1, scales=[0.005, 0.01], zero_points=[0, 0])
+          let Y = region(M, 16, 8) elem=i8, shape=[4, 2], layout=MN,
+              quant=per_tensor(scale=0.25, zero_point=-10)
+          g = gemm.sync in A, B out Y accum_type=i32
     """
     yield from first_findings(facts, _along_reduction, *_REDUCED)
 
@@ -245,26 +223,17 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
     `maxpool`, which keep values as they are, and `cast`, which looks at stored values only, are
     left out; so are the sums of products, of which QNT16 speaks. `quant` on floats is ignored.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=-100)
-        let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        r = relu.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=-100)
-        let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.25, zero_point=-128)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        r = relu.sync in X out Y
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+              quant=per_tensor(scale=0.5, zero_point=-100)
+        - let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
+        + let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C,
+        +     quant=per_tensor(scale=0.25, zero_point=-128)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          r = relu.sync in X out Y
     """
     typed = {task.position: typing for task, _, typing in typings(facts)}
     for task, opcode in computes(facts):
@@ -333,6 +302,3 @@ def _is_integer(use: OperandUse) -> bool:
 
 def _is_bare(use: OperandUse) -> bool:
     return _is_integer(use) and not use.has_quant
-
-
-QUANT_TASK_RULES = (view_changes_quant, quant_along_reduction, quant_on_some_operands)

@@ -33,21 +33,14 @@ _CORE = "core."
 def attribute_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A task lacks an attribute that its opcode requires.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        s = softmax.sync in X out X
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        s = softmax.sync in X out X axis=1
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        - s = softmax.sync in X out X
+        + s = softmax.sync in X out X axis=1
     """
     for task, opcode in computes(facts):
         if opcode.category == "generic":  # SIG22 speaks of the operation's name
@@ -78,21 +71,14 @@ def _meant(task: Task, opcode: Opcode) -> set[str | None]:
 def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A task has an attribute that its opcode does not know.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
-        r = relu.sync in X out X alpha=0.1
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
-        r = leaky_relu.sync in X out X alpha=0.1
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
+        - r = relu.sync in X out X alpha=0.1
+        + r = leaky_relu.sync in X out X alpha=0.1
     """
     for task, opcode in computes(facts):
         if "open_attributes" in opcode.traits or isinstance(task.node, ast.Copy):
@@ -124,21 +110,14 @@ def wrong_attribute_value(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     An integer may stand for a float. Integers may depend on loop variables.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        s = softmax.sync in X out X axis=1.5
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        s = softmax.sync in X out X axis=1
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        - s = softmax.sync in X out X axis=1.5
+        + s = softmax.sync in X out X axis=1
     """
     for task, opcode in computes(facts):
         if opcode.category == "generic":
@@ -211,23 +190,17 @@ def _below(
 def future_opcode(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """An opcode is part of the language, but no current silicon runs it.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=20)
-        buffer M : L1 (size=20)
-        t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
-        let X = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MN
-        let Y = region(M, 16, 4) elem=i8, shape=[4], layout=M
-        r = reduce_max.sync in X out Y axes=[1] keepdims=false
-
-    Good:
-
-        buffer S : L2 (size=20)
-        buffer M : L1 (size=20)
-        t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
-        let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
-        let Y = region(M, 16, 4) elem=i8, shape=[1, 4, 1, 1], layout=NHWC
-        p = maxpool.sync in X out Y kernel_shape=[1, 4] pads=[0, 0, 0, 0] strides=[1, 1]
+          buffer S : L2 (size=20)
+          buffer M : L1 (size=20)
+          t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
+        - let X = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MN
+        - let Y = region(M, 16, 4) elem=i8, shape=[4], layout=M
+        - r = reduce_max.sync in X out Y axes=[1] keepdims=false
+        + let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
+        + let Y = region(M, 16, 4) elem=i8, shape=[1, 4, 1, 1], layout=NHWC
+        + p = maxpool.sync in X out Y kernel_shape=[1, 4] pads=[0, 0, 0, 0] strides=[1, 1]
     """
     for task, opcode in computes(facts):
         if opcode.status == "future":
@@ -243,23 +216,15 @@ def operation_not_named(facts: ProgramFacts) -> Iterator[Diagnostic]:
     that registers it, which is known only when the program runs: a name that no backend knows is
     an error of this code then, and an info now.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
-        let Y = region(M, 32, 32) elem=i8, shape=[32], layout=C
-        c = compute.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
-        let Y = region(M, 32, 32) elem=i8, shape=[32], layout=C
-        c = compute.sync in X out Y op="core.Relu"
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let X = region(M, 0, 32) elem=i8, shape=[32], layout=C
+          let Y = region(M, 32, 32) elem=i8, shape=[32], layout=C
+        - c = compute.sync in X out Y
+        + c = compute.sync in X out Y op="core.Relu"
     """
     for task, opcode in computes(facts, "generic"):
         for spec in opcode.required_attributes:
@@ -291,23 +256,15 @@ def operation_cannot_run(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Operations of Core IR have shapes and types of their own; a run would stop there with RUN04.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f32, shape=[8], layout=C
-        let Y = region(M, 32, 32) elem=f32, shape=[2, 4], layout=MN
-        c = compute.sync in X out Y op="core.Relu"
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f32, shape=[8], layout=C
-        let Y = region(M, 32, 32) elem=f32, shape=[8], layout=C
-        c = compute.sync in X out Y op="core.Relu"
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let X = region(M, 0, 32) elem=f32, shape=[8], layout=C
+        - let Y = region(M, 32, 32) elem=f32, shape=[2, 4], layout=MN
+        + let Y = region(M, 32, 32) elem=f32, shape=[8], layout=C
+          c = compute.sync in X out Y op="core.Relu"
     """
     if not facts.program.is_whole:
         return
@@ -325,13 +282,3 @@ def operation_cannot_run(facts: ProgramFacts) -> Iterator[Diagnostic]:
             when = in_iteration(grid, found[1]) if len(calls) > 1 else ""
             message = f"{quoted(name)} cannot run{when}: {found[0]}"
             yield operation_cannot_run.at(attribute_span(facts, task, "op"), message)
-
-
-ATTRIBUTE_RULES = (
-    attribute_missing,
-    unknown_attribute,
-    wrong_attribute_value,
-    future_opcode,
-    operation_not_named,
-    operation_cannot_run,
-)

@@ -38,25 +38,16 @@ def parts_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Off the axis all shapes are equal; along it the parts add up to the whole.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 8) elem=i8, shape=[2, 4], layout=MN
-        let B = region(M, 8, 6) elem=i8, shape=[2, 3], layout=MN
-        let Y = region(M, 16, 16) elem=i8, shape=[2, 8], layout=MN
-        r = concat.sync in A, B out Y axis=1
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 8) elem=i8, shape=[2, 4], layout=MN
-        let B = region(M, 8, 6) elem=i8, shape=[2, 3], layout=MN
-        let Y = region(M, 16, 14) elem=i8, shape=[2, 7], layout=MN
-        r = concat.sync in A, B out Y axis=1
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let A = region(M, 0, 8) elem=i8, shape=[2, 4], layout=MN
+          let B = region(M, 8, 6) elem=i8, shape=[2, 3], layout=MN
+        - let Y = region(M, 16, 16) elem=i8, shape=[2, 8], layout=MN
+        + let Y = region(M, 16, 14) elem=i8, shape=[2, 7], layout=MN
+          r = concat.sync in A, B out Y axis=1
     """
     yield from first_findings(facts, _concat, "concat")
     yield from first_findings(facts, _split, "split")
@@ -115,23 +106,17 @@ def reduction_output(facts: ProgramFacts) -> Iterator[Diagnostic]:
     With `keepdims` each reduced axis stays with size 1, without it they go. Where all go, the
     output is [1].
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MN
-        let Y = region(M, 16, 4) elem=i8, shape=[4], layout=M
-        r = reduce_max.sync in X out Y axes=[1] keepdims=true
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
-        let Y = region(M, 16, 4) elem=i8, shape=[1, 4, 1, 1], layout=NHWC
-        r = maxpool.sync in X out Y kernel_shape=[1, 4] pads=[0, 0, 0, 0] strides=[1, 1]
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+        - let X = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MN
+        - let Y = region(M, 16, 4) elem=i8, shape=[4], layout=M
+        - r = reduce_max.sync in X out Y axes=[1] keepdims=true
+        + let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
+        + let Y = region(M, 16, 4) elem=i8, shape=[1, 4, 1, 1], layout=NHWC
+        + r = maxpool.sync in X out Y kernel_shape=[1, 4] pads=[0, 0, 0, 0] strides=[1, 1]
     """
     yield from _not_integers(facts, reduction_output, "reduction")
     yield from first_findings(facts, _reduction, "reduction")
@@ -183,25 +168,16 @@ def gather_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     The output has the shape of the input with the shape of the indices in the place of the axis.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 32) elem=i8, shape=[8, 4], layout=MN
-        let rows = region(M, 32, 4) elem=f16, shape=[2], layout=C
-        let Y = region(M, 48, 8) elem=i8, shape=[2, 4], layout=MN
-        g = gather.sync in X, rows out Y axis=0
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 32) elem=i8, shape=[8, 4], layout=MN
-        let rows = region(M, 32, 4) elem=i16, shape=[2], layout=C
-        let Y = region(M, 48, 8) elem=i8, shape=[2, 4], layout=MN
-        g = gather.sync in X, rows out Y axis=0
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 32) elem=i8, shape=[8, 4], layout=MN
+        - let rows = region(M, 32, 4) elem=f16, shape=[2], layout=C
+        + let rows = region(M, 32, 4) elem=i16, shape=[2], layout=C
+          let Y = region(M, 48, 8) elem=i8, shape=[2, 4], layout=MN
+          g = gather.sync in X, rows out Y axis=0
     """
     yield from _not_integers(facts, gather_operands, "gather")
     yield from first_findings(facts, _gather, "gather")
@@ -216,6 +192,3 @@ def _gather(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
     else:
         result = shapes.gather(x, indices, at)
         yield from differing(facts, gather_operands, reading, "Y", result)
-
-
-AXIS_RULES = (parts_do_not_fit, reduction_output, gather_operands)

@@ -33,22 +33,15 @@ _CONVOLUTION = "Compute Tasks / Convolution Operations"
 def operand_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A task lacks an operand that its opcode requires.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        r = add.sync in A out A
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
-        r = add.sync in A, B out A
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - r = add.sync in A out A
+        + let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
+        + r = add.sync in A, B out A
     """
     for task, opcode in computes(facts):
         given = {operand.spec.name for operand in task.operands if operand.spec is not None}
@@ -72,22 +65,15 @@ def _operand_text(spec: OperandSpec) -> str:
 def too_many_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A task has more operands than its opcode takes.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
-        r = relu.sync in A, B out A
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        r = relu.sync in A out A
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
+        - r = relu.sync in A, B out A
+        + r = relu.sync in A out A
     """
     for task, opcode in computes(facts):
         for access, most in (("read", opcode.max_inputs), ("write", opcode.max_outputs)):
@@ -105,25 +91,16 @@ def wrong_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     The bias of a convolution is a vector with one element for each output channel.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 8) elem=f16, shape=[4], layout=K
-        let B = region(M, 8, 32) elem=f16, shape=[4, 4], layout=KN
-        let Y = region(M, 40, 8) elem=f16, shape=[1, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=f32
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let A = region(M, 0, 8) elem=f16, shape=[1, 4], layout=MK
-        let B = region(M, 8, 32) elem=f16, shape=[4, 4], layout=KN
-        let Y = region(M, 40, 8) elem=f16, shape=[1, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=f32
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        - let A = region(M, 0, 8) elem=f16, shape=[4], layout=K
+        + let A = region(M, 0, 8) elem=f16, shape=[1, 4], layout=MK
+          let B = region(M, 8, 32) elem=f16, shape=[4, 4], layout=KN
+          let Y = region(M, 40, 8) elem=f16, shape=[1, 4], layout=MN
+          g = gemm.sync in A, B out Y accum_type=f32
     """
     for task, opcode in computes(facts):
         if not has_its_operands(task, opcode):
@@ -152,23 +129,15 @@ def wrong_layout(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     A region with `strides` instead of a layout has its dimensions in the order that is asked for.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=40)
-        buffer M : L1 (size=40)
-        t = transfer.sync(dst=region(M, 0, 40), src=region(S, 0, 40))
-        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NCHW
-        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
-        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
-
-    Good:
-
-        buffer S : L2 (size=40)
-        buffer M : L1 (size=40)
-        t = transfer.sync(dst=region(M, 0, 40), src=region(S, 0, 40))
-        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
-        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
-        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+          buffer S : L2 (size=40)
+          buffer M : L1 (size=40)
+          t = transfer.sync(dst=region(M, 0, 40), src=region(S, 0, 40))
+        - let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NCHW
+        + let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
+          let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
+          p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
     """
     for task, opcode in computes(facts):
         if not has_its_operands(task, opcode):
@@ -181,6 +150,3 @@ def wrong_layout(facts: ProgramFacts) -> Iterator[Diagnostic]:
                     f"{named(task, operand)} {problem}",
                     related=declaration_of(facts, operand, "layout"),
                 )
-
-
-OPERAND_RULES = (operand_missing, too_many_operands, wrong_rank, wrong_layout)

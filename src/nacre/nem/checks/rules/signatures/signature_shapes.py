@@ -25,23 +25,15 @@ _APPENDIX = "Appendix: Type Family Definitions"
 def elementwise_shapes_differ(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The operands of an elementwise task have different shapes; nothing is broadcast.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let B = region(M, 16, 1) elem=i8, shape=[1], layout=C
-        r = add.sync in A, B out A
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
-        r = add.sync in A, B out A
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let B = region(M, 16, 1) elem=i8, shape=[1], layout=C
+        + let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
+          r = add.sync in A, B out A
     """
 
     def find(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
@@ -58,21 +50,14 @@ def softmax_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     A negative axis counts from the end.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        s = softmax.sync in X out X axis=2
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        s = softmax.sync in X out X axis=-1
+          buffer S : L2 (size=32)
+          buffer M : L1 (size=32)
+          t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+          let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        - s = softmax.sync in X out X axis=2
+        + s = softmax.sync in X out X axis=-1
     """
 
     def find(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
@@ -88,23 +73,15 @@ def normalisation_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Scale and bias are vectors with one element for each index along the axis.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        let g = region(M, 32, 4) elem=f16, shape=[2], layout=M
-        n = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        let g = region(M, 32, 16) elem=f16, shape=[8], layout=N
-        n = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        - let g = region(M, 32, 4) elem=f16, shape=[2], layout=M
+        + let g = region(M, 32, 16) elem=f16, shape=[8], layout=N
+          n = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
     """
     yield from first_findings(facts, _normalisation, "normalization")
 
@@ -129,25 +106,16 @@ def product_shapes(facts: ProgramFacts) -> Iterator[Diagnostic]:
     where one side has 1 or lacks them, it is used again for each of the other's. C, where given,
     broadcasts to Y.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 16) elem=f16, shape=[2, 4], layout=MK
-        let B = region(M, 16, 24) elem=f16, shape=[3, 4], layout=KN
-        let Y = region(M, 40, 16) elem=f16, shape=[2, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=f32
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 12) elem=f16, shape=[2, 3], layout=MK
-        let B = region(M, 16, 24) elem=f16, shape=[3, 4], layout=KN
-        let Y = region(M, 40, 16) elem=f16, shape=[2, 4], layout=MN
-        g = gemm.sync in A, B out Y accum_type=f32
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+        - let A = region(M, 0, 16) elem=f16, shape=[2, 4], layout=MK
+        + let A = region(M, 0, 12) elem=f16, shape=[2, 3], layout=MK
+          let B = region(M, 16, 24) elem=f16, shape=[3, 4], layout=KN
+          let Y = region(M, 40, 16) elem=f16, shape=[2, 4], layout=MN
+          g = gemm.sync in A, B out Y accum_type=f32
     """
     yield from first_findings(facts, _product, "linear_algebra")
 
@@ -175,35 +143,18 @@ def _product(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
 def conversion_changes_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The output of `cast`, `quantize` or `dequantize` has another shape than its input.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 32) elem=f16, shape=[4, 4], layout=MN
-        c = cast.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
-        c = cast.sync in X out Y
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let Y = region(M, 16, 32) elem=f16, shape=[4, 4], layout=MN
+        + let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
+          c = cast.sync in X out Y
     """
 
     def find(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         yield from unlike_first(facts, conversion_changes_shape, reading)
 
     yield from first_findings(facts, find, "conversion")
-
-
-SHAPE_RULES = (
-    elementwise_shapes_differ,
-    softmax_shape,
-    normalisation_shape,
-    product_shapes,
-    conversion_changes_shape,
-)

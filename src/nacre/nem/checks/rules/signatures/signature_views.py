@@ -23,23 +23,16 @@ _VIEWS = "Compute Tasks / Layout and Tensor View Operations"
 def reshape_changes_elements(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A `reshape` changes the number of elements, or its output is not of `target_shape`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 12) elem=i8, shape=[3, 4], layout=MN
-        r = reshape.sync in X out Y target_shape=[3, 4]
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=MN
-        r = reshape.sync in X out Y target_shape=[4, 4]
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let Y = region(M, 16, 12) elem=i8, shape=[3, 4], layout=MN
+        - r = reshape.sync in X out Y target_shape=[3, 4]
+        + let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=MN
+        + r = reshape.sync in X out Y target_shape=[4, 4]
     """
     yield from first_findings(facts, _reshape, "reshape")
 
@@ -66,23 +59,15 @@ def transpose_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Dimension i of the output is dimension perm[i] of the input.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 8) elem=i8, shape=[2, 4], layout=MN
-        let Y = region(M, 16, 8) elem=i8, shape=[2, 4], layout=NM
-        r = transpose.sync in X out Y perm=[1, 0]
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 8) elem=i8, shape=[2, 4], layout=MN
-        let Y = region(M, 16, 8) elem=i8, shape=[4, 2], layout=NM
-        r = transpose.sync in X out Y perm=[1, 0]
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 8) elem=i8, shape=[2, 4], layout=MN
+        - let Y = region(M, 16, 8) elem=i8, shape=[2, 4], layout=NM
+        + let Y = region(M, 16, 8) elem=i8, shape=[4, 2], layout=NM
+          r = transpose.sync in X out Y perm=[1, 0]
     """
     yield from first_findings(facts, _transpose, "transpose")
 
@@ -107,23 +92,15 @@ def slice_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     `starts`, `ends`, `axes` and `steps` have one entry for each axis that is cut. Starts and ends
     may be negative, counted from the end, and stop at the ends of the axis; steps are not zero.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 8) elem=i8, shape=[8], layout=C
-        r = slice.sync in X out Y starts=[0] ends=[8] axes=[0] steps=[2]
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 8) elem=i8, shape=[8], layout=C
-        r = slice.sync in X out Y starts=[0] ends=[16] axes=[0] steps=[2]
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+          let Y = region(M, 16, 8) elem=i8, shape=[8], layout=C
+        - r = slice.sync in X out Y starts=[0] ends=[8] axes=[0] steps=[2]
+        + r = slice.sync in X out Y starts=[0] ends=[16] axes=[0] steps=[2]
     """
     yield from first_findings(facts, _slice, "slice")
 
@@ -157,23 +134,15 @@ def pad_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     `pads` holds all beginnings, then all ends: two numbers for each axis. Reflection stops before
     the edge, so it has less than the size of the axis to offer on each side.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
-        r = pad.sync in X out Y pads=[1, 1] mode=constant
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 18) elem=i8, shape=[18], layout=C
-        r = pad.sync in X out Y pads=[1, 1] mode=constant
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
+        + let Y = region(M, 16, 18) elem=i8, shape=[18], layout=C
+          r = pad.sync in X out Y pads=[1, 1] mode=constant
     """
     yield from first_findings(facts, _pad, "pad")
 
@@ -196,6 +165,3 @@ def _pad(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
                 yield at_attribute(facts, pad_shape, reading, "pads", message)
                 return
     yield from differing(facts, pad_shape, reading, "Y", shapes.pad(x, pads))
-
-
-VIEW_RULES = (reshape_changes_elements, transpose_shape, slice_shape, pad_shape)

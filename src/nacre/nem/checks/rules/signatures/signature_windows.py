@@ -37,23 +37,15 @@ def window_output_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     Along each spatial axis the output has (size + pads - dilation * (window - 1) - 1) / stride + 1
     elements, rounded down.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
-        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
-        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[1, 1, 1, 1] strides=[2, 2]
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
-        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
-        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+          let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
+          let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
+        - p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[1, 1, 1, 1] strides=[2, 2]
+        + p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
     """
     yield from first_findings(facts, _window_output, "convolution", "pooling")
 
@@ -146,27 +138,18 @@ def channels_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
     of `depthwise_conv2d` are [Kh, Kw, Cin, multiplier] or, as those of a `conv2d` with as many
     groups as channels, [Kh, Kw, 1, Cout].
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=512)
-        buffer M : L1 (size=512)
-        t = transfer.sync(dst=region(M, 0, 512), src=region(S, 0, 512))
-        let X = region(M, 0, 128) elem=f16, shape=[1, 4, 4, 4], layout=NHWC
-        let W = region(M, 128, 12) elem=f16, shape=[1, 1, 3, 2], layout=HWIO
-        let Y = region(M, 256, 64) elem=f16, shape=[1, 4, 4, 2], layout=NHWC
-        c = conv2d.sync in X, W out Y
-            pads=[0, 0, 0, 0] strides=[1, 1] dilations=[1, 1] accum_type=f32
-
-    Good:
-
-        buffer S : L2 (size=512)
-        buffer M : L1 (size=512)
-        t = transfer.sync(dst=region(M, 0, 512), src=region(S, 0, 512))
-        let X = region(M, 0, 128) elem=f16, shape=[1, 4, 4, 4], layout=NHWC
-        let W = region(M, 128, 8) elem=f16, shape=[1, 1, 2, 2], layout=HWIO
-        let Y = region(M, 256, 64) elem=f16, shape=[1, 4, 4, 2], layout=NHWC
-        c = conv2d.sync in X, W out Y
-            pads=[0, 0, 0, 0] strides=[1, 1] dilations=[1, 1] groups=2 accum_type=f32
+          buffer S : L2 (size=512)
+          buffer M : L1 (size=512)
+          t = transfer.sync(dst=region(M, 0, 512), src=region(S, 0, 512))
+          let X = region(M, 0, 128) elem=f16, shape=[1, 4, 4, 4], layout=NHWC
+        - let W = region(M, 128, 12) elem=f16, shape=[1, 1, 3, 2], layout=HWIO
+        + let W = region(M, 128, 8) elem=f16, shape=[1, 1, 2, 2], layout=HWIO
+          let Y = region(M, 256, 64) elem=f16, shape=[1, 4, 4, 2], layout=NHWC
+          c = conv2d.sync in X, W out Y
+        -     pads=[0, 0, 0, 0] strides=[1, 1] dilations=[1, 1] accum_type=f32
+        +     pads=[0, 0, 0, 0] strides=[1, 1] dilations=[1, 1] groups=2 accum_type=f32
     """
     yield from first_findings(facts, _channel_findings, "convolution")
 
@@ -203,23 +186,15 @@ def element_type_not_kept(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     These are poolings, reductions, and the convolutions other than `conv2d`.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
-        let Y = region(M, 32, 16) elem=f16, shape=[1, 2, 2, 2], layout=NHWC
-        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
-        let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
-        p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+          let X = region(M, 0, 32) elem=i8, shape=[1, 4, 4, 2], layout=NHWC
+        - let Y = region(M, 32, 16) elem=f16, shape=[1, 2, 2, 2], layout=NHWC
+        + let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
+          p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
     """
     for task, opcode in computes(facts):
         if not has_its_operands(task, opcode) or opcode.name in facts.device.effective:
@@ -236,6 +211,3 @@ def element_type_not_kept(facts: ProgramFacts) -> Iterator[Diagnostic]:
                     help="convert with `cast`",
                 )
                 break
-
-
-WINDOW_RULES = (window_output_shape, channels_do_not_fit, element_type_not_kept)

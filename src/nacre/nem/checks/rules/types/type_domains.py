@@ -21,23 +21,15 @@ _MATCHING = "Opcode Type Legality and Type Families / Type Family Matching Rule"
 def scale_of_another_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The scale or bias of a normalisation has another element type than its input.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        let g = region(M, 32, 32) elem=f32, shape=[8], layout=N
-        r = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        let g = region(M, 32, 16) elem=f16, shape=[8], layout=N
-        r = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+        - let g = region(M, 32, 32) elem=f32, shape=[8], layout=N
+        + let g = region(M, 32, 16) elem=f16, shape=[8], layout=N
+          r = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
     """
     for found in violations(facts, "TYP10"):
         first = found.differences[0]
@@ -51,21 +43,17 @@ def scale_of_another_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def not_a_float(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A softmax or normalisation works on integers; it takes f16, bf16 and f32 only.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=16)
-        buffer M : L1 (size=16)
-        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
-        let X = region(M, 0, 16) elem=i8, shape=[2, 8], layout=MN
-        r = softmax.sync in X out X axis=1
-
-    Good:
-
-        buffer S : L2 (size=32)
-        buffer M : L1 (size=32)
-        t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
-        let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
-        r = softmax.sync in X out X axis=1
+        - buffer S : L2 (size=16)
+        - buffer M : L1 (size=16)
+        - t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
+        - let X = region(M, 0, 16) elem=i8, shape=[2, 8], layout=MN
+        + buffer S : L2 (size=32)
+        + buffer M : L1 (size=32)
+        + t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
+        + let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
+          r = softmax.sync in X out X axis=1
     """
     for found in violations(facts, "TYP11"):
         message = f"`{found.task.op}` takes floats only: {bindings_text(found)}"
@@ -82,25 +70,16 @@ def not_a_float(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def not_a_quantisation(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`quantize` goes from f16 or f32 to i8, and nowhere else.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=bf16, shape=[16], layout=C
-        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        r = quantize.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
-        let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        r = quantize.sync in X out Y
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+        - let X = region(M, 0, 32) elem=bf16, shape=[16], layout=C
+        + let X = region(M, 0, 32) elem=f16, shape=[16], layout=C
+          let Y = region(M, 32, 16) elem=i8, shape=[16], layout=C,
+              quant=per_tensor(scale=0.5, zero_point=0)
+          r = quantize.sync in X out Y
     """
     yield from _pairs(facts, not_a_quantisation, "f16 or f32 to i8")
 
@@ -109,25 +88,16 @@ def not_a_quantisation(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def not_a_dequantisation(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """`dequantize` goes from i8 to f16 or f32, and nowhere else.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let Y = region(M, 16, 32) elem=bf16, shape=[16], layout=C
-        r = dequantize.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=48)
-        buffer M : L1 (size=48)
-        t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
-        r = dequantize.sync in X out Y
+          buffer S : L2 (size=48)
+          buffer M : L1 (size=48)
+          t = transfer.sync(dst=region(M, 0, 48), src=region(S, 0, 48))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+              quant=per_tensor(scale=0.5, zero_point=0)
+        - let Y = region(M, 16, 32) elem=bf16, shape=[16], layout=C
+        + let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
+          r = dequantize.sync in X out Y
     """
     yield from _pairs(facts, not_a_dequantisation, "i8 to f16 or f32")
 
@@ -164,22 +134,18 @@ def no_type_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Its structure is checked, and that the element type is kept. Said once for each opcode.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=20)
-        buffer M : L1 (size=20)
-        t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
-        let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
-        let Y = region(M, 16, 4) elem=i8, shape=[1, 2, 2, 1], layout=NHWC
-        r = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
-
-    Good:
-
-        buffer S : L2 (size=16)
-        buffer M : L1 (size=16)
-        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
-        let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
-        r = relu.sync in X out X
+        - buffer S : L2 (size=20)
+        - buffer M : L1 (size=20)
+        - t = transfer.sync(dst=region(M, 0, 20), src=region(S, 0, 20))
+        + buffer S : L2 (size=16)
+        + buffer M : L1 (size=16)
+        + t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
+          let X = region(M, 0, 16) elem=i8, shape=[1, 4, 4, 1], layout=NHWC
+        - let Y = region(M, 16, 4) elem=i8, shape=[1, 2, 2, 1], layout=NHWC
+        - r = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
+        + r = relu.sync in X out X
     """
     seen: set[str] = set()
     for task, opcode in computes(facts):
@@ -192,13 +158,3 @@ def no_type_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _lacks_family(facts: ProgramFacts, opcode: Opcode) -> bool:
     return opcode.category != "generic" and opcode.name not in facts.device.effective
-
-
-DOMAIN_RULES = (
-    scale_of_another_type,
-    not_a_float,
-    not_a_quantisation,
-    not_a_dequantisation,
-    attribute_not_of_variant,
-    no_type_family,
-)

@@ -20,23 +20,15 @@ _CASTS = "Opcode Type Legality and Type Families / No Implicit Casts"
 def inputs_of_different_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The inputs of an elementwise task have different element types.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let B = region(M, 16, 32) elem=i16, shape=[16], layout=C
-        r = add.sync in A, B out A
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
-        r = add.sync in A, B out A
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let A = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let B = region(M, 16, 32) elem=i16, shape=[16], layout=C
+        + let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
+          r = add.sync in A, B out A
     """
     for found in violations(facts, "TYP07"):
         message = f"`{found.task.op}` takes inputs of one element type: {bindings_text(found)}"
@@ -47,23 +39,15 @@ def inputs_of_different_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def elementwise_changes_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The output of an elementwise task has another element type than its input.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
-        r = relu.sync in X out Y
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
-        r = relu.sync in X out Y
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
+        + let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
+          r = relu.sync in X out Y
     """
     for found in violations(facts, "TYP08"):
         message = f"`{found.task.op}` keeps the element type: {bindings_text(found)}"
@@ -74,23 +58,15 @@ def elementwise_changes_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def view_changes_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A view task has inputs and outputs of different element types; views only move elements.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 32) elem=i16, shape=[4, 4], layout=HW
-        r = reshape.sync in X out Y target_shape=[4, 4]
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=HW
-        r = reshape.sync in X out Y target_shape=[4, 4]
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        - let Y = region(M, 16, 32) elem=i16, shape=[4, 4], layout=HW
+        + let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=HW
+          r = reshape.sync in X out Y target_shape=[4, 4]
     """
     for found in violations(facts, "TYP09"):
         message = f"`{found.task.op}` keeps the element type: {bindings_text(found)}"
@@ -103,21 +79,14 @@ def type_in_no_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     i4 also stands for the weights of products.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=16)
-        buffer M : L1 (size=16)
-        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
-        let X = region(M, 0, 16) elem=u8, shape=[16], layout=C
-        r = relu.sync in X out X
-
-    Good:
-
-        buffer S : L2 (size=16)
-        buffer M : L1 (size=16)
-        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        r = relu.sync in X out X
+          buffer S : L2 (size=16)
+          buffer M : L1 (size=16)
+          t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
+        - let X = region(M, 0, 16) elem=u8, shape=[16], layout=C
+        + let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+          r = relu.sync in X out X
     """
     for found in violations(facts, "TYP16"):
         first = found.differences[0]
@@ -132,22 +101,15 @@ def no_meaning_in_integers(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     With `quant` on every operand the values are dequantised, computed in f32, and quantised again.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=16)
-        buffer M : L1 (size=16)
-        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
-        r = sigmoid.sync in X out X
-
-    Good:
-
-        buffer S : L2 (size=16)
-        buffer M : L1 (size=16)
-        t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
-        let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
-            quant=per_tensor(scale=0.05, zero_point=0)
-        r = sigmoid.sync in X out X
+          buffer S : L2 (size=16)
+          buffer M : L1 (size=16)
+          t = transfer.sync(dst=region(M, 0, 16), src=region(S, 0, 16))
+        - let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
+        + let X = region(M, 0, 16) elem=i8, shape=[16], layout=C,
+        +     quant=per_tensor(scale=0.05, zero_point=0)
+          r = sigmoid.sync in X out X
     """
     for task, opcode, typing in typings(facts):
         if "integers_need_quant" not in opcode.traits or typing.instance is None:
@@ -162,12 +124,3 @@ def no_meaning_in_integers(facts: ProgramFacts) -> Iterator[Diagnostic]:
                     help="give all its operands `quant`, or convert to f16",
                 )
                 break
-
-
-ELEMENTWISE_TYPE_RULES = (
-    inputs_of_different_types,
-    elementwise_changes_type,
-    view_changes_type,
-    type_in_no_family,
-    no_meaning_in_integers,
-)

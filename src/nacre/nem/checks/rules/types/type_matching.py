@@ -33,25 +33,16 @@ def no_matching_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     There are no implicit conversions: the element types of all operands together must be one of
     the combinations that the families list.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=128)
-        buffer M : L1 (size=128)
-        t = transfer.sync(dst=region(M, 0, 128), src=region(S, 0, 128))
-        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
-        let B = region(M, 32, 64) elem=f32, shape=[4, 4], layout=KN
-        let Y = region(M, 96, 32) elem=f16, shape=[4, 4], layout=MN
-        r = gemm.sync in A, B out Y accum_type=f32
-
-    Good:
-
-        buffer S : L2 (size=128)
-        buffer M : L1 (size=128)
-        t = transfer.sync(dst=region(M, 0, 128), src=region(S, 0, 128))
-        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
-        let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
-        let Y = region(M, 96, 32) elem=f16, shape=[4, 4], layout=MN
-        r = gemm.sync in A, B out Y accum_type=f32
+          buffer S : L2 (size=128)
+          buffer M : L1 (size=128)
+          t = transfer.sync(dst=region(M, 0, 128), src=region(S, 0, 128))
+          let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
+        - let B = region(M, 32, 64) elem=f32, shape=[4, 4], layout=KN
+        + let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
+          let Y = region(M, 96, 32) elem=f16, shape=[4, 4], layout=MN
+          r = gemm.sync in A, B out Y accum_type=f32
     """
     for found in violations(facts, "TYP01"):
         nearest = found.typing.nearest or found.nearest
@@ -66,23 +57,16 @@ def variant_not_on_device(facts: ProgramFacts) -> Iterator[Diagnostic]:
     A device has the variants in its `opcode.mandatory` and `opcode.extended` blocks, its parents'
     included. Where no device is named, only those are legal that every device has.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 64) elem=f32, shape=[16], layout=C
-        r = relu.sync in X out X
-
-    Good:
-
-        include "nem_reference.nem"
-        device nem_reference
-        buffer S : L2 (size=64)
-        buffer M : L1[0] (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let X = region(M, 0, 64) elem=f32, shape=[16], layout=C
-        r = relu.sync in X out X
+        + include "nem_reference.nem"
+        + device nem_reference
+          buffer S : L2 (size=64)
+        - buffer M : L1 (size=64)
+        + buffer M : L1[0] (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let X = region(M, 0, 64) elem=f32, shape=[16], layout=C
+          r = relu.sync in X out X
     """
     if facts.device.is_abstract:  # which device it is could not be found out
         return
@@ -152,25 +136,16 @@ def accumulator_type_differs(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Floats are summed in f32, 8-bit and 4-bit integers in i32.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=96)
-        buffer M : L1 (size=96)
-        t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
-        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
-        let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
-        let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
-        r = gemm.sync in A, B out Y accum_type=f16
-
-    Good:
-
-        buffer S : L2 (size=96)
-        buffer M : L1 (size=96)
-        t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
-        let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
-        let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
-        let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
-        r = gemm.sync in A, B out Y accum_type=f32
+          buffer S : L2 (size=96)
+          buffer M : L1 (size=96)
+          t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
+          let A = region(M, 0, 32) elem=f16, shape=[4, 4], layout=MK
+          let B = region(M, 32, 32) elem=f16, shape=[4, 4], layout=KN
+          let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
+        - r = gemm.sync in A, B out Y accum_type=f16
+        + r = gemm.sync in A, B out Y accum_type=f32
     """
     for found in violations(facts, "TYP04"):
         for difference in found.differences:
@@ -189,30 +164,22 @@ def accumulator_type_differs(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def bias_does_not_fit_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A bias is given where no variant of these types has one, or missing where all have one.
 
-    Bad:
+    Bad (-) and good (+):
 
-        include "nem_reference.nem"
-        device nem_reference
-        buffer S : L2 (size=104)
-        buffer M : L1[0] (size=104)
-        t = transfer.sync(dst=region(M, 0, 104), src=region(S, 0, 104))
-        let A = region(M, 0, 32) elem=bf16, shape=[4, 4], layout=MK
-        let B = region(M, 32, 32) elem=bf16, shape=[4, 4], layout=KN
-        let C = region(M, 96, 8) elem=bf16, shape=[4], layout=N
-        let Y = region(M, 64, 32) elem=bf16, shape=[4, 4], layout=MN
-        r = gemm.sync in A, B, C out Y accum_type=f32
-
-    Good:
-
-        include "nem_reference.nem"
-        device nem_reference
-        buffer S : L2 (size=96)
-        buffer M : L1[0] (size=96)
-        t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
-        let A = region(M, 0, 32) elem=bf16, shape=[4, 4], layout=MK
-        let B = region(M, 32, 32) elem=bf16, shape=[4, 4], layout=KN
-        let Y = region(M, 64, 32) elem=bf16, shape=[4, 4], layout=MN
-        r = gemm.sync in A, B out Y accum_type=f32
+          include "nem_reference.nem"
+          device nem_reference
+        - buffer S : L2 (size=104)
+        - buffer M : L1[0] (size=104)
+        - t = transfer.sync(dst=region(M, 0, 104), src=region(S, 0, 104))
+        + buffer S : L2 (size=96)
+        + buffer M : L1[0] (size=96)
+        + t = transfer.sync(dst=region(M, 0, 96), src=region(S, 0, 96))
+          let A = region(M, 0, 32) elem=bf16, shape=[4, 4], layout=MK
+          let B = region(M, 32, 32) elem=bf16, shape=[4, 4], layout=KN
+        - let C = region(M, 96, 8) elem=bf16, shape=[4], layout=N
+          let Y = region(M, 64, 32) elem=bf16, shape=[4, 4], layout=MN
+        - r = gemm.sync in A, B, C out Y accum_type=f32
+        + r = gemm.sync in A, B out Y accum_type=f32
     """
     for found in violations(facts, "TYP05"):
         variant = found.nearest.instance.id
@@ -237,33 +204,20 @@ def bias_does_not_fit_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 def bias_not_i32(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The bias of an 8-bit or 4-bit product is not i32.
 
-    Bad:
+    Bad (-) and good (+):
 
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let C = region(M, 32, 4) elem=i8, shape=[4], layout=N
-        let Y = region(M, 48, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        r = gemm.sync in A, B, C out Y accum_type=i32
-
-    Good:
-
-        buffer S : L2 (size=64)
-        buffer M : L1 (size=64)
-        t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
-        let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        let C = region(M, 32, 16) elem=i32, shape=[4], layout=N
-        let Y = region(M, 48, 16) elem=i8, shape=[4, 4], layout=MN,
-            quant=per_tensor(scale=0.5, zero_point=0)
-        r = gemm.sync in A, B, C out Y accum_type=i32
+          buffer S : L2 (size=64)
+          buffer M : L1 (size=64)
+          t = transfer.sync(dst=region(M, 0, 64), src=region(S, 0, 64))
+          let A = region(M, 0, 16) elem=i8, shape=[4, 4], layout=MK,
+              quant=per_tensor(scale=0.5, zero_point=0)
+          let B = region(M, 16, 16) elem=i8, shape=[4, 4], layout=KN,
+              quant=per_tensor(scale=0.5, zero_point=0)
+        - let C = region(M, 32, 4) elem=i8, shape=[4], layout=N
+        + let C = region(M, 32, 16) elem=i32, shape=[4], layout=N
+          let Y = region(M, 48, 16) elem=i8, shape=[4, 4], layout=MN,
+              quant=per_tensor(scale=0.5, zero_point=0)
+          r = gemm.sync in A, B, C out Y accum_type=i32
     """
     for found in violations(facts, "TYP06"):
         variant = found.nearest.instance.id
@@ -275,12 +229,3 @@ def bias_not_i32(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 related=declaration_of(facts, operand, "elem"),
                 help="convert it first with `cast`",
             )
-
-
-MATCHING_RULES = (
-    no_matching_variant,
-    variant_not_on_device,
-    accumulator_type_differs,
-    bias_does_not_fit_variant,
-    bias_not_i32,
-)
