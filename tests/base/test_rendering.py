@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from nacre.base.diagnostics import Diagnostic, Related, Severity
-from nacre.base.excerpt import excerpt, quoted, safe
+from nacre.base.excerpt import backquote, excerpt, safe
 from nacre.base.rendering import render_json, render_text, summary
 from nacre.base.source import Source
 
@@ -98,9 +98,9 @@ def test_control_characters_are_made_visible() -> None:
 
 
 def test_what_a_message_quotes_is_cut_when_long() -> None:
-    assert quoted("x" * 40) == f"`{'x' * 40}`"
-    assert quoted("x" * 41) == f"`{'x' * 40}...`"
-    assert quoted("a\nb", most=2) == "`a␊...`"
+    assert backquote("x" * 40) == f"`{'x' * 40}`"
+    assert backquote("x" * 41) == f"`{'x' * 40}...`"
+    assert backquote("a\nb", most=2) == "`a␊...`"
 
 
 @given(st.text(st.sampled_from("ab \t学é字\u0301"), max_size=40), st.data())

@@ -15,7 +15,7 @@ def safe(text: str) -> str:
     return "".join(_visible(c) for c in text)
 
 
-def quoted(text: str, most: int = 40) -> str:
+def backquote(text: str, most: int = 40) -> str:
     """The text in backticks for a message, cut when long."""
     shown = safe(text)
     return f"`{shown}`" if len(shown) <= most else f"`{shown[:most]}{_ELLIPSIS}`"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from nacre.base.diagnostics import Edit, Fix
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source, Span
 from nacre.base.suggest import surely_meant
 
@@ -16,12 +16,12 @@ _BLANKS = " \t"
 
 def replacing(span: Span, text: str) -> Fix:
     """Write something else in a place."""
-    return Fix(f"write {quoted(text)}", (Edit(span, text),))
+    return Fix(f"write {backquote(text)}", (Edit(span, text),))
 
 
 def inserting(source: Source, offset: int, text: str) -> Fix:
     """Add what is missing."""
-    return Fix(f"add {quoted(text.strip())}", (Edit(source.span(offset, offset), text),))
+    return Fix(f"add {backquote(text.strip())}", (Edit(source.span(offset, offset), text),))
 
 
 def including(source: Source, file: str) -> Fix:
@@ -128,4 +128,4 @@ def _line_end(text: str, offset: int) -> int:
 
 
 def _without(source: Source, start: int, end: int, shown: str) -> Fix:
-    return Fix(f"take {quoted(shown)} out", (Edit(source.span(start, end), ""),))
+    return Fix(f"take {backquote(shown)} out", (Edit(source.span(start, end), ""),))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType, bytes_needed
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_together
 from nacre.base.source import Unreadable, read_bytes
 from nacre.base.suggest import did_you_mean
@@ -116,7 +116,7 @@ def parse_output(text: str) -> OutputFile:
     )
     buffer, *rest = target.split(":")
     if len(rest) > 2:
-        problem = f"{quoted(target)} has more parts than BUF:ELEM:SHAPE"
+        problem = f"{backquote(target)} has more parts than BUF:ELEM:SHAPE"
         return OutputFile(target, path, buffer, problem=problem)
     try:
         elem = _parse_elem(rest[0]) if rest else None
@@ -129,7 +129,7 @@ def parse_output(text: str) -> OutputFile:
 def _sides(text: str, sides: Sequence[str], form: str) -> tuple[str, Path]:
     target, path = sides
     if not (target and path) or "\0" in path:
-        raise ValueError(f"{quoted(text)} does not have the form {form}")
+        raise ValueError(f"{backquote(text)} does not have the form {form}")
     return target, Path(path)
 
 
@@ -150,13 +150,13 @@ def _parse_elem(text: str) -> str:
         )
     if text not in ELEMENT_TYPES:
         known = ", ".join(name for name in ELEMENT_TYPES if name not in _VALUES_OF)
-        raise ValueError(f"{quoted(text)} is no element type; there are {known}")
+        raise ValueError(f"{backquote(text)} is no element type; there are {known}")
     return text
 
 
 def _parse_shape(text: str) -> tuple[int, ...]:
     if _SHAPE.fullmatch(text) is None:
-        raise ValueError(f"{quoted(text)} is no shape such as 4x16")
+        raise ValueError(f"{backquote(text)} is no shape such as 4x16")
     shape = tuple(int(part) for part in text.split("x"))
     if len(shape) > _MOST_AXES:
         raise ValueError(f"a shape of {len(shape)} axes, more than {_MOST_AXES}")
@@ -185,7 +185,7 @@ def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array o
     from nacre.nem.run.memory.host import host_error
 
     if _TARGET.fullmatch(file.target) is None:
-        raise click.UsageError(f"{quoted(file.target)} is neither BUF nor BUF@OFFSET")
+        raise click.UsageError(f"{backquote(file.target)} is neither BUF nor BUF@OFFSET")
     buffer = find_buffer(file.buffer, program)
     reason = unreadable(file.path)
     if reason is not None:
@@ -209,7 +209,7 @@ def find_buffer(name: str, program: Program) -> Buffer:
         return buffers[name]
     some = ", ".join(f"`{known}`" for known in list(buffers)[:8])
     hint = did_you_mean(name, buffers) or (f"the buffers are {some}" if some else "it has none")
-    raise click.UsageError(f"the program has no buffer {quoted(name)}; {hint}")
+    raise click.UsageError(f"the program has no buffer {backquote(name)}; {hint}")
 
 
 # Outputs

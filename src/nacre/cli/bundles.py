@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array
 from nacre.cli.arrays import InputFile, OutputFile, WrongUsage, file_bytes, unreadable
@@ -98,7 +98,7 @@ def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
     if file.buffer not in ports:
         names = list(dict.fromkeys(port.name for port in ports.values()))
         hint = did_you_mean(file.name, names) or f"the outputs are {', '.join(names[:8])}"
-        raise click.UsageError(f"the model has no output {quoted(file.name)}; {safe(hint)}")
+        raise click.UsageError(f"the model has no output {backquote(file.name)}; {safe(hint)}")
     raise click.UsageError("outputs of a bundle have the model's own types and shapes")
 
 
@@ -129,7 +129,7 @@ def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[
     found: dict[str, Any] = {}
     for file in files:
         if file.target in found:
-            raise click.UsageError(f"{quoted(file.target)} is given twice")
+            raise click.UsageError(f"{backquote(file.target)} is given twice")
         type_ = None if module is None else module.input_types.get(file.target)
         found[file.target] = _array(file.path, None if type_ is None else type_.element.dtype)
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.source import read_stream, whole_file
 from nacre.cli.arrays import WrongUsage, unreadable
 
@@ -77,7 +77,7 @@ def _require_sense(entries: list[zipfile.ZipInfo], path: Path) -> None:
 def _array(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path
 ) -> np.ndarray[Any, Any]:  # fmt: skip
-    wrong = _unfit(path, f"{quoted(entry.filename)} is no array of plain numbers")
+    wrong = _unfit(path, f"{backquote(entry.filename)} is no array of plain numbers")
     if not entry.filename.endswith(_SUFFIX):
         raise wrong
     with archive.open(entry) as stream:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.machine import parse_size
@@ -23,7 +23,7 @@ Kept = tuple[tuple[str, str], ...]  # layers and their precision, as the option 
 def _parse_keep(text: str) -> tuple[str, str]:
     name, mark, precision = text.rpartition("=")
     if not (mark and name and precision):
-        raise ValueError(f"{quoted(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
+        raise ValueError(f"{backquote(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
     return name, precision
 
 
@@ -34,7 +34,7 @@ def _decibels(text: str) -> float:
     found = _DECIBELS.fullmatch(text.strip())
     if found is None or not 0 < float(found[1]) <= MOST_DB:
         told = f"expected a number of dB above 0 and up to {MOST_DB:g}, as in `30dB`"
-        raise ValueError(f"{quoted(text)} is no ratio of signal to noise, {told}")
+        raise ValueError(f"{backquote(text)} is no ratio of signal to noise, {told}")
     return float(found[1])
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from nacre.base.diagnostics import InputError, InternalError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.files import is_temporary, make_folder, write_together
 from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, require_writable, writing
@@ -126,7 +126,7 @@ def _open_folder(stack: ExitStack, out: Path) -> None:
         others = sorted(set(os.listdir(out)) - {_PAGE, _BUNDLE}) if out.is_dir() else []
     others = [name for name in others if not is_temporary(name)]
     if others:
-        told = f"it is not empty, and holds {quoted(others[0])}"
+        told = f"it is not empty, and holds {backquote(others[0])}"
         raise WrongUsage(f"cannot write to {safe(str(out))}: {told}; choose a folder with -o")
     with writing(out):
         stack.enter_context(make_folder(out))

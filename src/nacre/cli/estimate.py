@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import (
     option_value,
@@ -44,7 +44,7 @@ def _layers(text: str) -> int | None:
     if text == "all":
         return sys.maxsize
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ValueError(f"{quoted(text)} is neither a number nor `all`")
+        raise ValueError(f"{backquote(text)} is neither a number nor `all`")
     return int(text)
 
 
@@ -54,7 +54,7 @@ def _clock(text: str) -> float:
     except ValueError:
         clock = -1.0
     if not 0 < clock < float("inf"):
-        raise ValueError(f"{quoted(text)} is no clock, expected a positive number of MHz")
+        raise ValueError(f"{backquote(text)} is no clock, expected a positive number of MHz")
     return clock
 
 

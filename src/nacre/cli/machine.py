@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.rendering import render_text
 from nacre.base.source import Unreadable, read_bytes
 from nacre.cli.arrays import (
@@ -74,7 +74,7 @@ def parse_size(text: str | int) -> int:
     match = _SIZE.fullmatch(str(text).strip())
     size = int(match["number"]) << _UNITS[match["unit"].upper()] if match is not None else 0
     if size <= 0:
-        raise ValueError(f"{quoted(str(text))} is no size such as 4096, 512M or 1G")
+        raise ValueError(f"{backquote(str(text))} is no size such as 4096, 512M or 1G")
     return size
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import whole_file
 from nacre.compile.rules import CMP04
 from nacre.nem.checks.engine import named_device
@@ -43,7 +43,7 @@ def target_of(device: str | Path | Device) -> Target:
     except UnknownDeviceError as error:
         if not Path(device).is_file():
             raise request_error(str(error)) from None
-        message = f"{quoted(Path(device).name, 60)} cannot be read as a device: {error}"
+        message = f"{backquote(Path(device).name, 60)} cannot be read as a device: {error}"
         raise InputError([CMP04.at(whole_file(str(device)), message)]) from None
     errors = [d for d in found.diagnostics if d.severity == "error"]
     if errors:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES, ElementType
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.base.source import whole_file
 from nacre.core.module import CoreOperation, Module, State, TensorType
@@ -75,11 +75,13 @@ class Builder:
     def input(self, name: str, dtype: str, shape: Sequence[int]) -> int:
         """An input. Inputs come before all other operations, and each has a name of its own."""
         _require(name, str, "the name of an input", "a string")
-        _require(dtype, str, f"the element type of input {quoted(name)}", "a string such as 'f32'")
-        _require(shape, Iterable, f"the shape of input {quoted(name)}", "a list of dimensions")
+        _require(
+            dtype, str, f"the element type of input {backquote(name)}", "a string such as 'f32'"
+        )
+        _require(shape, Iterable, f"the shape of input {backquote(name)}", "a list of dimensions")
         type_ = TensorType(dtype, tuple(shape))
         if len(self._inputs) < len(self._operations):
-            raise _refusal(MOD06, f"input {quoted(name)} comes after an operation")
+            raise _refusal(MOD06, f"input {backquote(name)} comes after an operation")
         problem = input_name_problem(name, self._inputs, "an Input")
         if problem is not None:
             raise _refusal(MOD08, problem)
@@ -105,7 +107,7 @@ class Builder:
         elements = np.array(array) if copy else np.asarray(array)
         name = dtype or dtype_name(elements.dtype)
         if name not in GRAPH_TYPES:
-            raise _refusal(element_type.rule, f"{quoted(str(name))} is no element type")
+            raise _refusal(element_type.rule, f"{backquote(str(name))} is no element type")
         data = _of_type(elements, GRAPH_TYPES[name])
         type_ = TensorType(name, data.shape)
         given = {"data": Literal(data), "dtype": word(name), "shape": type_.shape}
@@ -152,7 +154,7 @@ class Builder:
         _require(name, str, "the name of a state", "a string")
         for value in (output, initial):
             if type(value) is not int:
-                raise _not_an_id(f"a value of state {quoted(name)}", value)
+                raise _not_an_id(f"a value of state {backquote(name)}", value)
         if self._profile == "core-v1":
             raise _refusal(MOD15, "state is of `nacre-1`, not of `core-v1`")
         made = State(name, output, initial)

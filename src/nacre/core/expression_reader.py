@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from msgspec import Struct
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
@@ -131,7 +131,7 @@ class _Reader:
         self._take()
 
     def _found(self) -> str:
-        return "the end" if self._token.kind == "end" else quoted(self._token.text)
+        return "the end" if self._token.kind == "end" else backquote(self._token.text)
 
     def _fail(
         self, rule: Rule, message: str, token: _Token | None = None, help: str | None = None
@@ -212,7 +212,7 @@ class _Reader:
         opcode = FUNCTIONS.get(name.text)
         if opcode is None:
             help = did_you_mean(name.text, FUNCTIONS)
-            self._fail(LOW02, f"no function {quoted(name.text)}", name, help)
+            self._fail(LOW02, f"no function {backquote(name.text)}", name, help)
         spec, operands, given = OPS[opcode], list[int](), dict[str, Any]()
         self._expect("(")
         while not self._is_at(")"):
@@ -236,7 +236,7 @@ class _Reader:
             found = spec.attribute(token.text)
             if found is None:
                 help = did_you_mean(token.text, [a.name for a in spec.attributes])
-                message = f"`{name.text}` has no argument {quoted(token.text)}"
+                message = f"`{name.text}` has no argument {backquote(token.text)}"
                 self._fail(LOW03, message, token, help)
             if token.text in given:
                 self._fail(LOW03, f"argument `{token.text}` is given twice", token)
@@ -276,7 +276,7 @@ class _Reader:
                 return (found,)
         end = max(token.end, self._tokens[self._at - 1].end)
         text = self._source.text[token.start : end]
-        shown = quoted(text) if text else "missing"
+        shown = backquote(text) if text else "missing"
         place = _Token("value", "", token.start, end)
         self._fail(LOW03, f"argument `{spec.name}` is {shown}, {_EXPECTED[spec.kind]}", place)
 
@@ -304,7 +304,7 @@ class _Reader:
         if not token.text.isdigit():
             value = float(token.text)
             if math.isinf(value):
-                self._fail(LOW04, f"{quoted(token.text)} is beyond every type", token)
+                self._fail(LOW04, f"{backquote(token.text)} is beyond every type", token)
             return value
         if len(token.text) > _MAX_DIGITS:
             self._fail(LOW04, f"an integer of {len(token.text)} digits fits no type", token)
@@ -313,7 +313,7 @@ class _Reader:
 
 def _character_text(character: str) -> str:
     """A character for a message; what cannot be seen by its number."""
-    return quoted(character) if character.isprintable() else f"U+{ord(character):04X}"
+    return backquote(character) if character.isprintable() else f"U+{ord(character):04X}"
 
 
 _EXPECTED = {

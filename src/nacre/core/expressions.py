@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import Hints, did_you_mean
 from nacre.core.expression_reader import Node, read_expression
@@ -51,7 +51,7 @@ def input_types(inputs: Mapping[str, str | TensorType]) -> dict[str, TensorType]
         if not isinstance(name, str):
             raise TypeError(f"the name of an input is {kind_of(name)}, expected a string")
         if not isinstance(given, str | TensorType):
-            told = f"the type of input {quoted(name)} is {kind_of(given)}"
+            told = f"the type of input {backquote(name)} is {kind_of(given)}"
             raise TypeError(f"{told}, expected text such as 'f32[2,3]'")
         type_ = given if isinstance(given, TensorType) else _type(given)
         if isinstance(type_, TensorType):
@@ -59,7 +59,7 @@ def input_types(inputs: Mapping[str, str | TensorType]) -> dict[str, TensorType]
         else:
             source = Source(f"<input {name}>", str(given))
             wrong.append(
-                LOW06.at(source.span(0, len(source.text)), f"input {quoted(name)}: {type_}")
+                LOW06.at(source.span(0, len(source.text)), f"input {backquote(name)}: {type_}")
             )
     if wrong:
         raise InputError(wrong)
@@ -70,10 +70,10 @@ def _type(text: str) -> TensorType | str:
     """A type, or what is wrong with it."""
     match = _TYPE.fullmatch(text)
     if match is None:
-        return f"expected a type such as `f32[2,3]`, found {quoted(text)}"
+        return f"expected a type such as `f32[2,3]`, found {backquote(text)}"
     if match[1] not in GRAPH_TYPES:
         hint = did_you_mean(match[1], GRAPH_TYPES)
-        return f"no element type {quoted(match[1])}{'; ' + hint if hint else ''}"
+        return f"no element type {backquote(match[1])}{'; ' + hint if hint else ''}"
     dims = tuple(int(dim) for dim in (match[2] or "").split(",") if dim.strip())
     return TensorType(match[1], dims)
 
@@ -144,7 +144,7 @@ class _TypeInference:
         if type_ is None:
             help = self._hints.help(name)
             span = self._source.span(node.start, node.end)
-            self._found.append(LOW02.at(span, f"no input {quoted(name)} was given", help=help))
+            self._found.append(LOW02.at(span, f"no input {backquote(name)} was given", help=help))
             return None
         return self._checked(node, (), attributes({"name": name}), type_)
 
@@ -152,7 +152,7 @@ class _TypeInference:
         array = literal_array(node.given["data"], GRAPH_TYPES[dtype])
         if array is None or array.size == 0:
             span = self._source.span(node.start, node.end)
-            text = quoted(self._source.text[node.start : node.end])
+            text = backquote(self._source.text[node.start : node.end])
             problem = _literal_problem(node.given["data"], dtype)
             self._found.append(LOW04.at(span, f"the literal {text} {problem}"))
             return None

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.files import file_set, is_name_of, read_settled
 from nacre.base.source import Source, Span, Unreadable, read_source
 from nacre.core.module import CoreOperation, Module, TensorType
@@ -166,7 +166,7 @@ def _load(target: Path) -> Module:
     if isinstance(source, Unreadable):
         span = source.place or Source(str(target), "").span(0, 0)
         help_ = _OTHER_FORMATS if source.kind == "not text" else None
-        raise InputError([STO01.at(span, f"{quoted(str(target))} {source.reason}", help=help_)])
+        raise InputError([STO01.at(span, f"{backquote(str(target))} {source.reason}", help=help_)])
     return load_source(source, target.parent)
 
 
@@ -248,7 +248,7 @@ class _Resolver:
 
     def _read(self, name: str, index: int) -> TensorFile | None:
         if self._folder is None and self._contents is None:
-            message = f"constants lie in {quoted(name)}, and the text has no folder beside it"
+            message = f"constants lie in {backquote(name)}, and the text has no folder beside it"
             help_ = "give the name of the module's file"
             self.found.append(STO02.at(self._span(index), message, help=help_))
             return None
@@ -258,12 +258,14 @@ class _Resolver:
             assert self._folder is not None
             path = _beside(self._folder, name)
             if path is None:
-                message = f"constants lie in {quoted(name)}, expected a `{_SUFFIX}` beside the text"
+                message = (
+                    f"constants lie in {backquote(name)}, expected a `{_SUFFIX}` beside the text"
+                )
                 self.found.append(STO02.at(self._span(index), message))
                 return None
             return read_tensor_file(path)
         except TensorProblem as problem:
-            self.found.append(STO01.at(self._span(index), f"{quoted(name)} {problem}"))
+            self.found.append(STO01.at(self._span(index), f"{backquote(name)} {problem}"))
             return None
 
     def _span(self, index: int) -> Span:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES, ElementType
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Unreadable, read_bytes
 from nacre.core.module import TensorType
 from nacre.core.values import Array
@@ -176,7 +176,7 @@ def _require_distinct(pairs: list[tuple[str, object]]) -> None:
     seen = set[str]()
     for key, _ in pairs:
         if key in seen:
-            raise TensorProblem(f"has {quoted(key)} twice in its header")
+            raise TensorProblem(f"has {backquote(key)} twice in its header")
         seen.add(key)
 
 
@@ -196,8 +196,10 @@ def _require_cover(rows: Mapping[str, msgspec.Raw], size: int) -> None:
     end, last = 0, ""
     for first, behind, key in sorted(spans):
         if first != end:
-            what = f"overlaps {quoted(last)}" if first < end else "does not follow what is before"
-            raise TensorProblem(f"has a tensor {quoted(key)} at [{first}, {behind}) that {what}")
+            what = (
+                f"overlaps {backquote(last)}" if first < end else "does not follow what is before"
+            )
+            raise TensorProblem(f"has a tensor {backquote(key)} at [{first}, {behind}) that {what}")
         end, last = behind, key
     if end != size:
         raise TensorProblem(f"has {size - end} bytes that belong to no tensor")

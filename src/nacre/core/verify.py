@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from itertools import islice
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.base.source import Span, whole_file
 from nacre.base.suggest import did_you_mean
@@ -262,4 +262,4 @@ def unknown_opcode(opcode: str, spec: OpSpec | None) -> tuple[Rule, str]:
         meant = f"`BinOp` with `op={opcode}`, for which it stands in text without attributes"
         return signature.rule, f"`{opcode}` is no operation, expected {meant}"
     hint = did_you_mean(opcode, OPS)
-    return signature.rule, f"no operation {quoted(opcode)}{'; ' + hint if hint else ''}"
+    return signature.rule, f"no operation {backquote(opcode)}{'; ' + hint if hint else ''}"

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from nacre.base.diagnostics import Diagnostic, InputError, Warn
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.models import READERS as CORE_READERS
@@ -83,8 +83,8 @@ def _missing(model: NacModel, given: Shapes) -> list[Diagnostic]:
     for one in model.all_inputs:
         is_open = one.dtype is None or one.shape is None
         if is_open and not one.is_optional and one.name not in given:
-            message = f"the file does not say the type of input {quoted(one.name)}"
-            name = quoted(one.name).strip("`")
+            message = f"the file does not say the type of input {backquote(one.name)}"
+            name = backquote(one.name).strip("`")
             shape = setting(f"`--shape {name}=1x3`", f'`shapes={{"{name}": (1, 3)}}`')
             help_ = f"give its shape: {shape}"
             found.append(model.finding(one.instruction, NAC46, message, help_))
@@ -98,10 +98,12 @@ def _not_open(model: NacModel, given: Shapes) -> list[Diagnostic]:
     for name, shape in given.items():
         one = known.get(name)
         if one is None:
-            hint = did_you_mean(name, known) or f"expected {', '.join(map(quoted, known))}"
-            found.append(model.finding(0, MDL02, f"there is no input {quoted(name)}; {hint}"))
+            hint = did_you_mean(name, known) or f"expected {', '.join(map(backquote, known))}"
+            found.append(model.finding(0, MDL02, f"there is no input {backquote(name)}; {hint}"))
         elif one.shape is not None and tuple(shape) != one.shape:
-            message = f"input {quoted(name)} has the shape {list(one.shape)}, found {list(shape)}"
+            message = (
+                f"input {backquote(name)} has the shape {list(one.shape)}, found {list(shape)}"
+            )
             help_ = "build the file from its model with other shapes"
             found.append(model.finding(one.instruction, MDL02, message, help_))
     return found

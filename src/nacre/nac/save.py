@@ -10,7 +10,7 @@ from typing import Literal, cast
 from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.files import file_set
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import (
@@ -76,7 +76,7 @@ def _require_own(target: Path) -> None:
     """FileExistsError where somebody else's weights lie in the place of those of a file."""
     beside = external_path(target)
     if beside.is_file() and not _is_own(target, beside):
-        reason = f"{quoted(beside.name)} is there already and is not the weights of such a file"
+        reason = f"{backquote(beside.name)} is there already and is not the weights of such a file"
         remedy = "choose another name, or remove it if nobody needs it"
         raise FileExistsError(errno.EEXIST, f"{reason}; {remedy}", str(beside))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array, values_json, values_text
@@ -33,7 +33,7 @@ def parse_output(text: str) -> OutputFile:
         return name, Path(path)
     if text.endswith(".npz") and "\0" not in text:
         return None, Path(text)
-    raise ValueError(f"{quoted(text)} is neither FILE.npz nor NAME=FILE.npy")
+    raise ValueError(f"{backquote(text)} is neither FILE.npz nor NAME=FILE.npy")
 
 
 def output_targets(outputs: Sequence[OutputFile], module: Module) -> list[Target]:
@@ -47,7 +47,7 @@ def _place(name: str, names: Sequence[str]) -> int:
         return names.index(name)
     if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(names):
         return int(name)
-    told = f"there is no output {quoted(name)}: the module has {len(names)}"
+    told = f"there is no output {backquote(name)}: the module has {len(names)}"
     hint = did_you_mean(name, names) or f"they are {safe(', '.join(names[:8]))}"
     raise click.UsageError(f"{told}; {hint}")
 

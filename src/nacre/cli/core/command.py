@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.cli.arrays import option_value, require_writable, split_name, writing_together
 from nacre.cli.core.arrays import (
     OutputFile,
@@ -158,7 +158,7 @@ def _named(form: str) -> Callable[[str], tuple[str, str]]:
     def parsed(text: str) -> tuple[str, str]:
         name, value = split_name(text)
         if not (name and value) or "\0" in value:
-            raise ValueError(f"{quoted(text)} does not have the form {form}")
+            raise ValueError(f"{backquote(text)} does not have the form {form}")
         return name, value
 
     return parsed
@@ -168,7 +168,7 @@ def _distinct(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found:
-            raise click.UsageError(f"input {quoted(name)} is given twice")
+            raise click.UsageError(f"input {backquote(name)} is given twice")
         found[name] = value
     return found
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.diagnostics import InputError, has_errors
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, require_writable, unreadable, writing
@@ -170,7 +170,7 @@ def _require_suffix(name: str) -> None:
 
     if name != STDIN and Path(name).suffix.lower() not in READERS:
         expected = _suffixes_text(READERS)
-        raise click.UsageError(f"cannot tell how to read {quoted(name)}, expected {expected}")
+        raise click.UsageError(f"cannot tell how to read {backquote(name)}, expected {expected}")
 
 
 def _onnx_report(path: Path, shapes: Shapes, constants: Constants) -> Coverage:
@@ -224,10 +224,10 @@ def _target(out: str | None, to: str | None) -> Target:
     if chosen is None:
         expected = _suffixes_text(target.suffix for target in TARGETS.values())
         raise click.UsageError(
-            f"cannot tell what to write to {quoted(out)}, expected {expected}, or --to"
+            f"cannot tell what to write to {backquote(out)}, expected {expected}, or --to"
         )
     if meant not in (None, chosen):
-        raise click.UsageError(f"--to says {chosen}, the name {quoted(out)} says {meant}")
+        raise click.UsageError(f"--to says {chosen}, the name {backquote(out)} says {meant}")
     return TARGETS[chosen]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable, writing
 from nacre.cli.exit_status import ERRORS_FOUND, OK
@@ -29,7 +29,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, sign, dims = text.rpartition("=")
     parts = dims.split("," if "," in dims else "x") if dims else []
     if not sign or not name or not all(part.isdecimal() and len(part) < 19 for part in parts):
-        raise ValueError(f"{quoted(text)} is no shape such as NAME=1x3x224x224")
+        raise ValueError(f"{backquote(text)} is no shape such as NAME=1x3x224x224")
     return name, tuple(int(part) for part in parts)
 
 
@@ -48,7 +48,7 @@ def _constant(text: str) -> tuple[str, str]:
     """`NAME=FILE.npy` or `NAME=NUMBER`."""
     name, sign, value = text.rpartition("=")
     if not sign or not name or not (value.endswith(".npy") or _number(value) is not None):
-        raise ValueError(f"{quoted(text)} is neither NAME=FILE.npy nor NAME=NUMBER")
+        raise ValueError(f"{backquote(text)} is neither NAME=FILE.npy nor NAME=NUMBER")
     return name, value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nem.run.memory.host import host_error
 
 _MOST_LISTED = 12  # names in a line
@@ -13,7 +13,7 @@ _MOST_LISTED = 12  # names in a line
 def no_argument(argument: str) -> None:
     """Refuse an argument."""
     if argument:
-        raise host_error(f"this command takes no argument, found {quoted(argument)}")
+        raise host_error(f"this command takes no argument, found {backquote(argument)}")
 
 
 def needed(argument: str, what: str) -> str:
@@ -28,7 +28,7 @@ def number(text: str) -> int:
     if re.fullmatch("-[0-9]{1,18}", text) is not None:
         raise host_error(f"found {text}, expected 0 or more")
     if re.fullmatch("[0-9]{1,18}", text) is None:
-        raise host_error(f"{quoted(text)} is no number")
+        raise host_error(f"{backquote(text)} is no number")
     return int(text)
 
 

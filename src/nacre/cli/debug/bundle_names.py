@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.nem.run.memory.host import host_error
 
@@ -43,7 +43,7 @@ class BundleNames:
         """The layers that a name stands for: one, or all that do the work of a node."""
         if name not in self.by_name:
             hint = did_you_mean(name, self.by_name) or "`layers` lists them"
-            raise host_error(f"no layer and no node {quoted(name)}", hint)
+            raise host_error(f"no layer and no node {backquote(name)}", hint)
         own = [layer for layer in self.by_name[name] if layer.name == name]
         return own or self.by_name[name]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import load, parse_input
 from nacre.cli.debug import views as debug_views
@@ -62,9 +62,9 @@ def find(word: str) -> Command:
         return found[0]
     if found:
         names = ", ".join(command.name for command in found)
-        raise host_error(f"{quoted(word)} may mean {names}")
+        raise host_error(f"{backquote(word)} may mean {names}")
     hint = did_you_mean(word, [command.name for command in COMMANDS])
-    raise host_error(f"no command {quoted(word)}", hint or "`help` lists them")
+    raise host_error(f"no command {backquote(word)}", hint or "`help` lists them")
 
 
 # Forwards

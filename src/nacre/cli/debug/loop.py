@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import click
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.cli.debug import commands as debug_commands
 from nacre.cli.debug.completion import install
 from nacre.cli.debug.debugger import BrokenOff, Debugger
@@ -67,7 +67,7 @@ def typed_commands(debugger: Debugger) -> Iterator[str]:
         except UnicodeDecodeError:
             click.echo("error: that line is not text")
         except KeyboardInterrupt:
-            click.echo(f"\n{quoted('quit')} or Ctrl-D ends the session")
+            click.echo(f"\n{backquote('quit')} or Ctrl-D ends the session")
 
 
 def piped_commands() -> Iterator[str]:

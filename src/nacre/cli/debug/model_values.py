@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.cli.debug.bundle_names import BundleNames, no_bundle
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.memory.regions import UnknownNameError
@@ -84,7 +84,7 @@ def read_values(names: BundleNames, session: Session, named: ValueName) -> list[
         return [_part(_port_value(session, port_named(names, named.name)), named.index)]
     results = [(one, result) for one in names.layers(named.name) for result in one.results]
     if not results:
-        raise host_error(f"{quoted(named.name)} leaves no value of its own: it moves one")
+        raise host_error(f"{backquote(named.name)} leaves no value of its own: it moves one")
     found = [_result_value(session, one, result, names) for one, result in results]
     return [_part(value, named.index) for value in found]
 
@@ -193,13 +193,13 @@ def _part(value: ModelValue, index: str) -> ModelValue:
     except UnknownNameError as error:
         raise host_error(str(error)) from None
     if reference is None:
-        raise host_error(f"{quoted(index)} selects nothing; write such as [0, 3:5]")
+        raise host_error(f"{backquote(index)} selects nothing; write such as [0, 3:5]")
     try:
         items = reference.groups[0]
         values, written = np.asarray(value.values[items]), np.asarray(value.written[items])
     except (IndexError, ValueError):
         shape = list(value.values.shape)
-        raise host_error(f"{quoted(index)} lies outside of the shape {shape}") from None
+        raise host_error(f"{backquote(index)} lies outside of the shape {shape}") from None
     heading = f"{value.heading}, elements {index}"
     return ModelValue(heading, value.buffer, values, written, value.element, value.overwritten)
 
@@ -214,12 +214,16 @@ def port_array(names: BundleNames, name: str, path: Path) -> np.ndarray[Any, Any
     port = port_named(names, name)
     reason = unreadable(path)
     if reason is not None or path.suffix != ".npy":
-        raise host_error(reason or f"{quoted(str(path))} is no .npy file")
+        raise host_error(reason or f"{backquote(str(path))} is no .npy file")
     array = read_array(str(path), GRAPH_TYPES[port.dtype].dtype)
     if array.shape != port.shape:
         found, wanted = list(array.shape), list(port.shape)
-        raise host_error(f"{quoted(str(path))} has the shape {found}, {quoted(name)} {wanted}")
+        raise host_error(
+            f"{backquote(str(path))} has the shape {found}, {backquote(name)} {wanted}"
+        )
     if array.dtype != GRAPH_TYPES[port.dtype].dtype:
-        raise host_error(f"{quoted(str(path))} holds {array.dtype}, {quoted(name)} is {port.dtype}")
+        raise host_error(
+            f"{backquote(str(path))} holds {array.dtype}, {backquote(name)} is {port.dtype}"
+        )
     require_range(port, array)
     return port.to_memory(array)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import unreadable
 from nacre.cli.debug.arguments import needed, no_argument, number, some
@@ -72,7 +72,7 @@ def show_tokens(debugger: Debugger, argument: str) -> None:
     found = debugger.session.get_tokens()
     shown = {n: e for n, e in found.items() if argument in (n, n.partition("[")[0]) or not argument}
     if argument and not shown:
-        raise host_error(f"no token {quoted(argument)}", did_you_mean(argument, found))
+        raise host_error(f"no token {backquote(argument)}", did_you_mean(argument, found))
     rows = [
         (name, "satisfied" if entry["satisfied"] else "-", entry["produced_by"])
         for name, entry in shown.items()
@@ -91,7 +91,7 @@ def show_print(debugger: Debugger, argument: str) -> None:
     form, text = re.fullmatch(r"(/\S*)?\s*(.*)", argument, re.DOTALL).groups()  # type: ignore[union-attr]
     if form not in (None, *_FORMS):
         listed = ", ".join(f"`{name}` ({meaning})" for name, meaning in _FORMS.items())
-        raise host_error(f"no form {quoted(form)}; there are {listed}")
+        raise host_error(f"no form {backquote(form)}; there are {listed}")
     session = debugger.session
     needed(text, "a region, a buffer, or an expression such as `i * 4`")
     values_of_model = _values_of_model(debugger, text)
@@ -103,7 +103,7 @@ def show_print(debugger: Debugger, argument: str) -> None:
     text = buffer_named(debugger.names, text) if values_of_model is not None else text
     if _is_number(session, text):
         if form is not None:
-            raise host_error(f"{quoted(form)} goes with a region, not with a number")
+            raise host_error(f"{backquote(form)} goes with a region, not with a number")
         click.echo(f"{safe(text)} = {_evaluated(session, text)}")
         return
     selection = session.select(text)
@@ -186,7 +186,9 @@ def show_comparison(debugger: Debugger, argument: str) -> None:
         return
     match = _COMPARISON.fullmatch(argument)
     if match is None:
-        raise host_error(f"{quoted(argument)} does not have the form REGION=FILE.npy [within TOL]")
+        raise host_error(
+            f"{backquote(argument)} does not have the form REGION=FILE.npy [within TOL]"
+        )
     session = debugger.session
     selection = session.select(match["region"])
     expected = _reference_array(Path(match["file"]), selection.shape)
@@ -200,7 +202,7 @@ def _compare_value(debugger: Debugger, named: ValueName) -> None:
     """Compare values of the model with an array in a file."""
     match = re.fullmatch(rf"=?\s*{_FILE}", named.rest)
     if match is None:
-        raise host_error(f"{quoted(named.name)} is to be compared with FILE.npy [within TOL]")
+        raise host_error(f"{backquote(named.name)} is to be compared with FILE.npy [within TOL]")
     assert debugger.names is not None
     for value in read_values(debugger.names, debugger.session, named):
         expected = _reference_array(Path(match["file"]), value.values.shape)
@@ -227,7 +229,7 @@ def _tolerance(text: str | None) -> float | None:
     if text is None:
         return None
     if re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?", text) is None:
-        raise host_error(f"the tolerance is {quoted(text)}, expected a number such as 1e-3")
+        raise host_error(f"the tolerance is {backquote(text)}, expected a number such as 1e-3")
     return float(text)
 
 
@@ -235,7 +237,7 @@ def _reference_array(path: Path, shape: tuple[int, ...]) -> np.ndarray[Any, Any]
     from nacre.nem.api.ddr import load_npy
 
     if path.suffix != ".npy":
-        raise host_error(f"{quoted(str(path))} is no .npy file")
+        raise host_error(f"{backquote(str(path))} is no .npy file")
     reason = unreadable(path)
     if reason is not None:
         raise host_error(reason)

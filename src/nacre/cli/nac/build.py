@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, require_writable, writing
@@ -114,7 +114,7 @@ def build(
         manifest, vocabulary = _tokenizer(tokenizer, unlimited)
         steps = None if plan is None else _plan(plan)
         for name in vocabulary.keys() & embedded.keys():
-            raise click.UsageError(f"--resource {quoted(name)} is a file of the tokenizer, too")
+            raise click.UsageError(f"--resource {backquote(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
         odd: list[Diagnostic] = []
         with watch_progress("building", "nodes") as progress:
@@ -144,7 +144,9 @@ def build(
 def require_file(out: Path) -> None:
     """UsageError for a name that readers would not know."""
     if out.suffix.lower() != SUFFIX:
-        raise click.UsageError(f"cannot write to {quoted(str(out))}, expected a name in `{SUFFIX}`")
+        raise click.UsageError(
+            f"cannot write to {backquote(str(out))}, expected a name in `{SUFFIX}`"
+        )
     require_writable(out)
 
 
@@ -215,7 +217,7 @@ def _read_resources(names: tuple[str, ...]) -> dict[str, bytes]:
         if isinstance(raw, Unreadable):
             raise WrongUsage(f"{safe(name)} {raw.reason}")
         if path.name in found:
-            raise click.UsageError(f"two resources are called {quoted(path.name)}")
+            raise click.UsageError(f"two resources are called {backquote(path.name)}")
         found[path.name] = raw
     return found
 

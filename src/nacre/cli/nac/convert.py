@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import option_value, require_writable, writing
 from nacre.cli.core.convert import TARGETS
@@ -181,15 +181,15 @@ def _require_open(model: NacModel, given: Mapping[str, TensorType]) -> None:
     for name, type_ in given.items():
         if name not in known:
             hint = did_you_mean(name, known) or f"expected {_names_text(list(known))}"
-            raise click.UsageError(f"--type: there is no input {quoted(name)}; {hint}")
+            raise click.UsageError(f"--type: there is no input {backquote(name)}; {hint}")
         dtype, shape = known[name].dtype, known[name].shape
         if dtype is not None and shape is not None and TensorType(dtype, shape) != type_:
             told = f"the file says {TensorType(dtype, shape)}, found {type_}"
-            raise click.UsageError(f"--type: of input {quoted(name)} {told}")
+            raise click.UsageError(f"--type: of input {backquote(name)} {told}")
 
 
 def _names_text(names: Sequence[str]) -> str:
-    shown = ", ".join(quoted(name) for name in names[:_MOST_NAMED])
+    shown = ", ".join(backquote(name) for name in names[:_MOST_NAMED])
     return shown + (f" or one of {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
 
 
@@ -223,5 +223,5 @@ def _target(out: str | None, to: str | None) -> Target:
             f"nothing says what to convert to, expected --to or a name in {known}"
         )
     if meant not in (None, chosen):
-        raise click.UsageError(f"--to says {chosen}, the name {quoted(out or '')} says {meant}")
+        raise click.UsageError(f"--to says {chosen}, the name {backquote(out or '')} says {meant}")
     return TARGETS[chosen]

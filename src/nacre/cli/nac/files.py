@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, unreadable
 
@@ -65,9 +65,9 @@ def require_apart(written: Iterable[Path], read: Iterable[str | Path] = ()) -> N
     for path in written:
         place = os.path.realpath(path)
         if place in sources:
-            raise click.UsageError(f"{quoted(str(path))} is read, and would be written over")
+            raise click.UsageError(f"{backquote(str(path))} is read, and would be written over")
         if place in targets:
-            raise click.UsageError(f"{quoted(str(path))} would be written twice")
+            raise click.UsageError(f"{backquote(str(path))} would be written twice")
         targets.add(place)
 
 
@@ -98,7 +98,7 @@ def pair(form: str) -> Callable[[str], tuple[str, str]]:
     def parsed(text: str) -> tuple[str, str]:
         name, sign, value = text.rpartition("=")
         if not (name and sign and value) or "\0" in value:
-            raise ValueError(f"{quoted(text)} does not have the form {form}")
+            raise ValueError(f"{backquote(text)} does not have the form {form}")
         return name, value
 
     return parsed
@@ -109,7 +109,7 @@ def once(pairs: Iterable[tuple[str, str]], what: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found:
-            raise click.UsageError(f"{what} {quoted(name)} is given twice")
+            raise click.UsageError(f"{what} {backquote(name)} is given twice")
         found[name] = value
     return found
 

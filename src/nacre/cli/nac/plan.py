@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.cli.array_values import finite_json, read_array, values_json, values_text
 from nacre.cli.arrays import WrongUsage, file_bytes, option_value, writing, writing_together
@@ -40,7 +40,7 @@ _HELP_OF_CODE: Mapping[str, str] = MappingProxyType(
 
 def _answer(text: str) -> str:
     if "=" not in text[1:]:
-        raise ValueError(f"{quoted(text)} does not have the form PROMPT=TEXT")
+        raise ValueError(f"{backquote(text)} does not have the form PROMPT=TEXT")
     return text
 
 
@@ -145,7 +145,7 @@ def _answers(
         # A prompt may hold `=` signs as well as an answer.
         name = next((one for one in known if text.startswith(f"{one}=")), text.partition("=")[0])
         if name in made:
-            raise click.UsageError(f"the answer to {quoted(name)} is given twice")
+            raise click.UsageError(f"the answer to {backquote(name)} is given twice")
         made[name] = text[len(name) + 1 :]
     return made
 
@@ -159,7 +159,7 @@ def _for_users(found: Diagnostic) -> Diagnostic:
 def _number(name: str) -> int:
     if name.isascii() and name.isdigit() and len(name) < 10:
         return int(name)
-    raise click.UsageError(f"outputs of a plan have numbers, not names such as {quoted(name)}")
+    raise click.UsageError(f"outputs of a plan have numbers, not names such as {backquote(name)}")
 
 
 def _write(values: Sequence[Any], place: int, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.stages import stage
 from nacre.base.suggest import did_you_mean
@@ -158,7 +158,7 @@ def _place(model: NacModel, name: str, count: int) -> int:
     if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < returned:
         return int(name)
     hint = did_you_mean(name, names)
-    told = f"there is no output {quoted(name)}: the program returns {returned}"
+    told = f"there is no output {backquote(name)}: the program returns {returned}"
     raise click.UsageError(f"{told}{'; ' + hint if hint else ''}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.cli.array_values import finite_json
 from nacre.cli.arrays import option_value
 from nacre.cli.core.arrays import input_array
@@ -162,7 +162,7 @@ def _tolerance(text: str) -> float:
     except ValueError:
         found = nan
     if not (isfinite(found) and found >= 0):
-        raise ValueError(f"{quoted(text)} is no number of 0 or more")
+        raise ValueError(f"{backquote(text)} is no number of 0 or more")
     return found
 
 

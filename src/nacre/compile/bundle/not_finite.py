@@ -8,7 +8,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import whole_file
 from nacre.compile.bundle.manifest import Manifest, Port
 from nacre.compile.rules import CMP12, CMP13
@@ -34,7 +34,7 @@ def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnos
         if nans or infinities:
             where = "integers of 8 bits" if port.scale is not None else _LATER
             told = _describe_counts(nans, infinities, arrays[port.name])
-            message = f"input {quoted(port.name)} has {told}, and {where} have neither"
+            message = f"input {backquote(port.name)} has {told}, and {where} have neither"
             found.append(CMP12.at(whole_file("<compile>"), message, help=_LOST))
     return found
 
@@ -57,7 +57,7 @@ def endless_outputs(
     for port, array, (nans, infinities) in zip(manifest.outputs, outputs, counts, strict=False):
         if nans or infinities:
             told = _describe_counts(nans, infinities, array)
-            message = f"output {quoted(port.name)} has {told}, of inputs that are all finite"
+            message = f"output {backquote(port.name)} has {told}, of inputs that are all finite"
             found.append(CMP13.at(whole_file("<compile>"), message, help=_LEFT))
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Span, whole_file
 from nacre.compile.legalise.legal_module import Origins
 from nacre.core.evaluation.run import value_place
@@ -82,7 +82,7 @@ def of_nodes(legal: Legal, values: Iterable[int]) -> str:
     if not names:
         return ""
     more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    told = ", ".join((*(quoted(name, _LONGEST) for name in names[:_MOST_NAMES]), *more))
+    told = ", ".join((*(backquote(name, _LONGEST) for name in names[:_MOST_NAMES]), *more))
     return f" (node{'s' if len(names) > 1 else ''} {told})"
 
 
@@ -93,7 +93,7 @@ def source_name(source: Module, number: int) -> str:
         return f"%{number}"
     users = (op.value_id for op in source.operations if number in op.operands)
     names = labels.names(number) or next(filter(None, map(labels.names, users)), ())
-    return f"%{number}" + (f" (node {quoted(names[0], _LONGEST)})" if names else "")
+    return f"%{number}" + (f" (node {backquote(names[0], _LONGEST)})" if names else "")
 
 
 def own_name(legal: Legal, op: CoreOperation) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.files import hashed_name, is_name_of, is_temporary
 from nacre.base.hints import setting
 from nacre.base.source import Unreadable, read_bytes, whole_file
@@ -75,9 +75,9 @@ def require_own_folder(folder: Path) -> None:
     others = [name for name in sorted(os.listdir(folder)) if not _is_leftover(name)]
     if not others:
         return
-    shown = ", ".join(quoted(name) for name in others[:_SHOWN])
+    shown = ", ".join(backquote(name) for name in others[:_SHOWN])
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-    message = f"{quoted(str(folder))} is no bundle and not empty: it holds {shown}{more}"
+    message = f"{backquote(str(folder))} is no bundle and not empty: it holds {shown}{more}"
     force = setting("`--force`", "`force=True`")
     help_ = f"name a new folder; {force} writes into this one all the same"
     raise InputError([CMP11.at(whole_file(str(folder)), message, help=help_)])

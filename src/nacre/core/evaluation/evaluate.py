@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import Hints
 from nacre.core.constants import kernel_type, to_carried
@@ -211,20 +211,20 @@ def _problems(
     for index, (name, type_) in enumerate(names.items()):  # they come first in the module
         if name not in inputs:
             if name not in state:
-                message = f"input {quoted(name)} is missing, expected {type_}"
+                message = f"input {backquote(name)} is missing, expected {type_}"
                 yield EVL01.at(place(module, index), message)
             continue
         array = _as_array(inputs[name])
         array = None if array is None else as_nibbles(array, type_.element)
         if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
             found = _outside(array, type_) or f"is {_describe(inputs[name])}, expected {type_}"
-            yield EVL03.at(place(module, index), f"input {quoted(name)} {found}")
+            yield EVL03.at(place(module, index), f"input {backquote(name)} {found}")
         else:
             ready[name] = to_carried(array, type_)
     hints = Hints(names)
     for extra in inputs:
         if extra not in names:
-            message = f"the module has no input {quoted(str(extra))}{hints.suffix(str(extra))}"
+            message = f"the module has no input {backquote(str(extra))}{hints.suffix(str(extra))}"
             yield EVL02.at(place(module, 0), message)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError, InternalError, has_errors
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import Hints
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.plan import place
@@ -89,10 +89,10 @@ def _named(module: Module, canonical: Module, wrt: Iterable[str]) -> list[CoreOp
     for name in wrt:
         op = known.get(name)
         if op is None:
-            told = f"the module has no input {quoted(name)} to take a gradient by"
+            told = f"the module has no input {backquote(name)} to take a gradient by"
             found.append(GRD02.at(place(module, 0), f"{told}{hints.suffix(name)}"))
         elif not _is_float(op.type):
-            told = f"input {quoted(name)} is {op.type}, expected floats to take a gradient by"
+            told = f"input {backquote(name)} is {op.type}, expected floats to take a gradient by"
             found.append(GRD03.at(place(module, homes[name]), told))
     if found:
         raise InputError(found[:MAX_FINDINGS])

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.module import TensorType
 from nacre.core.onnx.findings import finding
 from nacre.core.onnx.interface import input_type, unknown_input
@@ -40,10 +40,10 @@ def bind_inputs(
 
 
 def _bind(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic:  # noqa: ANN401
-    title = f"input {quoted(declared.name)}"
+    title = f"input {backquote(declared.name)}"
     array = _array(value)
     if array is None:
-        message = f"{title} was given {quoted(repr(value))}, expected numbers"
+        message = f"{title} was given {backquote(repr(value))}, expected numbers"
         return finding(ONX06, name, message, _NUMBERS)
     if np.isscalar(value):
         array = array.reshape(_one_element(declared))

@@ -10,7 +10,7 @@ from collections.abc import Container
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import CONSTANT, finding
 from nacre.core.rules.onnx import ONX10
 
@@ -30,7 +30,7 @@ def warn_of_fixed_inputs(model: Any, others: Container[str], name: str) -> list[
     fixed = [i.name for i in graph.input if i.name in held and i.name not in others]
     if model.ir_version < _FIRST_WITH_DEFAULTS or not fixed:
         return []
-    named = ", ".join(quoted(given) for given in fixed[:_MOST_NAMED])
+    named = ", ".join(backquote(given) for given in fixed[:_MOST_NAMED])
     more = f" and {len(fixed) - _MOST_NAMED:,} more" if len(fixed) > _MOST_NAMED else ""
     if len(fixed) == 1:
         message = f"input {named} has a default and is fixed to it"

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.module import TensorType
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import STANDARD, Node, opsets_of
@@ -74,10 +74,10 @@ def rings(functions: Mapping[Key, Any]) -> tuple[frozenset[Key], list[str]]:
 def _ring(start: Key, path: Iterable[Key]) -> str:
     """What is said of a function that the last one of a path calls again."""
     between = list(islice(dropwhile(lambda key: key != start, path), 1, _MOST_NAMED + 2))
-    named = [quoted(_title(key)) for key in between[:_MOST_NAMED]]
+    named = [backquote(_title(key)) for key in between[:_MOST_NAMED]]
     more = ["and others"] if len(between) > _MOST_NAMED else []
     by_way = f" by way of {', '.join([*named, *more])}" if between else ""
-    return f"the function {quoted(_title(start))} calls itself{by_way}"
+    return f"the function {backquote(_title(start))} calls itself{by_way}"
 
 
 def _title(key: Key) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError, Warn
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import Module
 from nacre.core.onnx.bindings import bind_inputs
@@ -76,7 +76,7 @@ def walk_model(
     builder, opsets = ModelBuilder(keep_parameters), opsets_of(model.opset_import)
     walk = Walk(name, folder, opsets, finite, endless, read.held, progress, builder=builder)
     for repeated in twice:
-        walk.unsound(f"the function {quoted(repeated)} is defined twice", RENAME)
+        walk.unsound(f"the function {backquote(repeated)} is defined twice", RENAME)
     for ring in told:
         walk.unsound(ring, "ONNX has no recursion: write what repeats as a Loop")
     wrong = opset_problem(walk.opsets, model.graph.node)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
@@ -82,7 +82,9 @@ def _shape_problem(given: str, shape: object, name: str) -> Diagnostic | None:
     is_list = isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str | bytes)
     if is_list and all(_is_whole(size) for size in cast("Sequence[object]", shape)):
         return None
-    message = f"input {quoted(given)} was given {quoted(repr(shape))}, expected a list of integers"
+    message = (
+        f"input {backquote(given)} was given {backquote(repr(shape))}, expected a list of integers"
+    )
     return finding(ONX06, name, message, f'for example shapes={{"{given}": (1, 3, 224, 224)}}')
 
 
@@ -96,9 +98,9 @@ def _names(inputs: Sequence[Any]) -> list[str]:
 
 def unknown_input(given: str, inputs: Sequence[Any], name: str) -> Diagnostic:
     """What is said about an input that the model does not have."""
-    some = ", ".join(quoted(known) for known in _names(inputs)[:8])
+    some = ", ".join(backquote(known) for known in _names(inputs)[:8])
     hint = did_you_mean(given, _names(inputs)) or f"the inputs are {some or 'none'}"
-    return finding(ONX06, name, f"the model has no input {quoted(given)}", hint)
+    return finding(ONX06, name, f"the model has no input {backquote(given)}", hint)
 
 
 def input_type(
@@ -109,7 +111,7 @@ def input_type(
     is_free: bool,
 ) -> TensorType | Diagnostic:
     """The type of an input under a shape that was given for it, or what is wrong with it."""
-    tensor, title = value.type.tensor_type, quoted(value.name)
+    tensor, title = value.type.tensor_type, backquote(value.name)
     if not value.type.HasField("tensor_type"):
         message = f"input {title} is a sequence, a map or optional; Core IR has tensors only"
         return finding(ONX01, name, message, "give the model one input for each tensor")
@@ -171,7 +173,7 @@ def _is_empty(dim: Any) -> bool:  # noqa: ANN401 - onnx.TensorShapeProto.Dimensi
 
 
 def _without_elements(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
-    message = f"input {quoted(value.name)} has the shape {format_dims(dims)}, without elements"
+    message = f"input {backquote(value.name)} has the shape {format_dims(dims)}, without elements"
     shape, stands = _example(dims)
     given = f"{_shape_option(value.name, shape)}; {stands}"
     help_ = f"Core IR has no empty tensors; where a 0 stands for an open size, give one: {given}"
@@ -191,7 +193,7 @@ def _example(dims: Sequence[Any]) -> tuple[str, str]:
         else taken.setdefault(d.dim_param or axis, letters.get(axis, f"A{axis}"))
         for axis, d in enumerate(dims)
     ]
-    named = [f"{letter} is {quoted(of)}" for of, letter in taken.items() if isinstance(of, str)]
+    named = [f"{letter} is {backquote(of)}" for of, letter in taken.items() if isinstance(of, str)]
     more = f" ({', '.join(named)})" if named else ""
     is_one = len(taken) == 1
     stands = f"the letter stands for a size{more}" if is_one else f"letters stand for sizes{more}"
@@ -207,7 +209,7 @@ def _shape_option(name: str, shape: str) -> str:
 
 def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
     shown = "no shape at all" if dims is None else f"the shape {format_dims(dims)}"
-    message = f"input {quoted(value.name)} has {shown}, expected sizes"
+    message = f"input {backquote(value.name)} has {shown}, expected sizes"
     if dims is None:
         help_ = f"{_shape_option(value.name, 'AxBxC')}, a number for each axis that the input has"
     else:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.module import Labels, Module, TensorType
 from nacre.core.onnx.control.scopes import Lost
 from nacre.core.onnx.findings import finding
@@ -29,7 +29,7 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
     """The module, when every node is in; InputError where an output is none."""
     values: dict[str, int] = {}
     for output in graph.output:
-        title, tensor = f"output {quoted(output.name)}", walk.tensors.get(output.name)
+        title, tensor = f"output {backquote(output.name)}", walk.tensors.get(output.name)
         if tensor is None or isinstance(tensor, Lost):
             walk.unsound(f"{title} is not defined", walk.meant(output.name))
             continue

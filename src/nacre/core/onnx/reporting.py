@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.onnx.control.scopes import Lost
@@ -111,7 +111,7 @@ def find_repeated(names: Iterable[str]) -> list[str]:
 def require_distinct(names: Iterable[str], whose: str) -> None:
     """Raise Unsound where two inputs have one name."""
     for name in find_repeated(names):
-        raise Unsound(f"{whose} has two inputs {quoted(name)}", RENAME)
+        raise Unsound(f"{whose} has two inputs {backquote(name)}", RENAME)
 
 
 def _operand_type(operand: Tensor, builder: ModelBuilder) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import finding
 from nacre.core.onnx.reading.files import STATE
 from nacre.core.onnx.use import describe_error
@@ -48,11 +48,11 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):
-        raise _NoState(f"the property `{STATE}` is {quoted(text)}, expected {_FORM}") from None
+        raise _NoState(f"the property `{STATE}` is {backquote(text)}, expected {_FORM}") from None
     for entry in entries if isinstance(entries, list) else [entries]:
         is_pair = isinstance(entry, dict) and entry.keys() == {"input", "output"}
         if not is_pair or not all(isinstance(name, str) for name in entry.values()):
-            found = quoted(json.dumps(entry))
+            found = backquote(json.dumps(entry))
             raise _NoState(f"the property `{STATE}` has the entry {found}, expected {_FORM}")
         yield entry["input"], entry["output"]
 
@@ -66,13 +66,13 @@ def _check(pairs: Sequence[tuple[str, str]], graph: Any) -> None:  # noqa: ANN40
     seen: set[str] = set()
     for given, following in pairs:
         if given not in inputs:
-            raise _NoState(f"the state {quoted(given)} is no input of the model")
+            raise _NoState(f"the state {backquote(given)} is no input of the model")
         if given not in held:
-            raise _NoState(f"the state {quoted(given)} starts from nothing, expected a default")
+            raise _NoState(f"the state {backquote(given)} starts from nothing, expected a default")
         if given in seen:
-            raise _NoState(f"the state {quoted(given)} is listed twice")
+            raise _NoState(f"the state {backquote(given)} is listed twice")
         if following not in outputs:
-            raise _NoState(f"the next value {quoted(following)} of the state {quoted(given)} "
+            raise _NoState(f"the next value {backquote(following)} of the state {backquote(given)} "
                            "is no output of the model")  # fmt: skip
         seen.add(given)
     if pairs and outputs <= {following for _, following in pairs}:
@@ -85,5 +85,5 @@ def keep_states(walk: Walk, following: Mapping[str, int], initial: Mapping[str, 
         try:
             walk.builder.state(given, output, walk.builder.constant(initial[given]))
         except InputError as error:
-            message = f"the state {quoted(given)}: {describe_error(error)}"
+            message = f"the state {backquote(given)}: {describe_error(error)}"
             walk.found.append(finding(ONX09, walk.name, message, _MEND))

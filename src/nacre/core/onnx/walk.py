@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
@@ -68,11 +68,11 @@ class Walk(Reports):
             if isinstance(start, np.ndarray):  # else it is lost, which has been reported
                 self.initial[name] = start
         for name in find_repeated(value.name for value in graph.input):
-            self.unsound(f"input {quoted(name)} is defined twice", RENAME)
+            self.unsound(f"input {backquote(name)} is defined twice", RENAME)
         declared = [i for i in graph.input if i.name not in self.tensors]
         held = [name for name in shapes if name in self.tensors]
         for name in held:
-            message = f"{quoted(name)} has a value already, a shape was given for it"
+            message = f"{backquote(name)} has a value already, a shape was given for it"
             self.found.append(finding(ONX06, self.name, message, "leave the shape out"))
         wanted = {name: shape for name, shape in shapes.items() if name not in held}
         types, problems = input_types(declared, wanted, self.name, type_only_inputs(graph))
@@ -86,7 +86,7 @@ class Walk(Reports):
                 (first, *_) = error.diagnostics
                 is_size = first.code == "MOD12"  # else the name is none, or taken
                 rule, help_ = (ONX01, "give it another shape") if is_size else (ONX04, RENAME)
-                message = f"input {quoted(name)}: {describe_error(error)}"
+                message = f"input {backquote(name)}: {describe_error(error)}"
                 self.found.append(finding(rule, self.name, message, help_))
                 self.tensors[name] = Lost()
         self.nodes(graph.node)
@@ -98,7 +98,7 @@ class Walk(Reports):
         named += [(sparse.values.name, sparse) for sparse in graph.sparse_initializer]
         for name, tensor in named:
             if name in seen:
-                self.unsound(f"initialiser {quoted(name)} is defined twice", RENAME)
+                self.unsound(f"initialiser {backquote(name)} is defined twice", RENAME)
             seen.add(name)
             if name in self.bound:
                 continue  # a value stands in the place of this default
@@ -123,8 +123,8 @@ class Walk(Reports):
                 require_schema(proto, self.opsets)
                 node = node_of(proto, self.opsets, self._read)
             except Unsound as problem:
-                named = f" {quoted(proto.name)}" if proto.name else ""
-                self.unsound(f"{quoted(proto.op_type)}{named}: {problem}", problem.help)
+                named = f" {backquote(proto.name)}" if proto.name else ""
+                self.unsound(f"{backquote(proto.op_type)}{named}: {problem}", problem.help)
                 self.lose(proto.output)
             except InputError as error:  # weights beside the model
                 self.found += error.diagnostics
@@ -170,7 +170,7 @@ class Walk(Reports):
         operands: list[Tensor | None] = []
         for name in node.inputs:
             if name and name not in self.tensors:
-                message = f"{node.title} uses {quoted(name)}, which nothing before it defines"
+                message = f"{node.title} uses {backquote(name)}, which nothing before it defines"
                 self.unsound(message, self.meant(name))
                 return None
             tensor = self.tensors[name] if name else None
@@ -320,7 +320,7 @@ class Walk(Reports):
             if isinstance(tensor, Lost) or len(self.found) > problems:
                 raise Reported(self.tensors)
             if tensor is None:
-                message = f"the output {quoted(name)} of what it holds is not defined"
+                message = f"the output {backquote(name)} of what it holds is not defined"
                 raise Unsound(message, self.meant(name))
             found.append(tensor)
         return found
@@ -330,12 +330,12 @@ class Walk(Reports):
             if not name:
                 continue
             if name in self.tensors.maps[0]:
-                message = f"{node.title} defines {quoted(name)}, which is defined already"
+                message = f"{node.title} defines {backquote(name)}, which is defined already"
                 self.unsound(message, RENAME)
             self.tensors[name] = tensor
         missing = [name for name in node.outputs[len(tensors) :] if name]
         if missing:
-            reason = f"its output {quoted(missing[0])} is not supported"
+            reason = f"its output {backquote(missing[0])} is not supported"
             raise Unsupported(reason, "leave the output out, and what uses it")
 
 

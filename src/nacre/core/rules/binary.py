@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import declare
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import Shape
@@ -28,7 +28,7 @@ def binary_operation(use: OperationFacts) -> Iterator[str]:
     hint = did_you_mean(str(found), allowed)
     expected = ", ".join(f"`{name}`" for name in allowed)
     yield (
-        f"{quoted(str(found))} is no operation of `BinOp` in `{use.profile}`, "
+        f"{backquote(str(found))} is no operation of `BinOp` in `{use.profile}`, "
         f"expected one of {expected}{'; ' + hint if hint else ''}"
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES, ElementType
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.module import Shape, TensorType
 from nacre.core.rules.facts import OperationFacts, operation_rule
 from nacre.core.rules.signature import count_text, is_bounded, shape_text, type_text
@@ -107,7 +107,7 @@ def literal_type(use: OperationFacts) -> Iterator[str]:
     elif not isinstance(dtype, Word):
         yield f"attribute `dtype` of `ConstTensor` is {short_text(dtype)}, expected an element type"
     elif dtype != use.type.dtype:
-        yield f"attribute `dtype` is {quoted(dtype)}, the declared type is {type_text(use.type)}"
+        yield f"attribute `dtype` is {backquote(dtype)}, the declared type is {type_text(use.type)}"
     if shape is None:
         yield "`ConstTensor` lacks the attribute `shape`"
         return
@@ -179,5 +179,5 @@ def short_text(value: object) -> str:
     if isinstance(value, int) and not is_bounded(value):
         return "(an integer of more than 40 digits)"
     if isinstance(value, str):
-        return quoted(value)
+        return backquote(value)
     return str(value) if isinstance(value, int | float) else f"a {type(value).__name__}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.ops import OPS
 from nacre.core.rules.facts import OperationFacts, operation_rule
@@ -71,5 +71,5 @@ def attribute_words(use: OperationFacts) -> Iterator[str]:
         if spec.kind in ("word", "dtype") and value not in known:
             hint = did_you_mean(str(value), known)
             expected = ", ".join(f"`{word}`" for word in known)
-            told = f"{quoted(str(value))} is no `{spec.name}` of `{use.opcode}`"
+            told = f"{backquote(str(value))} is no `{spec.name}` of `{use.opcode}`"
             yield f"{told}, expected one of {expected}{'; ' + hint if hint else ''}"

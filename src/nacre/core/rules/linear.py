@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
 from nacre.core.rules.binary import broadcast_failure
@@ -118,7 +118,7 @@ def conv_padding(use: OperationFacts) -> Iterator[str]:
         return
     expected = "expected `Valid`, `Same` or `Custom([[top, bottom], [left, right]])`"
     if isinstance(padding, Word):
-        yield f"padding of `Conv2d` is {quoted(padding)}, {expected}"
+        yield f"padding of `Conv2d` is {backquote(padding)}, {expected}"
     elif isinstance(padding, Custom):
         yield "`Custom` padding of `Conv2d` is not two pairs of integers from 0 on"
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import declare
 from nacre.core.module import CoreOperation, Module, State, TensorType
 from nacre.core.ops import OPS
@@ -122,7 +122,7 @@ def input_name_problem(name: str, taken: Container[str], input_: str) -> str | N
         return f"the name of {input_} is empty"
     if not is_text(name):
         return f"the name of {input_} is no text: it has half a character"
-    return f"two Inputs are named {quoted(name)}" if name in taken else None
+    return f"two Inputs are named {backquote(name)}" if name in taken else None
 
 
 def state_problems(
@@ -135,7 +135,7 @@ def state_problems(
     if not isinstance(state.name, str):
         yield "the name of a state is not a string"
         return
-    name, type_ = quoted(state.name), inputs.get(state.name)
+    name, type_ = backquote(state.name), inputs.get(state.name)
     if type_ is None:
         yield f"state {name} is no Input"
     if state.name in taken:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.module import TensorType
 from nacre.core.ops import V1_TYPES, AttributeSpec, OpSpec, Profile
@@ -75,7 +75,7 @@ def _hint(name: object, known: list[str]) -> str:
 
 
 def _name_text(name: object) -> str:
-    return quoted(name) if isinstance(name, str) else f"a {type(name).__name__}"
+    return backquote(name) if isinstance(name, str) else f"a {type(name).__name__}"
 
 
 KINDS = {

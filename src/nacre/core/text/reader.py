@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.core.module import CoreOperation, Module, Places, State, TensorType
 from nacre.core.ops import SHORT_FORMS
@@ -129,7 +129,7 @@ class _Lines:
     def _operation(self, line: str, start: int) -> None:
         head = _HEAD.match(line)
         if head is None:
-            found = quoted(line.strip(), 40)
+            found = backquote(line.strip(), 40)
             at = len(line) - len(line.lstrip())
             raise ValueProblem(f"expected `%ID = Opcode (...) : type`, found {found}", at)
         operands = _OPERANDS.match(line, head.end())
@@ -182,5 +182,5 @@ def _tensor_type(dtype: str, dims: str, at: int = 0) -> TensorType:
         raise ValueProblem(f"no element type `{dtype}`", at)
     parts = [part.strip() for part in dims.split(",")] if dims.strip() else []
     if not all(re.fullmatch(r"-?\d+", part, re.ASCII) for part in parts):
-        raise ValueProblem(f"expected dimensions such as `2, 3`, found {quoted(dims, 40)}", at)
+        raise ValueProblem(f"expected dimensions such as `2, 3`, found {backquote(dims, 40)}", at)
     return TensorType(dtype, tuple(read_integer(part) for part in parts))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH03, TCH05
@@ -184,12 +184,12 @@ def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """The graph, looked through, without what only tools for debugging read."""
     if (found := long_name(model)) is not None:
         message = f"a name has {len(found):,} characters, expected at most {LONGEST_NAME:,}"
-        raise refusal(TCH05, name, f"{message}: {quoted(found)}", _ADVICE)
+        raise refusal(TCH05, name, f"{message}: {backquote(found)}", _ADVICE)
     if (found := unfit_name(model)) is not None:
-        message = f"a name is {quoted(found)}, expected letters, digits, `_` and `.`"
+        message = f"a name is {backquote(found)}, expected letters, digits, `_` and `.`"
         raise refusal(TCH05, name, message, _ADVICE)
     if (found := repeated_output(model)) is not None:
-        message = f"two nodes give {quoted(found)}, expected a name of its own for each value"
+        message = f"two nodes give {backquote(found)}, expected a name of its own for each value"
         raise refusal(TCH03, name, message, _ADVICE)
     budget = ExpressionBudget()
     _check_sizes(model, name, budget.problem)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.kernels.interface.fitting import Misfit, dims_text
 from nacre.kernels.interface.shapes import Dims
 
@@ -44,7 +44,7 @@ def equation_of(text: str, shapes: Sequence[Dims]) -> Equation:
     terms = inputs.split(",")
     for term in (*terms, output):
         if not _TERM.fullmatch(term):
-            found = f"`equation` has the term {quoted(term)}"
+            found = f"`equation` has the term {backquote(term)}"
             raise Misfit(f"{found}, expected letters, and `...` at most once")
     if len(terms) != len(shapes):
         raise Misfit(f"`equation` has {len(terms)} terms, expected {len(shapes)}")
@@ -63,7 +63,7 @@ def _labels(term: str, dims: Dims, index: int) -> Labels:
     hidden = len(dims) - len(letters)
     if hidden < 0 or (hidden > 0 and "..." not in term):
         found = f"operand {index} has the shape {dims_text(dims)}"
-        raise Misfit(f"{found}, expected {len(letters)} axes for the term {quoted(term)}")
+        raise Misfit(f"{found}, expected {len(letters)} axes for the term {backquote(term)}")
     before, _, behind = term.partition("...")
     return (*before, *range(hidden - 1, -1, -1), *behind)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nac.checks.examination import Examination
 from nacre.nac.format.positions import Position
 from nacre.nac.format.values import Instruction
@@ -85,7 +85,7 @@ def codes(case: Examination) -> Iterator[Diagnostic]:
     for index, named in enumerate(case.file.signatures):
         odd = [c for c in named.text if c not in TENSOR_CODES and c not in CONSTANT_CODES]
         if odd:
-            message = f"signature {quoted(named.text)} has the code {quoted(odd[0])}"
+            message = f"signature {backquote(named.text)} has the code {backquote(odd[0])}"
             yield case.at(NAC26, case.position("PERM", index), message)
 
 
@@ -128,7 +128,9 @@ def inputs(case: Examination) -> Iterator[Diagnostic]:
     for record, entry in enumerate(case.file.data.inputs):
         loads = entry.id < len(instructions) and instructions[entry.id]
         if not loads or loads.op != INPUT or loads.variant not in (USER, STATE, LIFTED):
-            message = f"{quoted(entry.text)} names instruction {entry.id}, which is no user input"
+            message = (
+                f"{backquote(entry.text)} names instruction {entry.id}, which is no user input"
+            )
             yield case.at(NAC28, case.position("DATA", record, "input"), message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nac.checks.examination import Examination
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.rules.program import NAC38, NAC39, NAC53
@@ -40,7 +40,7 @@ def external(case: Examination) -> Iterator[Diagnostic]:
         problem = weights.problem(names[id_], file.header.quant)
         if problem is not None:
             is_sound = False
-            message = f"parameter {quoted(names[id_])}: {problem}"
+            message = f"parameter {backquote(names[id_])}: {problem}"
             yield case.at(NAC39, case.position("OPS ", index), message)
     told = weights.layout_problem() if is_sound else None
     if told is not None:
@@ -53,5 +53,5 @@ def find_unused(case: Examination) -> Iterator[Diagnostic]:
         return
     known = {entry.text for entry in case.file.data.parameters}
     for name in sorted(case.external.names - known):
-        message = f"the weights have {quoted(name)}, which is no parameter of the program"
+        message = f"the weights have {backquote(name)}, which is no parameter of the program"
         yield case.at(NAC53, case.position("DATA", 0), message)

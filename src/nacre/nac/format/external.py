@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.files import hashed_name
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.packing import pack
@@ -107,11 +107,11 @@ class External:
                 continue
             row = _row(raw)
             if row is None:
-                return f"the row of {quoted(name)} in the weights is malformed"
+                return f"the row of {backquote(name)} in the weights is malformed"
             found.append((*row.data_offsets, name))
         for start, end, name in sorted(found):
             if start != at or end < start:
-                return f"{quoted(name)} begins at byte {start:,} of the weights, expected {at:,}"
+                return f"{backquote(name)} begins at byte {start:,} of the weights, expected {at:,}"
             at = end
         if at != self.size:
             return f"the weights have {self.size:,} bytes, {at:,} of which are of tensors"
@@ -262,7 +262,7 @@ def _require_once(text: str) -> None:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                message = f"the header of the weights has {quoted(key)} twice"
+                message = f"the header of the weights has {backquote(key)} twice"
                 raise Broken(NAC39, Position(0, "DATA"), message)
             seen.add(key)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import Hints
 from nacre.nac.mep.actions import actions_of
 from nacre.nac.mep.program import Program
@@ -58,7 +58,7 @@ class Answers:
             return self._by_name[prompt]
         for answer in self._in_order:
             return answer
-        raise Fault(NAC96, f"there is no answer to {quoted(prompt)}")
+        raise Fault(NAC96, f"there is no answer to {backquote(prompt)}")
 
 
 def prompts_of(program: Program) -> tuple[Prompt, ...]:
@@ -86,4 +86,4 @@ def _unused_answers(
     asked = {prompt.text for prompt in prompts}
     hints = Hints(asked)
     unasked = [str(name) for name in given if name not in asked][:_MOST_FINDINGS]
-    return tuple((f"the plan never asks for {quoted(n)}", hints.help(n)) for n in unasked)
+    return tuple((f"the plan never asks for {backquote(n)}", hints.help(n)) for n in unasked)

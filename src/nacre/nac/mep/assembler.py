@@ -17,7 +17,7 @@ literal says. A name gets the lowest slot that is free; the same text always giv
 from __future__ import annotations
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Constant
@@ -52,7 +52,7 @@ def _line(assembly: Assembly, line: Line) -> None:
         label = line.take("word", "a label")
         line.mark(":")
         if label.text in assembly.labels:
-            message = f"label {quoted(label.text)} is defined twice"
+            message = f"label {backquote(label.text)} is defined twice"
             raise Misread(NAC81, label.span, message)
         assembly.labels[label.text] = len(assembly.steps)
     if line.next is None:
@@ -62,7 +62,7 @@ def _line(assembly: Assembly, line: Line) -> None:
     else:
         assembly.steps.append(_instruction(line))
     if line.next is not None:
-        message = f"found {quoted(line.next.text)}, expected the end of the line"
+        message = f"found {backquote(line.next.text)}, expected the end of the line"
         raise Misread(NAC80, line.next.span, message)
 
 
@@ -79,7 +79,7 @@ def _directive(assembly: Assembly, line: Line) -> None:
         made = literal(line)
         assembly.given[id_] = Constant(id_, made.tag, made.payload, made.ignored)
     if is_twice:
-        raise Misread(NAC81, key.span, f"constant {quoted(key.text)} is defined twice")
+        raise Misread(NAC81, key.span, f"constant {backquote(key.text)} is defined twice")
 
 
 def _instruction(line: Line) -> Instruction:
@@ -87,7 +87,7 @@ def _instruction(line: Line) -> Instruction:
     rows = ROWS_OF_MNEMONIC.get(word.text.lower())
     if rows is None:
         hint = did_you_mean(word.text, ROWS_OF_MNEMONIC)
-        raise Misread(NAC80, word.span, f"there is no instruction {quoted(word.text)}", hint)
+        raise Misread(NAC80, word.span, f"there is no instruction {backquote(word.text)}", hint)
     row = _choose_row(rows, line)
     operands: list[Written] = []
     for place, operand in enumerate(row.operands):

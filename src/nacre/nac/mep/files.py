@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.files import write_whole
 from nacre.core.values import Array
 from nacre.nac.mep.budget import Budget
@@ -33,17 +33,17 @@ class Folder:
     def _inside(self, path: str) -> Path:
         """The place of a path; Fault where it could be anywhere but in the folder."""
         if self._root is None:
-            message = f"the plan has no folder for {quoted(path)}"
+            message = f"the plan has no folder for {backquote(path)}"
             raise Fault(NAC94, message, "give the machine a `root`")
         parts = path.split("/")
         is_plain = not _FORBIDDEN.search(path) and not {"", ".", ".."} & set(parts)
         if not is_plain or len(path.encode("utf-8", "replace")) > _MOST_PATH:
-            raise Fault(NAC94, f"{quoted(path)} is no plain path inside of the plan's folder")
+            raise Fault(NAC94, f"{backquote(path)} is no plain path inside of the plan's folder")
         place = self._root
         for part in parts:
             place = place / part
             if _is_link(place):
-                raise Fault(NAC94, f"{quoted(path)} leads through a link")
+                raise Fault(NAC94, f"{backquote(path)} leads through a link")
         return place
 
     def view(self, path: str) -> memoryview:
@@ -57,7 +57,7 @@ class Folder:
         try:
             state = os.fstat(handle)
             if not stat.S_ISREG(state.st_mode):
-                raise Fault(NAC94, f"{quoted(path)} is no file")
+                raise Fault(NAC94, f"{backquote(path)} is no file")
             if not state.st_size:
                 return memoryview(b"")
             return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
@@ -69,12 +69,12 @@ class Folder:
     def write(self, path: str, content: bytes, budget: Budget, *, append: bool) -> None:
         """Write a file, whole or not at all; appending reads what there is."""
         if not self._may_write:
-            message = f"the plan may not write {quoted(path)}"
+            message = f"the plan may not write {backquote(path)}"
             raise Fault(NAC94, message, "give the machine `may_write=True`")
         place = self._inside(path)
         try:
             if place.exists() and not place.is_file():
-                raise Fault(NAC94, f"{quoted(path)} is no file")
+                raise Fault(NAC94, f"{backquote(path)} is no file")
             before = b""
             if append and place.exists():
                 budget.take(place.stat().st_size)
@@ -93,7 +93,7 @@ def _is_link(place: Path) -> bool:
 
 def _refusal(path: str, error: Exception) -> Fault:
     said = error.strerror if isinstance(error, OSError) and error.strerror else "is no path"
-    return Fault(NAC94, f"{quoted(path)} cannot be used: {said.lower()}")
+    return Fault(NAC94, f"{backquote(path)} cannot be used: {said.lower()}")
 
 
 # Arrays. NumPy's own reader evaluates the header; this one only knows what NumPy writes.
@@ -111,18 +111,18 @@ def read_npy(view: memoryview, path: str, budget: Budget) -> Array:
     wide = len(view) > 8 and view[6] > 1
     head = 12 if wide else 10
     if bytes(view[:6]) != _MAGIC or len(view) < head:
-        raise Fault(NAC95, f"{quoted(path)} is no .npy file")
+        raise Fault(NAC95, f"{backquote(path)} is no .npy file")
     length = int.from_bytes(view[8:head], "little")
     found = _HEADER.fullmatch(bytes(view[head : head + min(length, 4096)]))
     if found is None or length > 4096:
-        raise Fault(NAC95, f"{quoted(path)} has a header that no array of numbers has")
+        raise Fault(NAC95, f"{backquote(path)} has a header that no array of numbers has")
     descr, order, axes = (group.decode() for group in found.groups())
     dtype = _element(descr, path)
     shape = tuple(int(axis) for axis in axes.split(",") if axis.strip())
     bytes_ = math.prod(shape) * dtype.itemsize
     if bytes_ != len(view) - head - length or len(shape) > _MOST_AXES:
         message = f"has {len(view) - head - length:,} bytes behind its header, expected {bytes_:,}"
-        raise Fault(NAC95, f"{quoted(path)} {message}")
+        raise Fault(NAC95, f"{backquote(path)} {message}")
     budget.take(2 * bytes_)
     flat = np.frombuffer(view[head + length :], dtype)
     if dtype.kind == "U":
@@ -137,7 +137,7 @@ def _element(descr: str, path: str) -> np.dtype[Any]:
     except (TypeError, ValueError):
         dtype = np.dtype(object)
     if dtype.kind not in "biufU" or dtype.itemsize == 0:
-        raise Fault(NAC95, f"{quoted(path)} holds {quoted(descr)}, expected numbers or texts")
+        raise Fault(NAC95, f"{backquote(path)} holds {backquote(descr)}, expected numbers or texts")
     return dtype
 
 
@@ -145,4 +145,4 @@ def _check_characters(texts: Array, path: str) -> None:
     points = texts.view(texts.dtype.newbyteorder("=").str[0] + "u4")
     points = points if texts.dtype.isnative else points.byteswap()
     if bool(((points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))).any()):
-        raise Fault(NAC95, f"{quoted(path)} has texts with characters that do not exist")
+        raise Fault(NAC95, f"{backquote(path)} has texts with characters that do not exist")

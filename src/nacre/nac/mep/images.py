@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.values import Array
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.values import Fault, describe
@@ -31,12 +31,12 @@ def read_image(view: memoryview, path: str, budget: Budget) -> Array:
         return _png(view, path, budget)
     found = _PNM.match(view[:512])
     if found is None:
-        raise Fault(NAC95, f"{quoted(path)} is no image that a plan reads: PNG, PPM, PGM")
+        raise Fault(NAC95, f"{backquote(path)} is no image that a plan reads: PNG, PPM, PGM")
     kind, width, height, most = (int(group) for group in found.groups())
     channels = 3 if kind == 6 else 1
     bytes_ = width * height * channels
     if most != 255 or not bytes_ or len(view) - found.end() != bytes_:
-        message = f"{quoted(path)} has {len(view) - found.end():,} bytes of pixels for"
+        message = f"{backquote(path)} has {len(view) - found.end():,} bytes of pixels for"
         raise Fault(NAC95, f"{message} {width} x {height} x {channels} with 8 bits")
     budget.take(4 * bytes_)
     pixels = np.frombuffer(view[found.end() :], np.uint8).reshape(height, width, channels)
@@ -49,17 +49,17 @@ def _png(view: memoryview, path: str, budget: Budget) -> Array:
         parts.setdefault(name, []).append(content)
     header = parts.get(b"IHDR", [memoryview(b"")])[0]
     if len(header) != 13:
-        raise Fault(NAC95, f"{quoted(path)} has no header")
+        raise Fault(NAC95, f"{backquote(path)} has no header")
     width, height, depth, colour, packing, filtering, interlace = struct.unpack(">IIBBBBB", header)
     channels = _CHANNELS.get(colour, 0)
     is_deep = depth == 16 and colour != _PALETTE
     if not channels or not (depth == 8 or is_deep) or packing or filtering or interlace:
         message = f"has {depth} bits, type {colour} and interlacing {interlace}"
-        raise Fault(NAC95, f"{quoted(path)} {message}, which is not read")
+        raise Fault(NAC95, f"{backquote(path)} {message}, which is not read")
     pixel = channels * (2 if is_deep else 1)
     row = 1 + width * pixel
     if not width or not height:
-        raise Fault(NAC95, f"{quoted(path)} has no pixels")
+        raise Fault(NAC95, f"{backquote(path)} has no pixels")
     budget.take(16 * row * height)  # filters work on numbers of 16 bits
     budget.charge(steps=_SLANT_STEPS * (height + width))
     raw = _inflate(parts.get(b"IDAT", []), row * height, path)
@@ -80,12 +80,12 @@ def _chunks(view: memoryview, path: str) -> Iterator[tuple[bytes, memoryview]]:
             break
         content = view[at + 8 : end]
         if zlib.crc32(view[at + 4 : end]) != int.from_bytes(view[end : end + 4], "big"):
-            raise Fault(NAC95, f"{quoted(path)} is damaged at byte {at:,}")
+            raise Fault(NAC95, f"{backquote(path)} is damaged at byte {at:,}")
         yield name, content
         if name == b"IEND":
             return
         at = end + 4
-    raise Fault(NAC95, f"{quoted(path)} ends too early")
+    raise Fault(NAC95, f"{backquote(path)} ends too early")
 
 
 def _inflate(parts: list[memoryview], wanted: int, path: str) -> bytes:
@@ -94,9 +94,11 @@ def _inflate(parts: list[memoryview], wanted: int, path: str) -> bytes:
         # One byte more than wanted is enough to see that there is too much.
         made = stream.decompress(b"".join(parts), wanted + 1)
     except zlib.error as error:
-        raise Fault(NAC95, f"{quoted(path)} is damaged: {error}") from None
+        raise Fault(NAC95, f"{backquote(path)} is damaged: {error}") from None
     if len(made) != wanted:
-        message = f"{quoted(path)} has {len(made):,} bytes of pixels or more, expected {wanted:,}"
+        message = (
+            f"{backquote(path)} has {len(made):,} bytes of pixels or more, expected {wanted:,}"
+        )
         raise Fault(NAC95, message)
     return made
 
@@ -108,7 +110,7 @@ def _unfilter(filters: Array, raw: Array, path: str) -> Array:
     known at one time, so that it is height + width steps and not one for each pixel.
     """
     if filters.max() > 4:
-        raise Fault(NAC95, f"{quoted(path)} has filter {filters.max()}, expected 0 to 4")
+        raise Fault(NAC95, f"{backquote(path)} has filter {filters.max()}, expected 0 to 4")
     height, width, pixel = raw.shape
     made = np.zeros((height + 1, width + 1, pixel), np.int16)
     for slant in range(height + width - 1):
@@ -130,7 +132,7 @@ def _unfilter(filters: Array, raw: Array, path: str) -> Array:
 def _apply_palette(indices: Array, palettes: list[memoryview], path: str) -> Array:
     palette = bytes(palettes[0]) if palettes else b""
     if len(palette) % 3 or indices.max() >= len(palette) // 3:
-        raise Fault(NAC95, f"{quoted(path)} has a colour that its palette does not have")
+        raise Fault(NAC95, f"{backquote(path)} has a colour that its palette does not have")
     return np.frombuffer(palette, np.uint8).reshape(-1, 3)[indices]
 
 

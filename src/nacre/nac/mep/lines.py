@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
 from nacre.nac.rules.plans import NAC80
@@ -74,7 +74,7 @@ class Line:
         """The next word, which must be of a kind."""
         found = self.next
         if found is None or not self.has(kind, text):
-            shown = quoted(found.text) if found is not None else "the end of the line"
+            shown = backquote(found.text) if found is not None else "the end of the line"
             raise Misread(NAC80, self.place, f"found {shown}, expected {what}")
         self._at += 1
         return found
@@ -90,7 +90,7 @@ def _tokens(source: Source, start: int, text: str) -> Iterator[Token]:
         found = _TOKEN.match(text, at)
         if found is None:
             span = source.span(start + at, start + at + 1)
-            what = "a text without an end" if text[at] == '"' else quoted(text[at])
+            what = "a text without an end" if text[at] == '"' else backquote(text[at])
             raise Misread(NAC80, span, f"found {what}, expected an operand")
         kind = str(found.lastgroup)
         if kind != "comment":

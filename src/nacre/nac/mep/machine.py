@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.nac.format.values import Plan
 from nacre.nac.mep.actions import actions_of
@@ -73,7 +73,7 @@ class Machine:
         wrong = [finding(None, NAC96, *said) for said in answers.wrong]
         # All in one go, and before the work that a plan does between its questions.
         for index, prompt in answers.unanswered(unconditional_prompts(self._program)):
-            message = f"`src_user_prompt`: there is no answer to {quoted(prompt.text)}"
+            message = f"`src_user_prompt`: there is no answer to {backquote(prompt.text)}"
             wrong.append(finding(index, NAC96, message))
         if wrong:
             raise InputError(wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Constant, Plan
@@ -80,7 +80,7 @@ class NumberAllocator:
         if named.name not in self._slots:
             number = next(self._free_slots, None)
             if number is None:
-                message = f"{quoted('%' + named.name)} is one slot too many, at most {SLOTS}"
+                message = f"{backquote('%' + named.name)} is one slot too many, at most {SLOTS}"
                 self._report(named, message)
                 return 0
             self._slots[named.name] = number
@@ -93,7 +93,7 @@ class NumberAllocator:
         found = self._ids.get(named.name)
         if found is None:
             hint = did_you_mean(name, self._assembly.named)
-            self._report(named, f"there is no constant {quoted(named.name)}", hint)
+            self._report(named, f"there is no constant {backquote(named.name)}", hint)
         return found or 0
 
     def _constant_index(self, made: Constant) -> int:
@@ -113,11 +113,11 @@ class NumberAllocator:
         target = self._assembly.labels.get(label.name)
         if target is None:
             hint = did_you_mean(label.name, self._assembly.labels)
-            self._report(label, f"there is no label {quoted(label.name)}", hint)
+            self._report(label, f"there is no label {backquote(label.name)}", hint)
             return 0
         distance = starts[target] - starts[index + 1]
         if not -32768 <= distance <= 32767:
-            message = f"label {quoted(label.name)} is {distance:,} bytes away, at most 32,767"
+            message = f"label {backquote(label.name)} is {distance:,} bytes away, at most 32,767"
             self._assembly.found.append(NAC83.at(label.span, message))
             return 0
         return distance

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Constant, ConstantValue, constant
@@ -87,7 +87,7 @@ def choice(line: Line, operand: Operand) -> int:
     known = ", ".join(f"`{word}`" for word in codes)
     token = line.take("word", f"`{operand.name}`: {known}")
     if token.text not in codes:
-        message = f"`{operand.name}` is {quoted(token.text)}, expected {known}"
+        message = f"`{operand.name}` is {backquote(token.text)}, expected {known}"
         raise Misread(NAC80, token.span, message, did_you_mean(token.text, codes))
     return codes[token.text]
 
@@ -100,7 +100,7 @@ def _model(line: Line, operand: Operand) -> int:
 def small(token: Token, most: int, what: str) -> int:
     """A number from 0."""
     if not token.text.isdigit() or len(token.text) > 5 or int(token.text) > most:
-        message = f"{what} is {quoted(token.text)}, expected 0 to {most:,}"
+        message = f"{what} is {backquote(token.text)}, expected 0 to {most:,}"
         raise Misread(NAC83, token.span, message)
     return int(token.text)
 

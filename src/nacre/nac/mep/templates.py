@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nac.mep.values import Fault, Value, display_text, is_number, single
 from nacre.nac.rules.plans import NAC91, NAC93
 
@@ -30,12 +30,12 @@ def fill_template(template: str, values: Sequence[Value], most: int) -> str:
             part = whole[0]
         elif inner is None:
             if whole in ("{", "}"):
-                raise Fault(NAC93, f"{quoted(template)} has a `{whole}` without the other")
+                raise Fault(NAC93, f"{backquote(template)} has a `{whole}` without the other")
             part = whole
         else:
             number, form = _place(inner, template)
             if is_counted not in (None, number is None):
-                raise Fault(NAC93, f"{quoted(template)} has places with and without numbers")
+                raise Fault(NAC93, f"{backquote(template)} has places with and without numbers")
             is_counted = number is None
             part = _value(values, counted if number is None else number, form, template)
             counted += 1
@@ -49,16 +49,14 @@ def fill_template(template: str, values: Sequence[Value], most: int) -> str:
 def _place(inner: str, template: str) -> tuple[int | None, str]:
     found = _PLACE.fullmatch(inner)
     if found is None or not _FORMAT.fullmatch(found.group(2) or ""):
-        message = (
-            f"{quoted(template)} has {quoted('{' + inner + '}')}, expected a number and a form"
-        )
-        raise Fault(NAC93, message)
+        field = backquote("{" + inner + "}")
+        raise Fault(NAC93, f"{backquote(template)} has {field}, expected a number and a form")
     return (int(found.group(1)) if found.group(1) else None), found.group(2) or ""
 
 
 def _value(values: Sequence[Value], number: int, form: str, template: str) -> str:
     if number >= len(values):
-        message = f"{quoted(template)} asks for value {number}, there are {len(values)}"
+        message = f"{backquote(template)} asks for value {number}, there are {len(values)}"
         raise Fault(NAC93, message)
     value = values[number]
     if not form:
@@ -70,4 +68,4 @@ def _value(values: Sequence[Value], number: int, form: str, template: str) -> st
     try:
         return format(value, form)
     except ValueError as error:
-        raise Fault(NAC93, f"value {number} has no form {quoted(form)}: {error}") from None
+        raise Fault(NAC93, f"value {number} has no form {backquote(form)}: {error}") from None

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.builder import dtype_name
 from nacre.core.values import Array
 from nacre.nac.format.packing import at_place, limit
@@ -117,7 +117,7 @@ class Assembler:
         id_ = len(self._parameters) + 1
         if id_ > MOST_ID:
             raise limit("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
-        with at_place(lambda: f"weight {quoted(name)}"):
+        with at_place(lambda: f"weight {backquote(name)}"):
             tensor = tensor_of(id_, weight)
         self._parameters.append(NameEntry(id_, name))
         self._tensors.append(tensor)
@@ -147,7 +147,7 @@ class Assembler:
     def call(self, name: str, *arguments: Argument, codes: str | None = None) -> Ref:
         """An operation by its name in CMAP, or of a standard one, with a code for each argument."""
         given = codes if codes is not None else "".join(_CODES[type(a)] for a in arguments)
-        with at_place(lambda: f"instruction {len(self._steps)}, {quoted(name, 80)}"):
+        with at_place(lambda: f"instruction {len(self._steps)}, {backquote(name, 80)}"):
             # A constant that does not fit is found where it stands.
             stored = [a if isinstance(a, Ref) else self._stored_key(a) for a in arguments]
             if len(given) > MOST_ARGUMENTS:

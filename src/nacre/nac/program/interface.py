@@ -26,7 +26,7 @@ import msgspec
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.nac.format.external import External
 from nacre.nac.format.positions import Position, finding
@@ -120,7 +120,7 @@ def surroundings(
         if name not in named:
             problem = "the program has no such input"
         if problem:
-            message = f"{INTERFACE}: input {quoted(name)}: {problem}"
+            message = f"{INTERFACE}: input {backquote(name)}: {problem}"
             found.append(finding(NAC43, source, _place(file, INTERFACE), message))
     outputs = (interface or Interface()).outputs
     parameters, wrong = parameter_names(
@@ -153,7 +153,7 @@ def _place(file: NacFile, name: str) -> Position:
 
 def _type_problem(dtype: str, shape: tuple[int, ...]) -> str | None:
     if dtype not in GRAPH_TYPES:
-        return f"{quoted(dtype)} is no element type"
+        return f"{backquote(dtype)} is no element type"
     if len(shape) > MOST_AXES:
         return f"it has {len(shape):,} axes, at most {MOST_AXES}"
     if any(dim < 1 for dim in shape) or prod(shape) > _MOST_ELEMENTS:

@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.aten.call import AtenCall, Number, Value, values_of
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import Labels, Module, TensorType
@@ -99,7 +99,7 @@ class ValueDomain:
         if given is not None and (dtype is None or shape is None):
             dtype, shape = given.dtype, given.shape
         if dtype is None or shape is None:
-            message = f"the file does not say the type of input {quoted(wanted.name)}"
+            message = f"the file does not say the type of input {backquote(wanted.name)}"
             help_ = f'give it: `types={{"{_short(wanted.name)}": TensorType("f32", (1, 3))}}`'
             self.found.append(self._program.finding(wanted.instruction, NAC46, message, help_))
             return MISSING
@@ -180,7 +180,7 @@ class ValueDomain:
 
     def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
         """Write down why, and go on."""
-        message = f"{quoted(self._program.program[index].name, 80)}: {problem}"
+        message = f"{backquote(self._program.program[index].name, 80)}: {problem}"
         self.found.append(self._program.finding(index, NAC49, message))
         return MISSING
 
@@ -258,4 +258,4 @@ class _Lifting:
 
 def _short(name: str) -> str:
     """A name as a message can hold it."""
-    return quoted(name).strip("`")
+    return backquote(name).strip("`")

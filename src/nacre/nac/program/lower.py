@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.aten.schemas import Schema
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
@@ -123,7 +123,7 @@ class _Lowerer:
         """An operation as people know it: by what their model calls it, if it does."""
         labels = self.module.labels
         name = labels.nodes.get(op.value_id) if labels is not None else None
-        return f"{op.opcode} {quoted(name)}" if name else f"%{op.value_id} = {op.opcode}"
+        return f"{op.opcode} {backquote(name)}" if name else f"%{op.value_id} = {op.opcode}"
 
     def file(self, given: Mapping[str, Any]) -> NacFile:
         """The whole of it."""

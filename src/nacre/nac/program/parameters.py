@@ -19,7 +19,7 @@ from itertools import islice
 
 import msgspec
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nac.format.values import NacFile
 from nacre.nac.spec.instructions import INPUT, PARAMETER
 
@@ -94,15 +94,15 @@ def _problems(
 ) -> Iterator[str]:
     for instruction, name in table.loads.items():
         if instruction not in loaded:
-            yield f"{quoted(name)} names instruction {instruction}, which loads no parameter"
+            yield f"{backquote(name)} names instruction {instruction}, which loads no parameter"
         elif not name:
             yield f"instruction {instruction} loads a parameter without a name"
     known = {*stored.values(), *table.loads.values()}
     taken = set(known)
     for name, others in table.tied.items():
         if name not in known:
-            yield f"{quoted(name)} is tied, but no parameter is called so"
+            yield f"{backquote(name)} is tied, but no parameter is called so"
         for other in others:
             if other in taken or not other:
-                yield f"{quoted(other)} is the name of another parameter too"
+                yield f"{backquote(other)} is the name of another parameter too"
             taken.add(other)

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.positions import BinarySource
@@ -108,7 +108,7 @@ def _header_code(file: NacFile, quant: int) -> int:
 def _require_no_halves(file: NacFile, names: Mapping[int, str]) -> None:
     found = own_halves(file)
     if found:
-        shown = ", ".join(quoted(names[tensor.id]) for tensor in found[:_MOST_SHOWN])
+        shown = ", ".join(backquote(names[tensor.id]) for tensor in found[:_MOST_SHOWN])
         more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
         message = f"beside weights of f32 the program has {shown}{more} of f16"
         help_ = "build from the model with `fp16`, which casts them, or use `int8_channel`"

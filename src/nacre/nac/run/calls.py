@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.core.aten.call import Elements, TooLarge
 from nacre.core.unsupported import Unsupported
@@ -83,7 +83,7 @@ def refusal(
 ) -> InputError:
     """Why a run cannot go on at an instruction."""
     types = ", ".join(map(format_type, operands))
-    call = f"{quoted(program.program[index].name, 80)} of ({types})"
+    call = f"{backquote(program.program[index].name, 80)} of ({types})"
     limits = budget.limits
     if isinstance(problem, TooLarge):
         live = budget.memory.live

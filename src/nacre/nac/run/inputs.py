@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import did_you_mean
 from nacre.core.unsupported import Unsupported
@@ -30,7 +30,7 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
     for wanted in model.all_inputs:
         if wanted.name not in inputs:
             if not wanted.is_optional:
-                message = f"input {quoted(wanted.name)} is missing"
+                message = f"input {backquote(wanted.name)} is missing"
                 found.append(model.finding(wanted.instruction, NAC44, message))
             continue
         array = _as_array(inputs[wanted.name])
@@ -40,7 +40,7 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
         if isinstance(inputs[wanted.name], np.ma.MaskedArray):
             problem = "is a masked array, expected every element"
         if array is None or problem is not None:
-            message = f"input {quoted(wanted.name)} {problem}"
+            message = f"input {backquote(wanted.name)} {problem}"
             found.append(model.finding(wanted.instruction, NAC46, message))
         else:
             ready[wanted.instruction] = np.asarray(array, order="C")
@@ -48,7 +48,7 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
     for extra in inputs:
         if extra not in names:
             hint = did_you_mean(str(extra), names)
-            message = f"the program has no input {quoted(str(extra))}"
+            message = f"the program has no input {backquote(str(extra))}"
             found.append(model.finding(0, NAC45, f"{message}{'; ' + hint if hint else ''}"))
     if found:
         raise InputError(found)

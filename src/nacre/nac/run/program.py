@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.core.aten.handlers.parts import PARTS
@@ -119,12 +119,12 @@ def prepare(
         if isinstance(taken, str):
             if len(found) < _MOST_FINDINGS:
                 place = Position(offsets[index] if offsets else 0, "OPS ", index)
-                found.append(finding(NAC41, source, place, f"{quoted(name, 80)}: {taken}"))
+                found.append(finding(NAC41, source, place, f"{backquote(name, 80)}: {taken}"))
             continue
         made.append(_call(name, schema, taken, calls))
     for name, users in unknown.items():
         place = Position(offsets[users[0]] if offsets else 0, "OPS ", users[0])
-        message = f"operation {quoted(name, 80)} is not known, and {_times(len(users))}"
+        message = f"operation {backquote(name, 80)} is not known, and {_times(len(users))}"
         found.append(finding(NAC40, source, place, message, _hint(name)))
     return tuple(made), found
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.builder import dtype_name
 from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import Module
@@ -105,7 +105,7 @@ def paired_inputs(model: NacModel, module: Module) -> dict[str, str]:
         _fits(one, types[name].dtype, types[name].shape)
         for name, one in zip(wanted, given, strict=True)
     ):
-        shown = [", ".join(map(quoted, names)) or "none" for names in (known, wanted)]
+        shown = [", ".join(map(backquote, names)) or "none" for names in (known, wanted)]
         message = f"the file has the inputs {shown[0]}, the model {shown[1]}, of other types"
         raise InputError([model.finding(0, NAC46, message)])
     return {name: one.name for name, one in zip(wanted, given, strict=True)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.format.values import Tensor
@@ -132,7 +132,7 @@ def prefix_problem(model: NacModel, prefix: str) -> str | None:
         return None
     known = {name[: at + 1] for name in names for at, c in enumerate(name) if c == "."}
     hint = did_you_mean(prefix, {*known, *(one.rstrip(".") for one in known), *names})
-    return f"no weight begins with {quoted(prefix)}" + (f"; {hint}" if hint else "")
+    return f"no weight begins with {backquote(prefix)}" + (f"; {hint}" if hint else "")
 
 
 def _calls(model: NacModel, prefix: str) -> Iterator[_Call]:

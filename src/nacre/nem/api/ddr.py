@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.base.packing import UNPACKED_TYPES
 from nacre.base.source import read_stream
@@ -98,7 +98,7 @@ class Ddr:
         except OSError as error:
             raise host_error(f"cannot read `{path}`: {error.strerror}") from None
         except ValueError as error:
-            raise host_error(f"cannot read {quoted(str(path))}: {error}") from None
+            raise host_error(f"cannot read {backquote(str(path))}: {error}") from None
         if size > self.size:
             raise self._outside(size, whole_number(offset, "the offset"))
         self.write(offset, raw)
@@ -168,7 +168,7 @@ def _shape(shape: object) -> tuple[int, ...]:
     given = shape if isinstance(shape, tuple | list) else (shape,)
     dims = tuple(whole_number(dim, "a dimension of the shape") for dim in given)
     if any(dim < 0 for dim in dims) or len(dims) > MAX_AXES:
-        raise host_error(f"{quoted(str(list(dims)))} is no shape of an array")
+        raise host_error(f"{backquote(str(list(dims)))} is no shape of an array")
     return dims
 
 

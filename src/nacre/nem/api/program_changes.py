@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import structs
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nem.api.programs import LoadedProgram
@@ -65,9 +65,11 @@ def change_source(program: Program, changes: Mapping[str, int]) -> Source:
         if key not in known:
             some = ", ".join(known[:8])
             hint = did_you_mean(key, known) or f"the program has {some or 'none'}"
-            problems.append(f"no figure {quoted(key)}; {hint}")
+            problems.append(f"no figure {backquote(key)}; {hint}")
         elif number is None or not 0 <= number < _MOST:
-            problems.append(f"`{key}` is {quoted(str(value), 40)}, expected an integer from 0 on")
+            problems.append(
+                f"`{key}` is {backquote(str(value), 40)}, expected an integer from 0 on"
+            )
         else:
             kind, _, rest = key.partition(".")
             try:

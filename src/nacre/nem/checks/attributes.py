@@ -7,7 +7,7 @@ import math
 from msgspec import Struct
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nem.model.program import Region, Task
 from nacre.nem.model.symbols import Symbol
 from nacre.nem.plan.columns import as_term
@@ -62,7 +62,7 @@ def kind_problem(spec: AttributeSpec, value: object, node: ast.Value) -> Problem
     if not _is_kind(spec, value, node):
         return Problem(node, f"is {value_text(value, node)}, expected {_EXPECTED[spec.type]}")
     if spec.allowed and value not in spec.allowed:
-        return Problem(node, f"is {quoted(str(value))}, expected {alternatives(spec.allowed)}")
+        return Problem(node, f"is {backquote(str(value))}, expected {alternatives(spec.allowed)}")
     return None
 
 
@@ -112,7 +112,7 @@ def value_text(value: object, node: ast.Node) -> str:
     if isinstance(value, float):
         return f"the float {value}"
     if isinstance(value, str):
-        return f"the {'string' if isinstance(node, ast.StringLit) else 'word'} {quoted(value)}"
+        return f"the {'string' if isinstance(node, ast.StringLit) else 'word'} {backquote(value)}"
     if isinstance(value, tuple):
         return "a list"
     if isinstance(value, Symbol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.folding import LoopVariable, Operation
@@ -37,7 +37,7 @@ def argument_text(facts: ProgramFacts, node: ast.Node, value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     span = facts.span(node)
-    text = quoted(span.source.text[span.start : span.end])
+    text = backquote(span.source.text[span.start : span.end])
     varies = isinstance(value, LoopVariable | Operation)
     return f"{text}, which varies by iteration" if varies else text
 

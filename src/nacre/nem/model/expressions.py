@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nacre.base.diagnostics import Fix
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import replacing
 from nacre.base.source import Span
 from nacre.nem.model.arithmetic import apply, float_operation, in_range
@@ -63,7 +63,7 @@ class Expressions:
     def constant(self, node: Value, name: str) -> int | None:
         """The value of a constant declaration."""
         if not isinstance(node, Expr):
-            message = f"constant {quoted(name)} is {describe(node)}; constants are integers"
+            message = f"constant {backquote(name)} is {describe(node)}; constants are integers"
             self._names.report(CST02, node, message, help="bind it with `let`")
             return None
         self._names.defining = name
@@ -90,7 +90,7 @@ class Expressions:
     def _float(self, node: Expr, value: float, context: Context) -> float | None:
         if context.float_rule is None:
             return value
-        text = quoted(self._names.source.text[node.start : node.end])
+        text = backquote(self._names.source.text[node.start : node.end])
         self._names.report(
             context.float_rule,
             node,
@@ -105,12 +105,12 @@ class Expressions:
             return None
         value = symbol.value
         if isinstance(value, LoopVariable) and not context.allows_loop_variables:
-            message = f"loop variable {quoted(node.name)} varies; {context.what} does not"
+            message = f"loop variable {backquote(node.name)} varies; {context.what} does not"
             self._names.report(context.wrong_kind_rule, node, message)
             return None
         if isinstance(value, bool | str | tuple | Quant | Region | Symbol | Type):
             self._names.report(context.wrong_kind_rule, node,
-                               f"{quoted(node.name)} is not a number; {context.what} needs one",
+                               f"{backquote(node.name)} is not a number; {context.what} needs one",
                                related=self._names.declared(symbol))  # fmt: skip
             return None
         if isinstance(value, float):
@@ -162,7 +162,7 @@ class Expressions:
             if mixes_precedence(node) and self._reads_differently(node):
                 self._hints += 1
                 if self._hints <= _MOST_PRECEDENCE_HINTS:
-                    text = quoted(self._names.source.text[node.start : node.end], 60)
+                    text = backquote(self._names.source.text[node.start : node.end], 60)
                     message = f"{text} read from left to right has another value"
                     help_ = "put parentheses around the product, or write the product first"
                     self._names.report(CST17, node, message, help=help_)

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Fix, Related
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing, replacing
 from nacre.base.hints import setting
 from nacre.base.source import Source, Span, Unreadable, read_source
@@ -171,7 +171,7 @@ class _Loader:
         shipped = _find_shipped(text, is_device)
         if file.is_builtin:
             if shipped is None:
-                return rule.at(span, f"no shipped file {quoted(text)}")
+                return rule.at(span, f"no shipped file {backquote(text)}")
             return f"nacre:{shipped.source.name}", shipped, True
         folder = file.source.path.parent if file.source.path is not None else Path()
         path = Path(os.path.normpath(folder / text)) if "\0" not in text else Path("\0")
@@ -179,9 +179,8 @@ class _Loader:
         if resolved is None:
             if shipped is not None:
                 return f"nacre:{shipped.source.name}", shipped, True
-            message = (
-                f"file {quoted(text, 80)} does not exist beside {quoted(file.source.name, 80)}"
-            )
+            beside = backquote(file.source.name, 80)
+            message = f"file {backquote(text, 80)} does not exist beside {beside}"
             files = [builtin_file(name) for name in builtin_names()]
             meant = surely_meant(text, files) if rule is INC02 else None
             fix = None if meant is None else replacing(span, f'"{meant}"')
@@ -190,7 +189,7 @@ class _Loader:
             folders = " and ".join(f"`{folder}`" for folder in self._roots.folders)
             return INC08.at(
                 span,
-                f"{quoted(text, 80)} leads out of the include root",
+                f"{backquote(text, 80)} leads out of the include root",
                 help=f"includes stay under {folders}; {_WIDER}",
             )
         key = str(resolved)
@@ -201,7 +200,7 @@ class _Loader:
         source = read_source(resolved, name=str(path))
         if isinstance(source, Unreadable):
             colon = ":" if source.place is not None else ""
-            return rule.at(span, f"{quoted(text, 80)}{colon} {source.reason}")
+            return rule.at(span, f"{backquote(text, 80)}{colon} {source.reason}")
         return key, parse(Source(source.name, source.text, path)), False
 
     def _cycle(self, key: str, span: Span) -> Diagnostic:

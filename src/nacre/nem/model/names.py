@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from nacre.base.diagnostics import Diagnostic, Edit, Fix, Related
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing, removing_item, respelling
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
@@ -69,10 +69,10 @@ class Names:
         same_scope = symbol.name in scope.names
         word = symbol.described.removeprefix("a ")
         if symbol.kind == old.kind:
-            message = f"{word} {quoted(symbol.name)} is declared twice"
+            message = f"{word} {backquote(symbol.name)} is declared twice"
             outside = ", the first time outside this loop"
         else:
-            message = f"{word} {quoted(symbol.name)} has the name of {old.described}"
+            message = f"{word} {backquote(symbol.name)} has the name of {old.described}"
             outside = " outside this loop"
         self.report(
             collision_rule(symbol, old, same_scope),
@@ -112,14 +112,14 @@ class Names:
         )
         if allowed:
             return symbol
-        message = f"{quoted(node.name)} is {symbol.described}; {context.what} needs an integer"
+        message = f"{backquote(node.name)} is {symbol.described}; {context.what} needs an integer"
         self.report(context.wrong_kind_rule, node, message, related=self.declared(symbol))
         return None
 
     def _unknown_in_expression(self, node: NameRef, context: Context) -> None:
         name = node.name
         if name == self.defining:
-            self.report(CST04, node, f"constant {quoted(name)} is used in its own value")
+            self.report(CST04, node, f"constant {backquote(name)} is used in its own value")
             return
         later = self.scope.find_upcoming(name)
         ended = self.ended.get(name)
@@ -127,17 +127,17 @@ class Names:
         if _is(later, "unknown") or _is(ended, "const"):
             return
         if later is not None and later.kind == "const":
-            self.report(CST03, node, f"constant {quoted(name)} is declared further down",
+            self.report(CST03, node, f"constant {backquote(name)} is declared further down",
                         help="move its declaration up", related=self.declared(later))  # fmt: skip
         elif later is not None and context is CONST:
             self.report(context.wrong_kind_rule, node,
-                        f"{quoted(name)} is {later.described}; a constant needs an integer",
+                        f"{backquote(name)} is {later.described}; a constant needs an integer",
                         related=self.declared(later))  # fmt: skip
         elif ended is not None and ended.kind == "loop":
-            self.report(NAM04, node, f"loop variable {quoted(name)} is used outside its loop",
+            self.report(NAM04, node, f"loop variable {backquote(name)} is used outside its loop",
                         related=self.declared(ended))  # fmt: skip
         else:
-            self.report(CST15, node, f"unknown name {quoted(name)} in an expression",
+            self.report(CST15, node, f"unknown name {backquote(name)} in an expression",
                         help=self._near(name, ("const", "let", "loop")),
                         fix=self._respelling(node, ("const", "let", "loop")))  # fmt: skip
 
@@ -149,7 +149,7 @@ class Names:
         """The region or `let` that an operand names."""
         symbol = self._of_kind(node, ("region", "let"), "a region")
         if symbol is not None and symbol.kind == "let" and _is_scalar(symbol):
-            self.report(NAM03, node, f"`let` {quoted(node.name)} is not a region",
+            self.report(NAM03, node, f"`let` {backquote(node.name)} is not a region",
                         related=self.declared(symbol))  # fmt: skip
             return None
         return symbol
@@ -161,18 +161,18 @@ class Names:
             later = self.scope.find_upcoming(node.name)
             ended = self.ended.get(node.name)
             if own is not None and own.name == node.name and later is not None:
-                self.report(TOK01, node, f"task {quoted(node.name)} waits for itself",
+                self.report(TOK01, node, f"task {backquote(node.name)} waits for itself",
                             help="take it out: a task can only wait for a task above it",
                             related=self.declared(later, "produced here"))  # fmt: skip
                 return None
             if later is not None and later.kind == "token":
-                self.report(TOK01, node, f"token {quoted(node.name)} is produced further down",
+                self.report(TOK01, node, f"token {backquote(node.name)} is produced further down",
                             help="a task can only wait for a task above it",
                             related=self.declared(later, "produced here"))  # fmt: skip
                 return None
             if ended is not None and ended.kind == "token":
                 self.report(NAM06, node,
-                            f"token {quoted(node.name)} belongs to a loop that has ended",
+                            f"token {backquote(node.name)} belongs to a loop that has ended",
                             help="`endloop` waits for all iterations; leave the token out",
                             related=self.declared(ended, "produced here"),
                             fix=_without_token(self._span(node)))  # fmt: skip
@@ -188,7 +188,7 @@ class Names:
             return None
         if symbol.kind in kinds:
             return symbol
-        message = f"{quoted(node.name)} is {symbol.described}, not {what}"
+        message = f"{backquote(node.name)} is {symbol.described}, not {what}"
         self.report(NAM03, node, message, related=self.declared(symbol))
         return None
 
@@ -205,13 +205,13 @@ class Names:
         if "unknown" in (later and later.kind, ended and ended.kind) or _is(ended, "buffer"):
             return
         if later is not None:
-            self.report(NAM01, node, f"{quoted(node.name)} is declared further down",
+            self.report(NAM01, node, f"{backquote(node.name)} is declared further down",
                         help="move its declaration up", related=self.declared(later))  # fmt: skip
         elif ended is not None:
-            self.report(NAM01, node, f"{quoted(node.name)} belongs to a loop that has ended",
+            self.report(NAM01, node, f"{backquote(node.name)} belongs to a loop that has ended",
                         related=self.declared(ended))  # fmt: skip
         else:
-            self.report(NAM01, node, f"unknown name {quoted(node.name)}; {what} is needed here",
+            self.report(NAM01, node, f"unknown name {backquote(node.name)}; {what} is needed here",
                         help=self._near(node.name, kinds),
                         fix=self._respelling(node, kinds))  # fmt: skip
 

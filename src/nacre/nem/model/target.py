@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import including, respelling
 from nacre.base.source import Span, Unreadable, read_source
 from nacre.base.suggest import did_you_mean
@@ -72,7 +72,7 @@ def _named(name: str, span: Span, scope: Linked) -> Target:
         fix = respelling(span, name, (*scope.devices, *builtin_names()))
     if scope.may_define(name):
         return _unknown()
-    message = f"device {quoted(name)} is not defined in an included file"
+    message = f"device {backquote(name)} is not defined in an included file"
     return _unknown(DVD01.at(span, message, help=help_, fix=fix))
 
 
@@ -105,13 +105,13 @@ def _only_leaf(scope: Linked, span: Span) -> Target:
     name = scope.file.source.name
     if leaves:
         names = ", ".join(f"`{d.name}`" for d in leaves)
-        message = f"{quoted(name, 60)} holds several devices: {names}"
+        message = f"{backquote(name, 60)} holds several devices: {names}"
         help_ = "include the file and write `device NAME`"
     elif scope.own_devices:
-        message = f"{quoted(name, 60)} holds no device with a topology"
+        message = f"{backquote(name, 60)} holds no device with a topology"
         help_ = "name a file with a device that has a `topology` block"
     else:
-        message = f"{quoted(name, 60)} holds no device"
+        message = f"{backquote(name, 60)} holds no device"
         help_ = "name a file with a device configuration"
     return _unknown(DVD02.at(span, message, help=help_))
 

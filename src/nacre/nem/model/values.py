@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import respelling
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.expressions import Expressions, describe
@@ -101,7 +101,7 @@ class Values(Expressions):
         if node.quant is None:
             return named
         if named.node.quant is not None:
-            message = f"`quant` is given twice: type {quoted(name.name)} has one"
+            message = f"`quant` is given twice: type {backquote(name.name)} has one"
             self._names.report(DOC08, node.quant, message,
                                help="take one of them out")  # fmt: skip
             return named
@@ -117,7 +117,7 @@ class Values(Expressions):
         if isinstance(value, tuple):
             return tuple(self._member(node, item) for item in value)
         if value is not None:
-            message = f"{quoted(node.name)} is not a list; a shape or strides need one"
+            message = f"{backquote(node.name)} is not a list; a shape or strides need one"
             self._names.report(NAM03, node, message)
         return None
 
@@ -125,7 +125,7 @@ class Values(Expressions):
         """A dimension from a list that a name stands for."""
         if isinstance(item, int | LoopVariable | Operation) and not isinstance(item, bool):
             return item
-        name = quoted(node.name)
+        name = backquote(node.name)
         if isinstance(item, float):
             self._names.report(LEX06, node, f"a shape needs integers, but {name} holds {item}")
         elif item is not None:
@@ -155,7 +155,7 @@ class Values(Expressions):
         listed = f"the element types are {', '.join(ELEMENT_TYPES)}"
         if isinstance(value, Type):
             help_, lets = f"write `type={node.name}`: it names a whole type", [node.name]
-        message = f"{quoted(node.name)} is not an element type"
+        message = f"{backquote(node.name)} is not an element type"
         span = self._names.source.span(node.start, node.end)
         self._names.report(DOC16, node, message, help=help_ if lets else listed, related=related,
                            fix=element_respelling(span, node.name, lets))  # fmt: skip
@@ -178,13 +178,13 @@ class Values(Expressions):
             return symbol.value
         if symbol is None:
             lets = [one.name for one in self._names.lets() if isinstance(one.value, kind)]
-            message = f"unknown name {quoted(node.name)}; {what} is needed here"
+            message = f"unknown name {backquote(node.name)}; {what} is needed here"
             span = self._names.source.span(node.start, node.end)
             self._names.report(NAM01, node, message,
                                help=did_you_mean(node.name, [*lets, *others]) or help_,
                                fix=respelling(span, node.name, lets, is_own=True))  # fmt: skip
             return None
-        message = f"{quoted(node.name)} is {symbol.described}, not {what}"
+        message = f"{backquote(node.name)} is {symbol.described}, not {what}"
         self._names.report(NAM03, node, message, help=help_,
                            related=self._names.declared(symbol))  # fmt: skip
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from nacre.base.diagnostics import Diagnostic, Fix, Related
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import inserting, removing, respelling
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
@@ -144,7 +144,7 @@ class Cursor:
     def describe(self) -> str:
         """The token at hand as a message names it."""
         text = self.texts[self.i]
-        return quoted(text) if text else "the end of the file"
+        return backquote(text) if text else "the end of the file"
 
     def _explained_by_illegal_character(self) -> bool:
         # Characters that the lexer left out break what stands around them: say it once.

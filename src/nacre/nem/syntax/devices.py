@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.rules.devices import DEV17, DEV19, INH08
@@ -185,7 +185,7 @@ def _refuse_twice(c: Cursor, entries: Sequence[tuple[NameRef, Node]], where: str
         first = seen.setdefault(name.name, entry)
         if first is not entry:
             is_same = text[first.start : first.end] == text[entry.start : entry.end]
-            message = f"{quoted(name.name)} is given twice in {where}"
+            message = f"{backquote(name.name)} is given twice in {where}"
             fix = removing(c.span(entry)) if is_same else None
             c.report(DEV17, message, name.start, name.end, fix=fix)
 
@@ -220,7 +220,7 @@ def _whole_number(c: Cursor, key: NameRef) -> IntLit | None:
     if c.texts[c.i + sign].isdigit() and not operator_at(c.texts, c.i + sign + 1):
         return integer_literal(c, f"`{key.name}`")
     value = value_of(c)
-    found = quoted(c.source.text[value.start : value.end])
+    found = backquote(c.source.text[value.start : value.end])
     message = f"characteristic `{key.name}` takes an integer literal, found {found}"
     c.report(DEV19, message, value.start, value.end)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nem.spec.limits import INT64_MAX, MAX_EXPRESSION_OPERATORS
 from nacre.nem.spec.rules.constants import CST16
 from nacre.nem.spec.rules.document import DOC20, DOC24
@@ -105,7 +105,7 @@ def _integer(c: Cursor, text: str, start: int) -> int:
         return int(digits)
     c.report(
         CST16,
-        f"integer {quoted(text, 24)} does not fit in 64 bits; the greatest is {INT64_MAX}",
+        f"integer {backquote(text, 24)} does not fit in 64 bits; the greatest is {INT64_MAX}",
         start,
         start + len(text),
     )
@@ -125,7 +125,7 @@ def integer_literal(c: Cursor, what: str) -> IntLit | None:
     expr = expression(c)
     c.report(
         DOC24,
-        f"{what} takes an integer literal, found {quoted(c.source.text[expr.start : expr.end])}",
+        f"{what} takes an integer literal, found {backquote(c.source.text[expr.start : expr.end])}",
         expr.start,
         expr.end,
         help="write the number itself",

@@ -16,7 +16,7 @@ from itertools import accumulate, compress, islice
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Fix
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import replacing
 from nacre.base.source import Source, Span
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS
@@ -133,12 +133,14 @@ def _explain(source: Source, text: str, start: int) -> Diagnostic:
     if text[0] == '"':
         return LEX02.at(
             span,
-            f"string {quoted(text, 24)} is not closed before the end of the line",
+            f"string {backquote(text, 24)} is not closed before the end of the line",
             help='end it with `"`; inside, write `\\"` for a quote and `\\\\` for a backslash',
         )
     if text[0] in ".0123456789":
         fix = _number_fix(span)
-        return LEX03.at(span, f"{quoted(text)} is not a number", help=_mend_number(text), fix=fix)
+        return LEX03.at(
+            span, f"{backquote(text)} is not a number", help=_mend_number(text), fix=fix
+        )
     return LEX01.at(span, f"unexpected character {_describe(text)}", help=_mend_character(text))
 
 
@@ -176,7 +178,7 @@ def _mend_number(text: str) -> str:
 def _describe(text: str) -> str:
     first = text[0]
     if first.isprintable() and not first.isspace():
-        return quoted(text, 16)
+        return backquote(text, 16)
     name = unicodedata.name(first, "control character").lower()
     return f"U+{ord(first):04X} ({name})"
 

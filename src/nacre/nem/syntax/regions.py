@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from nacre.base.diagnostics import Edit, Fix
 from nacre.base.elements import ELEMENT_TYPES, OTHER_SPELLINGS
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing_item, reordering, replacing, respelling
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean, nearest
@@ -132,7 +132,7 @@ def _skip_misspelt(c: Cursor, parts: dict[str, NameRef | ListLit | Quant | None]
         if meant is None:
             return
         start = c.starts[c.i + 1]
-        message, help_ = f"{quoted(word)} is not a type attribute", f"did you mean `{meant}`?"
+        message, help_ = f"{backquote(word)} is not a type attribute", f"did you mean `{meant}`?"
         fix = respelling(c.source.span(start, start + len(word)), word, known)
         c.report(DOC08, message, start, start + len(word), help=help_, fix=fix)
         c.i += 3
@@ -197,7 +197,7 @@ def element_type(c: Cursor) -> NameRef | None:
         return name
     c.report(
         DOC16,
-        f"{quoted(name.name)} is not an element type",
+        f"{backquote(name.name)} is not an element type",
         name.start,
         name.end,
         help=f"the element types are {', '.join(ELEMENT_TYPES)}",

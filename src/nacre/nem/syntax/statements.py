@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import Edit, Fix
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing, removing_item, respelling
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
@@ -320,7 +320,7 @@ def _level(c: Cursor) -> MemLevel | None:
     fix = None
     if name.name not in _LEVELS:
         fix = respelling(c.span(name), name.name, _LEVELS)
-        message = f"{quoted(name.name)} is not a memory level"
+        message = f"{backquote(name.name)} is not a memory level"
         help_ = did_you_mean(name.name, _LEVELS) or "the levels are `DDR`, `L2`, `L1` and `L1[k]`"
     elif index is not None and name.name != "L1":
         message = f"`{name.name}` is shared by all engines and takes no index"
@@ -351,7 +351,7 @@ def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None
         if key.name not in ("size", "align"):
             near = did_you_mean(key.name, _PROPERTIES)
             fix = respelling(c.span(key), key.name, _PROPERTIES)
-            c.report(DOC14, f"a buffer has no property {quoted(key.name)}", key.start, key.end,
+            c.report(DOC14, f"a buffer has no property {backquote(key.name)}", key.start, key.end,
                      help=near or "the properties are `size` and `align`", fix=fix)  # fmt: skip
         if not c.comma(")"):
             break
@@ -370,9 +370,10 @@ def _alignment(c: Cursor) -> IntLit | None:
     if text.isdigit() and not operator_at(c.texts, c.i + 1):
         return integer_literal(c, "`align`")
     value = value_of(c)
+    found = backquote(c.source.text[value.start : value.end])
     c.report(
         DOC14,
-        f"`align` takes an integer literal, found {quoted(c.source.text[value.start : value.end])}",
+        f"`align` takes an integer literal, found {found}",
         value.start,
         value.end,
         help="write the number itself",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.base.diagnostics import Edit, Fix
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing, removing_item, reordering, replacing, respelling
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
@@ -35,7 +35,7 @@ def task(c: Cursor, token: NameRef | None) -> Stmt:
     if op.name not in OPCODES:
         c.report(
             DOC12,
-            f"unknown opcode {quoted(op.name)}",
+            f"unknown opcode {backquote(op.name)}",
             op.start,
             op.end,
             help=did_you_mean(op.name, OPCODES),
@@ -56,7 +56,7 @@ def _operation(c: Cursor) -> tuple[NameRef, bool]:
     if not dot or form not in ("async", "sync"):
         name = name if dot else text
         near = did_you_mean(form, _FORMS) if dot else None
-        message = f"task {quoted(text)} needs the form `.async` or `.sync`"
+        message = f"task {backquote(text)} needs the form `.async` or `.sync`"
         span = c.source.span(start + len(text) - len(form), start + len(text))
         fix = respelling(span, form, _FORMS) if dot else None
         help_ = near or f"write `{name}.async` or `{name}.sync`"
@@ -144,7 +144,7 @@ def _wrong_argument(c: Cursor, op: NameRef) -> None:
     word = c.texts[c.i]
     if word.isidentifier() and c.texts[c.i + 1] == "=":
         near = did_you_mean(word, _ARGUMENT_ORDER)
-        c.fail(DOC18, f"`{op.name}` has no argument {quoted(word)}",
+        c.fail(DOC18, f"`{op.name}` has no argument {backquote(word)}",
                help=near or "the arguments are `dst`, `src` and `deps`",
                fix=c.respelling(_ARGUMENT_ORDER))  # fmt: skip
     c.fail(DOC18, f"expected `dst=`, `src=` or `deps=`, found {c.describe()}",
@@ -250,7 +250,7 @@ def _refuse_twice(c: Cursor, written: dict[str, Span], word: str, begun: int) ->
     before = written.setdefault(word, span)
     if before is not span:
         fix = removing(span) if same_text(before, span) else None
-        what = "`deps`" if word == "deps" else f"attribute {quoted(word)}"
+        what = "`deps`" if word == "deps" else f"attribute {backquote(word)}"
         c.report(DOC17, f"{what} is given twice", begun, begun + len(word), fix=fix)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.module import TensorType
 from nacre.core.onnx.control.fallible import first_fallible
 from nacre.core.onnx.control.scopes import Lost, Reported, Scope, Undecided
@@ -205,7 +205,7 @@ def _nothing(
             kind = output.type.tensor_type
             sizes = [dim.dim_value for dim in kind.shape.dim]
             if not kind.elem_type or not kind.HasField("shape") or any(s < 1 for s in sizes):
-                reason = f"it never runs, so that {quoted(output.name)} has an axis of length 0"
+                reason = f"it never runs, so that {backquote(output.name)} has an axis of length 0"
                 raise Unsupported(f"{reason}, and its body does not say the others", _NEVER)
             dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
         sizes.insert(axis if axis >= 0 else axis + len(sizes) + 1, 0)

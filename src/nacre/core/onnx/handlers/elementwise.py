@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.builder import dtype_name
 from nacre.core.onnx.findings import CAST, INFERENCE, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, operand
@@ -109,7 +109,9 @@ def bit_shift(use: OnnxNode) -> int:
     """A shift to the left or right; one out of range leaves nothing but the sign."""
     op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(use.require("direction"))
     if op is None:
-        raise Unsound(f"`direction` is {quoted(use.require('direction'))}, expected LEFT or RIGHT")
+        raise Unsound(
+            f"`direction` is {backquote(use.require('direction'))}, expected LEFT or RIGHT"
+        )
     x, amount, bits = operand(use, 0), operand(use, 1), use.type(0).element.bits
     given = use.known(1)
     if given is not None and bool(np.all((given >= 0) & (given < bits))):

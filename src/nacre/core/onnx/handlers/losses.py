@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, operand
 from nacre.core.onnx.handlers.table import handles
@@ -30,7 +30,7 @@ def _loss(use: OnnxNode, x: Expr) -> Expr:
         raise Unsound(f"classes of shape {list(classes)} do not go with {list(dims)}")
     reduction = use.attribute("reduction", "mean")
     if reduction not in ("none", "sum", "mean"):
-        raise Unsound(f"`reduction` is {quoted(reduction)}, expected none, sum or mean")
+        raise Unsound(f"`reduction` is {backquote(reduction)}, expected none, sum or mean")
     target = operand(use, 1).to("i64")
     ignored = use.attribute("ignore_index", None)
     is_counted = None if ignored is None else target.is_("Ne", int(ignored))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import NOT_EMPTY, Unsound
 from nacre.core.onnx.handlers.arithmetic import known_expr, operand
 from nacre.core.onnx.handlers.shapes import normalise_axes
@@ -164,7 +164,7 @@ def tensor_scatter(use: OnnxNode) -> int:
     if rank < 2 or axis == 0 or not fits or part[axis] > dims[axis]:
         raise Unsound(f"an update of shape {list(part)} in a cache of shape {list(dims)}")
     if mode not in ("linear", "circular"):
-        raise Unsound(f"`mode` is {quoted(mode)}, expected linear or circular")
+        raise Unsound(f"`mode` is {backquote(mode)}, expected linear or circular")
     order = (0, axis, *others)
     steps = known_expr(use, np.arange(part[axis], dtype=np.int64)[None, :])
     if use.has(2):

@@ -13,7 +13,7 @@ from math import floor
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.resize_places import (
     ROUNDINGS,
@@ -118,7 +118,7 @@ def _manner(use: OnnxNode) -> Manner:
 def _word(use: OnnxNode, name: str, default: str, words: frozenset[str]) -> str:
     found = str(use.attribute(name, default))
     if found not in words:
-        raise Unsound(f"`{name}` is {quoted(found)}, expected one of {', '.join(sorted(words))}")
+        raise Unsound(f"`{name}` is {backquote(found)}, expected one of {', '.join(sorted(words))}")
     return found
 
 

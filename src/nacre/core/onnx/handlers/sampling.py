@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
@@ -133,7 +133,7 @@ def grid_sample(use: OnnxNode) -> int:
     given = str(use.attribute("mode", "linear"))
     mode, padding = _NAMES.get(given, given), str(use.attribute("padding_mode", "zeros"))
     if mode not in _NEIGHBOURS or padding not in ("zeros", "border", "reflection"):
-        raise Unsound(f"`mode` is {quoted(given)}, `padding_mode` is {quoted(padding)}")
+        raise Unsound(f"`mode` is {backquote(given)}, `padding_mode` is {backquote(padding)}")
     is_aligned = bool(use.attribute("align_corners", 0))
     grid = operand(use, 1).to("f64" if use.type(1).dtype == "f64" else "f32")
     flat = grid.reshape(dims[0], prod(shape[1:-1]), rank)

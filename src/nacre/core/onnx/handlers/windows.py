@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.use import OnnxNode
@@ -52,7 +52,7 @@ def window_attributes(use: OnnxNode, kernel: tuple[int, ...]) -> dict[str, Any]:
     elif auto == "VALID":
         pads = (0,) * (2 * rank)
     elif auto not in ("NOTSET", ""):
-        raise Unsound(f"`auto_pad` is {quoted(auto)}, expected one of {', '.join(_WORDS)}")
+        raise Unsound(f"`auto_pad` is {backquote(auto)}, expected one of {', '.join(_WORDS)}")
     return {"strides": strides, "pads": pads, "dilations": dilations}
 
 

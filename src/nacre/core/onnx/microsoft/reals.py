@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from msgspec import Struct
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.importing.products import product
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.linear import scale
@@ -57,7 +57,7 @@ def apply_activation(use: OnnxNode, value: int, given: Sequence[float | None]) -
         return value
     found = _ACTIVATIONS.get(name)
     if found is None:
-        reason = f"`activation` is {quoted(name)}, expected one of {', '.join(_ACTIVATIONS)}"
+        reason = f"`activation` is {backquote(name)}, expected one of {', '.join(_ACTIVATIONS)}"
         raise Unsupported(reason, "write the activation as a node of its own")
     named = {"op": found.op} if found.op else {}
     numbers = list(given) + [None] * len(found.parameters)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound, refusal
 from nacre.core.onnx.reading.texts import has_wrong_text
 from nacre.core.onnx.reading.wire import Held, IrregularError, merge_model
@@ -113,7 +113,7 @@ def tensor_array(
             return elements
         apart.put_back(tensor)
     if any(dim < 0 for dim in tensor.dims):
-        raise Unsound(f"tensor {quoted(tensor.name)} has a negative dimension")
+        raise Unsound(f"tensor {backquote(tensor.name)} has a negative dimension")
     _require_element_type(tensor)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external(tensor, folder, name)
@@ -121,7 +121,7 @@ def tensor_array(
         array: Array = onnx.numpy_helper.to_array(tensor)
     except Exception:  # of NumPy or onnx
         shape = list(tensor.dims)[:8]
-        message = f"tensor {quoted(tensor.name)} does not hold the elements of its shape {shape}"
+        message = f"tensor {backquote(tensor.name)} does not hold the elements of its shape {shape}"
         raise Unsound(message) from None
     return _own(array)
 
@@ -131,7 +131,7 @@ def _require_element_type(tensor: Any) -> None:  # noqa: ANN401 - onnx.TensorPro
     if kind and kind in onnx.TensorProto.DataType.values():
         return
     least, *_, most = sorted(filter(None, onnx.TensorProto.DataType.values()))
-    message = f"tensor {quoted(tensor.name)} has the element type {kind}, which is none of ONNX"
+    message = f"tensor {backquote(tensor.name)} has the element type {kind}, which is none of ONNX"
     raise Unsound(f"{message}: expected {least} to {most}", _TYPED)
 
 
@@ -149,7 +149,9 @@ def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: AN
     path = _inside(entries.get("location", ""), folder, name, tensor.name)
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     if dtype.hasobject:  # mapped, the bytes of a stranger's file would be taken for addresses
-        message = f"tensor {quoted(tensor.name)} holds text, which no file beside a model can hold"
+        message = (
+            f"tensor {backquote(tensor.name)} holds text, which no file beside a model can hold"
+        )
         raise Unsound(message, "keep text in the model itself, in `string_data`")
     shape = tuple(tensor.dims)
     offset = _number(entries.get("offset", "0"), tensor.name, "offset")
@@ -158,8 +160,8 @@ def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: AN
     length = _number(entries.get("length", str(needed)), tensor.name, "length")
     size = path.stat().st_size
     if length != needed or offset + needed > size:
-        message = f"tensor {quoted(tensor.name)} takes {needed} bytes from {offset} on"
-        given = f"the model says {length} and {quoted(path.name)} has {size}"
+        message = f"tensor {backquote(tensor.name)} takes {needed} bytes from {offset} on"
+        given = f"the model says {length} and {backquote(path.name)} has {size}"
         raise refusal(ONX05, name, f"{message}, but {given}", _COPY)
     if is_packed:
         return _unpack(tensor, path, offset, needed)
@@ -180,7 +182,7 @@ def _unpack(tensor: Any, path: Path, offset: int, size: int) -> Array:  # noqa: 
 
 def _number(text: str, tensor: str, what: str) -> int:
     if not text.isdecimal() or len(text) > 18:
-        message = f"the {what} of tensor {quoted(tensor)} is {quoted(text)}, expected bytes"
+        message = f"the {what} of tensor {backquote(tensor)} is {backquote(text)}, expected bytes"
         raise Unsound(message)
     return int(text)
 
@@ -188,16 +190,16 @@ def _number(text: str, tensor: str, what: str) -> int:
 def _inside(location: str, folder: Path | None, name: str, tensor: str) -> Path:
     """A file of the model's folder."""
     if folder is None:
-        message = f"tensor {quoted(tensor)} lies in a file, the model in none"
+        message = f"tensor {backquote(tensor)} lies in a file, the model in none"
         raise refusal(ONX05, name, message, "give the path of the model, not its bytes")
     root = folder.resolve()
     try:
         path = (root / location).resolve()
         is_file, is_there = path.is_file(), path.exists()
     except (ValueError, OSError, RuntimeError):  # a name that no file can have, a ring of links
-        message = f"tensor {quoted(tensor)} lies in {quoted(location)}, which no file can be"
+        message = f"tensor {backquote(tensor)} lies in {backquote(location)}, which no file can be"
         raise refusal(ONX05, name, message, _COPY) from None
-    where = f"tensor {quoted(tensor)} lies in {quoted(location)}"
+    where = f"tensor {backquote(tensor)} lies in {backquote(location)}"
     if not location or not path.is_relative_to(root) or path == root:
         raise refusal(ONX05, name, f"{where}, outside of the model's folder", _COPY)
     if not is_there:

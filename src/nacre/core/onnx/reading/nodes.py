@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound
 
 # Domains that mean the standard operations.
@@ -33,8 +33,8 @@ class Node(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The node for a message."""
-        named = f" {quoted(self.name)}" if self.name else ""
-        return f"{quoted(self.key)}{named}"
+        named = f" {backquote(self.name)}" if self.name else ""
+        return f"{backquote(self.key)}{named}"
 
 
 NO_NODE = Node("", "", "", (), (), {}, 0)  # where there is none

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.reading.files import onnx
@@ -100,7 +100,7 @@ def _require_attributes(proto: Any, schema: Any) -> None:  # noqa: ANN401
             help_ = did_you_mean(attribute.name, schema.attributes) or _attributes_text(
                 schema.attributes
             )
-            raise Unsound(f"it has no attribute {quoted(attribute.name)}", help_)
+            raise Unsound(f"it has no attribute {backquote(attribute.name)}", help_)
         if attribute.name in seen:
             raise Unsound(f"attribute `{attribute.name}` is given twice", "leave one of them out")
         seen.add(attribute.name)

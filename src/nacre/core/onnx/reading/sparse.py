@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound, refusal
 from nacre.core.onnx.reading.files import tensor_array
 from nacre.core.rules.onnx import ONX01
@@ -23,7 +23,7 @@ def densify(sparse: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN4
 
     Places are numbers of elements in row-major order, or a row of indices each.
     """
-    title, dims = quoted(sparse.values.name), tuple(sparse.dims)
+    title, dims = backquote(sparse.values.name), tuple(sparse.dims)
     if any(dim < 0 for dim in dims):
         raise Unsound(f"the sparse tensor {title} has a negative dimension")
     if prod(dims) > _MOST_ELEMENTS:

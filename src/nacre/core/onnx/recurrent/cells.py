@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.pieces import piece
 from nacre.core.onnx.use import OnnxNode, Tensor
@@ -85,7 +85,7 @@ def _function(
     found = ACTIVATIONS.get(name.lower())
     if found is None:
         names = ", ".join(sorted(ACTIVATIONS))
-        raise Unsound(f"its activation is {quoted(name)}, expected one of {names}")
+        raise Unsound(f"its activation is {backquote(name)}, expected one of {names}")
     alpha = 0.0 if found.alpha is None else float(next(alphas, found.alpha))
     beta = 0.0 if found.beta is None else float(next(betas, found.beta))
 

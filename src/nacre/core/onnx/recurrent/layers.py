@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import NOT_EMPTY, Unsound
 from nacre.core.onnx.handlers.pieces import concatenate_tensors, item, piece, stack
 from nacre.core.onnx.handlers.table import handles
@@ -99,7 +99,9 @@ def sizes_of(use: OnnxNode) -> Sizes:
 def _direction(use: OnnxNode) -> str:
     found = use.attribute("direction", "forward")
     if found not in _DIRECTIONS:
-        raise Unsound(f"`direction` is {quoted(found)}, expected one of {', '.join(_DIRECTIONS)}")
+        raise Unsound(
+            f"`direction` is {backquote(found)}, expected one of {', '.join(_DIRECTIONS)}"
+        )
     return str(found)
 
 

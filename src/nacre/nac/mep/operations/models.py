@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nac.format.values import ConstantValue
 from nacre.nac.mep.budget import CALL_STEPS
 from nacre.nac.mep.operations.registry import does
@@ -53,7 +53,7 @@ def res_load_model(work: Work, model: int, name: str) -> None:
         runner = found.session() if hasattr(found, "session") else found
         inputs = tuple(str(getattr(one, "name", one)) for one in found.inputs)
     except Exception as error:
-        raise Fault(NAC97, f"model {quoted(name)} failed: {brief(error)}") from None
+        raise Fault(NAC97, f"model {backquote(name)} failed: {brief(error)}") from None
     work.models[model] = LoadedModel(name, runner.run, inputs)
 
 
@@ -61,8 +61,8 @@ def _from_file(work: Work, name: str) -> Model:
     try:
         view = work.surroundings.folder.view(name)
     except Fault as fault:
-        known = ", ".join(quoted(one) for one in list(work.surroundings.models)[:10])
-        message = f"the caller has given no model {quoted(name)}, and as a file: {fault.message}"
+        known = ", ".join(backquote(one) for one in list(work.surroundings.models)[:10])
+        message = f"the caller has given no model {backquote(name)}, and as a file: {fault.message}"
         raise Fault(NAC94, message, f"given are {known}" if known else fault.help) from None
     # Imported where a plan needs it: running models loads all of their kernels.
     from nacre.nac.run.model import load
@@ -70,7 +70,7 @@ def _from_file(work: Work, name: str) -> Model:
     try:
         return load(view)
     except InputError as error:
-        raise CalleeError(f"model {quoted(name)} cannot be loaded", error) from None
+        raise CalleeError(f"model {backquote(name)} cannot be loaded", error) from None
 
 
 @does("res_unload", "model")
@@ -89,23 +89,23 @@ def model_run_static(
     if loaded is None:
         raise Fault(NAC90, f"there is no model {model}")
     if len(values) != len(loaded.inputs):
-        names = ", ".join(quoted(one) for one in loaded.inputs)
-        message = f"{quoted(loaded.name)} takes {len(loaded.inputs)} inputs ({names})"
+        names = ", ".join(backquote(one) for one in loaded.inputs)
+        message = f"{backquote(loaded.name)} takes {len(loaded.inputs)} inputs ({names})"
         raise Fault(NAC91, f"{message}, {len(values)} are given")
     work.budget.charge(steps=CALL_STEPS)
     given = {
-        name: array(value, f"input {quoted(name)}")
+        name: array(value, f"input {backquote(name)}")
         for name, value in zip(loaded.inputs, values, strict=True)
     }
-    made = _call(quoted(loaded.name), loaded.run, given)
+    made = _call(backquote(loaded.name), loaded.run, given)
     if not isinstance(made, list | tuple):
         name = type(made).__name__
-        raise Fault(NAC97, f"{quoted(loaded.name)} gave a {name}, expected a list of arrays")
+        raise Fault(NAC97, f"{backquote(loaded.name)} gave a {name}, expected a list of arrays")
     if len(made) < outs:
-        message = f"{quoted(loaded.name)} gives {len(made)} outputs, {outs} are taken"
+        message = f"{backquote(loaded.name)} gives {len(made)} outputs, {outs} are taken"
         raise Fault(NAC91, message)
     return tuple(
-        _output(one, f"output {place} of {quoted(loaded.name)}")
+        _output(one, f"output {place} of {backquote(loaded.name)}")
         for place, one in enumerate(made[:outs])
     )
 
@@ -186,11 +186,11 @@ def preproc_get_id(work: Work, tokenizer: Value, token: str) -> int:
     if named is None:
         ids = _encode(work, tokenizer, token)
         if len(ids) != 1:
-            raise Fault(NAC97, f"{quoted(token)} is {len(ids)} ids, expected one")
+            raise Fault(NAC97, f"{backquote(token)} is {len(ids)} ids, expected one")
         return ids[0]
     found = _call("the tokenizer", getattr(callee, named), token)
     if not isinstance(found, int | np.integer):
-        raise Fault(NAC97, f"the tokenizer has no token {quoted(token)}")
+        raise Fault(NAC97, f"the tokenizer has no token {backquote(token)}")
     value = value_from(int(found), "the id", NAC97)
     assert isinstance(value, int), describe(value)
     return value

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.format.values import ConstantValue
@@ -31,7 +31,7 @@ from nacre.nac.rules.plans import NAC91, NAC96
 @does("src_user_prompt")
 def src_user_prompt(work: Work, type: str, prompt: str) -> Value:
     """The caller's answer."""
-    what = f"the answer to {quoted(prompt)}"
+    what = f"the answer to {backquote(prompt)}"
     answer = value_from(work.answer(prompt), what, NAC96)
     if isinstance(answer, np.ndarray | tuple) and type == "str":
         return answer
@@ -48,7 +48,7 @@ def _number(answer: Value, type: str, what: str) -> int | float:
         found = number = math.nan
     is_same = isinstance(found, str) or number == found
     if not is_same or (isinstance(number, int) and number not in INT64):
-        shape = quoted(answer) if isinstance(answer, str) else describe(answer)
+        shape = backquote(answer) if isinstance(answer, str) else describe(answer)
         kind = "a whole number of 64 bits" if type == "int" else "a number"
         raise Fault(NAC96, f"{what} is {shape}, expected {kind}")
     return number
@@ -107,6 +107,6 @@ def res_load_array(work: Work, name: str) -> Value:
     """An array that the caller has given."""
     arrays = work.surroundings.arrays
     if name not in arrays:
-        message = f"there is no array {quoted(name)}"
+        message = f"there is no array {backquote(name)}"
         raise Fault(NAC96, message, did_you_mean(name, arrays))
-    return value_from(arrays[name], f"array {quoted(name)}", NAC96)
+    return value_from(arrays[name], f"array {backquote(name)}", NAC96)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.base.diagnostics import Diagnostic, Related, warnings_as_errors
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.nem.model.program import Program, Task
 from nacre.nem.plan.grid import Grid
@@ -54,7 +54,7 @@ class Findings:
         if self.is_known(rule, place):
             return
         self._seen.add((rule.code, place.start))
-        debug = f" ({quoted(task.debug_name)})" if task.debug_name is not None else ""
+        debug = f" ({backquote(task.debug_name)})" if task.debug_name is not None else ""
         who = f"`{task_name(self._program, task)}`{debug}{iteration_text(grid, row)}"
         found = rule.at(self._program.span(place), f"{who} {message}", help=help, related=related)
         self.diagnostics += warnings_as_errors([found]) if self._strict else [found]

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError, Related
-from nacre.base.excerpt import quoted, safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.hints import for_reader, setting
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import Run
@@ -138,7 +138,7 @@ class Machine:
 
     def _unsupported(self, task: Task, backend: str) -> Diagnostic:
         span, opcode = self.plan.program.span(task.node.op), operation(task)
-        message = f"backend `{backend}` does not support {quoted(opcode)}"
+        message = f"backend `{backend}` does not support {backquote(opcode)}"
         call = f"set_opcode_backend({json.dumps(opcode, ensure_ascii=False)}, backend)"
         help_ = f"give one that does with {setting('`--backend NAME`', f'`{safe(call)}`')}"
         if task.op != "compute":

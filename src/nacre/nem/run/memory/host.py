@@ -11,7 +11,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.base.packing import (
     NIBBLE_TYPES,
@@ -81,7 +81,7 @@ def whole_number(value: object, what: str) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise host_error(f"{what} is {quoted(str(value))}, expected a whole number") from None
+        raise host_error(f"{what} is {backquote(str(value))}, expected a whole number") from None
 
 
 class Host:
@@ -133,7 +133,7 @@ class Host:
         names = list(self._memory.buffers)
         listed = ", ".join(f"`{n}`" for n in names[:8])
         help_ = did_you_mean(name, names) or f"the buffers are {listed}"
-        return host_finding(f"the program has no buffer {quoted(name)}", help_)
+        return host_finding(f"the program has no buffer {backquote(name)}", help_)
 
     def fill(self, inputs: Mapping[str, Any]) -> None:
         """Fill buffers by name; every name and size is looked at before anything is written."""
@@ -168,7 +168,7 @@ class Host:
                 raise host_error(f"`{name}` has {size} bytes, the data {raw.size}", help_)
             return buffer, 0, raw
         if not offset_text.isdecimal() or len(offset_text) > _MOST_DIGITS:
-            raise host_error(f"the offset in {quoted(key)} is no number")
+            raise host_error(f"the offset in {backquote(key)} is no number")
         offset = int(offset_text)
         if offset + raw.size > size:
             raise host_error(
@@ -240,7 +240,7 @@ class Host:
         if found is None:
             self._memory.require_open()
             known = ", ".join(self._memory.levels)
-            raise host_error(f"no memory {quoted(place)}; there are {known}")
+            raise host_error(f"no memory {backquote(place)}; there are {known}")
         return read_level(found, offset, size)
 
     def _report_gap(self, name: str, storage: Storage, gap: tuple[int, int] | None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import TensorType
 from nacre.nem.model.program import Buffer, Loop, Region
@@ -266,4 +266,4 @@ def _unknown(text: str, plan: Plan) -> str:
     names = [*named_regions(plan), *(b.name for b in plan.program.buffers)]
     hint = did_you_mean(text, names)
     listed = ", ".join(f"`{name}`" for name in names[:8])
-    return f"no region or buffer {quoted(text)}; {hint or f'there are {listed}'}"
+    return f"no region or buffer {backquote(text)}; {hint or f'there are {listed}'}"

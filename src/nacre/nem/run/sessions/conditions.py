@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.program import Program
 from nacre.nem.plan.columns import value_at
@@ -100,12 +100,12 @@ class Scope:
                 raise
             hint = self._near(name)
             raise UnknownNameError(
-                f"no loop variable or constant {quoted(name)}, nor a region; {hint}"
+                f"no loop variable or constant {backquote(name)}, nor a region; {hint}"
             ) from None
         count = found.values_count
         if count != 1:
             raise UnknownNameError(
-                f"{quoted(reference.text)} has {count} elements; name one, such as "
+                f"{backquote(reference.text)} has {count} elements; name one, such as "
                 f"`{name}[{', '.join('0' * max(1, len(found.shape)))}]`, or ask for `max({name})`"
             )
 

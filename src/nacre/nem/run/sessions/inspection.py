@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nem.model.devices import Device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.machine.findings import Findings
@@ -220,7 +220,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         try:
             reference = parse_reference(str(text)) if len(str(text)) <= _MOST_REFERENCE else None
             if reference is None:
-                raise host_error(f"{quoted(str(text))} is no region, such as `Y` or `Y[0, 3:5]`")
+                raise host_error(f"{backquote(str(text))} is no region, such as `Y` or `Y[0, 3:5]`")
             return select(reference, regions, Moment(regions.latest, step, looks_ahead))
         except UnknownNameError as error:
             raise host_error(str(error)) from None

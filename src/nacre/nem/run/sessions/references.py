@@ -13,7 +13,7 @@ from types import EllipsisType
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.kernels.interface.call import Array, TensorType
 from nacre.kernels.numbers.quantization import dequantizer
 from nacre.nem.plan.footprints import dense_strides
@@ -52,7 +52,7 @@ def parse_reference(text: str) -> Reference | None:
 def _items(text: str, group: str) -> tuple[Item, ...]:
     parts = group.split(",")
     if len(parts) > _MOST_ITEMS:
-        raise UnknownNameError(f"{quoted(text)} names more axes than an array has")
+        raise UnknownNameError(f"{backquote(text)} names more axes than an array has")
     return tuple(_item(part.strip()) for part in parts)
 
 
@@ -64,7 +64,7 @@ def _item(part: str) -> Item:
     match = _SLICE.fullmatch(part)
     if match is None:
         raise UnknownNameError(
-            f"{quoted(part)} selects nothing; write a number, `from:to`, `:` or `...`"
+            f"{backquote(part)} selects nothing; write a number, `from:to`, `:` or `...`"
         )
     bounds = [None if number is None else int(number) for number in match.groups()]
     return slice(bounds[0], bounds[1], bounds[2])
@@ -116,7 +116,7 @@ class Selection:
         """The real values that quantised elements stand for."""
         if self.type.quant is None:
             raise UnknownNameError(
-                f"{quoted(self.located.name)} has no `quant`: its elements are what they say"
+                f"{backquote(self.located.name)} has no `quant`: its elements are what they say"
             )
         whole = self.located.layout.array(storage.data, self.located.offset)
         return np.asarray(dequantizer(self.type)(whole)[self.index])
@@ -198,7 +198,7 @@ def select(
         iteration = ", ".join(str(item) for item in groups[0])
         located, rest = regions.locate(f"{name}[{iteration}]", moment), groups[1:]
     if len(rest) > 1:
-        raise UnknownNameError(f"{quoted(reference.text)} has more brackets than it can have")
+        raise UnknownNameError(f"{backquote(reference.text)} has more brackets than it can have")
     if not rest:
         return Selection(reference.text, located)
     return Selection(reference.text, located, _index(rest[0], located))
@@ -217,7 +217,7 @@ def _bytes_of_buffer(reference: Reference, regions: Regions) -> Selection:
     item = reference.groups[0][0]
     if len(reference.groups) > 1 or len(reference.groups[0]) > 1 or item is ...:
         raise UnknownNameError(
-            f"{quoted(reference.text)}: `{reference.name}` is a buffer, a row of bytes"
+            f"{backquote(reference.text)}: `{reference.name}` is a buffer, a row of bytes"
         )
     whole = regions.locate(reference.name)
     try:

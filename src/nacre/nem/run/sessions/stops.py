@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nem.model.program import Access, Task
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.memory.touching import Touch, Touching
@@ -102,7 +102,7 @@ def require_task(steps: Steps, name: str) -> None:
     """A name that a breakpoint or watchpoint can stand on."""
     parts = split_instance(name)
     if not steps.named(name):
-        raise UnknownNameError(f"no task {quoted(str(name))}; there are {_some(steps)}")
+        raise UnknownNameError(f"no task {backquote(str(name))}; there are {_some(steps)}")
     if parts is not None and parts[1] is not None and steps.instance(name) is None:
         raise UnknownNameError(f"`{parts[0]}` has no iteration {list(parts[1])}")
 

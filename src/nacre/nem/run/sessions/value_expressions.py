@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.nem.model.arithmetic import apply, float_operation
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.sessions.references import Reference, parse_reference
@@ -203,7 +203,7 @@ class _Parser:
             at = match.end()
 
     def _fail(self) -> UnknownNameError:
-        return UnknownNameError(f"{quoted(self._text)} is no {self._wanted}")
+        return UnknownNameError(f"{backquote(self._text)} is no {self._wanted}")
 
     @property
     def _next(self) -> str:
@@ -251,7 +251,9 @@ class _Parser:
     def _operand(self) -> Node:
         self._depth += 1
         if self._depth > _MOST_DEPTH:
-            raise UnknownNameError(f"{quoted(self._text)} is nested more than {_MOST_DEPTH} deep")
+            raise UnknownNameError(
+                f"{backquote(self._text)} is nested more than {_MOST_DEPTH} deep"
+            )
         made = self._inner()
         self._depth -= 1
         return made
@@ -281,7 +283,7 @@ class _Parser:
             return Name(reference)
         if reference.name not in STATISTICS or reference.groups:
             known = ", ".join(STATISTICS)
-            raise UnknownNameError(f"no function {quoted(reference.text)}; there are {known}")
+            raise UnknownNameError(f"no function {backquote(reference.text)}; there are {known}")
         inner = parse_reference(self._next) if self._next else None
         self._at += 1
         if inner is None or not self.takes(")"):
@@ -294,5 +296,5 @@ def _literal(token: str) -> Literal:
         return Literal(float(token))
     number = int(token) if len(token) <= 19 else 1 << 63
     if number >= 1 << 63:
-        raise UnknownNameError(f"{quoted(token)} does not fit into 64 bits")
+        raise UnknownNameError(f"{backquote(token)} does not fit into 64 bits")
     return Literal(number)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.figures import PARAMETERS, bounds_of
@@ -119,10 +119,10 @@ def _entries(unit: object, entries: object, problems: list[str]) -> list[tuple[s
     units = {p.unit for p in PARAMETERS}
     if unit not in units:
         hint = did_you_mean(str(unit), units)
-        problems.append(f"no unit {quoted(str(unit))}{'; ' + hint if hint else ''}")
+        problems.append(f"no unit {backquote(str(unit))}{'; ' + hint if hint else ''}")
         return []
     if not isinstance(entries, Mapping):
-        problems.append(f"`{unit}` needs keys with figures, found {quoted(repr(entries), 40)}")
+        problems.append(f"`{unit}` needs keys with figures, found {backquote(repr(entries), 40)}")
         return []
     sound = []
     for key, value in entries.items():
@@ -139,14 +139,14 @@ def _problem(unit: str, key: str, value: object) -> str | None:
         pair = value if isinstance(value, list | tuple) else ()
         if len(pair) == 2 and all(_is_count(v, 1) for v in pair):
             return None
-        return f"`NMU.lanes` is {quoted(repr(value), 40)}, expected two positive integers"
+        return f"`NMU.lanes` is {backquote(repr(value), 40)}, expected two positive integers"
     bounds = bounds_of(unit, key)
     if bounds is None:
         known = [p.key for p in PARAMETERS if p.unit == unit]
         hint = did_you_mean(key, known) or f"known are {', '.join(known)}"
-        return f"`{unit}` has no figure {quoted(key)}; {hint}"
+        return f"`{unit}` has no figure {backquote(key)}; {hint}"
     if not bounds.admit(as_integer(value)):
-        return f"`{unit}.{key}` is {quoted(repr(value), 40)}, expected {bounds}"
+        return f"`{unit}.{key}` is {backquote(repr(value), 40)}, expected {bounds}"
     return None
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.devices import Device
 from nacre.nem.model.figures import figure_problems
@@ -28,10 +28,10 @@ def parse_changes(text: str) -> dict[str, int]:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         size = _SIZE.fullmatch(value)
         if not (equals and key and value):
-            problems.append(f"{quoted(part.strip())} is no change; write KEY=NUMBER")
+            problems.append(f"{backquote(part.strip())} is no change; write KEY=NUMBER")
         elif size is None:
             told = "expected a whole number, or one with K, M or G"
-            problems.append(f"{quoted(key)} is {quoted(value, 40)}, {told}")
+            problems.append(f"{backquote(key)} is {backquote(value, 40)}, {told}")
         elif key in changes:
             problems.append(f"`{key}` is given twice")
         else:
@@ -86,9 +86,9 @@ def _near(key: str, known: list[str]) -> str:
 def _problem(key: str, value: object) -> str | None:
     known = known_keys()
     if key not in known:
-        return f"no figure {quoted(key)}; {_near(key, known)}"
+        return f"no figure {backquote(key)}; {_near(key, known)}"
     group, _, name = key.partition(".")
     bounds = bounds_of(group, name)
     if bounds is None or not bounds.admit(as_integer(value)):
-        return f"`{key}` is {quoted(str(value), 40)}, expected {bounds}"
+        return f"`{key}` is {backquote(str(value), 40)}, expected {bounds}"
     return None

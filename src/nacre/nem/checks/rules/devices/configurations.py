@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing, respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
@@ -83,7 +83,7 @@ def unknown_spec_version(facts: DeviceFacts) -> Iterator[Diagnostic]:
         return
     if version.value not in SPEC_VERSIONS:
         known = " and ".join(f'`"{v}"`' for v in SPEC_VERSIONS)
-        message = f"unknown spec version {quoted(version.value)}"
+        message = f"unknown spec version {backquote(version.value)}"
         yield unknown_spec_version.at(facts.span(version), message, help=f"known are {known}")
 
 
@@ -215,12 +215,12 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
             continue
         fix, span = None, facts.span(ref)
         if family is None:
-            message = f"no type family {quoted(ref.family)}"
+            message = f"no type family {backquote(ref.family)}"
             help_ = did_you_mean(ref.family, facts.families)
             place = facts.source.span(ref.start, ref.start + len(ref.family))
             fix = respelling(place, ref.family, facts.families)
         elif ref.variant not in family.variants:
-            message = f"type family `{family.name}` has no variant {quoted(ref.variant)}"
+            message = f"type family `{family.name}` has no variant {backquote(ref.variant)}"
             help_ = did_you_mean(ref.variant, family.variants)
             place = facts.source.span(ref.end - len(ref.variant), ref.end)
             fix = respelling(place, ref.variant, family.variants)
@@ -295,7 +295,7 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
     for units, allowed, where in blocks:
         for unit in units:
             if unit.name not in allowed:
-                message = f"{where} does not take {quoted(unit.name)}"
+                message = f"{where} does not take {backquote(unit.name)}"
                 listed = ", ".join(allowed)
                 keys = (*allowed, "l1_size_bytes") if allowed is ENGINE_UNITS else allowed
                 help_ = did_you_mean(unit.name, keys) or f"it takes {listed}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.family_types import accumulator_of, bound_types
@@ -70,7 +70,7 @@ def _problem(family: Family, opcodes: list[Opcode], binding: AttributeBinding) -
     if name == QUANT:
         return _quant_problem(family, opcodes, binding)
     if binding.on is not None:
-        return f"`on` belongs to `quant = required`, not to {quoted(name)}", None
+        return f"`on` belongs to `quant = required`, not to {backquote(name)}", None
     if not opcodes:  # TYP18: nothing will use it
         return None
     if name == ACCUM:
@@ -78,7 +78,7 @@ def _problem(family: Family, opcodes: list[Opcode], binding: AttributeBinding) -
     specs = [spec for opcode in opcodes if (spec := opcode.attribute(name)) is not None]
     if not specs:
         known = {a.name for opcode in opcodes for a in opcode.attributes} | {QUANT}
-        message = f"no opcode of `{family.name}` has an attribute {quoted(name)}"
+        message = f"no opcode of `{family.name}` has an attribute {backquote(name)}"
         listed = ", ".join(f"`{k}`" for k in sorted(known))
         return message, did_you_mean(name, known) or f"known are {listed}"
     return _value_problem(specs[0], binding.value.name)
@@ -90,13 +90,13 @@ def _quant_problem(
     value, on = binding.value.name, binding.on
     if value not in (REQUIRED, ABSENT):
         help_ = "leave it out where operands may carry `quant` and need not"
-        return f"`quant` is `required` or `absent`, found {quoted(value)}", help_
+        return f"`quant` is `required` or `absent`, found {backquote(value)}", help_
     if on is not None and value == ABSENT:
         return "`on` belongs to `quant = required`, not to `quant = absent`", None
     operands = (*family.node.operands, *(o for v in family.node.variants for o in v.operands))
     if on is not None and all(o.operand.name != on.name for o in operands):
         names = ", ".join(f"`{o.operand.name}`" for o in operands)
-        return f"the family has no operand {quoted(on.name)}", f"its operands are {names}"
+        return f"the family has no operand {backquote(on.name)}", f"its operands are {names}"
     if value == ABSENT or not opcodes:
         return None
     if all(opcode.name == "cast" for opcode in opcodes):
@@ -130,7 +130,10 @@ def _accumulator_problem(
         return f"no opcode of `{family.name}` has `{ACCUMULATOR}`", "leave `accum` out"
     value = binding.value.name
     if value in (REQUIRED, ABSENT) or not is_bound_type(value, family.node):
-        return f"`accum` is an element type, found {quoted(value)}", "write `accum = f32` or `i32`"
+        return (
+            f"`accum` is an element type, found {backquote(value)}",
+            "write `accum = f32` or `i32`",
+        )
     for instance in family.instances.values():
         wanted = accumulator_of(summing[0], instance)
         found = instance.attributes[ACCUM]
@@ -154,7 +157,7 @@ def _value_problem(spec: AttributeSpec, value: str) -> Problem | None:
         return f"`{spec.name}` holds {_KINDS[spec.type]}, which a family cannot ask for", None
     if allowed and value not in allowed:
         listed = ", ".join(f"`{word}`" for word in allowed)
-        return f"`{spec.name}` has no value {quoted(value)}", f"its values are {listed}"
+        return f"`{spec.name}` has no value {backquote(value)}", f"its values are {listed}"
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic, Related
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean, nearest
@@ -41,7 +41,7 @@ def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
         if (earlier := declared.setdefault(name.name, name)) is not name:
             yield conformance_given_twice.at(
                 family.source.span(name.start, name.end),
-                f"variant {quoted(name.name)} is declared twice",
+                f"variant {backquote(name.name)} is declared twice",
                 related=(Related(family.source.span(earlier.start, earlier.end), "first here"),),
                 help="give it another name, or all its types in one conformance list",
             )
@@ -104,7 +104,7 @@ def _count_text(count: int, what: str) -> str:
 def _unbound(family: Family, binding: OperandBinding) -> Diagnostic:
     return family_type_not_declared.at(
         family.source.span(binding.type.start, binding.type.end),
-        f"{quoted(binding.type.name)} is no element type and no parameter of `{family.name}`",
+        f"{backquote(binding.type.name)} is no element type and no parameter of `{family.name}`",
         help="declare it: `<T: {f16, f32}>`",
     )
 
@@ -194,7 +194,7 @@ def _unknown_operands(family: Family, opcodes: list[Opcode]) -> Iterator[Diagnos
             name = binding.operand.name
             span = family.source.span(binding.operand.start, binding.operand.end)
             if not any(opcode.bound(name) for opcode in opcodes):
-                message = f"{quoted(name)} is no operand of {_names(opcodes)}"
+                message = f"{backquote(name)} is no operand of {_names(opcodes)}"
                 fix = respelling(span, name, known)
                 yield types_without_meaning.at(span, message, help=_operands(name, known), fix=fix)
             elif name in seen:

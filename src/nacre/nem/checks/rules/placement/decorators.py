@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import removing, respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
@@ -96,7 +96,7 @@ def unknown_decorator(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for use in _uses(facts):
         if use.spec is None:
-            message = f"unknown decorator {quoted('@' + use.name)}"
+            message = f"unknown decorator {backquote('@' + use.name)}"
             help_ = did_you_mean(use.name, DECORATORS)
             span = facts.span(use.node.name)
             fix = respelling(span, use.name, DECORATORS)

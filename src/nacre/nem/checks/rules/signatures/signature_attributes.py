@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.excerpt import quoted
+from nacre.base.excerpt import backquote
 from nacre.base.fixes import respelling
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean, nearest
@@ -86,7 +86,7 @@ def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
         known = [attribute.name for attribute in opcode.attributes]
         for node in task.node.attributes:
             if node.name.name not in known:
-                message = f"`{task.op}` has no attribute {quoted(node.name.name)}"
+                message = f"`{task.op}` has no attribute {backquote(node.name.name)}"
                 help_ = did_you_mean(node.name.name, known) or _attributes_text(opcode)
                 span = facts.span(node.name)
                 fix = respelling(span, node.name.name, known)
@@ -246,7 +246,7 @@ def _operation(facts: ProgramFacts, task: Task, spec: AttributeSpec) -> Iterator
     elif value in ("", _CORE):
         yield operation_not_named.at(span, f"`{spec.name}` of `{task.op}` names no operation")
     elif isinstance(value, str) and not value.startswith(_CORE):
-        message = f"only a backend that registers {quoted(value)} can run this task"
+        message = f"only a backend that registers {backquote(value)} can run this task"
         yield replace(operation_not_named.at(span, message), severity="info")
 
 
@@ -280,5 +280,5 @@ def operation_cannot_run(facts: ProgramFacts) -> Iterator[Diagnostic]:
         found = next(((p, row) for p, row in problems if p is not None), None)
         if found is not None:
             when = in_iteration(grid, found[1]) if len(calls) > 1 else ""
-            message = f"{quoted(name)} cannot run{when}: {found[0]}"
+            message = f"{backquote(name)} cannot run{when}: {found[0]}"
             yield operation_cannot_run.at(attribute_span(facts, task, "op"), message)
