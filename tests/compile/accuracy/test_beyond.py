@@ -62,3 +62,33 @@ def test_what_only_fades_stays_f16() -> None:
 def test_what_fades_and_is_enlarged_again_stays_f32() -> None:
     legal = nacre.compile(faded(is_enlarged=True), "npm4k").legal
     assert "f32" in {op.type.dtype for op in legal.operations}
+
+
+def faint(branch: float, bias: float | None = None) -> Module:
+    """A network whose outputs are tiny, with a branch that is added, or a bias that is larger."""
+    builder = Builder()
+    x = builder.input("x", "f32", (6, 32))
+    for seed in (1, 2, 3):
+        x = builder.add("Linear", x, builder.constant(values((32, 32), seed) * np.float32(1e-3)))
+    inner = builder.add("Linear", x, builder.constant(values((64, 32), 4) * np.float32(branch)))
+    weights = builder.constant(values((32, 64), 5))
+    if bias is not None:
+        added = builder.constant(values((32,), 6) * np.float32(bias))
+        return builder.module(builder.add("Linear", inner, weights, added))
+    back = builder.add("Linear", builder.add("Relu", inner), weights)
+    return builder.module(builder.add("BinOp", x, back, op="Add"))
+
+
+@pytest.mark.parametrize(
+    ("branch", "bias", "is_wide"),
+    [(1.0, None, True), (1e-6, None, False), (1.0, 1e-9, True), (1e-6, 1e-6, False)],
+)
+def test_outputs_that_are_tiny_are_right_and_what_fades_beside_them_is_f16(
+    branch: float, bias: float | None, is_wide: bool
+) -> None:
+    bundle = nacre.compile(faint(branch, bias), "npm4k")
+    found = bundle.validate({"x": values((6, 32), 7)})
+    assert found.ok, found
+    inner = {op.type.dtype for op in bundle.legal.operations if op.type.shape == (6, 64)}
+    assert ("f32" in inner) == is_wide
+    assert "which f16 does not hold" in bundle.manifest.notes[0]

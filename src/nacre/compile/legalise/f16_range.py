@@ -6,7 +6,7 @@ of f16, the module is run in f32 on inputs that are drawn, and what is seen beyo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import exp, inf, prod, sqrt
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from nacre.core.values import Array
 
 _HIGHEST = GRAPH_TYPES["f16"].highest
 _LARGE, _SMALL = _HIGHEST / 4, 2.0**-13  # of values that were seen: others come a little larger
+_ROUNDED, _LOST = 2.0**-11, 2.0**-25  # what f16 rounds off: of a number, and of one near 0
 _NEAR = 16.0  # how far estimates may be off
 _MOST_MACS = 2e10  # of a module that is run
 _SPREAD = 3.0  # the largest of some numbers, in terms of their mean square
@@ -42,6 +43,7 @@ class Beyond:
 
     values: frozenset[int] = frozenset()
     largest: Mapping[int, float] = field(default_factory=dict)
+    faded: frozenset[int] = frozenset()  # small, and nothing is lost with what f16 loses of them
 
 
 def beyond_half(module: Module, source: Module) -> Beyond:
@@ -52,17 +54,53 @@ def beyond_half(module: Module, source: Module) -> Beyond:
     floats = {op.value_id for op in module.operations if op.type.dtype == "f32"}
     large = {value for value in floats if largest.get(value, 0.0) > _LARGE}
     small = {value for value in floats if 0 < largest.get(value, 0.0) < _SMALL}
-    values = frozenset(large | _enlarged_values(module, small))
-    return Beyond(values, largest) if values else Beyond()
+    telling = _telling_values(module, small, largest)
+    values = frozenset(large | telling)
+    return Beyond(values, largest, frozenset(small - telling)) if values else Beyond()
 
 
-def _enlarged_values(module: Module, small: set[int]) -> set[int]:
+def notes_on_small_outputs(module: Module, beyond: Beyond) -> Iterator[str]:
+    """A note where outputs are so small that what leads to them is f32."""
+    sizes = [beyond.largest[value] for value in module.outputs if value in beyond.values]
+    least = min(sizes, default=inf)
+    if least < _SMALL:
+        count = sum(beyond.largest[value] < _SMALL for value in beyond.values)
+        yield (
+            f"outputs are about {least:.0e}, which f16 does not hold: what leads to them stays f32 "
+            f"and takes longer (values: {count:,}); weights that nobody has trained give such"
+        )
+
+
+def _telling_values(module: Module, small: set[int], largest: Mapping[int, float]) -> set[int]:
     """Of small values those that are made large again or given out; what only fades may be lost."""
     found = small.intersection(module.outputs)
     for op in reversed(module.operations):
-        if op.value_id in found or (op.value_id not in small and _enlarges(op)):
-            found |= small.intersection(op.operands)
+        inside = small.intersection(op.operands)
+        if op.value_id in found:
+            found |= {value for value in inside if not _is_lost(module, op, value, largest)}
+        elif op.value_id not in small and _enlarges(op):
+            found |= inside
     return found
+
+
+def _is_lost(module: Module, op: CoreOperation, value: int, largest: Mapping[int, float]) -> bool:
+    """Whether a result has as many digits as f16 gives, whatever f16 loses of an operand."""
+    if op.opcode == "BinOp" and op.attributes["op"] in ("Add", "Sub"):
+        gain = 1.0
+    elif op.opcode in ("Linear", "Conv") and value == op.operands[0] and len(op.operands) > 2:
+        gain = _gain(module, op)
+    else:
+        return False
+    return gain * min(largest[value], _LOST) <= _ROUNDED * largest[op.value_id]
+
+
+def _gain(module: Module, op: CoreOperation) -> float:
+    """How much larger than the largest x its products can be, without the bias."""
+    weights = constant_array(module.by_id[op.operands[1]])
+    if weights is None or not weights.size:
+        return inf
+    axes = (1,) if op.opcode == "Linear" else tuple(range(weights.ndim - 1))
+    return float(np.max(np.sum(np.abs(weights.astype(np.float64)), axis=axes)))
 
 
 def _enlarges(op: CoreOperation) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.contract import escapes
-from nacre.compile.legalise.f16_range import beyond_half
+from nacre.compile.legalise.f16_range import beyond_half, notes_on_small_outputs
 from nacre.compile.legalise.forms.algebra.mask_folding import with_folded_masks
 from nacre.compile.legalise.forms.algebra.masks import mask_values, with_levelled_masks
 from nacre.compile.legalise.forms.algebra.widening import widen_chains
@@ -60,8 +60,9 @@ def layout(
         module = complete_labels(with_levelled_masks(module))
     if is_half:
         beyond = beyond_half(module, legal.source)
+        notes += notes_on_small_outputs(module, beyond)
         far = [value in beyond.values for value in module.outputs[: legal.outputs]]
-        module, wide = widen_chains(module, beyond.values, beyond.largest)
+        module, wide = widen_chains(module, beyond.values, beyond.largest, beyond.faded)
         module = complete_labels(module)
         left = frozenset(
             value for value, is_far in zip(module.outputs, far, strict=False) if is_far

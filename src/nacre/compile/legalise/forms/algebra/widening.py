@@ -17,14 +17,15 @@ def widen_chains(
     module: Module,
     beyond: frozenset[int] = frozenset(),
     largest: Mapping[int, float] | None = None,
+    faded: frozenset[int] = frozenset(),
 ) -> tuple[Module, frozenset[int]]:
     """The module, wide products in forms of f16, and the values of it that stay f32.
 
     These are the chains around logarithms, and what f16 cannot hold: values that are `beyond`, of
-    which the `largest` elements are known, and whatever is made of them.
+    which the `largest` elements are known, and whatever is made of them and has not `faded`.
     """
     chains = Chains(module)
-    wide = chains.wide | beyond | _using(module, beyond)
+    wide = chains.wide | beyond | (_using(module, beyond) - faded)
     if not wide and not chains.guards:
         return module, frozenset()
     walk = _Widener(module, chains, wide, largest or {})
