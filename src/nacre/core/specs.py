@@ -18,7 +18,8 @@ PROFILES: tuple[Profile, ...] = ("core-v1", "nacre-1")
 AttributeKind = Literal[
     "int", "float", "bool", "string", "word", "ints", "data", "dtype", "padding", "floats"
 ]
-Trait = Literal["commutative", "elementwise", "constant", "view", "reduction"]
+# `flat`: the result does not change in small steps, so that its gradient is zero.
+Trait = Literal["commutative", "elementwise", "constant", "view", "reduction", "flat"]
 # Which element types an operand may have; `same` is that of the first operand of its class.
 Accepts = Literal[
     "any", "number", "float", "integer", "bool", "logic", "index", "byte", "same", "mask"
@@ -92,6 +93,7 @@ class OpSpec(Struct, frozen=True):
     by_op: Mapping[str, Accepts] = MappingProxyType({})  # of the first operand, where `op` decides
     traits: frozenset[Trait] = frozenset()
     primitive: str | None = None  # in the kernels; None: the evaluator has nothing to compute
+    no_gradient: str = ""  # why it has none, where it is refused
 
     def attribute(self, name: str) -> AttributeSpec | None:
         """The attribute of that name."""
@@ -154,6 +156,7 @@ def row(
     aten: str | Mapping[str, str] = "",
     by_op: Mapping[str, Accepts] | None = None,
     problem: Problem | None = None,
+    no_gradient: str = "",
 ) -> OpSpec:
     """A row. Operands are written `x:float scale?:same`, `?` optional, `*` one or more.
 
@@ -177,6 +180,7 @@ def row(
         by_op=MappingProxyType({} if by_op is None else dict(by_op)),
         traits=frozenset(traits),
         primitive=primitive,
+        no_gradient=no_gradient,
     )
 
 

@@ -28,6 +28,7 @@ from nacre.core.gradients.reductions import REDUCE, REDUCTIONS
 from nacre.core.gradients.site import Rule
 from nacre.core.gradients.unary import FUNCTIONS, UNARY
 from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
 
 Rules = tuple[Rule | None, ...]  # one an operand; the last one holds for those that are repeated
 Key = tuple[str, str]  # an opcode, and its `op` where it has one
@@ -38,11 +39,9 @@ _FLAT: tuple[Key, ...] = (
     *(("Unary", word) for word in ("Sign", "Ceil", "Floor", "Round", "Trunc")),
     *(("Unary", word) for word in ("Not", "IsNan", "IsInf")),
     *(("BinOp", word) for word in ("And", "Or", "Xor", "ShiftLeft", "ShiftRight")),
-    *(("Compare", word) for word in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge")),
     ("Reduce", "Any"),
     ("Reduce", "All"),
-    *((name, "") for name in ("ArgMax", "ArgMin", "TopKIndices")),
-    *((name, "") for name in ("Input", "ConstI64", "ConstF32", "ConstF64", "ConstTensor", "Iota")),
+    *((name, "") for name, spec in OPS.items() if "flat" in spec.traits or not spec.operands),
 )
 
 RULES: Mapping[Key, Rules] = MappingProxyType(
@@ -69,21 +68,8 @@ RULES: Mapping[Key, Rules] = MappingProxyType(
     }
 )
 
-_STEPS = "it rounds to steps, and what should pass through them is not for us to choose"
 REFUSED: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(
-        (
-            "Quantize",
-            "Dequantize",
-            "DynamicQuantizeScale",
-            "DynamicQuantizeZero",
-            "QConv",
-            "QLinear",
-            "QBinOp",
-            "QPool",
-        ),
-        _STEPS,
-    )
+    {name: spec.no_gradient for name, spec in OPS.items() if spec.no_gradient}
 )
 
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.lazy import load_all
 from nacre.core.constants import constant_array
 from nacre.core.evaluation.plan import place
 from nacre.core.module import CoreOperation, Module, State
 from nacre.core.onnx.reading.files import require_onnx
-from nacre.core.onnx_export.forms import FORMS
 from nacre.core.onnx_export.graph import Graph, Node, Tensor, Value
 from nacre.core.onnx_export.model import MOST_INLINE, Interface, KeptState, write_model
-from nacre.core.onnx_export.site import OnnxWriter
+from nacre.core.onnx_export.site import FORMS, OnnxWriter
 from nacre.core.rules.onnx_export import EXP01
 from nacre.core.unsupported import Unsupported
 from nacre.core.verify import MAX_FINDINGS, verify
@@ -35,6 +35,7 @@ def to_onnx(
     every operation that has no form (EXP01); nothing is written then.
     """
     require_onnx()
+    load_all("nacre.core.onnx_export.forms")
     found = verify(module, "nacre-1")
     if has_errors(found):
         raise InputError(found)
@@ -83,7 +84,7 @@ class _Exporter:
         first = len(self.graph.nodes)
         site = OnnxWriter(op, [self._values[operand] for operand in op.operands], self.graph)
         try:
-            self._values[op.value_id] = self._named(op, FORMS[op.opcode](site), first)
+            self._values[op.value_id] = self._named(op, FORMS.registered[op.opcode](site), first)
         except Unsupported as reason:
             message = f"`{op.opcode}` %{op.value_id} cannot be written in ONNX: {reason}"
             self.found.append(EXP01.at(place(self._module, at), message))

@@ -1,13 +1,14 @@
-"""Where one operation becomes nodes of ONNX."""
+"""Where one operation becomes nodes of ONNX, and which function writes which operation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.handlers import Handlers
 from nacre.core.module import CoreOperation, Shape, TensorType
 from nacre.core.onnx_export.graph import Graph, Node, Value
 from nacre.core.onnx_export.types import CODES, TELLING, carrier, compute_type, takes
@@ -176,3 +177,7 @@ class OnnxWriter:
         type_ = TensorType(dtype, (*first[:axis], size, *first[axis + 1 :]))
         given = (self.cast(value, dtype) for value in values)
         return self.cast(self.add("Concat", *given, type_=type_, axis=axis), values[0].dtype)
+
+
+FORMS = Handlers[Callable[[OnnxWriter], Value]]()  # those of the modules that are imported
+writes = FORMS.register

@@ -44,7 +44,7 @@ DATA = (
     row("TopKValues", "the k largest or smallest elements, in order", "input:number", _K, _AXIS,
         _LARGEST, aten="topk.default"),
     row("TopKIndices", "where the k largest or smallest elements lie", "input:number", _K, _AXIS,
-        _LARGEST, result=always("i64"), aten="topk.default"),
+        _LARGEST, result=always("i64"), traits=("flat",), aten="topk.default"),
     row("OneHot", "values[1] where the new axis meets the index, values[0] elsewhere",
         "indices:index values:any", required("depth", "int"), optional("axis", "int", -1),
         result=like(1), aten="one_hot.default"),

@@ -46,7 +46,7 @@ _MAX = optional("max", "float", float("inf"))
 ELEMENTWISE = (
     row("Compare", "whether a relation holds, broadcast", "lhs:any rhs:same",
         required("op", "word", *_COMPARE), result=always("bool"),
-        traits=("elementwise", "commutative"), aten=_COMPARE),
+        traits=("elementwise", "commutative", "flat"), aten=_COMPARE),
     row("Where", "elements of the one or the other, broadcast", "condition:bool a:any b:same",
         result=like(1), traits=_EACH, aten="where.self"),
     row("Unary", "a function of each element", "input:any", required("op", "word", *_UNARY),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from nacre.core.module import TensorType
-from nacre.core.specs import Accepts, Infer, OpSpec, Trait, optional, required, row
-from nacre.core.specs import AttributeSpec as _Attribute
+from nacre.core.specs import Accepts, optional, required, row
 from nacre.core.values import Attributes
 
 
@@ -25,22 +25,7 @@ def _open(types: Sequence[TensorType], attributes: Attributes) -> TensorType | N
     return None
 
 
-def _v1(
-    name: str,
-    summary: str,
-    operands: str,
-    *attributes: _Attribute,
-    infer: Infer | None = None,
-    traits: tuple[Trait, ...] = (),
-    aten: str | dict[str, str] = "",
-    by_op: dict[str, Accepts] | None = None,
-) -> OpSpec:
-    return row(
-        name, summary, operands, *attributes,
-        infer=infer, traits=traits, profile="core-v1", aten=aten, by_op=by_op,
-    )  # fmt: skip
-
-
+_v1 = partial(row, profile="core-v1")
 _BINARY = {
     "Add": "add.Tensor", "Sub": "sub.Tensor", "Mul": "mul.Tensor", "Div": "div.Tensor",
     "Pow": "pow.Tensor_Tensor", "Mod": "remainder.Tensor", "Rem": "fmod.Tensor",

@@ -18,13 +18,13 @@ from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.integer_functions import bind_by_table, bind_integer
 from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.quantization import dequantizer, quantizer, through_reals
-from nacre.kernels.numbers.real_functions import ARITHMETIC, is_transcendental, real_function
-
-_UNARY = (
-    *("relu", "leaky_relu", "sigmoid", "tanh", "exp", "log", "sqrt", "abs", "neg", "gelu", "silu"),
-    "clamp",
+from nacre.kernels.numbers.real_functions import (
+    ARITHMETIC,
+    BINARY,
+    UNARY,
+    is_transcendental,
+    real_function,
 )
-_BINARY = (*ARITHMETIC, "pow")
 
 
 def bind(name: str, call: Call) -> Run:
@@ -95,6 +95,6 @@ def _primitive(name: str, arity: int) -> Primitive:
 
 
 ELEMENTWISE: tuple[Primitive, ...] = (
-    *(_primitive(name, 1) for name in _UNARY),
-    *(_primitive(name, 2) for name in _BINARY),
+    *(_primitive(name, 1) for name in UNARY),
+    *(_primitive(name, 2) for name in BINARY),
 )

@@ -29,7 +29,7 @@ from nacre.kernels.interface.runs import (
 )
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import moves_outputs
-from nacre.kernels.numbers.graph_functions import REALS, number, real_function, select
+from nacre.kernels.numbers.graph_functions import OPERATIONS, UNARY, number, real_function, select
 from nacre.kernels.numbers.graph_functions_cast import bind_cast
 from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.real_functions import relu
@@ -219,7 +219,7 @@ def _fit_compare(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 
 def _fit_unary(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
-    _require_known(attributes, "op", UNARY)
+    _require_known(attributes, "op", (*UNARY, "Not", *_TESTS))
     return inputs[0]
 
 
@@ -248,7 +248,7 @@ def _transcendental(call: Call) -> Work:
 
 
 def _unary_work(call: Call) -> Work:
-    found = REALS.get(call.attributes["op"])
+    found = UNARY.get(call.attributes["op"])
     is_costly = found is not None and found.is_transcendental
     return _transcendental(call) if is_costly else moves_outputs(call)
 
@@ -256,20 +256,19 @@ def _unary_work(call: Call) -> Work:
 def _of_floats(name: str) -> Primitive:
     """An op that is a function of its own."""
     fit = _fit_gelu if name == "Gelu" else _same_shape
-    work = _transcendental if REALS[name].is_transcendental else moves_outputs
+    work = _transcendental if OPERATIONS[name].is_transcendental else moves_outputs
     return Primitive(f"core.{name}", partial(_real, name), Fitting(fit), work)
 
 
-_OPS = ("LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Gelu", "Silu")
-UNARY = (*(name for name in REALS if name not in {*_OPS, "ReluNan", "Clip"}), "Not", *_TESTS)
+_OF_INTEGERS = ("ReluNan", "Clip")  # and of floats
 
 GRAPH_ELEMENTWISE: tuple[Primitive, ...] = (
     Primitive("core.Compare", _compare, Fitting(_fit_compare), moves_outputs),
     Primitive("core.Where", _where, Fitting(_broadcast), moves_outputs),
     Primitive("core.Unary", _unary, Fitting(_fit_unary), _unary_work),
     Primitive("core.ReluNan", _relu, Fitting(_same_shape), moves_outputs),
-    *(_of_floats(name) for name in _OPS),
     Primitive("core.Clip", _clip, Fitting(_fit_clip), moves_outputs),
+    *(_of_floats(name) for name in OPERATIONS if name not in _OF_INTEGERS),
     Primitive("core.PRelu", _prelu, Fitting(_fit_prelu), moves_outputs),
     Primitive("core.Cast", bind_cast, Fitting(_same_shape), moves_outputs),
 )

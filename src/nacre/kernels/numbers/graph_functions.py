@@ -277,19 +277,25 @@ _TRANSCENDENTAL: Mapping[str, Function] = MappingProxyType(
         "Exp2": np.exp2,
     }
 )
-REALS: Mapping[str, Real] = MappingProxyType(
+UNARY: Mapping[str, Real] = MappingProxyType(
     {
         **{name: Real(_plain(function)) for name, function in _ROUNDED.items()},
         **{name: Real(_plain(made), True) for name, made in _TRANSCENDENTAL.items()},
         "Erf": Real(_by_width(_erf, normal.erf), True),
-        "Silu": Real(_by_width(real_functions.silu, normal.silu), True),
-        "Gelu": Real(_gelu, True),
+    }
+)
+# Those that are operations of their own.
+OPERATIONS: Mapping[str, Real] = MappingProxyType(
+    {
         "ReluNan": Real(_relu),
-        "HardSwish": Real(_hard_swish),
-        "Clip": Real(_clip),
         "LeakyRelu": Real(_leaky_relu),
         "Elu": Real(_elu, True),
         "Selu": Real(_elu, True),
         "HardSigmoid": Real(_hard_sigmoid),
+        "HardSwish": Real(_hard_swish),
+        "Gelu": Real(_gelu, True),
+        "Silu": Real(_by_width(real_functions.silu, normal.silu), True),
+        "Clip": Real(_clip),
     }
 )
+REALS: Mapping[str, Real] = MappingProxyType({**UNARY, **OPERATIONS})

@@ -51,7 +51,7 @@ def real_function(name: str, attributes: Attributes, ordered: bool = False) -> F
     """A function by the name of its opcode; ordered, what depends on a library comes from f64."""
     if name in _WITH_ATTRIBUTES:
         return _WITH_ATTRIBUTES[name](attributes)
-    function = _PLAIN[name]
+    function = BINARY[name] if name in BINARY else _PLAIN[name]
     return _through_double(function) if ordered and name in _TRANSCENDENTAL else function
 
 
@@ -195,6 +195,7 @@ ARITHMETIC: Mapping[str, Function] = MappingProxyType(
         "max": np.maximum,
     }
 )
+BINARY: Mapping[str, Function] = MappingProxyType({**ARITHMETIC, "pow": np.power})
 _PLAIN: Mapping[str, Function] = MappingProxyType(
     {
         "relu": relu,
@@ -206,11 +207,10 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
         "abs": np.abs,
         "neg": np.negative,
         "silu": silu,
-        **ARITHMETIC,
-        "pow": np.power,
     }
 )
 _WITH_ATTRIBUTES: Mapping[str, Callable[[Attributes], Function]] = MappingProxyType(
     {"leaky_relu": _leaky_relu, "gelu": _gelu, "clamp": _clamp}
 )
+UNARY = (*_PLAIN, *_WITH_ATTRIBUTES)
 _TRANSCENDENTAL = frozenset({"sigmoid", "tanh", "exp", "log", "silu", "pow"})

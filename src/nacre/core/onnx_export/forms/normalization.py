@@ -8,12 +8,13 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
+from nacre.core.onnx_export.forms.reductions import reduce_axes
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.reductions import reduce_axes
-from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
 from nacre.core.onnx_export.types import takes
 
 
+@writes("Softmax", "LogSoftmax")
 def softmax(site: OnnxWriter) -> Value:
     """`Softmax` and `LogSoftmax`."""
     x = site.wide(site.operands[0])
@@ -52,6 +53,7 @@ def _fill_parameters(
     return [*parameters, *(site.expand(site.number(n, "f32"), shape) for n in neutral)]
 
 
+@writes("LayerNorm")
 def layer_norm(site: OnnxWriter) -> Value:
     """`LayerNorm`."""
     x, *parameters = (site.wide(value) for value in site.operands)
@@ -65,6 +67,7 @@ def layer_norm(site: OnnxWriter) -> Value:
     return site.result(_scale_and_shift(site, found, *parameters))
 
 
+@writes("RmsNorm")
 def rms_norm(site: OnnxWriter) -> Value:
     """`RmsNorm`, by its formula: this version of ONNX has none."""
     x, *parameters = (site.wide(value) for value in site.operands)
@@ -73,6 +76,7 @@ def rms_norm(site: OnnxWriter) -> Value:
     return site.result(_scale_and_shift(site, found, *parameters))
 
 
+@writes("GroupNorm", "InstanceNorm")
 def group_norm(site: OnnxWriter) -> Value:
     """`GroupNorm`, and `InstanceNorm`, where every channel is a group."""
     x, *parameters = (site.wide(value) for value in site.operands)
@@ -94,6 +98,7 @@ def group_norm(site: OnnxWriter) -> Value:
     )
 
 
+@writes("BatchNorm")
 def batch_norm(site: OnnxWriter) -> Value:
     """`BatchNorm`: an operation of its own where channels are axis 1, else by its formula."""
     x, scale, bias, mean, variance = (site.wide(value) for value in site.operands)
@@ -111,6 +116,7 @@ def batch_norm(site: OnnxWriter) -> Value:
     )
 
 
+@writes("Lrn")
 def lrn(site: OnnxWriter) -> Value:
     """`Lrn`: an operation of its own where onnxruntime has it, else by its formula."""
     x, size = site.wide(site.operands[0]), site.attributes["size"]

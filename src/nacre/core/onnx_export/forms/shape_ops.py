@@ -8,16 +8,18 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
 from nacre.core.onnx_export.types import carrier, takes
 from nacre.core.unsupported import Unsupported
 
 
+@writes("Reshape")
 def reshape(site: OnnxWriter) -> Value:
     """`Reshape`."""
     return site.reshape(site.operands[0], site.type.shape)
 
 
+@writes("ExpandDims")
 def unsqueeze(site: OnnxWriter) -> Value:
     """`ExpandDims`: `Unsqueeze`, axes counted in the result."""
     (x,), axes = site.operands, list[int]()
@@ -28,17 +30,20 @@ def unsqueeze(site: OnnxWriter) -> Value:
     return site.moved("Unsqueeze", x, site.ints(sorted(axes)), shape=site.type.shape)
 
 
+@writes("Squeeze")
 def squeeze(site: OnnxWriter) -> Value:
     """`Squeeze`."""
     (x,), axes = site.operands, site.attributes["axes"]
     return site.moved("Squeeze", x, site.ints(axes), shape=site.type.shape) if axes else x
 
 
+@writes("Transpose")
 def transpose(site: OnnxWriter) -> Value:
     """`Transpose`."""
     return site.transpose(site.operands[0], site.attributes["permutation"])
 
 
+@writes("Slice")
 def slice_(site: OnnxWriter) -> Value:
     """`Slice`; starts and ends are moved inside of the axes."""
     (x,), shape = site.operands, site.type.shape
@@ -60,6 +65,7 @@ def slice_(site: OnnxWriter) -> Value:
     return site.moved("Slice", x, *map(site.ints, lists), shape=shape)
 
 
+@writes("Index")
 def index(site: OnnxWriter) -> Value:
     """One element; Unsupported for one outside of the tensor, of which no run has a result."""
     (x,), indices = site.operands, site.attributes["indices"]
@@ -69,16 +75,19 @@ def index(site: OnnxWriter) -> Value:
     return site.moved("GatherND", x, site.ints(indices), shape=()) if indices else x
 
 
+@writes("Broadcast")
 def broadcast(site: OnnxWriter) -> Value:
     """`Broadcast`."""
     return site.expand(site.operands[0], site.type.shape)
 
 
+@writes("Concat")
 def concat(site: OnnxWriter) -> Value:
     """`Concat`."""
     return site.concatenate(site.operands, site.attributes["axis"] % site.type.rank)
 
 
+@writes("Flip")
 def flip(site: OnnxWriter) -> Value:
     """`Flip`: a `Slice` that runs backwards."""
     (x,) = site.operands
@@ -90,12 +99,14 @@ def flip(site: OnnxWriter) -> Value:
     return site.moved("Slice", x, *map(site.ints, lists), shape=x.shape)
 
 
+@writes("Tile")
 def tile(site: OnnxWriter) -> Value:
     """`Tile`."""
     (x,), repeats = site.operands, site.attributes["repeats"]
     return site.moved("Tile", x, site.ints(repeats), shape=site.type.shape)
 
 
+@writes("Pad")
 def pad(site: OnnxWriter) -> Value:
     """`Pad`: what is below 0 is cut off, then elements are put around."""
     (x,), pads, mode = site.operands, site.attributes["pads"], str(site.attributes["mode"])
@@ -144,6 +155,7 @@ _PLACES = {
 }
 
 
+@writes("Iota")
 def iota(site: OnnxWriter) -> Value:
     """`Iota`: one row, stretched."""
     axis, shape = site.attributes["axis"] % site.type.rank, site.type.shape
@@ -153,6 +165,7 @@ def iota(site: OnnxWriter) -> Value:
     return site.expand(site.array(row, site.type.dtype), shape)
 
 
+@writes("Trilu")
 def trilu(site: OnnxWriter) -> Value:
     """`Trilu`."""
     (x,) = site.operands
@@ -160,6 +173,7 @@ def trilu(site: OnnxWriter) -> Value:
     return site.moved("Trilu", x, k, shape=x.shape, upper=int(site.attributes["upper"]))
 
 
+@writes("DepthToSpace")
 def depth_to_space(site: OnnxWriter) -> Value:
     """`DepthToSpace`."""
     (x,), block, mode = site.operands, site.attributes["block"], str(site.attributes["mode"])
@@ -173,6 +187,7 @@ def depth_to_space(site: OnnxWriter) -> Value:
     return site.reshape(turned, site.type.shape)
 
 
+@writes("SpaceToDepth")
 def space_to_depth(site: OnnxWriter) -> Value:
     """`SpaceToDepth`, which ONNX has with the block before the channels only."""
     (x,), block, mode = site.operands, site.attributes["block"], str(site.attributes["mode"])

@@ -8,9 +8,9 @@ from string import ascii_letters
 import numpy as np
 
 from nacre.core.module import TensorType
+from nacre.core.onnx_export.forms.reductions import reduce_axes
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.reductions import reduce_axes
-from nacre.core.onnx_export.site import OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter, writes
 from nacre.core.onnx_export.types import takes
 from nacre.core.unsupported import Unsupported
 from nacre.kernels.products.einsum_equation import equation_of
@@ -23,12 +23,14 @@ def product(site: OnnxWriter, a: Value, b: Value) -> Value:
     return site.add("MatMul", a, b, type_=type_)
 
 
+@writes("Dot", "MatMul")
 def matmul(site: OnnxWriter) -> Value:
     """`Dot` and `MatMul`."""
     a, b = (site.wide(value) for value in site.operands)
     return site.result(site.add("MatMul", a, b, type_=TensorType(a.dtype, site.type.shape)))
 
 
+@writes("Linear")
 def linear(site: OnnxWriter) -> Value:
     """`Linear`: `Gemm` of two matrices and a bias, else a product and a sum."""
     x, weights, *bias = (site.wide(value) for value in site.operands)
@@ -39,6 +41,7 @@ def linear(site: OnnxWriter) -> Value:
     return site.result(site.each("Add", found, bias[0]) if bias else found)
 
 
+@writes("Einsum")
 def einsum(site: OnnxWriter) -> Value:
     """`Einsum`, every axis with a letter: readers do not agree on `...` and on stretched axes."""
     given = [site.wide(value) for value in site.operands]
@@ -60,6 +63,7 @@ def einsum(site: OnnxWriter) -> Value:
     return site.result(site.add("Einsum", *operands, type_=type_, equation=text))
 
 
+@writes("Attention")
 def attention(site: OnnxWriter) -> Value:
     """`Attention` by its formula. A query that may look at no key gives zeros."""
     q, k, v = (site.wide(value) for value in site.operands[:3])

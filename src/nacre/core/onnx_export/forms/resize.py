@@ -15,9 +15,9 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.casts import whole
+from nacre.core.onnx_export.forms.casts import whole
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -25,6 +25,7 @@ _MOST_WEIGHTS = 1 << 24
 _LONGEST_SURE = 1 << 20  # of an axis: beyond it f32 no longer tells neighbours apart
 
 
+@writes("Resize")
 def resize(site: OnnxWriter) -> Value:
     """`Resize`."""
     (x,), mode = site.operands, str(site.attributes["mode"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.onnx_export.elementwise import clip_between
+from nacre.core.onnx_export.forms.elementwise import clip_between
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter, writes
 
 _I64_END = 2.0**63  # one more than the greatest
 
 
+@writes("Cast")
 def cast(site: OnnxWriter) -> Value:
     """`Cast`."""
     (x,), to = site.operands, site.type.dtype

@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
 from nacre.core.onnx_export.types import takes
 from nacre.core.values import Array, Custom
 from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
@@ -176,16 +176,19 @@ def _matrix_sums(
     return _products(site, under, flat, groups, len(spatial))
 
 
+@writes("Conv")
 def conv(site: OnnxWriter) -> Value:
     """`Conv`."""
     return _convolve(site, dict(site.attributes), "Conv")
 
 
+@writes("ConvTranspose")
 def conv_transpose(site: OnnxWriter) -> Value:
     """`ConvTranspose`."""
     return _convolve(site, dict(site.attributes), "ConvTranspose")
 
 
+@writes("Conv2d")
 def conv2d(site: OnnxWriter) -> Value:
     """`Conv2d`."""
     x, weights = site.operands

@@ -7,24 +7,27 @@ from math import prod
 import numpy as np
 
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.elementwise import min_or_max
+from nacre.core.onnx_export.forms.elementwise import min_or_max
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
 from nacre.core.unsupported import Unsupported
 
 
+@writes("Gather")
 def gather(site: OnnxWriter) -> Value:
     """`Gather`: rows."""
     x, indices = site.operands
     return site.gather(x, indices, 0)
 
 
+@writes("GatherAxis")
 def gather_axis(site: OnnxWriter) -> Value:
     """`GatherAxis`."""
     x, indices = site.operands
     return site.gather(x, indices, site.attributes["axis"] % x.type.rank)
 
 
+@writes("GatherElements")
 def gather_elements(site: OnnxWriter) -> Value:
     """`GatherElements`."""
     x, indices = site.operands
@@ -32,6 +35,7 @@ def gather_elements(site: OnnxWriter) -> Value:
     return site.moved("GatherElements", x, indices, shape=site.type.shape, axis=axis)
 
 
+@writes("GatherNd")
 def gather_nd(site: OnnxWriter) -> Value:
     """`GatherNd`."""
     x, indices = site.operands
@@ -40,12 +44,14 @@ def gather_nd(site: OnnxWriter) -> Value:
     return site.moved("GatherND", x, long, shape=site.type.shape, batch_dims=batch)
 
 
+@writes("ScatterElements")
 def scatter_elements(site: OnnxWriter) -> Value:
     """`ScatterElements`."""
     x, indices, updates = site.operands
     return _scatter(site, "ScatterElements", x, indices, updates, axis=site.attributes["axis"])
 
 
+@writes("ScatterNd")
 def scatter_nd(site: OnnxWriter) -> Value:
     """`ScatterNd`."""
     x, indices, updates = site.operands
@@ -76,6 +82,7 @@ def replace_elements(
     return site.add(operation, x, indices, updates, type_=x.type, **given)
 
 
+@writes("ScatterRows")
 def scatter_rows(site: OnnxWriter) -> Value:
     """`ScatterRows`: `ScatterND` with index tuples of one."""
     x, indices, rows = site.operands
@@ -84,6 +91,7 @@ def scatter_rows(site: OnnxWriter) -> Value:
     return replace_elements(site, "ScatterND", x, tuples, whole)
 
 
+@writes("TopKValues", "TopKIndices")
 def top_k(site: OnnxWriter) -> Value:
     """`TopKValues` and `TopKIndices`: one of the two results of `TopK`."""
     x, shape = site.wide(site.operands[0]), site.type.shape
@@ -98,6 +106,7 @@ def top_k(site: OnnxWriter) -> Value:
     return site.result(values) if site.op.opcode == "TopKValues" else places
 
 
+@writes("OneHot")
 def one_hot(site: OnnxWriter) -> Value:
     """`OneHot` of 0 and 1, then a choice between both values, whatever their type."""
     indices, values = site.operands
@@ -124,6 +133,7 @@ def _first_places(site: OnnxWriter, x: Value, sizes: tuple[int, ...], starts: Va
     return min_or_max(site, "Min", least, site.ints(room))
 
 
+@writes("DynamicSlice")
 def dynamic_slice(site: OnnxWriter) -> Value:
     """`DynamicSlice`: along each axis that is cut, the places from the start on."""
     x, starts = site.operands
@@ -137,6 +147,7 @@ def dynamic_slice(site: OnnxWriter) -> Value:
     return x
 
 
+@writes("DynamicUpdate")
 def dynamic_update(site: OnnxWriter) -> Value:
     """`DynamicUpdate`: `ScatterND` over the axes up to the last one that is cut."""
     x, update, starts = site.operands

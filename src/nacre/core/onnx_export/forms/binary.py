@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from nacre.core.onnx_export.elementwise import invert_bits, min_or_max
+from nacre.core.onnx_export.forms.elementwise import invert_bits, min_or_max
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter, writes
 from nacre.core.unsupported import Unsupported
 
 Function = Callable[[OnnxWriter, Value, Value], Value]
@@ -99,6 +99,7 @@ _NUMBERS: Mapping[str, Function] = MappingProxyType(
 _LOGIC = frozenset({"And", "Or", "Xor"})
 
 
+@writes("BinOp")
 def binop(site: OnnxWriter) -> Value:
     """`BinOp`."""
     word, (a, b) = str(site.attributes["op"]), site.operands
@@ -160,6 +161,7 @@ _RELATIONS: Mapping[str, str] = MappingProxyType(
 )
 
 
+@writes("Compare")
 def compare(site: OnnxWriter) -> Value:
     """`Compare`."""
     word = str(site.attributes["op"])
@@ -168,6 +170,7 @@ def compare(site: OnnxWriter) -> Value:
     return site.each("Not", found) if word == "Ne" else found
 
 
+@writes("Where")
 def where(site: OnnxWriter) -> Value:
     """`Where`."""
     return site.where(*site.operands)

@@ -8,11 +8,11 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.casts import whole
-from nacre.core.onnx_export.elementwise import clip_between
+from nacre.core.onnx_export.forms.casts import whole
+from nacre.core.onnx_export.forms.elementwise import clip_between
+from nacre.core.onnx_export.forms.reductions import reduce_axes
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.reductions import reduce_axes
-from nacre.core.onnx_export.site import OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter, writes
 
 QUANTIZED = ("i4", "u4", "i8", "u8", "i16", "u16", "f8e4m3", "f8e5m2")
 
@@ -40,6 +40,7 @@ def _where_to(site: OnnxWriter, value: Value) -> dict[str, object]:
     return {"axis": site.attributes["axis"], **({"block_size": block} if block else {})}
 
 
+@writes("Quantize")
 def quantize(site: OnnxWriter) -> Value:
     """`Quantize`."""
     x, scale, *zero = site.operands
@@ -78,6 +79,7 @@ def round_steps(site: OnnxWriter, steps: Value, zero: Value) -> Value:
     return whole(site, moved, site.type.dtype)
 
 
+@writes("Dequantize")
 def dequantize(site: OnnxWriter) -> Value:
     """`Dequantize`."""
     x, scale, *zero = site.operands
@@ -108,11 +110,13 @@ def _range(site: OnnxWriter) -> tuple[Value, Value]:
     return site.where(is_flat, site.number(1, x.dtype), scale), low
 
 
+@writes("DynamicQuantizeScale")
 def dynamic_scale(site: OnnxWriter) -> Value:
     """`DynamicQuantizeScale`."""
     return site.result(_range(site)[0])
 
 
+@writes("DynamicQuantizeZero")
 def dynamic_zero(site: OnnxWriter) -> Value:
     """`DynamicQuantizeZero`."""
     scale, low = _range(site)

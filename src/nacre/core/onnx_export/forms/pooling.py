@@ -8,11 +8,8 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.reductions import extreme
-from nacre.core.onnx_export.site import OnnxWriter, require_few
-from nacre.core.onnx_export.types import takes
-from nacre.core.onnx_export.windows import (
+from nacre.core.onnx_export.forms.reductions import extreme
+from nacre.core.onnx_export.forms.windows import (
     channels_first,
     channels_last,
     gather_windows,
@@ -20,6 +17,9 @@ from nacre.core.onnx_export.windows import (
     places_of,
     plan_of,
 )
+from nacre.core.onnx_export.graph import Value
+from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
+from nacre.core.onnx_export.types import takes
 from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
 
 
@@ -137,10 +137,12 @@ def _nothing(site: OnnxWriter) -> dict[str, object]:
     return {}
 
 
-max_pool = pooling("MaxPool", _nothing, largest)
-average_pool = pooling(
-    "AveragePool",
-    lambda site: {"count_include_pad": int(site.attributes["count_pad"])},
-    average,
+writes("MaxPool")(pooling("MaxPool", _nothing, largest))
+writes("AvgPool")(
+    pooling(
+        "AveragePool",
+        lambda site: {"count_include_pad": int(site.attributes["count_pad"])},
+        average,
+    )
 )
-norm_pool = pooling("LpPool", lambda site: {"p": site.attributes["p"]}, norm)
+writes("LpPool")(pooling("LpPool", lambda site: {"p": site.attributes["p"]}, norm))

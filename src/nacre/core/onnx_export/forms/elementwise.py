@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter
+from nacre.core.onnx_export.site import OnnxWriter, writes
 from nacre.core.onnx_export.types import takes
 
 Function = Callable[[OnnxWriter, Value], Value]
@@ -28,12 +28,28 @@ def native(operation: str) -> Function:
     return lambda site, x: site.each(operation, x)
 
 
+def writes_each(*opcodes: str) -> Callable[[Function], Function]:
+    """Register a function of one element as the form of operations."""
+
+    def register(function: Function) -> Function:
+        writes(*opcodes)(elementwise(function))
+        return function
+
+    return register
+
+
+for _name in ("Neg", "Exp", "Log"):
+    writes_each(_name)(native(_name))
+
+
+@writes_each("Relu")
 def relu(site: OnnxWriter, x: Value) -> Value:
     """By the formula `x if x > 0 else 0`, so that NaN and -0.0 become 0; ONNX keeps NaN."""
     zero = site.number(0, x.dtype)
     return site.where(site.each("Greater", x, zero, dtype="bool"), x, zero)
 
 
+@writes_each("ReluNan")
 def relu_nan(site: OnnxWriter, x: Value) -> Value:
     """`Relu`, which onnxruntime lacks for i64."""
     if takes("Relu", x.dtype):
@@ -157,6 +173,7 @@ _UNARY: Mapping[str, Function] = MappingProxyType(
 _TESTS = MappingProxyType({"IsNan": "IsNaN", "IsInf": "IsInf"})
 
 
+@writes("Unary")
 def unary(site: OnnxWriter) -> Value:
     """`Unary`."""
     word, (x,) = str(site.attributes["op"]), site.operands
@@ -172,6 +189,7 @@ def invert_bits(site: OnnxWriter, x: Value) -> Value:
     return site.moved("BitwiseNot", x, shape=x.shape)
 
 
+@writes_each("LeakyRelu")
 def leaky_relu(site: OnnxWriter, x: Value) -> Value:
     """`LeakyRelu`; of f64 by its formula."""
     alpha = float(site.attributes["alpha"])
@@ -185,6 +203,7 @@ def _choose_by_sign(site: OnnxWriter, x: Value, below: Value) -> Value:
     return site.where(site.each("Greater", x, site.number(0, x.dtype), dtype="bool"), x, below)
 
 
+@writes_each("Elu", "Selu")
 def elu(site: OnnxWriter, x: Value) -> Value:
     """`Elu` and `Selu`; of f64 by their formula."""
     given = {name: float(site.attributes[name]) for name in ("alpha", "gamma")
@@ -196,6 +215,7 @@ def elu(site: OnnxWriter, x: Value) -> Value:
     return site.each("Mul", found, site.number(given.get("gamma", 1.0), x.dtype))
 
 
+@writes_each("HardSigmoid")
 def hard_sigmoid(site: OnnxWriter, x: Value) -> Value:
     """`HardSigmoid`; of f64 by its formula."""
     alpha, beta = (float(site.attributes[name]) for name in ("alpha", "beta"))
@@ -214,6 +234,7 @@ def clip_between(site: OnnxWriter, x: Value, low: float, high: float) -> Value:
     return site.add("Clip", x, least, most, type_=x.type)
 
 
+@writes_each("HardSwish")
 def hard_swish(site: OnnxWriter, x: Value) -> Value:
     """`HardSwish`; of f64 by its formula."""
     if takes("HardSwish", x.dtype):
@@ -223,6 +244,7 @@ def hard_swish(site: OnnxWriter, x: Value) -> Value:
     return site.each("Mul", least, site.each("Div", share, site.number(6, x.dtype)))
 
 
+@writes_each("Gelu")
 def gelu(site: OnnxWriter, x: Value) -> Value:
     """`Gelu`; of f64 by the formula with Tanh, for onnxruntime has no such `Erf`."""
     x = limit_infinity(site, x)
@@ -236,11 +258,13 @@ def gelu(site: OnnxWriter, x: Value) -> Value:
     return site.each("Mul", half, site.each("Add", bent, site.number(1, x.dtype)))
 
 
+@writes_each("Silu")
 def silu(site: OnnxWriter, x: Value) -> Value:
     """`x * Sigmoid(x)`."""
     return site.each("Mul", limit_infinity(site, x), site.each("Sigmoid", x))
 
 
+@writes("Clip")
 def clip(site: OnnxWriter) -> Value:
     """`Clip`; bounds of integers are rounded inwards and stop at the ends of the type."""
     (x,), element = site.operands, site.type.element
@@ -252,6 +276,7 @@ def clip(site: OnnxWriter) -> Value:
     return site.result(clip_between(site, site.wide(x), low, high))
 
 
+@writes("PRelu")
 def prelu(site: OnnxWriter) -> Value:
     """`PRelu`; of f64 by its formula."""
     x, slope = (site.wide(value) for value in site.operands)

@@ -14,9 +14,9 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import Shape, TensorType
-from nacre.core.onnx_export.elementwise import sign
+from nacre.core.onnx_export.forms.elementwise import sign
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few
+from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
 
 _F64_EXACT = 53  # bits
 
@@ -73,11 +73,13 @@ def total(site: OnnxWriter, x: Value) -> Value:
     return site.reshape(sums, _reduced_shape(x.shape, axes))
 
 
+@writes("Sum")
 def sum_(site: OnnxWriter) -> Value:
     """`Sum`."""
     return _finish(site, total(site, site.wide(site.operands[0])))
 
 
+@writes("Mean")
 def mean(site: OnnxWriter) -> Value:
     """`Mean`; of integers the exact mean, cut towards zero."""
     x = site.wide(site.operands[0])
@@ -160,6 +162,7 @@ _REDUCE: Mapping[str, Callable[[OnnxWriter, Value], Value]] = MappingProxyType(
 _OF_BOOL = MappingProxyType({"Any": "ReduceMax", "All": "ReduceMin"})
 
 
+@writes("Reduce")
 def reduce(site: OnnxWriter) -> Value:
     """`Reduce`."""
     word, (x,) = str(site.attributes["op"]), site.operands
@@ -171,6 +174,7 @@ def reduce(site: OnnxWriter) -> Value:
     return _finish(site, _REDUCE[word](site, site.wide(x)))
 
 
+@writes("ArgMax", "ArgMin")
 def arg(site: OnnxWriter) -> Value:
     """`ArgMax` and `ArgMin`."""
     (x,) = site.operands
@@ -179,6 +183,7 @@ def arg(site: OnnxWriter) -> Value:
     return site.add(site.op.opcode, site.wide(x), type_=site.type, select_last_index=last, **given)
 
 
+@writes("CumSum")
 def cumulative_sum(site: OnnxWriter) -> Value:
     """`CumSum`."""
     x = site.wide(site.operands[0])
@@ -187,6 +192,7 @@ def cumulative_sum(site: OnnxWriter) -> Value:
     return site.result(site.add("CumSum", x, axis, type_=x.type, **given))
 
 
+@writes("CumProd")
 def cumulative_product(site: OnnxWriter) -> Value:
     """`CumProd`, which this version of ONNX lacks: products of twice as many at each step."""
     x, is_reverse = site.wide(site.operands[0]), bool(site.attributes["reverse"])

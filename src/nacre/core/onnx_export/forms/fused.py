@@ -14,12 +14,10 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.casts import saturate_integers
-from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.pooling import divisors, largest, over_places, under_windows
-from nacre.core.onnx_export.quantized import QUANTIZED, round_steps
-from nacre.core.onnx_export.site import OnnxWriter
-from nacre.core.onnx_export.windows import (
+from nacre.core.onnx_export.forms.casts import saturate_integers
+from nacre.core.onnx_export.forms.pooling import divisors, largest, over_places, under_windows
+from nacre.core.onnx_export.forms.quantized import QUANTIZED, round_steps
+from nacre.core.onnx_export.forms.windows import (
     channels_first,
     channels_last,
     convolve_integers,
@@ -27,6 +25,8 @@ from nacre.core.onnx_export.windows import (
     plan_of,
     transpose_weights,
 )
+from nacre.core.onnx_export.graph import Value
+from nacre.core.onnx_export.site import OnnxWriter, writes
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.kernels.windows.sliding import Sliding, fitting_windows
@@ -63,6 +63,7 @@ def _quantize(site: OnnxWriter, reals: Value) -> Value:
     return round_steps(site, site.each("Div", reals, scale), site.number(zero, "i64"))
 
 
+@writes("QBinOp")
 def binop(site: OnnxWriter) -> Value:
     """`QBinOp`."""
     a, b = (_real(site, x, side) for x, side in zip(site.operands, "ab", strict=True))
@@ -138,6 +139,7 @@ def _requantize(site: OnnxWriter, sums: Value, bias: list[Value], axis: int) -> 
     return round_steps(site, steps, site.number(site.attributes["y_zero"], "i64"))
 
 
+@writes("QConv")
 def conv(site: OnnxWriter) -> Value:
     """`QConv`."""
     x, weights, *bias = site.operands
@@ -162,6 +164,7 @@ def conv(site: OnnxWriter) -> Value:
     return _requantize(site, sums, bias, sums.type.rank - 1 if is_last(site) else 1)
 
 
+@writes("QLinear")
 def linear(site: OnnxWriter) -> Value:
     """`QLinear`: without a bias `QLinearMatMul`."""
     x, weights, *bias = site.operands
@@ -174,6 +177,7 @@ def linear(site: OnnxWriter) -> Value:
     return _requantize(site, sums, bias, sums.type.rank - 1)
 
 
+@writes("QPool")
 def pool(site: OnnxWriter) -> Value:
     """`QPool`."""
     (x,), given = site.operands, {**site.attributes, "dilations": ()}

@@ -1,0 +1,1 @@
+"""How each operation is written in ONNX, one file a group."""
