@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from nacre.core.builder import Builder
 from nacre.core.module import Module, TensorType
+from nacre.core.ops import OPS, OpSpec
 
 Array = npt.NDArray[Any]
 
@@ -32,18 +33,15 @@ def _use(opcode: str, types: str, gives: str, **attributes: object) -> UseOf:
 _SCALES = {"x_scale": 0.5, "w_scales": (0.25,), "y_scale": 0.5, "to": "i8"}
 _PLANE = "f32[1,2,4,4]"
 
-USES = (
+_GIVEN = (
     _use("Compare", "f32[2,3] f32[3]", "bool[2,3]", op="Lt"),
     _use("Where", "bool[2,3] i32[3] i32[2,1]", "i32[2,3]"),
     _use("Unary", "f16[2,3]", "f16[2,3]", op="Tanh"),
     _use("ReluNan", "i8[4]", "i8[4]"),
     _use("LeakyRelu", "f32[4]", "f32[4]", alpha=0.1),
     _use("Elu", "f64[4]", "f64[4]"),
-    _use("Selu", "f32[4]", "f32[4]"),
-    _use("HardSigmoid", "f32[4]", "f32[4]"),
     _use("HardSwish", "bf16[4]", "bf16[4]"),
     _use("Gelu", "f32[4]", "f32[4]", approximate="tanh"),
-    _use("Silu", "f32[4]", "f32[4]"),
     _use("Clip", "f32[4]", "f32[4]", min=0.0, max=6.0),
     _use("PRelu", "f32[2,3] f32[3]", "f32[2,3]"),
     _use("Cast", "f32[4]", "i8[4]", to="i8"),
@@ -100,6 +98,22 @@ USES = (
     _use("QPool", "i8[1,2,4,4]", "i8[1,2,3,3]", op="Avg", kernel=(2, 2), x_scale=0.5,
          y_scale=0.25, to="i8"),
 )  # fmt: skip
+
+
+def _is_plain(spec: OpSpec) -> bool:
+    """Whether it is a function of each float, which needs no use of its own."""
+    is_bare = not any(attribute.is_required for attribute in spec.attributes)
+    return "elementwise" in spec.traits and spec.accepts == ("float",) and is_bare
+
+
+def _uses() -> Iterator[UseOf]:
+    given = {use.opcode: use for use in _GIVEN}
+    for spec in OPS.values():
+        if spec.profile == "nacre-1" and (spec.name in given or _is_plain(spec)):
+            yield given.get(spec.name) or _use(spec.name, "f32[4]", "f32[4]")
+
+
+USES = tuple(_uses())
 
 
 def type_of(text: str) -> TensorType:
