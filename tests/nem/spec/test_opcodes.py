@@ -57,7 +57,7 @@ def signature(op: Opcode) -> str:
 
 def test_the_registry_satisfies_its_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(generator.load_schema())
-    assert generator.load_registry()["version"] == registry.REGISTRY_VERSION == "1.0"
+    assert generator.load_registry()["version"] == registry.REGISTRY_VERSION
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_loading_the_opcodes_needs_neither_yaml_nor_numpy() -> None:
 
 
 def test_the_counts_are_those_of_version_1_0() -> None:
-    assert len(OPCODES) == 49
-    assert len({op.category for op in OPCODES.values()}) == 13
-    assert Counter(op.status for op in OPCODES.values()) == {"stable": 41, "future": 8}
-    hardware = Counter(op.hardware for op in OPCODES.values())
+    first = [existing(name) for name, *_ in FACTS]
+    assert len(first) == 49
+    assert len({op.category for op in first}) == 13
+    assert Counter(op.status for op in first) == {"stable": 41, "future": 8}
+    hardware = Counter(op.hardware for op in first)
     assert hardware == {"supported": 37, "future": 8, "partial": 3, "escape_hatch": 1}
-    units = Counter(op.unit for op in OPCODES.values())
-    assert units == {"CSTL": 34, "VPU": 8, "NMU": 6, "varies": 1}
+    assert Counter(op.unit for op in first) == {"CSTL": 34, "VPU": 8, "NMU": 6, "varies": 1}
 
 
 def test_every_family_stands_in_the_baseline_and_every_family_there_is_used() -> None:
@@ -207,7 +207,8 @@ def test_elementwise_opcodes_saturate_on_demand_unless_plain_integers_mean_nothi
     assert (op.attribute("saturate") is not None) == (takes_integers or op.name == "cast")
 
 
-# From nem_facts.md 3.1: opcode, operands, required attributes, families.
+# From nem_facts.md 3.1: opcode, operands, required attributes, families. This is version 1.0, which
+# others have published; what is new since then stands in the registry alone.
 ELTWISE, VIEW = ("eltwise",), ("view",)
 UNARY = ("relu", "sigmoid", "tanh", "exp", "log", "sqrt", "abs", "neg", "gelu", "silu")
 BINARY = ("add", "sub", "mul", "div", "min", "max", "pow")
@@ -255,8 +256,11 @@ def test_signatures_are_those_of_the_public_registry(
     assert op.families == families
 
 
-def test_the_facts_cover_every_opcode_once() -> None:
-    assert sorted(name for name, *_ in FACTS) == sorted(OPCODES)
+def test_the_facts_are_about_all_opcodes_of_version_1_0() -> None:
+    names = [name for name, *_ in FACTS]
+    assert len(names) == len(set(names))
+    assert OPCODES.keys() >= set(names)
+    assert (OPCODES.keys() == set(names)) == (registry.REGISTRY_VERSION == "1.0")
 
 
 @pytest.mark.parametrize(
