@@ -21,6 +21,8 @@ from nacre.base.elements import ELEMENT_TYPES, GRAPH_TYPES, ElementType
 from nacre.base.rules import RULES
 from nacre.core import catalogue as core_catalogue
 from nacre.core.specs import CLASS_WORDS, CLASSES, V1_TYPES
+from nacre.kernels.numbers import real_functions
+from nacre.kernels.reductions import normalization
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.decorators import DECORATORS, Decorator
@@ -185,6 +187,14 @@ def _mandatory_variants() -> str:
     return markdown_table(("family", "variants", "those that every device has"), rows)
 
 
+def _ulps() -> str:
+    stated = {**real_functions.ULPS, **normalization.ULPS}
+    elementwise = (o.name for o in OPCODES.values() if o.category.startswith("elementwise"))
+    exact = ", ".join(f"`{name}`" for name in elementwise if name not in stated)
+    rows = ((f"`{name}`", str(ulps)) for name, ulps in stated.items())
+    return markdown_table(("function", "ulps"), [*rows, (exact, "0.5")])
+
+
 # Core IR
 
 
@@ -228,6 +238,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "decorators": _decorators,
     "opcodes": _opcodes,
     "mandatory-variants": _mandatory_variants,
+    "ulps": _ulps,
     "graph-elements": _graph_elements,
     "classes": _classes,
     "shape-codes": _codes(_SHAPE_CODES),
