@@ -212,7 +212,8 @@ def imports_by_name(module: str, tree: ast.AST) -> Iterator[str]:
     packages = {word.rstrip(".") for word in words if word.endswith(".")} | {module}
     yield from (word for word in words if "." in word and word in SOURCES)
     if "load_all" in called(tree):
-        yield from (m for m in SOURCES if m.rpartition(".")[0] in words and m != module)
+        folders = words & SOURCES.keys()
+        yield from (m for m in SOURCES if m.rpartition(".")[0] in folders and m != module)
     for package in packages:
         yield from (name for word in words if (name := f"{package}.{word}") in SOURCES)
 

@@ -23,6 +23,7 @@ from nacre.core import catalogue as core_catalogue
 from nacre.core.specs import CLASS_WORDS, CLASSES, V1_TYPES
 from nacre.kernels.numbers import real_functions
 from nacre.kernels.reductions import normalization
+from nacre.nac.spec.header import SECTIONS
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.decorators import DECORATORS, Decorator
@@ -227,6 +228,14 @@ def _codes(chosen: tuple[str, ...]) -> Callable[[], str]:
     return render
 
 
+# NAC
+
+
+def _nac_sections() -> str:
+    rows = ((f"`{row.tag}`", row.title, row.layout) for row in SECTIONS.values())
+    return markdown_table(("section", "what", "behind the tag"), rows)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "registry-opcode": _fields("opcode"),
     "registry-operand": _fields("operand"),
@@ -243,6 +252,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "classes": _classes,
     "shape-codes": _codes(_SHAPE_CODES),
     "type-codes": _codes(_TYPE_CODES),
+    "nac-sections": _nac_sections,
 }
 
 

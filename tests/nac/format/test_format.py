@@ -13,10 +13,11 @@ from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.module import Labels
 from nacre.nac.format.file import examine, read, to_bytes, write
+from nacre.nac.format.reading import CODECS
 from nacre.nac.format.values import NacFile, NameEntry, Tensor, constant
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.lower import lower
-from nacre.nac.spec.header import SECTION_TITLES, VERSIONS
+from nacre.nac.spec.header import SECTIONS, VERSIONS
 from tests.nac.files import FIXTURES, changed, headed, patched, small
 from tests.nac.strategies import files
 
@@ -69,9 +70,12 @@ def test_a_file_is_the_same_each_time() -> None:
 
 
 def test_a_header_has_the_size_of_its_version() -> None:
-    assert [version.size for version in VERSIONS.values()] == [88, 100]
+    assert [VERSIONS[byte].size for byte in (1, 2)] == [88, 100]
+
+
+def test_a_section_is_declared_once_and_has_a_reader() -> None:
     tags = {tag for version in VERSIONS.values() for tag in version.sections}
-    assert tags == SECTION_TITLES.keys()
+    assert tags == SECTIONS.keys() == CODECS.registered.keys()
 
 
 LIMITS = {

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
 from msgspec import structs
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.core.builder import Builder
-from nacre.nac.format.file import read, to_bytes
+from nacre.nac.format.file import examine, read, to_bytes
+from nacre.nac.format.header import read as read_header
 from nacre.nac.format.values import NacFile, Resource
 from nacre.nac.mep.carried import machine_of
 from nacre.nac.program.assembly import Assembler
@@ -25,6 +27,7 @@ from nacre.nac.verify import verify
 from tests.clock import in_time
 from tests.nac.files import FIXTURES, FOLDER, small
 from tests.nac.mep.carrying import carrying
+from tests.nac.strategies import files
 
 SMALLEST = FOLDER / "cnn.none.v16.shim.nac"
 MOST_SECONDS = 1.0
@@ -178,6 +181,20 @@ def test_a_promise_of_gigabytes_takes_no_memory(what: str) -> None:
     tracemalloc.stop()
     assert found
     assert peak < 64 * 2**20 + 10 * len(hostile)
+
+
+@given(files())
+def test_a_promise_of_any_section_takes_no_memory(file: NacFile) -> None:
+    """The first number behind each tag, whatever it counts, is as large as can be."""
+    raw = to_bytes(file)
+    _, offsets = read_header(memoryview(raw))
+    for at in offsets.values():
+        tracemalloc.start()
+        found = examine(raw[: at + 4] + b"\xff" * 4 + raw[at + 8 :]).found
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        _checked(found)
+        assert peak < 2**20 + 10 * len(raw)
 
 
 @pytest.mark.parametrize("name", ["mlp.none.v16", "mlp.FP16.v16", "cnn.none.v16.shim"])

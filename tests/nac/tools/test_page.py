@@ -9,7 +9,7 @@ from nacre.cli.nac.command import nac
 from nacre.nac.format.header import read as read_header
 from nacre.nac.program.interface import INTERFACE, STATES
 from nacre.nac.spec.elements import BLOCK, QUANTIZATIONS
-from nacre.nac.spec.header import CURRENT, MOST_RECORDS, VERSIONS
+from nacre.nac.spec.header import CURRENT, MOST_RECORDS
 from nacre.nac.spec.instructions import ACTIONS, SYSTEM
 from nacre.nac.tools.genome import LONGEST_GRAM
 from nacre.nac.tools.listing import listing
@@ -94,11 +94,6 @@ def test_the_tables_are_those_of_the_code() -> None:
     assert quants == [(str(q.code), q.name) for q in QUANTIZATIONS.values()]
     told = {(row[0], row[1]) for row in rows(PAGE, 5)}
     assert {(str(op), str(v)) for op in (2, 3, 6) for v in SYSTEM[op]} <= told
-    tags = {tag.strip() for version in VERSIONS.values() for tag in version.sections}
-    shown = {
-        tag.strip() for row in rows(PAGE, 2) for tag in re.findall(r"`([A-Z]{3,4} ?)`", row[0])
-    }
-    assert tags <= shown
 
 
 def test_the_figures_are_those_of_the_code() -> None:

@@ -5,52 +5,28 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
 from nacre.base.files import write_whole
+from nacre.base.lazy import load_all
 from nacre.base.source import Source, read_bytes, whole_file
 from nacre.nac.format import header
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.positions import BinarySource, Position
-from nacre.nac.format.reading import ReadContext
-from nacre.nac.format.sections import cmap_perm, cnst, data, opaque, ops, orch, proc, rsrc
-from nacre.nac.format.sections import mmap as schedule
+from nacre.nac.format.reading import CODECS, ReadContext
+from nacre.nac.format.sections import data, opaque
 from nacre.nac.format.values import Bytes, Header, NacFile
 from nacre.nac.rules.container import NAC01, NAC05, NAC06, NAC07, NAC08, NAC11
+from nacre.nac.spec.header import SECTIONS
 
 _TAG_BYTES = 4
 
 
-class Section(NamedTuple):
-    """How a section is read and written; both see what is behind the tag."""
-
-    read: Callable[[Cursor, ReadContext], Any]
-    write: Callable[[Any], Bytes | Iterable[Bytes]] | None = None  # None: it asks the header, too
-
-
-_OPAQUE = Section(opaque.read, opaque.write)
-# PERM comes before OPS, whose instructions are as long as their signatures say.
-_SECTIONS: Mapping[str, Section] = MappingProxyType(
-    {
-        "PERM": Section(cmap_perm.read_signatures, cmap_perm.write_signatures),
-        "MMAP": Section(schedule.read, schedule.write),
-        "OPS ": Section(ops.read, ops.write),
-        "CMAP": Section(cmap_perm.read_operations, cmap_perm.write_operations),
-        "CNST": Section(cnst.read, cnst.write),
-        "DATA": Section(data.read),
-        "PROC": Section(proc.read, proc.write),
-        "ORCH": Section(orch.read, orch.write),
-        "TRNG": _OPAQUE,
-        "RSRC": Section(rsrc.read, rsrc.write),
-        "ARRS": _OPAQUE,
-    }
-)
-
+load_all("nacre.nac.format.sections")
 
 FileSource = str | os.PathLike[str] | Bytes  # a path, or the bytes themselves
 
@@ -163,14 +139,17 @@ def _sections(
     sections: dict[str, Any] = {}
     ends: dict[str, int] = {}
     order = list(starts)
-    for tag, section in _SECTIONS.items():
+    # PERM comes before OPS, whose instructions are as long as their signatures say.
+    for tag in sorted(SECTIONS, key=lambda tag: tag != "PERM"):
         if tag not in starts or (tag == "OPS " and reading.signatures is None):
             continue
+        read_section = CODECS.registered[tag].read
         following = order.index(tag) + 1
         limit = starts[order[following]] if following < len(order) else len(view)
-        cursor = Cursor(view[:limit] if section is _OPAQUE else view, tag, starts[tag] + _TAG_BYTES)
+        whole = view[:limit] if read_section is opaque.read else view
+        cursor = Cursor(whole, tag, starts[tag] + _TAG_BYTES)
         try:
-            sections[tag] = section.read(cursor, reading)
+            sections[tag] = read_section(cursor, reading)
         except Broken as problem:
             reading.report_broken(problem)
             continue
@@ -220,7 +199,7 @@ def parts(file: NacFile) -> Iterator[Bytes]:
 
 def _body(file: NacFile, tag: str) -> list[Bytes]:
     content = file.sections[tag]
-    write_section = _SECTIONS[tag].write
+    write_section = CODECS.registered[tag].write
     if write_section is None:
         return list(data.write(content, file.header.is_internal))
     made = write_section(content)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.handlers import Handlers
 from nacre.base.rules import Rule
 from nacre.base.source import Source
-from nacre.nac.format.cursor import Broken
+from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.positions import Position, finding
-from nacre.nac.format.values import Header
+from nacre.nac.format.values import Bytes, Header
 from nacre.nac.rules.container import NAC14
 
 _MOST_FINDINGS = 1000  # a hostile file may have one in every byte
@@ -46,3 +48,13 @@ class ReadContext:
                 shown = f"`{key}`" if isinstance(key, str) else str(key)
                 self.report(NAC14, Position(offset, tag), f"{what} {shown} is defined twice")
             seen.add(key)
+
+
+class SectionCodec(NamedTuple):
+    """How a section is read and written; both see what is behind the tag."""
+
+    read: Callable[[Cursor, ReadContext], Any]
+    write: Callable[[Any], Bytes | Iterable[Bytes]] | None = None  # None: it asks the header, too
+
+
+CODECS = Handlers[SectionCodec]()  # by tag, of the sections that are imported

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -154,13 +153,6 @@ class Resource(Struct, frozen=True):
     data: Bytes
 
 
-# What an absent section stands for.
-_EMPTY: Mapping[str, Any] = MappingProxyType(
-    {"MMAP": (), "OPS ": (), "CMAP": (), "CNST": (), "PERM": (), "DATA": Data(), "PROC": b"",
-     "ORCH": Plan(), "RSRC": (), "TRNG": b"", "ARRS": b""}
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class NacFile:
     """A file: its header, its sections in their order, and bytes that belong to none."""
@@ -172,55 +164,52 @@ class NacFile:
         default_factory=dict, compare=False, repr=False
     )  # offsets of records by section, where the file was read
 
-    def _section(self, tag: str) -> Any:  # noqa: ANN401 - each section has a type of its own
-        return self.sections.get(tag, _EMPTY[tag])
-
     @property
     def schedule(self) -> tuple[Tick, ...]:
         """MMAP."""
-        found: tuple[Tick, ...] = self._section("MMAP")
+        found: tuple[Tick, ...] = self.sections.get("MMAP", ())
         return found
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
         """OPS."""
-        found: tuple[Instruction, ...] = self._section("OPS ")
+        found: tuple[Instruction, ...] = self.sections.get("OPS ", ())
         return found
 
     @property
     def operations(self) -> tuple[NameEntry, ...]:
         """CMAP."""
-        found: tuple[NameEntry, ...] = self._section("CMAP")
+        found: tuple[NameEntry, ...] = self.sections.get("CMAP", ())
         return found
 
     @property
     def constants(self) -> tuple[Constant, ...]:
         """CNST."""
-        found: tuple[Constant, ...] = self._section("CNST")
+        found: tuple[Constant, ...] = self.sections.get("CNST", ())
         return found
 
     @property
     def signatures(self) -> tuple[NameEntry, ...]:
         """PERM."""
-        found: tuple[NameEntry, ...] = self._section("PERM")
+        found: tuple[NameEntry, ...] = self.sections.get("PERM", ())
         return found
 
     @property
     def data(self) -> Data:
         """DATA."""
-        found: Data = self._section("DATA")
+        found: Data = self.sections.get("DATA", Data())
         return found
 
     @property
     def plan(self) -> Plan:
         """ORCH."""
-        found: Plan = self._section("ORCH")
+        found: Plan = self.sections.get("ORCH", Plan())
         return found
 
     @property
     def resources(self) -> tuple[Resource, ...]:
         """RSRC."""
-        found: tuple[Resource, ...] = self._section("RSRC")
+        found: tuple[Resource, ...] = self.sections.get("RSRC", ())
         return found
 
     @cached_property

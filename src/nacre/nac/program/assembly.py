@@ -36,7 +36,7 @@ from nacre.nac.format.values import (
 from nacre.nac.program.binding import Ref
 from nacre.nac.spec.constants import NULL
 from nacre.nac.spec.elements import DTYPE_CODES
-from nacre.nac.spec.header import ALWAYS_WRITTEN, CURRENT, WRITE_ORDER, Version
+from nacre.nac.spec.header import CURRENT, SECTIONS, Version
 from nacre.nac.spec.instructions import (
     BRANCH,
     CONSTANT_CODES,
@@ -237,7 +237,7 @@ class Assembler:
             "DATA": Data(tuple(self._parameters), tuple(self._inputs), tuple(self._tensors)),
             "PROC": manifest, "RSRC": tuple(resources), "ORCH": plan or Plan(),
         }  # fmt: skip
-        sections = {tag: made[tag] for tag in WRITE_ORDER if tag in ALWAYS_WRITTEN or made[tag]}
+        kept = [tag for tag, row in SECTIONS.items() if row.is_always_written or made.get(tag)]
         users = sum(isinstance(s, Instruction) and (s.op, s.variant) == (INPUT, USER)
                     for s in self._steps)  # fmt: skip
         last = instructions[-1] if instructions else Instruction(OUTPUT, FINAL, (0,))
@@ -249,7 +249,7 @@ class Assembler:
             d_model=d_model,
             padding=bytes(self.version.padding),
         )
-        return NacFile(header, sections)
+        return NacFile(header, {tag: made[tag] for tag in kept})
 
 
 def _offsets(values: Sequence[Ref], here: int) -> tuple[int, ...]:

@@ -48,22 +48,34 @@ CURRENT = VERSIONS[1]
 
 INTERNAL_BIT = 0x80  # of byte 4: the weights lie in this file
 
-# In which order the sections are written, and which are written even when they hold nothing.
-WRITE_ORDER = ("MMAP", "OPS ", "CMAP", "CNST", "PERM", "DATA", "PROC", "RSRC", "ORCH")
-ALWAYS_WRITTEN = frozenset({"MMAP", "OPS ", "CMAP", "CNST", "PERM", "DATA", "ORCH"})
 
-SECTION_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "MMAP": "the schedule of the memory coprocessor",
-        "OPS ": "the instructions",
-        "CMAP": "names of operations",
-        "CNST": "constants",
-        "PERM": "signatures",
-        "DATA": "names and weights",
-        "PROC": "the tokenizer",
-        "ORCH": "the execution plan",
-        "TRNG": "training instructions, kept as they are",
-        "RSRC": "resources",
-        "ARRS": "arrays of a plan, kept as they are",
-    }
-)
+class Section(Struct, frozen=True):
+    """A section: what it holds, and how that lies behind the tag."""
+
+    tag: str
+    title: str
+    layout: str
+    is_always_written: bool = False  # even when it holds nothing
+
+
+_NAMED = "u32 records: u16 id, u8 length,"
+_PARAMETERS = "u32 names of parameters (u16 id, u16 length, text)"
+_INPUTS = "u32 names of inputs (u16 instruction, u16 length, text)"
+_TENSORS = "u32 tensors (u16 id, u32 metadata length, u64 data length, metadata, data)"
+
+# In the order in which they are written.
+SECTIONS: Mapping[str, Section] = MappingProxyType({row.tag: row for row in (
+    Section("MMAP", "the schedule of the memory coprocessor",
+            "u32 records: u16 tick, u8 count, so many (u8 action, u16 target)", True),
+    Section("OPS ", "the instructions", "u32 instructions, then these", True),
+    Section("CMAP", "names of operations", f"{_NAMED} the name of an operation", True),
+    Section("CNST", "constants", "u32 records: u16 id, u8 type, u16 length, the value", True),
+    Section("PERM", "signatures", f"{_NAMED} a signature", True),
+    Section("DATA", "names and weights",
+            f"{_PARAMETERS}; {_INPUTS}; with internal weights {_TENSORS}", True),
+    Section("PROC", "the tokenizer", "u32 length, the program of the tokenizer (TISA)"),
+    Section("RSRC", "resources", "u32 files: u16 length, name, u32 length, data"),
+    Section("ORCH", "the execution plan", "u32 bytecode length, u32 constants, both (MEP)", True),
+    Section("TRNG", "training instructions, kept as they are", "kept as bytes"),
+    Section("ARRS", "arrays of a plan, kept as they are", "kept as bytes"),
+)})  # fmt: skip

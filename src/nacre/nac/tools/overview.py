@@ -10,7 +10,7 @@ from nacre.nac.mep.answers import Prompt, prompts_of
 from nacre.nac.mep.program import program_of
 from nacre.nac.program.interface import surroundings
 from nacre.nac.spec.elements import QUANTIZATIONS
-from nacre.nac.spec.header import SECTION_TITLES
+from nacre.nac.spec.header import SECTIONS
 from nacre.nac.tools.listing import action_name
 from nacre.nac.tools.opening import OpenedFile, stored_type, true_shape
 
@@ -129,7 +129,8 @@ def _sections(opened: OpenedFile) -> tuple[Section, ...]:
     for tag, end, following in zip(tags, ends, [*tags[1:], ""], strict=True):
         start = opened.offsets[tag]
         length = end - start - len(opened.file.gaps.get(following, b""))
-        made.append(Section(tag.strip(), start, length, _records(opened, tag), SECTION_TITLES[tag]))
+        title, records = SECTIONS[tag].title, _records(opened, tag)
+        made.append(Section(tag.strip(), start, length, records, title))
     return tuple(made)
 
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from nacre.nac.format.cursor import Cursor
 from nacre.nac.format.packing import pack, text
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import NameEntry
-
-
-def read_operations(cursor: Cursor, reading: ReadContext) -> tuple[NameEntry, ...]:
-    """The names of operations, of CMAP."""
-    return _read(cursor, reading, "CMAP", "operation")
-
-
-def read_signatures(cursor: Cursor, reading: ReadContext) -> tuple[NameEntry, ...]:
-    """The signatures, of PERM."""
-    return _read(cursor, reading, "PERM", "signature")
 
 
 def _read(cursor: Cursor, reading: ReadContext, tag: str, what: str) -> tuple[NameEntry, ...]:
@@ -32,19 +24,14 @@ def _read(cursor: Cursor, reading: ReadContext, tag: str, what: str) -> tuple[Na
     return made
 
 
-def write_operations(entries: tuple[NameEntry, ...]) -> bytes:
-    """The bytes of CMAP behind the tag."""
-    return _write(entries, "operation")
-
-
-def write_signatures(entries: tuple[NameEntry, ...]) -> bytes:
-    """The bytes of PERM behind the tag."""
-    return _write(entries, "signature")
-
-
 def _write(entries: tuple[NameEntry, ...], what: str) -> bytes:
     parts = [pack("I", "length", len(entries))]
     for named in entries:
         parts.append(pack("H", what, named.id))
         parts.append(text(named.text, "B", f"the text of {what} {named.id}"))
     return b"".join(parts)
+
+
+for _tag, _what in (("CMAP", "operation"), ("PERM", "signature")):
+    _codec = SectionCodec(partial(_read, tag=_tag, what=_what), partial(_write, what=_what))
+    CODECS.register(_tag)(_codec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import limit, pack
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Constant
 from nacre.nac.rules.container import NAC13
 from nacre.nac.rules.program import NAC17, NAC18
@@ -74,3 +74,6 @@ def write_constant(constant: Constant) -> bytes:
         )
     head = pack("H", "constant id", constant.id) + pack("BH", "list", constant.tag, length)
     return head + constant.payload
+
+
+CODECS.register("CNST")(SectionCodec(read, write))

@@ -9,7 +9,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import numbers, pack, text
 from nacre.nac.format.positions import Position
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Bytes, Data, NameEntry, Tensor
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.program import NAC36, NAC37
@@ -158,3 +158,6 @@ def metadata(tensor: Tensor) -> bytes:
         parts.append(pack("I", "length", len(tensor.scales) // 4))
     parts.append(bytes(tensor.scales))
     return b"".join(parts)
+
+
+CODECS.register("DATA")(SectionCodec(read))

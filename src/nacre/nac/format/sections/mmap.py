@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.nac.format.cursor import Cursor
 from nacre.nac.format.packing import pack
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Command, Tick
 
 
@@ -36,3 +36,6 @@ def write(ticks: tuple[Tick, ...]) -> bytes:
             parts.append(pack("B", "memory command", command.action))
             parts.append(pack("H", "instruction", command.target))
     return b"".join(parts)
+
+
+CODECS.register("MMAP")(SectionCodec(read, write))

@@ -6,7 +6,7 @@ Both begin with a number of four bytes; what follows is not looked at.
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Cursor
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Bytes
 
 _COUNT_BYTES = 4
@@ -20,3 +20,6 @@ def read(cursor: Cursor, reading: ReadContext) -> Bytes:
 def write(content: Bytes) -> Bytes:
     """The bytes behind the tag."""
     return content
+
+
+CODECS.register("TRNG", "ARRS")(SectionCodec(read, write))

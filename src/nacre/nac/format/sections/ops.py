@@ -5,7 +5,7 @@ from __future__ import annotations
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.packing import at_place, numbers, pack
 from nacre.nac.format.positions import Position
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Instruction
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.program import NAC21, NAC22, NAC23, NAC31
@@ -126,3 +126,6 @@ def write(instructions: tuple[Instruction, ...]) -> bytes:
             parts.append(numbers("h", "constant id", instruction.c))
             parts.append(numbers("h", "operand offset", instruction.d))
     return b"".join(parts)
+
+
+CODECS.register("OPS ")(SectionCodec(read, write))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.nac.format.cursor import Cursor
 from nacre.nac.format.packing import pack
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.sections.cnst import LEAST_BYTES, read_constant, write_constant
 from nacre.nac.format.values import Constant, Plan
 
@@ -29,3 +29,6 @@ def write(plan: Plan) -> bytes:
     """The bytes behind the tag."""
     head = pack("II", "length", len(plan.bytecode), len(plan.constants))
     return head + plan.bytecode + b"".join(map(write_constant, plan.constants))
+
+
+CODECS.register("ORCH")(SectionCodec(read, write))

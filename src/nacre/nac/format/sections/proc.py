@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.nac.format.cursor import Cursor
 from nacre.nac.format.packing import pack
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 
 
 def read(cursor: Cursor, reading: ReadContext) -> bytes:
@@ -15,3 +15,6 @@ def read(cursor: Cursor, reading: ReadContext) -> bytes:
 def write(manifest: bytes) -> bytes:
     """The bytes behind the tag."""
     return pack("I", "length", len(manifest)) + manifest
+
+
+CODECS.register("PROC")(SectionCodec(read, write))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nacre.nac.format.cursor import Cursor
 from nacre.nac.format.packing import pack, text
-from nacre.nac.format.reading import ReadContext
+from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Bytes, Resource
 
 
@@ -32,3 +32,6 @@ def write(resources: tuple[Resource, ...]) -> Iterator[Bytes]:
         yield text(resource.name, "H", "the name of a resource")
         yield pack("I", "length", len(resource.data))
         yield resource.data
+
+
+CODECS.register("RSRC")(SectionCodec(read, write))
