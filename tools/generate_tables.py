@@ -17,8 +17,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 from nacre.base.elements import ELEMENT_TYPES, GRAPH_TYPES, ElementType
 from nacre.base.rules import RULES
+from nacre.cli.nac.command import nac
 from nacre.core import catalogue as core_catalogue
 from nacre.core.specs import CLASS_WORDS, CLASSES, V1_TYPES
 from nacre.kernels.numbers import real_functions
@@ -236,6 +239,26 @@ def _nac_sections() -> str:
     return markdown_table(("section", "what", "behind the tag"), rows)
 
 
+def _nac_verbs() -> str:
+    commands = sorted(nac.commands.items())
+    rows = ((_verb(name, c), _purpose(c), _options(c)) for name, c in commands)
+    return markdown_table(("verb", "what it does", "options"), rows)
+
+
+def _verb(name: str, command: click.Command) -> str:
+    arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    return f"`{' '.join([name, *(p.metavar or p.name.upper() for p in arguments)])}`"
+
+
+def _purpose(command: click.Command) -> str:
+    return " ".join((command.help or "").partition("\n\n")[0].split())
+
+
+def _options(command: click.Command) -> str:
+    options = [p for p in command.params if isinstance(p, click.Option) and p.name != "output"]
+    return ", ".join(f"`{'/'.join((*p.opts, *p.secondary_opts))}`" for p in options)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "registry-opcode": _fields("opcode"),
     "registry-operand": _fields("operand"),
@@ -253,6 +276,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "shape-codes": _codes(_SHAPE_CODES),
     "type-codes": _codes(_TYPE_CODES),
     "nac-sections": _nac_sections,
+    "nac-verbs": _nac_verbs,
 }
 
 

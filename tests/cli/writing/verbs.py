@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 
 from nacre import core, nac
@@ -221,8 +222,12 @@ VERBS = {
     ),
 }  # fmt: skip
 
-# Those that write nothing but to the terminal.
-READERS = {
-    "rule", "devices", "debug", "backend-check", "validate", "core stats", "core verify",
-    "nac compare", "nac diff", "nac dis", "nac info", "nac verify",
-}  # fmt: skip
+# Options that say what is written, and verbs that write without one.
+_WRITING = {"-o", "--output", "--trace", "--report", "--newick", "--svg", "--fix", "--write"}
+_REWRITING = {"fmt"}
+
+
+def writes(name: str, command: click.Command) -> bool:
+    """Whether a verb writes more than its answer to the terminal."""
+    options = {option for parameter in command.params for option in parameter.opts}
+    return name in _REWRITING or bool(options & _WRITING)

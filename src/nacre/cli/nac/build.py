@@ -16,7 +16,7 @@ from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.core.files import Shapes, format_option, report_findings, shape_option, tell
 from nacre.cli.exit_status import OK
-from nacre.cli.nac.files import SUFFIX, is_folder, require_readable, weights_option
+from nacre.cli.nac.files import SUFFIX, is_folder, nac, require_readable, weights_option
 from nacre.cli.progress import watch_progress
 from nacre.nac.spec.elements import QUANTIZATIONS
 
@@ -31,7 +31,7 @@ quant_choice = click.Choice(QUANTS, case_sensitive=False)  # the format writes I
 _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
 
 
-@click.command()
+@nac.command()
 @click.argument("model", metavar="MODEL")
 @click.option(
     "-o",

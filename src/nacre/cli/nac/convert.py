@@ -33,6 +33,7 @@ from nacre.cli.nac.files import (
     SUFFIX,
     Pairs,
     load_model,
+    nac,
     pair,
     require_readable,
     types_of,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 8  # of inputs that are there
 
 
-@click.command()
+@nac.command()
 @click.argument("file")
 @click.option("-o", "out", metavar="FILE", help="Write here; the suffix says what. `-`: print.")
 @click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")

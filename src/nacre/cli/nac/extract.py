@@ -17,7 +17,7 @@ from nacre.base.excerpt import safe
 from nacre.base.files import sync_folder, write_whole
 from nacre.cli.arrays import WrongUsage, writing
 from nacre.cli.core.files import format_option, report_findings
-from nacre.cli.nac.files import open_file
+from nacre.cli.nac.files import nac, open_file
 
 if TYPE_CHECKING:
     from nacre.nac.tools.extraction import Parts
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PARTS = ("weights", "resources", "tokenizer", "plan", "kept")
 
 
-@click.command()
+@nac.command()
 @click.argument("file")
 @click.option(
     "-o",

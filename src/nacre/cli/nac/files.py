@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel
     from nacre.nac.tools.opening import OpenedFile
 
+
+@click.group()
+def nac() -> None:
+    """Work with files of NAC, the binary format for networks.
+
+    Exit status: 0 no errors, 1 errors in the file or its inputs, 2 wrong usage.
+    """
+
+
 SUFFIX = ".nac"
 Pairs = tuple[tuple[str, str], ...]  # as options give them
 

@@ -19,6 +19,7 @@ from nacre.cli.nac.files import (
     SUFFIX,
     is_folder,
     load_model,
+    nac,
     open_file,
     plural,
     require_apart,
@@ -35,7 +36,7 @@ _SHOWN_GENES = 8  # of a block
 _SHOWN_GRAMS = 10
 
 
-@click.command()
+@nac.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option(
     "--newick",
@@ -159,7 +160,7 @@ def _as_json(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> dic
     return {"genomes": made, "similarity": (1 - apart).tolist(), "newick": tree_text.strip()}
 
 
-@click.command()
+@nac.command()
 @click.argument("source")
 @click.argument("target")
 @click.option(

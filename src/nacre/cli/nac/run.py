@@ -23,7 +23,16 @@ from nacre.cli.arrays import (
     writing_together,
 )
 from nacre.cli.core.files import format_option, report_findings
-from nacre.cli.nac.files import Pairs, limit_options, load_model, once, pair, require_apart, table
+from nacre.cli.nac.files import (
+    Pairs,
+    limit_options,
+    load_model,
+    nac,
+    once,
+    pair,
+    require_apart,
+    table,
+)
 from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
 
 if TYPE_CHECKING:
@@ -34,7 +43,7 @@ if TYPE_CHECKING:
     from nacre.nac.run.session import NacSession
 
 
-@click.command()
+@nac.command()
 @click.argument("file")
 @click.option(
     "--input",

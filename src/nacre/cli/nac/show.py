@@ -20,6 +20,7 @@ from nacre.cli.nac.files import (
     Pairs,
     limit_options,
     load_model,
+    nac,
     once,
     open_file,
     pair,
@@ -42,7 +43,7 @@ _NUMBERS = frozenset({1, 2, 3})
 _OPEN = frozenset({"NAC46", "ONX02", "TCH02"})  # a model does not say the sizes of an input
 
 
-@click.command()
+@nac.command()
 @click.argument("file")
 @format_option
 def info(file: str, output: str) -> int:
@@ -109,7 +110,7 @@ def _parameters(made: Overview) -> str:
     return table(rows, frozenset({0, 5}))
 
 
-@click.command()
+@nac.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @limit_options
 @format_option
@@ -123,7 +124,7 @@ def verify(files: tuple[str, ...], max_bytes: int | None, max_work: int | None, 
     return verify_files(files, verify_file, "file", output)
 
 
-@click.command()
+@nac.command()
 @click.argument("file")
 @click.option("--mmap", "with_schedule", is_flag=True, help="Show what happens to memory, too.")
 @format_option
@@ -166,7 +167,7 @@ def _tolerance(text: str) -> float:
     return found
 
 
-@click.command()
+@nac.command()
 @click.argument("first")
 @click.argument("second")
 @click.option(
@@ -196,7 +197,7 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
     return report_findings(work, output) or (OK if is_same else ERRORS_FOUND)
 
 
-@click.command()
+@nac.command()
 @click.argument("file")
 @click.argument("model", metavar="MODEL")
 @click.option(
