@@ -17,6 +17,7 @@ from nacre.base.excerpt import safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.exit_status import ERRORS_FOUND, OK
+from nacre.cli.options import form_option
 from nacre.cli.terminal.streams import unfiltered
 from nacre.nem.api.conformance import Row, check_backend
 from nacre.nem.api.conformance_types import tried_opcodes
@@ -30,7 +31,7 @@ _MOST_TYPES = 6  # that are listed where one line stands for all types of an opc
 @click.option(
     "--opcode", "opcodes", multiple=True, metavar="OPCODE", help="Try this one; repeatable."
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@form_option
 def backend_check(name: str, opcodes: tuple[str, ...], form: str) -> int:
     """Try a backend on every opcode and type, and compare with nacre's own kernels.
 

@@ -17,11 +17,11 @@ from nacre.base.suggest import did_you_mean
 from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.fixing import FixedFiles, fix_files, messages_on_stderr
 from nacre.cli.inputs import STDIN, distinct, import_option, program_in, read_argument, show
+from nacre.cli.options import include_root_option, max_instances_option
 from nacre.cli.progress import show_stages
 from nacre.nem.checks.engine import Checked, CheckOptions, check_source
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
-from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 
 if TYPE_CHECKING:
     from nacre.nem.api.token_verdict import TokenVerdict
@@ -32,26 +32,13 @@ if TYPE_CHECKING:
 @click.option("--device", metavar="D", help="A built-in device or a file; replaces the program's.")
 @click.option("--strict", is_flag=True, help="Warnings are errors; grammar extensions are warned.")
 @click.option("--allow", multiple=True, metavar="CODE", help="Leave out a code or a whole group.")
-@click.option(
-    "--include-root",
-    "include_roots",
-    multiple=True,
-    metavar="FOLDER",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A further folder that includes may lead to.",
-)
+@include_root_option
 @import_option
 @click.option("--all", "every", is_flag=True, help="Show each of many findings with one cause.")
 @click.option("--fix", is_flag=True, help="Mend what has one sure remedy, and rewrite the files.")
 @click.option("--diff", is_flag=True, help="With --fix: show what would change, write nothing.")
 @click.option("--explain", is_flag=True, help="Say why nothing orders the two sides of a hazard.")
-@click.option(
-    "--max-instances",
-    type=click.IntRange(min=1),
-    default=MAX_TASK_INSTANCES,
-    show_default=True,
-    help="The most task instances that loops may expand to.",
-)
+@max_instances_option
 @click.option(
     "--format",
     "output",

@@ -14,7 +14,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
 from nacre.cli.arrays import writing
-from nacre.cli.compile_options import Kept, compile_arguments, compile_options
+from nacre.cli.compile_options import CompileOptions, compile_options
 from nacre.cli.core.files import (
     Constants,
     Shapes,
@@ -23,6 +23,7 @@ from nacre.cli.core.files import (
     report_findings,
     shape_option,
 )
+from nacre.cli.options import out_option
 from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
@@ -67,13 +68,11 @@ class _Folder(click.Path):
     metavar="STAGE",
     help=f"Print what a stage made on standard error: {', '.join(STAGES)}.",
 )
-@click.option(
-    "-o",
-    "out",
+@out_option(
+    "FOLDER",
+    "Write the bundle here: a new folder, an empty one, or that of a bundle.",
     required=True,
-    metavar="FOLDER",
     type=_Folder(path_type=Path, file_okay=False),
-    help="Write the bundle here: a new folder, an empty one, or that of a bundle.",
 )
 @click.option("--force", is_flag=True, help="Write into a folder that holds something else, too.")
 @click.option(
@@ -87,13 +86,7 @@ def compile_(
     devices: tuple[str, ...],
     shapes: Shapes,
     constants: Constants,
-    precision: str,
-    calibrate: Path | None,
-    observer: str,
-    kept: Kept,
-    accuracy: float | None,
-    fallback: bool,
-    ddr_size: int,
+    options: CompileOptions,
     shown_after: tuple[str, ...],
     out: Path,
     force: bool,
@@ -105,14 +98,16 @@ def compile_(
     """
     if len(devices) > 1:
         raise click.UsageError("a plan is for one device; `nacre estimate` compares several")
-    if "quantise" in shown_after and precision != "i8":
-        raise click.UsageError(f"the stage quantise is of i8, and the precision is {precision}")
+    if "quantise" in shown_after and options.precision != "i8":
+        found = f"the precision is {options.precision}"
+        raise click.UsageError(f"the stage quantise is of i8, and {found}")
 
     def show_stage(stage: str, result: object) -> None:
         if stage in shown_after:
             click.echo(f"# after {stage}\n{result}", err=True)
 
-    _require_inputs_kept(out, [model, *devices, *([str(calibrate)] if calibrate else [])])
+    calibration = [str(options.calibrate)] if options.calibrate else []
+    _require_inputs_kept(out, [model, *devices, *calibration])
 
     def work() -> None:
         from nacre.compile.api import compile as compiled
@@ -122,14 +117,12 @@ def compile_(
         if not force:
             require_own_folder(out)  # before a minute is spent
 
-        given = compile_arguments(
-            precision, calibrate, observer, kept, accuracy, fallback, ddr_size
-        )
+        given = options.arguments()
         module = read_module(model, shapes, constants)
         bundle = compiled(module, devices[0], on_stage=show_stage, **given)
         with writing(out):
             bundle.save(out, force=force, reference=reference)
-        slower = compare_with_floats(bundle, module, devices[0], ddr_size)
+        slower = compare_with_floats(bundle, module, devices[0], options.ddr_size)
         notes = () if slower is None else (f"{slower.sentence}; try `--precision f16`",)
         click.echo(_summary(bundle, out, reference, notes))
 

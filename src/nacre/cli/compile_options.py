@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ from click.core import ParameterSource
 from nacre.base.excerpt import backquote
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
-from nacre.cli.machine import parse_size
+from nacre.cli.options import ddr_size_option, options_of, repeated
 from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
-from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 Kept = tuple[tuple[str, str], ...]  # layers and their precision, as the option gives them
 
@@ -38,7 +37,46 @@ def _decibels(text: str) -> float:
     return float(found[1])
 
 
-_OPTIONS = (
+@dataclass(frozen=True)
+class CompileOptions:
+    """How a model is compiled, as the options say."""
+
+    precision: str
+    calibrate: Path | None
+    observer: str
+    kept: Kept
+    accuracy: float | None
+    fallback: bool
+    ddr_size: int
+
+    def arguments(self) -> dict[str, Any]:
+        """As `nacre.compile` and `nacre.estimate` take them; a wrong usage is refused."""
+        data = calibration_for(self.calibrate, self.precision)
+        source = click.get_current_context().get_parameter_source("observer")
+        of_integers = {
+            "--precision-map": bool(self.kept),
+            "--observer": source is ParameterSource.COMMANDLINE,
+            "--accuracy": self.accuracy is not None,
+            "--no-fallback": not self.fallback,
+        }
+        for name, is_given in of_integers.items():
+            if is_given and self.precision != "i8":
+                found = f"--precision is {self.precision}"
+                raise click.UsageError(f"{name} is for integers, and {found}")
+        return {
+            "precision": self.precision,
+            "calibration": data,
+            "observer": self.observer,
+            "precision_map": _in_order(self.kept),
+            "accuracy_db": self.accuracy,
+            "fallback": self.fallback,
+            "ddr_bytes": self.ddr_size,
+        }
+
+
+compile_options = options_of(
+    CompileOptions,
+    "options",
     click.option("--precision", type=click.Choice(PRECISIONS), default="f16"),
     click.option(
         "--calibrate",
@@ -52,13 +90,12 @@ _OPTIONS = (
         default="mse",
         help="How a range of floats becomes a scale.",
     ),
-    click.option(
+    repeated(
         "--precision-map",
         "kept",
-        multiple=True,
-        type=option_value(_parse_keep),
-        metavar="LAYER=f16|i8",
-        help="A layer, or a pattern of names, that stays f16 in an i8 plan, or on integers "
+        _parse_keep,
+        "LAYER=f16|i8",
+        "A layer, or a pattern of names, that stays f16 in an i8 plan, or on integers "
         "whatever it loses; may be repeated, the last that names a layer counts.",
     ),
     click.option(
@@ -73,53 +110,8 @@ _OPTIONS = (
         default=True,
         help="Whether layers of an i8 plan stay f16 where --accuracy is missed. Default: they do.",
     ),
-    click.option(
-        "--ddr-size",
-        type=option_value(parse_size),
-        default=DEFAULT_DDR_BYTES,
-        metavar="BYTES",
-        help="How large DDR is: 4096, 512M, 1G. Default: 256M.",
-    ),
+    ddr_size_option,
 )
-
-
-def compile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command with the options, in the order in which its help shows them."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def compile_arguments(
-    precision: str,
-    calibrate: Path | None,
-    observer: str,
-    kept: Kept,
-    accuracy: float | None,
-    fallback: bool,
-    ddr_size: int,
-) -> dict[str, Any]:
-    """The options as `nacre.compile` and `nacre.estimate` take them; a wrong usage is refused."""
-    data = calibration_for(calibrate, precision)
-    source = click.get_current_context().get_parameter_source("observer")
-    of_integers = {
-        "--precision-map": bool(kept),
-        "--observer": source is ParameterSource.COMMANDLINE,
-        "--accuracy": accuracy is not None,
-        "--no-fallback": not fallback,
-    }
-    for name, is_given in of_integers.items():
-        if is_given and precision != "i8":
-            raise click.UsageError(f"{name} is for integers, and --precision is {precision}")
-    return {
-        "precision": precision,
-        "calibration": data,
-        "observer": observer,
-        "precision_map": _in_order(kept),
-        "accuracy_db": accuracy,
-        "fallback": fallback,
-        "ddr_bytes": ddr_size,
-    }
 
 
 def _in_order(kept: Kept) -> dict[str, str]:

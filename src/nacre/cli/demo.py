@@ -20,6 +20,7 @@ from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.calibration import read_calibration
 from nacre.cli.core.files import report_findings
+from nacre.cli.options import out_option
 from nacre.compile.options import PRECISIONS, Precision
 
 if TYPE_CHECKING:
@@ -43,13 +44,11 @@ T = TypeVar("T")
     type=click.Choice(PRECISIONS),
     default="i8",
 )
-@click.option(
-    "-o",
-    "out",
+@out_option(
+    "FOLDER",
+    f"Where the bundle and the report go. Default: {_FOLDER}.",
+    is_folder=True,
     default=_FOLDER,
-    metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=f"Where the bundle and the report go. Default: {_FOLDER}.",
 )
 def demo(device: str, precision: Precision, out: Path) -> int:
     """Take a small trained network from its file to a report.

@@ -20,7 +20,7 @@ from nacre.cli.arrays import (
     writing,
     writing_together,
 )
-from nacre.cli.compile_options import Kept, compile_arguments, compile_options
+from nacre.cli.compile_options import CompileOptions, compile_options
 from nacre.cli.core.files import (
     Constants,
     Shapes,
@@ -31,6 +31,7 @@ from nacre.cli.core.files import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.nac.files import require_apart
+from nacre.cli.options import form_option
 
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
@@ -89,19 +90,13 @@ def _clock(text: str) -> float:
     metavar="FILE.html",
     help="Write a page with the layers and the timeline; of several devices, one each.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@form_option
 def estimate(
     model: str,
     devices: tuple[str, ...],
     shapes: Shapes,
     constants: Constants,
-    precision: str,
-    calibrate: Path | None,
-    observer: str,
-    kept: Kept,
-    accuracy: float | None,
-    fallback: bool,
-    ddr_size: int,
+    options: CompileOptions,
     clock: float | None,
     most: int | None,
     report: Path | None,
@@ -119,14 +114,13 @@ def estimate(
     is_bundle = os.path.isdir(model)
     _require_options(is_bundle, devices)
     pages = _pages(report, (model,) if is_bundle else devices)
-    require_apart(pages.values(), (model, *devices, *([calibrate] if calibrate else [])))
+    calibration = [options.calibrate] if options.calibrate else []
+    require_apart(pages.values(), (model, *devices, *calibration))
     found: dict[str, Estimate] = {}
 
     def work() -> None:
         places = pages
-        given = compile_arguments(
-            precision, calibrate, observer, kept, accuracy, fallback, ddr_size
-        )
+        given = options.arguments()
         if is_bundle:
             of_bundle = _estimate_bundle(model, clock)
             found[of_bundle.device.name] = of_bundle

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.base.excerpt import backquote, safe
+from nacre.base.excerpt import safe
 from nacre.base.rendering import render_text
 from nacre.base.source import Unreadable, read_bytes
 from nacre.cli.arrays import (
     InputFile,
     WrongUsage,
     load,
-    option_value,
     parse_input,
 )
 from nacre.cli.inputs import distinct, import_option, read_argument, wants_colour
+from nacre.cli.options import (
+    ddr_size_option,
+    include_root_option,
+    max_instances_option,
+    options_of,
+    repeated,
+)
 from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.checks.engine import CheckOptions
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
-from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 
 if TYPE_CHECKING:
     from nacre.nem.api import NemInterpreter
     from nacre.nem.api.programs import LoadedProgram
-
-_SIZE = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 # A trace has about 150 bytes a step; this is that of five million.
 _MOST_TRACE_BYTES = 1 << 30
@@ -69,16 +69,9 @@ class Setup:
             raise click.UsageError("--schedule random and --mode timed both decide the order")
 
 
-def parse_size(text: str | int) -> int:
-    """A number of bytes: `4096`, `512M`, `1G`; the letters are powers of 1024."""
-    match = _SIZE.fullmatch(str(text).strip())
-    size = int(match["number"]) << _UNITS[match["unit"].upper()] if match is not None else 0
-    if size <= 0:
-        raise ValueError(f"{backquote(str(text))} is no size such as 4096, 512M or 1G")
-    return size
-
-
-_OPTIONS = (
+machine_options = options_of(
+    Setup,
+    "setup",
     click.argument("file", metavar="FILE"),
     click.option("--device", metavar="D", help="A built-in device or a file."),
     click.option(
@@ -91,9 +84,8 @@ _OPTIONS = (
     click.option("--replay", type=click.Path(path_type=Path), metavar="TRACE.json",
                  help="Run in the order of a trace."),
     click.option("--allow", multiple=True, metavar="CODE", help="Run in spite of such findings."),
-    click.option("--input", "inputs", multiple=True, type=option_value(parse_input),
-                 metavar="BUF=FILE",
-                 help="Fill a buffer, or with BUF@OFFSET a part; .npy, else raw bytes."),
+    repeated("--input", "inputs", parse_input, "BUF=FILE",
+             "Fill a buffer, or with BUF@OFFSET a part; .npy, else raw bytes."),
     import_option,
     click.option("--strict", is_flag=True, help="Warnings are errors."),
     click.option(
@@ -105,32 +97,10 @@ _OPTIONS = (
     click.option("--ordered", is_flag=True, help="Floats the same on every platform, slowly."),
     click.option("--detect-races", is_flag=True, help="Look for races while the program runs."),
     click.option("--backend", metavar="NAME", help="What computes: numpy, npm, auto, a plugin."),
-    click.option(
-        "--include-root",
-        "include_roots",
-        multiple=True,
-        metavar="FOLDER",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="A further folder that includes may lead to.",
-    ),
-    click.option("--ddr-size", type=option_value(parse_size), default=DEFAULT_DDR_BYTES,
-                 metavar="BYTES", help="How large DDR is: 4096, 512M, 1G. Default: 256M."),
-    click.option("--max-instances", type=click.IntRange(min=1), default=MAX_TASK_INSTANCES,
-                 show_default=True, help="The most task instances that loops may expand to."),
+    include_root_option,
+    ddr_size_option,
+    max_instances_option,
 )  # fmt: skip
-
-
-def machine_options(function: Callable[..., int]) -> Callable[..., int]:
-    """The shared argument and options; the function gets them as one Setup."""
-    names = [field.name for field in fields(Setup)]
-
-    @functools.wraps(function)
-    def collected(**given: Any) -> int:  # noqa: ANN401 - what click hands over
-        return function(Setup(**{name: given.pop(name) for name in names}), **given)
-
-    for option in reversed(_OPTIONS):
-        option(collected)
-    return collected
 
 
 # The program

@@ -22,7 +22,6 @@ from nacre.cli.arrays import (
     WrongUsage,
     as_array,
     file_bytes,
-    option_value,
     output_view,
     parse_output,
     require_writable,
@@ -42,6 +41,7 @@ from nacre.cli.machine import (
     show_findings,
     without,
 )
+from nacre.cli.options import form_option, repeated
 from nacre.cli.progress import show_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
@@ -71,13 +71,12 @@ _TRACE_ENDINGS = (".json", ".csv")
 @machine_options
 @timed_options
 @click.option("--mode", type=click.Choice(_MODES), default=_MODES[0], help="What decides order.")
-@click.option(
+@repeated(
     "--output",
     "outputs",
-    multiple=True,
-    type=option_value(parse_output),
-    metavar="BUF[:ELEM[:SHAPE]]=FILE",
-    help="Write a buffer after the run, as u8 or as ELEM; .npy, else raw bytes.",
+    parse_output,
+    "BUF[:ELEM[:SHAPE]]=FILE",
+    "Write a buffer after the run, as u8 or as ELEM; .npy, else raw bytes.",
 )
 @click.option(
     "--trace",
@@ -85,7 +84,7 @@ _TRACE_ENDINGS = (".json", ".csv")
     metavar="FILE",
     help="Write what ran: .json, .csv; of a timed run also .perfetto-trace.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@form_option
 def run(
     setup: Setup,
     timed: TimedOptions,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.cli.arrays import require_writable, writing
 from nacre.cli.machine import Setup, as_usage
+from nacre.cli.options import options_of
 
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
@@ -64,7 +64,9 @@ def _join_repeated(
     return ",".join(given) if given else None
 
 
-_OPTIONS = (
+timed_options = options_of(
+    TimedOptions,
+    "timed",
     click.option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
                  help="Figures that replace the device's: .json or .toml."),
     click.option("--what-if", multiple=True, metavar="KEY=VALUE,..", callback=_join_repeated,
@@ -74,20 +76,6 @@ _OPTIONS = (
     click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
                  help="Write a page that shows where the time goes."),
 )  # fmt: skip
-
-
-def timed_options(function: Callable[..., int]) -> Callable[..., int]:
-    """The options of timed runs; the function gets them as one value named `timed`."""
-    names = [field.name for field in fields(TimedOptions)]
-
-    @functools.wraps(function)
-    def collected(*positional: object, **given: Any) -> int:  # noqa: ANN401 - what click gives
-        timed = TimedOptions(**{name: given.pop(name) for name in names})
-        return function(*positional, timed=timed, **given)
-
-    for option in reversed(_OPTIONS):
-        option(collected)
-    return collected
 
 
 def set_profile(machine: NemInterpreter, timed: TimedOptions) -> None:

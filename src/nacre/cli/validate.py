@@ -12,9 +12,10 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, render_text
 from nacre.base.stages import stage
-from nacre.cli.arrays import InputFile, WrongUsage, option_value, parse_input
+from nacre.cli.arrays import InputFile, WrongUsage, parse_input
 from nacre.cli.bundles import arrays_of
 from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK
+from nacre.cli.options import form_option, repeated
 from nacre.cli.progress import show_stages
 
 if TYPE_CHECKING:
@@ -28,25 +29,23 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
 
 @click.command()
 @click.argument("folder", metavar="BUNDLE")
-@click.option(
+@repeated(
     "--input",
     "inputs",
-    multiple=True,
-    type=option_value(parse_input),
-    metavar="NAME=FILE.npy",
-    help="An input of the model; may be repeated. Default: random ones, within what the model does "
+    parse_input,
+    "NAME=FILE.npy",
+    "An input of the model; may be repeated. Default: random ones, within what the model does "
     "with them.",
 )
-@click.option(
+@repeated(
     "--expect",
     "expected",
-    multiple=True,
-    type=option_value(parse_input),
-    metavar="NAME=FILE.npy",
-    help="An output as somebody else has it; may be repeated. Default: what the model makes.",
+    parse_input,
+    "NAME=FILE.npy",
+    "An output as somebody else has it; may be repeated. Default: what the model makes.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of random inputs. Default: 0.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@form_option
 def validate(
     folder: str,
     inputs: tuple[InputFile, ...],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import backquote, safe
-from nacre.cli.arrays import option_value, require_writable, split_name, writing_together
+from nacre.cli.arrays import require_writable, split_name, writing_together
 from nacre.cli.core.arrays import (
     OutputFile,
     input_array,
@@ -28,12 +28,14 @@ from nacre.cli.core.files import (
     constant_option,
     format_option,
     give_module,
+    module_out_option,
     read_module,
     report_findings,
     shape_option,
 )
 from nacre.cli.core.grad import grad
 from nacre.cli.nac.files import require_apart
+from nacre.cli.options import once, repeated
 from nacre.cli.progress import watch_progress
 from nacre.cli.verifying import verify_files
 
@@ -41,14 +43,6 @@ if TYPE_CHECKING:
     from nacre.core.module import Module
     from nacre.core.ops import Profile
     from nacre.core.passes.runner import Pass
-
-_OUT = click.option(
-    "-o",
-    "out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write the module here; `-`: print it.",
-)
 
 
 @click.group()
@@ -100,7 +94,7 @@ def _list_passes(ctx: click.Context, option: click.Parameter, is_given: bool) ->
 
 @core.command()
 @click.argument("file")
-@_OUT
+@module_out_option
 @click.option("--until", metavar="PASS", help="Stop after this pass.")
 @click.option(
     "--print-after",
@@ -164,26 +158,16 @@ def _named(form: str) -> Callable[[str], tuple[str, str]]:
     return parsed
 
 
-def _distinct(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in pairs:
-        if name in found:
-            raise click.UsageError(f"input {backquote(name)} is given twice")
-        found[name] = value
-    return found
-
-
 @core.command()
 @click.argument("expression", metavar="EXPR")
-@click.option(
+@repeated(
     "--input",
     "inputs",
-    multiple=True,
-    metavar="NAME=TYPE",
-    type=option_value(_named("NAME=TYPE, such as x=f32[2,3]")),
-    help="A name in the expression and its type, such as x=f32[2,3].",
+    _named("NAME=TYPE, such as x=f32[2,3]"),
+    "NAME=TYPE",
+    "A name in the expression and its type, such as x=f32[2,3].",
 )
-@_OUT
+@module_out_option
 @format_option
 def lower(
     expression: str, inputs: tuple[tuple[str, str], ...], out: Path | None, output: str
@@ -191,7 +175,7 @@ def lower(
     """Make a module of an expression, such as "relu(x @ w + b)"."""
     from nacre.core.expressions import lower as lowered
 
-    types = _distinct(inputs)
+    types = once(inputs, "input")
     return report_findings(lambda: give_module(lowered(expression, types), out, output), output)
 
 
@@ -200,21 +184,13 @@ def lower(
 
 @core.command("eval")
 @click.argument("file")
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    type=option_value(_named("NAME=FILE.npy")),
-    help="The array of an input.",
-)
-@click.option(
+@repeated("--input", "inputs", _named("NAME=FILE.npy"), "NAME=FILE.npy", "The array of an input.")
+@repeated(
     "--output",
     "outputs",
-    multiple=True,
-    metavar="FILE.npz|NAME|N=FILE.npy",
-    type=option_value(parse_output),
-    help="Where to write all outputs by name, or one of them by its name or its number.",
+    parse_output,
+    "FILE.npz|NAME|N=FILE.npy",
+    "Where to write all outputs by name, or one of them by its name or its number.",
 )
 @shape_option
 @constant_option
@@ -232,7 +208,7 @@ def evaluate(
     output: str,
 ) -> int:
     """Evaluate a module, and print its outputs."""
-    paths = _distinct(inputs)
+    paths = once(inputs, "input")
     for _, path in outputs:
         require_writable(path)
     require_apart((path for _, path in outputs), (file, *paths.values()))

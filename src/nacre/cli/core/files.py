@@ -12,9 +12,10 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.rendering import render_json, render_text
-from nacre.cli.arrays import WrongUsage, option_value, require_writable, unreadable, writing
+from nacre.cli.arrays import WrongUsage, require_writable, unreadable, writing
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, read_argument
+from nacre.cli.options import out_option, repeated
 from nacre.cli.progress import show_stages, watch_progress
 from nacre.cli.terminal.streams import echo_document
 
@@ -34,13 +35,12 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # as the option gives them
-shape_option = click.option(
+shape_option = repeated(
     "--shape",
     "shapes",
-    multiple=True,
-    type=option_value(_shape),
-    metavar="NAME=1x3x224x224",
-    help="The shape of an input that the model leaves open; may be repeated.",
+    _shape,
+    "NAME=1x3x224x224",
+    "The shape of an input that the model leaves open; may be repeated.",
 )
 
 
@@ -67,13 +67,12 @@ def _number(text: str) -> bool | int | float | None:
 _WORDS = {"true": True, "false": False}
 _LONGEST_NUMBER = 40
 Constants = tuple[tuple[str, str], ...]  # as the option gives them
-constant_option = click.option(
+constant_option = repeated(
     "--constant",
     "constants",
-    multiple=True,
-    type=option_value(_constant),
-    metavar="NAME=FILE.npy|NUMBER",
-    help="Bind an input of an ONNX model to a value for good; may be repeated.",
+    _constant,
+    "NAME=FILE.npy|NUMBER",
+    "Bind an input of an ONNX model to a value for good; may be repeated.",
 )
 
 
@@ -144,6 +143,7 @@ def tell(odd: Sequence[Diagnostic]) -> None:
         click.echo(render_text(odd), err=True)
 
 
+module_out_option = out_option("FILE", "Write the module here; `-`: print it.")
 format_option = click.option(
     "--format",
     "output",

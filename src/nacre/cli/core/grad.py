@@ -10,6 +10,7 @@ from nacre.cli.core.files import (
     Shapes,
     format_option,
     give_module,
+    module_out_option,
     read_module,
     report_findings,
     shape_option,
@@ -26,13 +27,7 @@ from nacre.cli.core.files import (
     metavar="NAME",
     help="An input to take the gradient by; may be repeated.",
 )
-@click.option(
-    "-o",
-    "out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write the module here; `-`: print it.",
-)
+@module_out_option
 @shape_option
 @format_option
 def grad(file: str, names: tuple[str, ...], out: Path | None, shapes: Shapes, output: str) -> int:

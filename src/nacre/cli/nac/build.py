@@ -17,6 +17,7 @@ from nacre.cli.arrays import WrongUsage, require_writable, writing
 from nacre.cli.core.files import Shapes, format_option, report_findings, shape_option, tell
 from nacre.cli.exit_status import OK
 from nacre.cli.nac.files import SUFFIX, is_folder, nac, require_readable, weights_option
+from nacre.cli.options import out_option
 from nacre.cli.progress import watch_progress
 from nacre.nac.spec.elements import QUANTIZATIONS
 
@@ -33,14 +34,7 @@ _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
 
 @nac.command()
 @click.argument("model", metavar="MODEL")
-@click.option(
-    "-o",
-    "out",
-    required=True,
-    metavar="FILE.nac",
-    type=click.Path(path_type=Path),
-    help="Write the file here.",
-)
+@out_option("FILE.nac", "Write the file here.", required=True)
 @click.option(
     "--quant",
     type=quant_choice,

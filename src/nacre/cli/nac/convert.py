@@ -16,7 +16,7 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
-from nacre.cli.arrays import option_value, require_writable, writing
+from nacre.cli.arrays import require_writable, writing
 from nacre.cli.core.convert import TARGETS
 from nacre.cli.core.files import (
     STDOUT,
@@ -34,11 +34,11 @@ from nacre.cli.nac.files import (
     Pairs,
     load_model,
     nac,
-    pair,
     require_readable,
     types_of,
     weights_option,
 )
+from nacre.cli.options import pair, repeated
 
 if TYPE_CHECKING:
     from nacre.cli.core.convert import Target
@@ -54,13 +54,12 @@ _MOST_NAMED = 8  # of inputs that are there
 @click.argument("file")
 @click.option("-o", "out", metavar="FILE", help="Write here; the suffix says what. `-`: print.")
 @click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")
-@click.option(
+@repeated(
     "--type",
     "types",
-    multiple=True,
-    metavar="NAME=f32[1,3]",
-    type=option_value(pair("NAME=TYPE, such as x=f32[1,3]")),
-    help="The type of an input that a `.nac` does not say; may be repeated.",
+    pair("NAME=TYPE, such as x=f32[1,3]"),
+    "NAME=f32[1,3]",
+    "The type of an input that a `.nac` does not say; may be repeated.",
 )
 @shape_option
 @click.option(

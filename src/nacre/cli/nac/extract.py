@@ -18,6 +18,7 @@ from nacre.base.files import sync_folder, write_whole
 from nacre.cli.arrays import WrongUsage, writing
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import nac, open_file
+from nacre.cli.options import out_option
 
 if TYPE_CHECKING:
     from nacre.nac.tools.extraction import Parts
@@ -27,13 +28,11 @@ _PARTS = ("weights", "resources", "tokenizer", "plan", "kept")
 
 @nac.command()
 @click.argument("file")
-@click.option(
-    "-o",
-    "out",
+@out_option(
+    "FOLDER",
+    "Write here; the folder is made, and must be empty if it is there.",
+    is_folder=True,
     required=True,
-    metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write here; the folder is made, and must be empty if it is there.",
 )
 @click.option(
     "--part",

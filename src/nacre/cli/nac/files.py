@@ -12,6 +12,7 @@ import click
 from nacre.base.excerpt import backquote, safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, unreadable
+from nacre.cli.options import once
 
 if TYPE_CHECKING:
     from nacre.core.module import TensorType
@@ -99,28 +100,6 @@ def load_model(
     path = require_readable(name)
     with stage("reading"):
         return load(path, max_bytes=max_bytes, max_work=max_work, keep_bytes=keep_bytes)
-
-
-def pair(form: str) -> Callable[[str], tuple[str, str]]:
-    """A reader of option values of the form `NAME=VALUE`; names may hold `=` signs."""
-
-    def parsed(text: str) -> tuple[str, str]:
-        name, sign, value = text.rpartition("=")
-        if not (name and sign and value) or "\0" in value:
-            raise ValueError(f"{backquote(text)} does not have the form {form}")
-        return name, value
-
-    return parsed
-
-
-def once(pairs: Iterable[tuple[str, str]], what: str) -> dict[str, str]:
-    """Pairs by name; UsageError for a name that is given twice."""
-    found: dict[str, str] = {}
-    for name, value in pairs:
-        if name in found:
-            raise click.UsageError(f"{what} {backquote(name)} is given twice")
-        found[name] = value
-    return found
 
 
 def types_of(pairs: Pairs) -> dict[str, TensorType]:

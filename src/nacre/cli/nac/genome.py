@@ -26,6 +26,7 @@ from nacre.cli.nac.files import (
     require_readable,
     table,
 )
+from nacre.cli.options import out_option
 
 if TYPE_CHECKING:
     from nacre.nac.tools.genome import Genome
@@ -163,14 +164,7 @@ def _as_json(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> dic
 @nac.command()
 @click.argument("source")
 @click.argument("target")
-@click.option(
-    "-o",
-    "out",
-    required=True,
-    metavar="FILE.nac",
-    type=click.Path(path_type=Path),
-    help="Write the target with its new weights here.",
-)
+@out_option("FILE.nac", "Write the target with its new weights here.", required=True)
 @click.option("--from", "source_prefix", default="", metavar="PREFIX",
               help="Take only weights whose names begin so, such as `layers.0.`.")  # fmt: skip
 @click.option("--into", "target_prefix", default="", metavar="PREFIX",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +15,9 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.cli.array_values import finite_json, read_array, values_json, values_text
-from nacre.cli.arrays import WrongUsage, file_bytes, option_value, writing, writing_together
+from nacre.cli.arrays import WrongUsage, file_bytes, writing, writing_together
 from nacre.cli.nac.files import is_folder
+from nacre.cli.options import options_of, repeated
 
 if TYPE_CHECKING:
     from nacre.nac.mep import Machine, Prompt
@@ -62,28 +63,22 @@ class PlanOptions:
         return bool(self.answers or self.may_write) or any(n is not None for n in numbers)
 
 
-def plan_options(command: Callable[..., int]) -> Callable[..., int]:
-    """The options of a command that may run a plan."""
-    for option in reversed(
-        (
-            click.option("--plan/--no-plan", "is_wanted", default=None,
-                         help="Run the plan of FILE, or its program. Default: the plan, if there "
-                         "is one and no --input."),
-            click.option("--answer", "answers", multiple=True, metavar="PROMPT=TEXT",
-                         type=option_value(_answer),
-                         help="What to answer when the plan asks; may be repeated."),
-            click.option("--seed", type=click.IntRange(min=0), metavar="N",
-                         help="The seed of what the plan leaves to chance. Default: 0."),
-            click.option("--steps", type=click.IntRange(min=1), metavar="N",
-                         help="The steps that the plan may take. Default: 1,000,000."),
-            click.option("--root", metavar="FOLDER", type=click.Path(path_type=Path),
-                         help="The folder whose files the plan may read. Default: none."),
-            click.option("--write", "may_write", is_flag=True,
-                         help="Let the plan write files in --root."),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
+plan_options = options_of(
+    PlanOptions,
+    "plan",
+    click.option("--plan/--no-plan", "is_wanted", default=None,
+                 help="Run the plan of FILE, or its program. Default: the plan, if there is one "
+                 "and no --input."),
+    repeated("--answer", "answers", _answer, "PROMPT=TEXT",
+             "What to answer when the plan asks; may be repeated."),
+    click.option("--seed", type=click.IntRange(min=0), metavar="N",
+                 help="The seed of what the plan leaves to chance. Default: 0."),
+    click.option("--steps", type=click.IntRange(min=1), metavar="N",
+                 help="The steps that the plan may take. Default: 1,000,000."),
+    click.option("--root", metavar="FOLDER", type=click.Path(path_type=Path),
+                 help="The folder whose files the plan may read. Default: none."),
+    click.option("--write", "may_write", is_flag=True, help="Let the plan write files in --root."),
+)  # fmt: skip
 
 
 def run_plan(

@@ -17,7 +17,6 @@ from nacre.cli.array_values import read_array, values_json, values_text
 from nacre.cli.arrays import (
     WrongUsage,
     file_bytes,
-    option_value,
     require_writable,
     writing,
     writing_together,
@@ -28,12 +27,11 @@ from nacre.cli.nac.files import (
     limit_options,
     load_model,
     nac,
-    once,
-    pair,
     require_apart,
     table,
 )
 from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
+from nacre.cli.options import once, pair, repeated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,21 +43,19 @@ if TYPE_CHECKING:
 
 @nac.command()
 @click.argument("file")
-@click.option(
+@repeated(
     "--input",
     "inputs",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    type=option_value(pair("NAME=FILE.npy")),
-    help="The array of an input, or of what the plan asks for.",
+    pair("NAME=FILE.npy"),
+    "NAME=FILE.npy",
+    "The array of an input, or of what the plan asks for.",
 )
-@click.option(
+@repeated(
     "--output",
     "outputs",
-    multiple=True,
-    metavar="NAME|N=FILE.npy",
-    type=option_value(pair("NAME=FILE.npy or N=FILE.npy")),
-    help="Where to write an output, by its name or its number.",
+    pair("NAME=FILE.npy or N=FILE.npy"),
+    "NAME|N=FILE.npy",
+    "Where to write an output, by its name or its number.",
 )
 @click.option("--times", is_flag=True, help="Say how long every operation took.")
 @click.option(
@@ -87,20 +83,19 @@ def run(
     keep_bytes: int | None,
     max_bytes: int | None,
     max_work: int | None,
+    plan: PlanOptions,
     output: str,
-    **plan: Any,  # noqa: ANN401 - PlanOptions
 ) -> int:
     """Run FILE once, and print its outputs and the memory that it took.
 
     A file that carries a plan runs this: it asks for answers, may run the program many times, and
     has no files but those of --root.
     """
-    options = PlanOptions(**plan)
     paths = once(inputs, "input")
     written = {place: Path(path) for place, path in once(outputs, "output").items()}
-    if options.is_asked_for and options.is_wanted is False:
+    if plan.is_asked_for and plan.is_wanted is False:
         raise click.UsageError("--answer, --seed, --steps, --root and --write are for a plan")
-    if times and (options.is_asked_for or options.is_wanted):
+    if times and (plan.is_asked_for or plan.is_wanted):
         raise click.UsageError("--times is for the program of a file, not for its plan")
     for path in written.values():
         require_writable(path)
@@ -109,13 +104,13 @@ def run(
     def work() -> None:
         model = load_model(file, max_bytes, max_work, keep_bytes)
         has_plan = bool(model.file.plan.bytecode)
-        is_plan = options.is_wanted
+        is_plan = plan.is_wanted
         if is_plan is None:
-            is_plan = options.is_asked_for or (has_plan and not paths and not times)
+            is_plan = plan.is_asked_for or (has_plan and not paths and not times)
         if is_plan and not has_plan:
             raise WrongUsage(f"{safe(file)} has no plan; `--input NAME=FILE.npy` runs its program")
         if is_plan:
-            run_plan(model, options, paths, written, output)
+            run_plan(model, plan, paths, written, output)
         else:
             session = model.session(timed=times, optimise=not as_written)
             _run_program(model, session, paths, written, output)

@@ -21,13 +21,12 @@ from nacre.cli.nac.files import (
     limit_options,
     load_model,
     nac,
-    once,
     open_file,
-    pair,
     plural,
     require_readable,
     table,
 )
+from nacre.cli.options import once, pair, repeated
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
@@ -200,13 +199,12 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
 @nac.command()
 @click.argument("file")
 @click.argument("model", metavar="MODEL")
-@click.option(
+@repeated(
     "--input",
     "inputs",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    type=option_value(pair("NAME=FILE.npy")),
-    help="The array of an input of MODEL. Default: random numbers for all of them.",
+    pair("NAME=FILE.npy"),
+    "NAME=FILE.npy",
+    "The array of an input of MODEL. Default: random numbers for all of them.",
 )
 @shape_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of random inputs. Default: 0.")

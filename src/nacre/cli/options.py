@@ -1,0 +1,110 @@
+"""Options that several verbs take, each declared once, and groups of them as one value."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nacre.base.excerpt import backquote
+from nacre.cli.arrays import option_value
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]  # as click has them: decorators
+Command = Callable[..., int]
+
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def options_of(value: type[Any], name: str, *options: Option) -> Callable[[Command], Command]:
+    """A decorator: the command has the options, in this order, and gets them as one value.
+
+    The fields of the value's class are what the options are called.
+    """
+    names = [field.name for field in fields(value)]
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def collected(**given: Any) -> int:  # noqa: ANN401 - what click hands over
+            made = value(**{field: given.pop(field) for field in names})
+            return command(**{name: made}, **given)
+
+        for option in reversed(options):
+            option(collected)
+        return collected
+
+    return decorate
+
+
+def repeated(name: str, target: str, read: Callable[[str], Any], metavar: str, help: str) -> Option:
+    """An option that may be given several times, each value read by a function."""
+    type_ = option_value(read)
+    return click.option(name, target, multiple=True, type=type_, metavar=metavar, help=help)
+
+
+def out_option(metavar: str, help: str, *, is_folder: bool = False, **more: Any) -> Option:  # noqa: ANN401
+    """Where a verb writes."""
+    more = {"type": click.Path(path_type=Path, file_okay=not is_folder), **more}
+    return click.option("-o", "out", metavar=metavar, help=help, **more)
+
+
+def parse_size(text: str | int) -> int:
+    """A number of bytes: `4096`, `512M`, `1G`; the letters are powers of 1024."""
+    match = _SIZE.fullmatch(str(text).strip())
+    size = int(match["number"]) << _UNITS[match["unit"].upper()] if match is not None else 0
+    if size <= 0:
+        raise ValueError(f"{backquote(str(text))} is no size such as 4096, 512M or 1G")
+    return size
+
+
+def pair(form: str) -> Callable[[str], tuple[str, str]]:
+    """A reader of option values of the form `NAME=VALUE`; names may hold `=` signs."""
+
+    def parsed(text: str) -> tuple[str, str]:
+        name, sign, value = text.rpartition("=")
+        if not (name and sign and value) or "\0" in value:
+            raise ValueError(f"{backquote(text)} does not have the form {form}")
+        return name, value
+
+    return parsed
+
+
+def once(pairs: Iterable[tuple[str, str]], what: str) -> dict[str, str]:
+    """Pairs by name; UsageError for a name that is given twice."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise click.UsageError(f"{what} {backquote(name)} is given twice")
+        found[name] = value
+    return found
+
+
+form_option = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+include_root_option = click.option(
+    "--include-root",
+    "include_roots",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A further folder that includes may lead to.",
+)
+max_instances_option = click.option(
+    "--max-instances",
+    type=click.IntRange(min=1),
+    default=MAX_TASK_INSTANCES,
+    show_default=True,
+    help="The most task instances that loops may expand to.",
+)
+ddr_size_option = click.option(
+    "--ddr-size",
+    type=option_value(parse_size),
+    default=DEFAULT_DDR_BYTES,
+    metavar="BYTES",
+    help="How large DDR is: 4096, 512M, 1G. Default: 256M.",
+)
