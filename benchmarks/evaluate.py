@@ -99,7 +99,7 @@ def prepare(bring_in: Callable[[], Any], feeds: Feeds, weights: int) -> dict[str
         "session": session,
         "import_seconds": imported - start,
         "optimise_seconds": optimised - imported,
-        "memory": growth / (weights + session.room_bytes) if known else None,
+        "memory": growth / (weights + session.workspace_bytes) if known else None,
     }
 
 

@@ -86,7 +86,7 @@ def _words(rows: list[OpSpec]) -> Iterator[str]:
                 for word in attribute.choices:
                     calls = spec.aten.get(word) or spec.aten.get("", ())
                     shown = ", ".join(f"`{call}`" for call in calls)
-                    yield f"| `{word}` | {CLASS_WORDS[spec.accepted(0, word)]} | {shown} |"
+                    yield f"| `{word}` | {CLASS_WORDS[spec.accepted_types(0, word)]} | {shown} |"
                 yield ""
             elif attribute.kind == "word" and attribute.choices:
                 choices = ", ".join(f"`{word}`" for word in attribute.choices)

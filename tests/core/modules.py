@@ -287,7 +287,7 @@ def interpret(module: Module, inputs: Mapping[str, Array]) -> list[Array]:
             call = kernel.Call(
                 tuple(kernel.TensorType(t.element, t.shape) for t in types),
                 (kernel.TensorType(op.type.element, op.type.shape),),
-                OPS[op.opcode].filled(op.attributes),
+                OPS[op.opcode].with_defaults(op.attributes),
                 ordered=True,
             )
             result: Array = np.empty(op.type.shape, op.type.element.dtype)

@@ -74,7 +74,7 @@ def test_a_canonical_module_keeps_its_places() -> None:
     after = canonicalise(made)
     assert after == made
     assert after is not made
-    assert after.places is made.places
+    assert after.source_spans is made.source_spans
 
 
 def test_a_module_that_is_not_valid_is_refused() -> None:

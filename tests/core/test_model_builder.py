@@ -19,7 +19,7 @@ def test_the_same_elements_are_one_constant() -> None:
     first = builder.constant(_large())
     assert builder.constant(_large()) == first
     assert builder.constant(np.asfortranarray(_large())) == first
-    assert builder.copied().constant(_large()) == first
+    assert builder.fork().constant(_large()) == first
     assert builder.count == 1
 
 

@@ -96,7 +96,7 @@ def test_a_use_costs_something(use: UseOf) -> None:
     call = Call(
         tuple(TensorType(t.element, t.shape) for t in types),
         (TensorType(result.element, result.shape),),
-        spec.filled(module_of(use).operations[-1].attributes),
+        spec.with_defaults(module_of(use).operations[-1].attributes),
     )
     assert PRIMITIVES[str(spec.primitive)].work(call).scalar_operations > 0
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError, InternalError
 from nacre.core.module import Module
 from nacre.core.passes.hoist_inputs import hoist_inputs
-from nacre.core.passes.runner import PIPELINE, Pass, cut, pipeline_text, run_passes
+from nacre.core.passes.runner import PIPELINE, Pass, passes_until, pipeline_text, run_passes
 from nacre.core.rewrite.dead_code import dead_code
 from nacre.core.rewrite.exact import fold_constants as folding
 from nacre.core.rewrite.exact.common_subexpressions import common_subexpressions
@@ -423,9 +423,9 @@ def test_the_pipeline_can_be_cut_and_watched() -> None:
 
 def test_a_cut_at_a_pass_that_does_not_exist_names_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"no pass `dead-cod`; did you mean `dead-code`\?"):
-        cut(PIPELINE, "dead-cod")
+        passes_until(PIPELINE, "dead-cod")
     with pytest.raises(ValueError, match="expected one of `hoist-inputs`, `operand-order`"):
-        cut(PIPELINE, "zzzzzz")
+        passes_until(PIPELINE, "zzzzzz")
 
 
 def test_every_pass_lists_its_rewrites() -> None:

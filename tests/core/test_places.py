@@ -9,7 +9,7 @@ from hypothesis import given
 from nacre.base.diagnostics import InputError
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.evaluate import evaluate
-from nacre.core.evaluation.run import place, value_place
+from nacre.core.evaluation.run import operation_span, value_span
 from nacre.core.module import Module
 from nacre.core.passes.inference import optimise
 from nacre.core.text.operations import operation_text
@@ -29,14 +29,14 @@ outputs: %4
 
 
 def lines(module: Module) -> list[int]:
-    return [place(module, index).location.line for index in range(len(module))]
+    return [operation_span(module, index).location.line for index in range(len(module))]
 
 
 def test_the_canonical_form_points_into_the_text_that_was_read() -> None:
     module = canonicalise(parse(LATE, "m.core"))
     assert [op.opcode for op in module] == ["Input", "Input", "Gather"]
     assert lines(module) == [2, 4, 7]
-    assert str(value_place(module, module.outputs[0]).location) == "m.core:7:1"
+    assert str(value_span(module, module.outputs[0]).location) == "m.core:7:1"
     with pytest.raises(InputError) as caught:
         evaluate(module, {"x": np.arange(3), "i": np.array([9])})
     assert str(caught.value.diagnostics[0].location) == "m.core:7:1"
@@ -49,7 +49,7 @@ def test_an_operation_stands_where_the_one_did_that_it_was_made_of(made: Module)
     assert canonical == canonicalise(made)
     is_hoisted = [op.opcode for op in read][: len(read.inputs)] == ["Input"] * len(read.inputs)
     for index, op in enumerate(canonical):
-        at = place(canonical, index)
+        at = operation_span(canonical, index)
         line = at.source.line_text(at.location.line)
         if op.opcode == "Input":
             assert line.partition(" = ")[2] == operation_text(op).partition(" = ")[2]
@@ -74,4 +74,4 @@ outputs: %4
 
 def test_a_module_that_was_never_text_has_no_places() -> None:
     read = parse(LATE)
-    assert canonicalise(Module(read.operations, read.outputs)).places is None
+    assert canonicalise(Module(read.operations, read.outputs)).source_spans is None

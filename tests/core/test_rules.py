@@ -15,7 +15,7 @@ from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.ops import OPS
 from nacre.core.rules.e_codes import E_CODES, e_code
-from nacre.core.rules.facts import use_rules
+from nacre.core.rules.facts import operation_rules
 from nacre.core.text.printer import print_module
 from nacre.core.text.reader import parse
 from nacre.core.verify import RULE_MODULES
@@ -102,12 +102,12 @@ def test_only_behaviour_is_proved_without_a_case() -> None:
 
 def test_rules_about_uses_stand_in_the_modules_that_are_asked() -> None:
     names = {f"nacre.core.rules.{name}" for name in RULE_MODULES}
-    homes = {rule.find.__module__ for rule in use_rules()}
+    homes = {rule.find.__module__ for rule in operation_rules()}
     assert homes <= names
 
 
 def test_rules_are_about_operations_that_exist() -> None:
-    asked = {opcode for rule in use_rules() for opcode in rule.opcodes}
+    asked = {opcode for rule in operation_rules() for opcode in rule.opcodes}
     assert asked <= set(OPS)
 
 

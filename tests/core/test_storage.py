@@ -124,8 +124,8 @@ def test_a_module_without_big_constants_is_one_file(tmp_path: Path) -> None:
 def test_the_places_of_what_was_loaded_are_those_of_the_text(tmp_path: Path) -> None:
     save(holding(np.ones(BIG)), tmp_path / "m.core")
     module = load(tmp_path / "m.core")
-    assert module.places is not None
-    assert module.places.source.name == str(tmp_path / "m.core")
+    assert module.source_spans is not None
+    assert module.source_spans.source.name == str(tmp_path / "m.core")
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,11 @@ def attempted(
     primitive = PRIMITIVES[spec.primitive]
     arrays = [array for _, array in operands]
     (found,), fault = perform(
-        primitive, arrays, known[:-1], known[-1:], spec.filled(attributes),
+        primitive, arrays, known[:-1], known[-1:], spec.with_defaults(attributes),
         ordered=ordered, layout=memory,
     )  # fmt: skip
     assert (found.dtype, found.shape) == (known[-1].dtype, result.shape)
-    use = kernel.Call(tuple(known[:-1]), (known[-1],), spec.filled(attributes))
+    use = kernel.Call(tuple(known[:-1]), (known[-1],), spec.with_defaults(attributes))
     assert primitive.work(use).scalar_operations > 0
     return found, fault
 
@@ -96,7 +96,7 @@ def reason(opcode: str, shapes: Sequence[Dims], **given: Any) -> str | None:  # 
     shape = PRIMITIVES[f"core.{opcode}"].shape
     assert isinstance(shape, Fitting)
     attributes: Any = given
-    return shape.reason(shapes, OPS[opcode].filled(attributes))
+    return shape.reason(shapes, OPS[opcode].with_defaults(attributes))
 
 
 def same_bits(found: Array, expected: Array) -> None:

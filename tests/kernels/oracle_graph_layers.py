@@ -53,7 +53,7 @@ def values(elem: str, shape: Sequence[int], seed: int, odd: bool = False) -> Arr
 
 def work(op: str, elems: str, shapes: Sequence[Dims], given: Mapping[str, Any]) -> Work:
     """The work of one use."""
-    attributes = OPS[op].filled(frozen_attributes(given))
+    attributes = OPS[op].with_defaults(frozen_attributes(given))
     found = PRIMITIVES[f"core.{op}"].shape(list(shapes), attributes)
     assert found is not None
     types = tuple(tensor(elems, shape) for shape in shapes)
@@ -82,7 +82,7 @@ def compute(
         arrays,
         types,
         [tensor(result.dtype, result.shape)],
-        OPS[op].filled(attributes),
+        OPS[op].with_defaults(attributes),
         ordered=ordered,
         layout=layout,
         heat=heat,
@@ -95,7 +95,7 @@ def reason(op: str, shapes: Sequence[Dims], given: Mapping[str, Any]) -> str | N
     """Why an op does not fit; None where it does."""
     shape = PRIMITIVES[f"core.{op}"].shape
     assert isinstance(shape, Fitting)
-    attributes = OPS[op].filled(frozen_attributes(given))
+    attributes = OPS[op].with_defaults(frozen_attributes(given))
     found = shape.reason(list(shapes), attributes)
     assert (found is None) == (shape(list(shapes), attributes) is not None)
     return found

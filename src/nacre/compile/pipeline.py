@@ -125,7 +125,7 @@ def _with_places(plain: Plain, module: Module) -> Plain:
     if plain.module is module:
         return plain
     labels = plain.module.labels or Labels()
-    file = labels.source or (module.places.source.name if module.places else "<module>")
+    file = labels.source or (module.source_spans.source.name if module.source_spans else "<module>")
     return replace(plain, module=replace(plain.module, labels=replace(labels, source=file)))
 
 

@@ -108,7 +108,7 @@ class Builder:
         name = dtype or dtype_name(elements.dtype)
         if name not in GRAPH_TYPES:
             raise _refusal(element_type.rule, f"{backquote(str(name))} is no element type")
-        data = _of_type(elements, GRAPH_TYPES[name])
+        data = _to_element_type(elements, GRAPH_TYPES[name])
         type_ = TensorType(name, data.shape)
         given = {"data": Literal(data), "dtype": word(name), "shape": type_.shape}
         return self._append("ConstTensor", (), attributes(given), type_)
@@ -119,7 +119,7 @@ class Builder:
         if opcode == "Input":
             raise _refusal(signature.rule, "an Input is made with `input`, which knows its type")
         spec = OPS.get(opcode)
-        made = attributes(_to_words(opcode, given))
+        made = attributes(_strings_to_words(opcode, given))
         types = [self._type(operand) for operand in operands]
         inferred = None
         if spec is not None and not any(signature_problems(spec, len(types), made)):
@@ -158,12 +158,12 @@ class Builder:
         if self._profile == "core-v1":
             raise _refusal(MOD15, "state is of `nacre-1`, not of `core-v1`")
         made = State(name, output, initial)
-        found = list(state_problems(made, self._inputs, self._defined, self._states))
+        found = list(state_problems(made, self._inputs, self._operation_or_none, self._states))
         if found:
             raise InputError([MOD15.at(_PLACE, message) for message in found])
         self._states[name] = made
 
-    def _defined(self, value: int) -> CoreOperation | None:
+    def _operation_or_none(self, value: int) -> CoreOperation | None:
         return self._operations[value] if value in self._types else None
 
     def module(self, *outputs: int) -> Module:
@@ -195,7 +195,7 @@ def _refusal(rule: Rule, message: str) -> InputError:
     return InputError([rule.at(_PLACE, message)])
 
 
-def _of_type(array: Array, element: ElementType) -> Array:
+def _to_element_type(array: Array, element: ElementType) -> Array:
     """An array in an element type; InputError where a value has no place in it."""
     if array.dtype == element.dtype:
         return array
@@ -211,7 +211,7 @@ def _of_type(array: Array, element: ElementType) -> Array:
     return made
 
 
-def _to_words(opcode: str, given: Mapping[str, object]) -> dict[str, object]:
+def _strings_to_words(opcode: str, given: Mapping[str, object]) -> dict[str, object]:
     """Plain strings as words where the table says that an attribute is one."""
     spec = OPS.get(opcode)
     found: dict[str, object] = {}

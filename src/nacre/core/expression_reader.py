@@ -95,7 +95,7 @@ class _Reader:
         """The whole text."""
         self._expression()
         if self._token.kind != "end":
-            self._fail(LOW01, f"expected an operator or the end, found {self._found()}")
+            self._fail(LOW01, f"expected an operator or the end, found {self._token_text()}")
         return self._nodes
 
     def _split(self) -> list[_Token]:
@@ -127,10 +127,10 @@ class _Reader:
         """Take a mark; `others` could have stood there as well."""
         if not self._is_at(mark):
             wanted = " or ".join(f"`{one}`" for one in (mark, *others))
-            self._fail(LOW01, f"expected {wanted}, found {self._found()}")
+            self._fail(LOW01, f"expected {wanted}, found {self._token_text()}")
         self._take()
 
-    def _found(self) -> str:
+    def _token_text(self) -> str:
         return "the end" if self._token.kind == "end" else backquote(self._token.text)
 
     def _fail(
@@ -143,13 +143,13 @@ class _Reader:
         self._nodes.append(Node(opcode, operands, given, token.start, token.end))
         return len(self._nodes) - 1
 
-    def _deeper(self) -> None:
+    def _enter_level(self) -> None:
         self._depth += 1
         if self._depth > MAX_NESTING:
             self._fail(LOW05, f"more than {MAX_NESTING} levels inside each other")
 
     def _expression(self) -> int:
-        self._deeper()
+        self._enter_level()
         left = self._term()
         while self._is_at(*_SUMS):
             token = self._take()
@@ -197,7 +197,7 @@ class _Reader:
             whole = _Token("list", "", token.start, self._tokens[self._at - 1].end)
             return self._node("ConstTensor", (), whole, data=data)
         if not self._is_at("("):
-            self._fail(LOW01, f"expected a name, a number or `(`, found {self._found()}")
+            self._fail(LOW01, f"expected a name, a number or `(`, found {self._token_text()}")
         self._take()
         value = self._expression()
         self._expect(")")
@@ -224,7 +224,7 @@ class _Reader:
             found, wanted = len(operands), len(spec.operands)
             self._fail(LOW03, f"`{name.text}` has {found} operands, expected {wanted}", name)
         for attribute in spec.attributes:
-            self._complete(name, opcode, attribute.name, given)
+            self._fill_default(name, opcode, attribute.name, given)
         return self._node(opcode, tuple(operands), name, **given)
 
     def _argument(
@@ -251,7 +251,9 @@ class _Reader:
             most = len(spec.operands) + len(spec.attributes)
             self._fail(LOW03, f"`{name.text}` takes at most {most} arguments")
 
-    def _complete(self, name: _Token, opcode: str, argument: str, given: dict[str, Any]) -> None:
+    def _fill_default(
+        self, name: _Token, opcode: str, argument: str, given: dict[str, Any]
+    ) -> None:
         if argument in given:
             return
         if (opcode, argument) not in _DEFAULTS:
@@ -287,9 +289,9 @@ class _Reader:
             self._at += sign < 0
             token = self._token
             if token.kind != "number":
-                self._fail(LOW01, f"expected a number, found {self._found()}")
+                self._fail(LOW01, f"expected a number, found {self._token_text()}")
             return sign * self._number(self._take())
-        self._deeper()
+        self._enter_level()
         self._take()
         items: list[Any] = []
         while not self._is_at("]"):

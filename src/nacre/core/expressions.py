@@ -112,7 +112,7 @@ class _TypeInference:
         known: list[str | None] = []
         has_float: list[bool] = []
         for node in self._nodes:
-            sharing = _sharing(node)
+            sharing = _operands_of_result_type(node)
             own = self._inputs.get(node.given["name"]) if node.opcode == "Input" else None
             below = next((known[i] for i in sharing if known[i] is not None), None)
             known.append(own.dtype if own is not None else below)
@@ -122,7 +122,7 @@ class _TypeInference:
             # Users come after what they use, so this one's type is settled by now.
             dtype = known[index] or ("f32" if has_float[index] else "i64")
             known[index] = dtype
-            for operand in _sharing(self._nodes[index]):
+            for operand in _operands_of_result_type(self._nodes[index]):
                 known[operand] = known[operand] or dtype
         return [dtype or "f32" for dtype in known]
 
@@ -136,7 +136,7 @@ class _TypeInference:
         if len(types) < len(operands):
             return None  # what is wrong was said below
         made = attributes(_complete_attributes(node, types[0].rank))
-        return self._checked(node, types, made)
+        return self._verified_step(node, types, made)
 
     def _input(self, node: Node) -> _Step | None:
         name = node.given["name"]
@@ -146,7 +146,7 @@ class _TypeInference:
             span = self._source.span(node.start, node.end)
             self._found.append(LOW02.at(span, f"no input {backquote(name)} was given", help=help))
             return None
-        return self._checked(node, (), attributes({"name": name}), type_)
+        return self._verified_step(node, (), attributes({"name": name}), type_)
 
     def _literal(self, node: Node, dtype: str) -> _Step | None:
         array = literal_array(node.given["data"], GRAPH_TYPES[dtype])
@@ -157,9 +157,9 @@ class _TypeInference:
             self._found.append(LOW04.at(span, f"the literal {text} {problem}"))
             return None
         given = {"data": Literal(array), "dtype": Word(dtype), "shape": array.shape}
-        return self._checked(node, (), attributes(given), TensorType(dtype, array.shape))
+        return self._verified_step(node, (), attributes(given), TensorType(dtype, array.shape))
 
-    def _checked(
+    def _verified_step(
         self,
         node: Node,
         types: tuple[TensorType, ...],
@@ -176,7 +176,7 @@ class _TypeInference:
         return None if errors else _Step(made, result)
 
 
-def _sharing(node: Node) -> tuple[int, ...]:
+def _operands_of_result_type(node: Node) -> tuple[int, ...]:
     """The operands that have the element type of the result."""
     return node.operands[:1] if node.opcode == "Gather" else node.operands
 

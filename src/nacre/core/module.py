@@ -16,8 +16,8 @@ __all__ = [
     "CoreOperation",
     "Labels",
     "Module",
-    "Places",
     "Shape",
+    "SourceSpans",
     "State",
     "TensorType",
     "operation",
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Places:
+class SourceSpans:
     """Where the parts of a module stand in the text that it was read from.
 
     Passes keep the place of what they rewrite: an operation stands where the one did whose id it
@@ -33,7 +33,7 @@ class Places:
     """
 
     source: Source
-    spans: tuple[tuple[int, int], ...]  # of the operations, in order
+    operations: tuple[tuple[int, int], ...]  # in order
     outputs: tuple[int, int]
     states: tuple[tuple[int, int], ...] = ()
 
@@ -56,7 +56,7 @@ class Labels:
         first = self.nodes.get(value)
         return () if first is None else (first, *self.fused.get(value, ()))
 
-    def joined(self, pairs: Iterable[tuple[int, int]]) -> Labels:
+    def join(self, pairs: Iterable[tuple[int, int]]) -> Labels:
         """The same where one value does the work of another too: pairs of the other and the one."""
         fused = dict(self.fused)
         for value, kept in pairs:
@@ -66,7 +66,7 @@ class Labels:
                 fused[kept] = (*fused.get(kept, ()), *more)
         return replace(self, fused=fused)
 
-    def renumbered(self, ids: Mapping[int, int]) -> Labels:
+    def renumber(self, ids: Mapping[int, int]) -> Labels:
         """The same for values under other numbers; what has none is forgotten.
 
         Of several values that have become one, that which is named first gives its name.
@@ -89,7 +89,7 @@ class Module:
     operations: tuple[CoreOperation, ...]
     outputs: tuple[int, ...]
     states: tuple[State, ...] = ()
-    places: Places | None = field(default=None, compare=False, repr=False)
+    source_spans: SourceSpans | None = field(default=None, compare=False, repr=False)
     labels: Labels | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -140,15 +140,15 @@ class Module:
 
     def placed_as(self, source: Module) -> Module:
         """The same module, its operations in the places of those with the same ids in another."""
-        if self.places is not None or source.places is None:
+        if self.source_spans is not None or source.source_spans is None:
             return self
-        places = source.places
+        known_spans = source.source_spans
         values = [op.value_id for op in source.operations]
-        known = dict(zip(values, places.spans, strict=False))
+        known = dict(zip(values, known_spans.operations, strict=False))
         if not all(op.value_id in known for op in self.operations):
             return self
         spans = tuple([known[op.value_id] for op in self.operations])
-        return replace(self, places=replace(places, spans=spans))
+        return replace(self, source_spans=replace(known_spans, operations=spans))
 
     def __iter__(self) -> Iterator[CoreOperation]:
         return iter(self.operations)

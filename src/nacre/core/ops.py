@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nacre.core.op_table.convolution import CONVOLUTION
+from nacre.core.op_table.core_v1 import FIRST
 from nacre.core.op_table.data import DATA
 from nacre.core.op_table.elementwise import ELEMENTWISE
-from nacre.core.op_table.first import FIRST
 from nacre.core.op_table.linear import LINEAR
 from nacre.core.op_table.normalization import NORMALIZATION
 from nacre.core.op_table.quantized import QUANTIZED

@@ -24,7 +24,7 @@ class ModuleSession(Protocol):
         ...
 
     @property
-    def room_bytes(self) -> int:
+    def workspace_bytes(self) -> int:
         """The bytes that a session keeps between runs for the values that it computes."""
         ...
 

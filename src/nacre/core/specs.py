@@ -99,7 +99,7 @@ class OpSpec(Struct, frozen=True):
         """The attribute of that name."""
         return next((spec for spec in self.attributes if spec.name == name), None)
 
-    def filled(self, attributes: Attributes) -> Mapping[str, Any]:
+    def with_defaults(self, attributes: Attributes) -> Mapping[str, Any]:
         """Attributes with the defaults of those that are left out."""
         left_out = {
             a.name: a.default
@@ -108,7 +108,7 @@ class OpSpec(Struct, frozen=True):
         }
         return {**left_out, **attributes} if left_out else attributes
 
-    def accepted(self, index: int, op: object = None) -> Accepts:
+    def accepted_types(self, index: int, op: object = None) -> Accepts:
         """The class of element types of an operand; `op` is the attribute of that name."""
         if index == 0 and isinstance(op, str) and op in self.by_op:
             return self.by_op[op]
@@ -119,17 +119,17 @@ class OpSpec(Struct, frozen=True):
         return count >= self.least and (self.most is None or count <= self.most)
 
 
-def like(index: int) -> Result:
+def type_of_operand(index: int) -> Result:
     """The element type of an operand."""
     return lambda types, attributes: types[index].dtype
 
 
-def always(dtype: str) -> Result:
+def fixed_type(dtype: str) -> Result:
     """One element type whatever the operands have."""
     return lambda types, attributes: dtype
 
 
-def named(attribute: str) -> Result:
+def type_of_attribute(attribute: str) -> Result:
     """The element type that an attribute names."""
     return lambda types, attributes: str(attributes[attribute])
 
@@ -174,7 +174,7 @@ def row(
         accepts=tuple(part[2] or "any" for part in parts),  # type: ignore[misc]
         attributes=attributes,
         profile=profile,
-        infer=infer or _from_primitive(f"core.{name}", result or like(0), attributes),
+        infer=infer or _from_primitive(f"core.{name}", result or type_of_operand(0), attributes),
         aten=MappingProxyType({word: tuple(text.split()) for word, text in calls.items()}),
         problem=problem,
         by_op=MappingProxyType({} if by_op is None else dict(by_op)),

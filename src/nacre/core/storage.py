@@ -182,10 +182,10 @@ def load_source(
     if not any(_is_reference(op) for op in module.operations):
         return module
     resolver = _Resolver(folder, module, contents)
-    operations = tuple(resolver.resolved(i, op) for i, op in enumerate(module.operations))
+    operations = tuple(resolver.resolve(i, op) for i, op in enumerate(module.operations))
     if resolver.found:
         raise InputError(resolver.found)
-    return Module(operations, module.outputs, module.states, module.places)
+    return Module(operations, module.outputs, module.states, module.source_spans)
 
 
 def _is_reference(op: CoreOperation) -> bool:
@@ -206,7 +206,7 @@ class _Resolver:
         self._grown = 0  # bytes of constants that follow from others
         self.found: list[Diagnostic] = []
 
-    def resolved(self, index: int, op: CoreOperation) -> CoreOperation:
+    def resolve(self, index: int, op: CoreOperation) -> CoreOperation:
         """The operation with its data."""
         if not _is_reference(op):
             return op
@@ -237,7 +237,7 @@ class _Resolver:
             self._grown += op.type.element.dtype.itemsize * prod(op.type.shape)
             if self._grown > _MOST_GROWTH * sum(f.size for f in self._files.values() if f):
                 raise TensorProblem("constants that follow from others are far larger than these")
-            array = file.following(reference.key, reference.axes, op.type)
+            array = file.derived_tensor(reference.key, reference.axes, op.type)
         self._literals[place] = Literal(array)
         return self._literals[place]
 
@@ -256,7 +256,7 @@ class _Resolver:
             if self._contents is not None:
                 return _parse_contents(self._contents, name)
             assert self._folder is not None
-            path = _beside(self._folder, name)
+            path = _file_beside(self._folder, name)
             if path is None:
                 message = (
                     f"constants lie in {backquote(name)}, expected a `{_SUFFIX}` beside the text"
@@ -269,9 +269,9 @@ class _Resolver:
             return None
 
     def _span(self, index: int) -> Span:
-        places = self._module.places
-        assert places is not None  # it was read from text just now
-        return places.source.span(*places.spans[index])
+        spans = self._module.source_spans
+        assert spans is not None  # it was read from text just now
+        return spans.source.span(*spans.operations[index])
 
 
 def _parse_contents(contents: Mapping[str, bytes], name: str) -> TensorFile:
@@ -297,7 +297,7 @@ def _is_string(value: object) -> bool:
     return type(value) is str  # a bare word is another type
 
 
-def _beside(folder: Path, name: str) -> Path | None:
+def _file_beside(folder: Path, name: str) -> Path | None:
     """A file of that name in the folder; None for whatever could lead elsewhere."""
     if not name.endswith(_SUFFIX) or any(c in name for c in "/\\:\0") or name.startswith(".."):
         return None

@@ -83,17 +83,17 @@ class TensorFile:
         """The bytes of the file."""
         return len(self._raw)
 
-    def following(self, key: str, axes: tuple[int, ...], wanted: TensorType) -> Array:
+    def derived_tensor(self, key: str, axes: tuple[int, ...], wanted: TensorType) -> Array:
         """The tensor of that key with its axes in that order, reshaped, and of that type."""
         row = self._row(key)
         dtype = _TYPES.get(row.dtype)
-        if dtype is None or not may_follow(wanted.dtype, dtype):
+        if dtype is None or not may_derive(wanted.dtype, dtype):
             raise TensorProblem(f"no {wanted.dtype} follows from tensor `{key}` of {row.dtype}")
         if sorted(axes) != list(range(len(row.shape))) or prod(row.shape) != prod(wanted.shape):
             found = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
             message = f"no {wanted} follows from tensor `{key}` of the file, {found}, by {axes}"
             raise TensorProblem(message)
-        return following(self.tensor(key, TensorType(dtype, row.shape)), axes, wanted)
+        return derive_array(self.tensor(key, TensorType(dtype, row.shape)), axes, wanted)
 
     def tensor(self, key: str, wanted: TensorType) -> Array:
         """The tensor of that key, which must be of that type."""
@@ -125,13 +125,13 @@ class TensorFile:
             raise TensorProblem(f"the row of tensor `{key}` is malformed") from error
 
 
-def may_follow(dtype: str, source: str) -> bool:
+def may_derive(dtype: str, source: str) -> bool:
     """Whether numbers of a type are those of another, rounded alike on every machine."""
     both = GRAPH_TYPES[dtype], GRAPH_TYPES[source]
     return dtype == source or all(element.kind == "float" for element in both)
 
 
-def following(array: Array, axes: tuple[int, ...], wanted: TensorType) -> Array:
+def derive_array(array: Array, axes: tuple[int, ...], wanted: TensorType) -> Array:
     """An array with its axes in that order, reshaped, and of that type."""
     with np.errstate(all="ignore"):
         made: Array = array.transpose(axes).astype(wanted.element.dtype, order="C")
@@ -189,7 +189,7 @@ def _require_cover(rows: Mapping[str, msgspec.Raw], size: int) -> None:
     for key, raw in rows.items():
         if key == _METADATA:
             continue
-        row = _sound_row(raw, size)
+        row = _parse_row(raw, size)
         if row is None:
             return
         spans.append((*row.data_offsets, key))
@@ -205,7 +205,7 @@ def _require_cover(rows: Mapping[str, msgspec.Raw], size: int) -> None:
         raise TensorProblem(f"has {size - end} bytes that belong to no tensor")
 
 
-def _sound_row(raw: msgspec.Raw, size: int) -> _Row | None:
+def _parse_row(raw: msgspec.Raw, size: int) -> _Row | None:
     try:
         row = msgspec.json.decode(raw, type=_Row)
     except (msgspec.DecodeError, RecursionError):

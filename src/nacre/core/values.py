@@ -38,7 +38,7 @@ class Literal:
 
     def __init__(self, array: Array) -> None:
         # `ascontiguousarray` would give a scalar an axis; the view leaves the caller's flags alone.
-        kept = _one_nan(np.asarray(array, order="C"))
+        kept = _canonical_nan(np.asarray(array, order="C"))
         if kept.flags.writeable:
             kept = kept.view()
             kept.flags.writeable = False
@@ -61,7 +61,7 @@ class Literal:
         return f"Literal({self.array.dtype}{list(self.array.shape)})"
 
 
-def _one_nan(array: Array) -> Array:
+def _canonical_nan(array: Array) -> Array:
     """All NaN with the same bits: the text form has one word for them."""
     if array.dtype.kind in "iub" or array.dtype.name in ("int4", "uint4"):
         return array
@@ -99,11 +99,11 @@ NO_ATTRIBUTES = Attributes()
 def attributes(given: Mapping[str, Any]) -> Attributes:
     """Attributes with lists as tuples and arrays as literals, sorted by name."""
     return (
-        Attributes({key: frozen(given[key]) for key in sorted(given)}) if given else NO_ATTRIBUTES
+        Attributes({key: hashable(given[key]) for key in sorted(given)}) if given else NO_ATTRIBUTES
     )
 
 
-def frozen(value: Any) -> Any:  # noqa: ANN401 - whatever an attribute holds
+def hashable(value: Any) -> Any:  # noqa: ANN401 - whatever an attribute holds
     """A value that can be a key."""
     if isinstance(value, np.ndarray):
         return Literal(value)
@@ -112,7 +112,7 @@ def frozen(value: Any) -> Any:  # noqa: ANN401 - whatever an attribute holds
     if isinstance(value, float) and value != value:
         return nan  # one for all: attributes that hold the same object are equal
     if isinstance(value, list | tuple) and not isinstance(value, Custom):
-        return tuple(frozen(item) for item in value)
+        return tuple(hashable(item) for item in value)
     return value
 
 

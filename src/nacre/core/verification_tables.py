@@ -12,7 +12,7 @@ from nacre.core.text.operations import operation_text
 from nacre.core.values import Attributes
 
 
-class Numbers:
+class AttributeNumbers:
     """Numbers for attributes: the same number for the same values of the same types."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Numbers:
         found = self._by_identity.get(id(given))
         if found is None:
             try:
-                key = None if "data" in given else (*given, *map(_exact, given.values()))
+                key = None if "data" in given else (*given, *map(_exact_key, given.values()))
                 found = -1 if key is None else self._by_value.setdefault(key, len(self._by_value))
             except (TypeError, RecursionError):  # made by hand, of something that has no hash
                 found = -1
@@ -32,17 +32,17 @@ class Numbers:
         return found
 
 
-def _exact(value: object) -> object:
+def _exact_key(value: object) -> object:
     """A key for a value that tells `1`, `1.0`, `true` and a word from a string: they are equal."""
     if not isinstance(value, tuple):
         return type(value), value
     kinds = tuple(map(type, value))
     if all(kind is int for kind in kinds):
         return type(value), value
-    return type(value), kinds, tuple(map(_exact, value))
+    return type(value), kinds, tuple(map(_exact_key, value))
 
 
-class Types:
+class TypeNumbers:
     """Numbers for types, and which of them nothing can be built on."""
 
     def __init__(self, profile: Profile) -> None:
@@ -81,7 +81,7 @@ class Types:
         return self._sound[number]
 
 
-class Printed:
+class CanonicalSpans:
     """Where the parts of a module stand in its canonical text."""
 
     def __init__(self, module: Module) -> None:

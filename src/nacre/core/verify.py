@@ -15,17 +15,17 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, PROFILES, SHORT_FORMS, OpSpec, Profile
 from nacre.core.rules import module_rules as mod
-from nacre.core.rules.facts import OperationFacts, OperationRule, use_rules
+from nacre.core.rules.facts import OperationFacts, OperationRule, operation_rules
 from nacre.core.rules.signature import (
     declared_type,
     dimensions_positive,
     element_type,
-    is_formed,
+    is_well_formed,
     signature,
     signature_problems,
 )
 from nacre.core.values import kind_of
-from nacre.core.verification_tables import Numbers, Printed, Types
+from nacre.core.verification_tables import AttributeNumbers, CanonicalSpans, TypeNumbers
 
 # Importing one registers its rules.
 RULE_MODULES = (
@@ -37,7 +37,7 @@ RULE_MODULES = (
     "indexing",
     "linear",
     "unary",
-    "further",
+    "nacre_profile",
 )
 MAX_FINDINGS = 1000
 _LONGEST_MESSAGE = 2000  # two types of 64 axes fit
@@ -52,7 +52,7 @@ def _rules_of(opcode: str) -> tuple[OperationRule, ...]:
     """The rules about one opcode, by code: the order of imports must not show."""
     for module in RULE_MODULES:
         importlib.import_module(f"nacre.core.rules.{module}")
-    return tuple(sorted((r for r in use_rules() if opcode in r.opcodes), key=_code))
+    return tuple(sorted((r for r in operation_rules() if opcode in r.opcodes), key=_code))
 
 
 def _code(rule: OperationRule) -> str:
@@ -86,8 +86,8 @@ class _Verifier:
         self._module = module
         self._profile = profile
         self._verdicts: dict[Key, Verdict] = {}
-        self._types = Types(profile)
-        self._attributes = Numbers()
+        self._types = TypeNumbers(profile)
+        self._attributes = AttributeNumbers()
         self._known: dict[int, int] = {}  # the type of each value that is defined so far
         self._names: set[str] = set()
         self._last = -1
@@ -103,12 +103,12 @@ class _Verifier:
                 continue
             problem = mod.record_problem(op)
             if problem is not None:
-                yield self._at(signature.rule, problem, index)
+                yield self._finding_at(signature.rule, problem, index)
                 if mod.is_id(op.value_id):  # what uses it is not to blame
                     known.setdefault(op.value_id, self._types.number(_UNKNOWN))
                 continue
-            for rule, message in self._of_operation(op):
-                yield self._at(rule, message, index)
+            for rule, message in self._operation_findings(op):
+                yield self._finding_at(rule, message, index)
             known.setdefault(op.value_id, self._types.number(op.type))
             self._last = max(self._last, op.value_id)
         yield from self._interface()
@@ -128,7 +128,7 @@ class _Verifier:
         is_whole = type(op.operands) is tuple and len(types) == len(op.operands)
         return found == () and is_whole and op.opcode != "Input"
 
-    def _of_operation(self, op: CoreOperation) -> Iterator[tuple[Rule, str]]:
+    def _operation_findings(self, op: CoreOperation) -> Iterator[tuple[Rule, str]]:
         value = op.value_id
         if value in self._known:
             yield mod.MOD02, f"%{value} is defined twice"
@@ -143,9 +143,9 @@ class _Verifier:
             for operand, type_ in zip(op.operands, types, strict=True):
                 if type_ is None:
                     yield mod.MOD01, f"%{operand} is not defined before this operation"
-        yield from self._use(op, tuple([t for t in types if t is not None]))
+        yield from self._cached_verdict(op, tuple([t for t in types if t is not None]))
 
-    def _use(self, op: CoreOperation, types: tuple[int, ...]) -> Verdict:
+    def _cached_verdict(self, op: CoreOperation, types: tuple[int, ...]) -> Verdict:
         """What is wrong with the operation itself; `types` are those of known operands."""
         number = self._types.number(op.type)
         attributes = self._attributes.number(op.attributes)
@@ -166,8 +166,8 @@ class _Verifier:
             return (unknown_opcode(op.opcode, spec),)
         if is_whole and all(map(self._types.is_sound, types)):
             given = tuple(map(self._types.type, types))
-            use = OperationFacts(op.opcode, spec, given, op.attributes, op.type, self._profile)
-            return verdict_of(use)
+            facts = OperationFacts(op.opcode, spec, given, op.attributes, op.type, self._profile)
+            return verdict_of(facts)
         # An operand was found wrong where it is defined: nothing follows from its type.
         found = signature_problems(spec, len(op.operands), op.attributes)
         return tuple((signature.rule, message) for message in found)
@@ -203,48 +203,48 @@ class _Verifier:
             for message in states.problems(state):
                 yield mod.MOD15.at(self._span("state", index), message)
 
-    def _at(self, rule: Rule, message: str, index: int) -> Diagnostic:
+    def _finding_at(self, rule: Rule, message: str, index: int) -> Diagnostic:
         return rule.at(self._span("operation", index), message)
 
     def _span(self, kind: str, index: int) -> Span:
         """Where a part stands: in the text that was read, or in the canonical text."""
-        places = self._module.places
-        if places is None:
+        spans = self._module.source_spans
+        if spans is None:
             return self._printed.span(kind, index)
-        if kind == "operation" and index < len(places.spans):
-            return places.source.span(*places.spans[index])
-        if kind == "state" and index < len(places.states):
-            return places.source.span(*places.states[index])
-        return places.source.span(*places.outputs)
+        if kind == "operation" and index < len(spans.operations):
+            return spans.source.span(*spans.operations[index])
+        if kind == "state" and index < len(spans.states):
+            return spans.source.span(*spans.states[index])
+        return spans.source.span(*spans.outputs)
 
     @cached_property
-    def _printed(self) -> Printed:
-        return Printed(self._module)
+    def _printed(self) -> CanonicalSpans:
+        return CanonicalSpans(self._module)
 
 
-def verdict_of(use: OperationFacts) -> Verdict:
+def verdict_of(facts: OperationFacts) -> Verdict:
     """What the rules say of one use. A mistake that explains another one is said alone."""
-    found = _verdict(signature, use)
+    found = _verdict(signature, facts)
     if found:
         return found  # no attribute can be relied on
-    element = _verdict(element_type, use)
-    shape = _verdict(dimensions_positive, use)
-    if not is_formed(use.type):
+    element = _verdict(element_type, facts)
+    shape = _verdict(dimensions_positive, facts)
+    if not is_well_formed(facts.type):
         return shape  # not even the type can be shown
-    specific = tuple(said for rule in _rules_of(use.opcode) for said in _verdict(rule, use))
+    specific = tuple(said for rule in _rules_of(facts.opcode) for said in _verdict(rule, facts))
     if any(rule.severity == "error" for rule, _ in specific):
         # The declared shape follows from what is wrong.
         return (*specific, *element)
     if element or shape:
         return (*specific, *element, *shape)
-    return (*specific, *_verdict(declared_type, use))
+    return (*specific, *_verdict(declared_type, facts))
 
 
-def _verdict(rule: OperationRule, use: OperationFacts) -> Verdict:
-    return tuple([(rule.rule, _cut(message)) for message in rule.find(use)])
+def _verdict(rule: OperationRule, facts: OperationFacts) -> Verdict:
+    return tuple([(rule.rule, _shorten(message)) for message in rule.find(facts)])
 
 
-def _cut(message: str) -> str:
+def _shorten(message: str) -> str:
     """A message that ends: attributes of a hostile module may be as long as they like."""
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nacre.core.aten.call import AtenCall, Known, Value, values_of
+from nacre.core.aten.call import AtenCall, ConstantTensor, Value, ready_values
 from nacre.core.aten.catalogue import handlers
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.evaluation.evaluate import evaluate
@@ -19,7 +19,7 @@ from nacre.core.values import Array
 
 
 @dataclass(frozen=True)
-class KnownArray(Known):
+class KnownArray(ConstantTensor):
     """An array that becomes a constant of a builder, and notes that it did."""
 
     array: Array
@@ -135,7 +135,7 @@ def test_where_the_largest_elements_lie_is_made_when_somebody_asks() -> None:
         "max_pool2d_with_indices.default",
         self="x", kernel_size=(2, 2), stride=(), padding=(0, 0), dilation=(1, 1), ceil_mode=False,
     )  # fmt: skip
-    assert values_of(made) == [made[0]]
+    assert ready_values(made) == [made[0]]
     assert calls.opcodes() == ["MaxPool"]
     later: Callable[[], int] = made[1]
     places = calls.run(later())

@@ -248,7 +248,11 @@ def test_an_input_that_does_not_matter_gets_zeros() -> None:
     floor = builder.input("floor", "f64", (2,))
     rounded = builder.add("Unary", floor, op="Floor")
     module = builder.module(builder.add("BinOp", x, rounded, op="Mul"))
-    inputs = {"x": np.ones(2), "unused": np.ones((2, 3), np.float32), "floor": np.full(2, 2.5)}
+    inputs = {
+        "x": np.ones(2),
+        "unused": np.ones((2, 3), np.float32),
+        "floor": np.full(2, 2.5),
+    }
     found = evaluate(grad(module, ["unused", "floor", "x"]), inputs)[1:]
     assert [array.dtype.name for array in found] == ["float32", "float64", "float64"]
     assert [array.tolist() for array in found] == [[[0.0] * 3] * 2, [0.0, 0.0], [2.0, 2.0]]

@@ -82,5 +82,5 @@ def test_a_session_keeps_no_array_of_its_caller() -> None:
     session = CoreSession(build.module(build.add("Neg", x)))
     given = np.ones(1000, np.float32)
     (found,) = session.run({"x": given})
-    (room,) = session._plan._rooms
+    (room,) = session._plan._workspaces
     assert all(a is not given and a is not found for _, ins, outs in room.calls for a in ins + outs)

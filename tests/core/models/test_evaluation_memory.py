@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import CoreSession
-from nacre.core.evaluation.memory import OVERWRITING, Birth, lay_out
+from nacre.core.evaluation.memory import OVERWRITING, Allocation, lay_out
 from nacre.core.module import Module
 from nacre.core.ops import OPS
 
@@ -20,49 +20,51 @@ LINE = 64  # bytes of a line of the cache
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> list[Birth]:
+def lives(draw: st.DrawFn) -> list[Allocation]:
     """Values in order, each dead after some later step."""
     count = draw(st.integers(1, 25))
     ends = [draw(st.integers(at, count - 1)) for at in range(count)]
-    births: list[Birth] = []
+    births: list[Allocation] = []
     for at in range(count):
         size = draw(st.none() | st.integers(1, 1000))
         dead = tuple(v for v, end in enumerate(ends) if end == at)
         heirs = tuple(v for v in dead if v < at and births[v].bytes == size)
-        births.append(Birth(at, size, dead, heirs if draw(st.booleans()) else ()))
+        births.append(Allocation(at, size, dead, heirs if draw(st.booleans()) else ()))
     return births
 
 
 @given(lives())
-def test_values_that_live_together_lie_apart(births: list[Birth]) -> None:
+def test_values_that_live_together_lie_apart(births: list[Allocation]) -> None:
     layout = lay_out(births)
     alive: dict[int, range] = {}
     for birth in births:
         if birth.bytes is not None:
-            start = layout.places[birth.value]
+            start = layout.offsets[birth.value]
             mine = range(start, start + birth.bytes)
             assert start % LINE == 0
             assert mine.stop <= layout.size
             for value, other in alive.items():
-                is_inherited = value in birth.heir_of and value in birth.dead and other == mine
+                is_inherited = (
+                    value in birth.may_overwrite and value in birth.dead and other == mine
+                )
                 assert is_inherited or mine.stop <= other.start or other.stop <= mine.start
             alive[birth.value] = mine
         for value in birth.dead:
             alive.pop(value, None)
-    assert layout.places.keys() == {b.value for b in births if b.bytes is not None}
+    assert layout.offsets.keys() == {b.value for b in births if b.bytes is not None}
 
 
 def test_a_chain_takes_two_places_and_one_that_overwrites_a_single_one() -> None:
-    chain = [Birth(at, 1000, (at - 1,) if at else ()) for at in range(50)]
+    chain = [Allocation(at, 1000, (at - 1,) if at else ()) for at in range(50)]
     assert lay_out(chain).size == 2 * 1024
-    inherited = [Birth(b.value, b.bytes, b.dead, b.dead) for b in chain]
+    inherited = [Allocation(b.value, b.bytes, b.dead, b.dead) for b in chain]
     assert lay_out(inherited).size == 1024
 
 
 def test_neighbours_that_are_free_are_one_stretch() -> None:
-    small = [Birth(at, 64, ()) for at in range(4)]
-    large = Birth(5, 256, ())
-    assert lay_out([*small, Birth(4, None, (0, 2, 1, 3)), large]).size == 256
+    small = [Allocation(at, 64, ()) for at in range(4)]
+    large = Allocation(5, 256, ())
+    assert lay_out([*small, Allocation(4, None, (0, 2, 1, 3)), large]).size == 256
 
 
 FORMS = [
@@ -113,7 +115,7 @@ def test_written_over_an_operand_or_not_the_bytes_are_the_same(
         for name, type_ in module.input_types.items()
     }
     before = {name: array.tobytes() for name, array in feeds.items()}
-    places = session._plan.layout.places
+    places = session._plan.layout.offsets
     (first,) = [o for o in module.operations if o.opcode == op][:1]
     if op != "BinOp" or not small or side == 0:
         assert places[first.value_id] in {places[v] for v in first.operands if v in places}

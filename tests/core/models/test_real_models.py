@@ -106,7 +106,7 @@ def test_a_run_takes_less_than_three_times_the_model_and_its_values(model: RealM
     finally:
         tracemalloc.stop()
     # The weights themselves were read before; what is traced is all that a run adds to them.
-    assert size + peak < 3 * (size + session.room_bytes)
+    assert size + peak < 3 * (size + session.workspace_bytes)
 
 
 def test_silero_follows_a_sound_through_its_state() -> None:

@@ -19,7 +19,7 @@ from nacre.base.lazy import load_all
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.onnx.importer import from_onnx
-from nacre.core.onnx_export.site import FORMS
+from nacre.core.onnx_export.writer import FORMS
 from nacre.core.ops import OPS
 from tests.core.gradients.gradient_cases import CASES, Case
 from tests.core.onnx_export.running import Array, assert_close, attempt, attempt_each, plain, run
@@ -106,7 +106,8 @@ def in_type(use: UseOf, dtype: str) -> Module | None:
     first = given[at].partition("[")[0] if given else ""
     types = [
         dtype + text.removeprefix(first)
-        if text.startswith(f"{first}[") and (i == at or spec.accepted(i) in ("same", "any", "byte"))
+        if text.startswith(f"{first}[")
+        and (i == at or spec.accepted_types(i) in ("same", "any", "byte"))
         else text
         for i, text in enumerate(given)
     ]
@@ -127,7 +128,7 @@ def values_of(use: UseOf, module: Module, seed: int) -> dict[str, Array]:
     for at, (name, type_) in enumerate(module.input_types.items()):
         random, element = np.random.default_rng(seed * 10 + at), type_.element
         made: Array
-        if spec.accepted(at, word) == "index":
+        if spec.accepted_types(at, word) == "index":
             made = random.integers(0, 2, type_.shape)
         elif element.kind == "float":
             made = random.normal(0, 3, type_.shape) if seed else random.integers(1, 5, type_.shape)

@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from nacre.core.aten.catalogue import handlers
-from nacre.core.aten.refused import REFUSED
+from nacre.core.aten.refusals import REFUSED
 from nacre.core.ops import OPS
 from nacre.core.torch.decompositions.catalogue import decompositions
 from nacre.core.torch.decompositions.table import PYTORCHS

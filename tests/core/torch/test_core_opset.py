@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nacre.core.aten.catalogue import handlers
-from nacre.core.aten.refused import REFUSED, why_not
+from nacre.core.aten.refusals import REFUSED, explain_refusal
 from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.torch.decompositions.catalogue import decompositions
 from nacre.core.torch.decompositions.table import PYTORCHS
@@ -71,7 +71,7 @@ def test_every_call_of_the_core_has_an_answer() -> None:
         *REFUSALS, "resize_.default", "_native_batch_norm_legit.no_stats",
     }  # fmt: skip
     for call in left:
-        reason, rewrite = why_not(key_of(call))
+        reason, rewrite = explain_refusal(key_of(call))
         assert reason != "the operation is not known"
         assert rewrite
 
@@ -88,9 +88,9 @@ def test_a_call_of_the_core_that_is_refused(key: str) -> None:
 
 
 def test_families_of_calls() -> None:
-    assert "complex" in why_not("view_as_complex.default")[0]
-    assert "matrix apart" in why_not("linalg_cholesky_ex.default")[0]
-    assert "sparse" in why_not("to_sparse.default")[0]
-    assert why_not("mylib.op.default") == ("it belongs to `mylib`, not to ATen", OTHERWISE)
-    assert why_not("unheard.default") == ("the operation is not known", OTHERWISE)
+    assert "complex" in explain_refusal("view_as_complex.default")[0]
+    assert "matrix apart" in explain_refusal("linalg_cholesky_ex.default")[0]
+    assert "sparse" in explain_refusal("to_sparse.default")[0]
+    assert explain_refusal("mylib.op.default") == ("it belongs to `mylib`, not to ATen", OTHERWISE)
+    assert explain_refusal("unheard.default") == ("the operation is not known", OTHERWISE)
     assert all(reason and rewrite for reason, rewrite in REFUSED.values())

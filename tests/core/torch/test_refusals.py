@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.core.aten.refused import REFUSED, why_not
+from nacre.core.aten.refusals import REFUSED, explain_refusal
 from nacre.core.aten.remedies import EVAL, OTHERWISE
 from nacre.core.torch import importer
 from tests.core.torch.programs import Function, findings
@@ -120,7 +120,7 @@ def test_a_table_whose_rows_are_made_shorter() -> None:
 
 @pytest.mark.parametrize("key", ["transformers.grouped_mm_fallback.default", "_grouped_mm.default"])
 def test_products_of_experts(key: str) -> None:
-    reason, rewrite = why_not(key)
+    reason, rewrite = explain_refusal(key)
     assert "expert" in reason
     assert 'model.set_experts_implementation("batched_mm")' in rewrite
 

@@ -123,12 +123,12 @@ def canon(
 ) -> int:
     """Bring a module into canonical form."""
     from nacre.core.canonical import canonicalise
-    from nacre.core.passes.runner import PIPELINE, cut
+    from nacre.core.passes.runner import PIPELINE, passes_until
     from nacre.core.text.printer import print_module
 
     for name in (until, *shown_after):
         try:
-            cut(PIPELINE, name)
+            passes_until(PIPELINE, name)
         except ValueError as error:
             raise click.UsageError(safe(str(error))) from None
 

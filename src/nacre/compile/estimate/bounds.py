@@ -202,7 +202,7 @@ def call_of(module: Module, op: CoreOperation) -> tuple[str, Call]:
     """An operation as its primitive sees it."""
     spec = OPS[op.opcode]
     inputs = tuple(kernel_type(_as_stored(module, operand)) for operand in op.operands)
-    call = Call(inputs, (kernel_type(op.type),), spec.filled(op.attributes))
+    call = Call(inputs, (kernel_type(op.type),), spec.with_defaults(op.attributes))
     return spec.primitive or op.opcode, call
 
 

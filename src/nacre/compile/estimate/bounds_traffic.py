@@ -115,7 +115,7 @@ class _Reading:
 def _window_bytes(module: Module, op: CoreOperation) -> int:
     """Bytes of the input of a convolution or pooling that lie under some window."""
     x = module.by_id[op.operands[0]].type
-    given = OPS[op.opcode].filled(op.attributes)
+    given = OPS[op.opcode].with_defaults(op.attributes)
     is_last = given.get("layout", "NCHW") == "NHWC"
     first = 1 if is_last else 2
     axes = range(first, first + x.rank - 2)

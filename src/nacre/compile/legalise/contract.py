@@ -32,7 +32,7 @@ class Look:
     def __init__(self, module: Module, op: CoreOperation) -> None:
         self.op = op
         self.makers = [module.by_id[value] for value in op.operands]
-        self.filled: Mapping[str, Any] = OPS[op.opcode].filled(op.attributes)
+        self.filled: Mapping[str, Any] = OPS[op.opcode].with_defaults(op.attributes)
 
     def shape(self, index: int = 0) -> tuple[int, ...]:
         """The shape of an operand."""

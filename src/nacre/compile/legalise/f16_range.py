@@ -234,7 +234,7 @@ def _sum(module: Module, op: CoreOperation, sizes: Sizes) -> float:
 
 
 def _clipped_size(module: Module, op: CoreOperation, sizes: Sizes) -> float:
-    given: Mapping[str, Any] = OPS["Clip"].filled(op.attributes)
+    given: Mapping[str, Any] = OPS["Clip"].with_defaults(op.attributes)
     most = float(max(abs(given["min"]), abs(given["max"])))
     return min(sizes[op.operands[0]], most)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nacre.base.excerpt import backquote
 from nacre.base.source import Span, whole_file
 from nacre.compile.legalise.legal_module import Origins
-from nacre.core.evaluation.run import value_place
+from nacre.core.evaluation.run import value_span
 from nacre.core.module import CoreOperation, Module
 from nacre.core.rewrite.labels import kind_of
 
@@ -119,9 +119,9 @@ def place_of(legal: Legal, values: Iterable[int]) -> Span:
     number = next((legal.origins[value][0] for value in values if value in legal.origins), None)
     if source is None or number is None:
         return model_place(legal)
-    if source.places is None and source.labels is not None and source.labels.source:
+    if source.source_spans is None and source.labels is not None and source.labels.source:
         return whole_file(source.labels.source)
-    return value_place(source, number)
+    return value_span(source, number)
 
 
 def model_place(legal: Legal) -> Span:
@@ -129,6 +129,6 @@ def model_place(legal: Legal) -> Span:
     source = legal.source
     if source is not None and source.labels is not None and source.labels.source:
         return whole_file(source.labels.source)
-    if source is not None and source.places is not None:
-        return whole_file(source.places.source.name)
+    if source is not None and source.source_spans is not None:
+        return whole_file(source.source_spans.source.name)
     return whole_file("<module>")

@@ -12,7 +12,7 @@ from nacre.base.source import Span
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import own_name, place_of
 from nacre.core.constants import constant_array, kernel_type
-from nacre.core.evaluation.plan import place
+from nacre.core.evaluation.run import operation_span
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.rules.evaluation import EVL04
@@ -84,7 +84,9 @@ class Watched:
         """Where the model has the operation of a step, and what is wrong with it."""
         legal, value = self._legal, step.op.value_id
         if legal is None:
-            return place(self.module, step.index), f"`{step.op.opcode}` %{value}: {problem}"
+            return operation_span(
+                self.module, step.index
+            ), f"`{step.op.opcode}` %{value}: {problem}"
         return place_of(legal, (value,)), f"{own_name(legal, step.op)}: {problem}"
 
 
@@ -94,7 +96,7 @@ def bind_operation(module: Module, op: CoreOperation, **changed: object) -> Run:
     assert spec.primitive is not None
     inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
     result = kernel_type(op.type)
-    attributes = {**spec.filled(op.attributes), **changed}
+    attributes = {**spec.with_defaults(op.attributes), **changed}
     if "to" in changed:
         result = kernel_type(TensorType(str(changed["to"]), op.type.shape))
     return PRIMITIVES[spec.primitive].bind(Call(inputs, (result,), attributes))

@@ -69,7 +69,7 @@ class Item:
     @property
     def attributes(self) -> Mapping[str, Any]:
         """The attributes of its operation, defaults filled in."""
-        return OPS[self.op.opcode].filled(self.op.attributes)
+        return OPS[self.op.opcode].with_defaults(self.op.attributes)
 
 
 def _products(attributes: Mapping[str, Any]) -> dict[str, object]:
@@ -226,7 +226,7 @@ class _ItemReader:
         return Item(_QUANTIZE, op, (ItemInput(op.operands[0]),), op.value_id, (op,), quant)
 
     def _item_of_fused(self, op: CoreOperation, row: Lowering) -> Item:
-        given = OPS[op.opcode].filled(op.attributes)
+        given = OPS[op.opcode].with_defaults(op.attributes)
         x = ItemInput(op.operands[0], _single(given["x_scale"], given["x_zero"]))
         result = _single(given["y_scale"], given["y_zero"])
         if op.opcode == "QPool":

@@ -87,7 +87,7 @@ def _once(op: CoreOperation, operands: Sequence[Array]) -> Array:
     assert spec.primitive is not None
     type_ = KernelType(op.type.element, operands[0].shape)
     types = (type_,) * len(operands)
-    run = PRIMITIVES[spec.primitive].bind(Call(types, (type_,), spec.filled(op.attributes)))
+    run = PRIMITIVES[spec.primitive].bind(Call(types, (type_,), spec.with_defaults(op.attributes)))
     result = np.empty(type_.shape, type_.dtype)
     quietly(run, [operand.astype(type_.dtype, copy=False) for operand in operands], [result])
     return result

@@ -155,7 +155,7 @@ def _subtract_zero(walk: Walk, side: Stored) -> int:
 
 
 def _is_first(op: CoreOperation) -> bool:
-    return bool(OPS[op.opcode].filled(op.attributes).get("layout") == "NCHW")
+    return bool(OPS[op.opcode].with_defaults(op.attributes).get("layout") == "NCHW")
 
 
 def _scale(walk: Walk, op: CoreOperation) -> Stored:
@@ -209,7 +209,7 @@ def _keep(walk: Walk, op: CoreOperation) -> Stored:
     ]
     given: dict[str, Any] = dict(op.attributes)
     if op.opcode == "Pad":
-        value = np.array(OPS["Pad"].filled(op.attributes)["value"], np.float32)
+        value = np.array(OPS["Pad"].with_defaults(op.attributes)["value"], np.float32)
         given["value"] = float(y.quantise(value))
     return Stored(walk.builder.add(op.opcode, *operands, **given), y)
 

@@ -25,7 +25,7 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
     """A norm on floats of 16 bits that are integers before or after; None where nothing changes."""
     if op.opcode not in _NORMS:
         return None
-    given = OPS[op.opcode].filled(op.attributes)
+    given = OPS[op.opcode].with_defaults(op.attributes)
     entered = _floats_in_steps(walk, op, float(given["epsilon"]))
     leaving = _leaving(walk, op)
     if entered is None and leaving is None:

@@ -101,7 +101,7 @@ def _product(graph: Graph, op: CoreOperation) -> Role:
 
 def _scales_channels(graph: Graph, op: CoreOperation) -> bool:
     weights = graph.op(op.operands[1]).type.shape
-    filled = OPS["Conv"].filled(op.attributes)
+    filled = OPS["Conv"].with_defaults(op.attributes)
     is_single = weights[:-1] == (1,) * (len(weights) - 1)
     return len(op.operands) == 2 and is_single and filled["groups"] == weights[-1]
 
@@ -124,11 +124,11 @@ def _pair(graph: Graph, op: CoreOperation) -> Role:
 
 
 def _resize(graph: Graph, op: CoreOperation) -> Role:
-    return "keep" if OPS["Resize"].filled(op.attributes)["mode"] == "nearest" else "island"
+    return "keep" if OPS["Resize"].with_defaults(op.attributes)["mode"] == "nearest" else "island"
 
 
 def _pad(graph: Graph, op: CoreOperation) -> Role:
-    return "keep" if np.isfinite(OPS["Pad"].filled(op.attributes)["value"]) else "island"
+    return "keep" if np.isfinite(OPS["Pad"].with_defaults(op.attributes)["value"]) else "island"
 
 
 def _reduce(graph: Graph, op: CoreOperation) -> Role:
@@ -201,7 +201,7 @@ def bounds_of(op: CoreOperation) -> tuple[float, float] | None:
         return 0.0, float("inf")
     if op.opcode != "Clip":
         return None
-    filled = OPS["Clip"].filled(op.attributes)
+    filled = OPS["Clip"].with_defaults(op.attributes)
     return float(filled["min"]), float(filled["max"])
 
 

@@ -20,7 +20,7 @@ from nacre.compile.bundle.manifest import StoredWeights, WeightsSegment
 from nacre.compile.placement.stage import WeightsPart
 from nacre.core.module import Module, TensorType
 from nacre.core.storage import Reference, StoredConstants
-from nacre.core.tensor_file import following, may_follow
+from nacre.core.tensor_file import derive_array, may_derive
 from nacre.core.values import Array, Literal
 
 _MOST_PERMUTED = 4  # axes that are tried in every order
@@ -56,7 +56,7 @@ class _Sums:
         if place not in self._keys:
             self._keys[place] = {}
             for key, (other, tensor) in self._tensors.items():
-                if tensor.size == array.size and may_follow(dtype, other):
+                if tensor.size == array.size and may_derive(dtype, other):
                     with np.errstate(all="ignore"):
                         cast = tensor.astype(GRAPH_TYPES[dtype].dtype, copy=False)
                     self._keys[place].setdefault(_sum(cast), []).append(key)
@@ -81,7 +81,7 @@ def _axes(source: Array, wanted: Array, type_: TensorType) -> tuple[int, ...] | 
             some = turned[np.unravel_index(at, turned.shape)].astype(wanted.dtype)
         if not np.array_equal(_bits(some), flat[at]):
             continue
-        if np.array_equal(_bits(following(source, axes, type_)).reshape(-1), flat):
+        if np.array_equal(_bits(derive_array(source, axes, type_)).reshape(-1), flat):
             return axes
     return None
 

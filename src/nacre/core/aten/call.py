@@ -38,7 +38,7 @@ class Value:
     id: int
 
 
-class Known(ABC):
+class ConstantTensor(ABC):
     """A tensor whose elements are known, and which becomes a constant when somebody asks."""
 
     @property
@@ -55,12 +55,12 @@ class Known(ABC):
         """Its elements."""
 
     @abstractmethod
-    def transpose(self) -> Known:
+    def transpose(self) -> ConstantTensor:
         """The same with its last two axes changed."""
 
 
-Tensor = Value | Known
-Found = Any  # a tensor, an array, a number, a string, a tuple of them, or None
+Tensor = Value | ConstantTensor
+Argument = Any  # a tensor, an array, a number, a string, a tuple of them, or None
 Elements = Callable[[int], Array | None]
 
 
@@ -70,7 +70,7 @@ class AtenCall:
     def __init__(
         self,
         call: str,
-        arguments: Mapping[str, Found],
+        arguments: Mapping[str, Argument],
         builder: Builder,
         elements: Elements | None = None,
         room: int = _ROOM,
@@ -85,7 +85,7 @@ class AtenCall:
 
     # Arguments
 
-    def get(self, name: str, default: Found = None) -> Found:
+    def get(self, name: str, default: Argument = None) -> Argument:
         """An argument; the default stands also for None."""
         found = self._arguments.get(name)
         return default if found is None else found
@@ -127,7 +127,7 @@ class AtenCall:
         """An argument as a value of the module, of a type if one is named."""
         return self.as_value(self.get(name), dtype, name)
 
-    def as_value(self, found: Found, dtype: str | None = None, name: str = "an operand") -> int:
+    def as_value(self, found: Argument, dtype: str | None = None, name: str = "an operand") -> int:
         """A tensor, an array or a number as a value of the module."""
         if isinstance(found, Tensor):
             value = found.id if isinstance(found, Value) else found.value(dtype)
@@ -148,11 +148,11 @@ class AtenCall:
         found = self.get(name)
         return self.tensor_type(found).dtype if isinstance(found, Tensor) else number_type(found)
 
-    def common(self, *names: str) -> str:
+    def common_type_of(self, *names: str) -> str:
         """The element type in which ATen computes with these arguments."""
         return self.common_type([self.get(name) for name in names])
 
-    def common_type(self, found: Sequence[Found]) -> str:
+    def common_type(self, found: Sequence[Argument]) -> str:
         """The element type in which ATen computes with tensors and numbers."""
         return common_type([self.tensor_type(f) if isinstance(f, Tensor) else f for f in found])
 
@@ -165,11 +165,11 @@ class AtenCall:
         rank = max(len(self.shape_of(of)) + extra, 1)
         return as_axis(self.integer(name, default), rank, name)
 
-    def elements(self, found: Found) -> Array | None:
+    def elements(self, found: Argument) -> Array | None:
         """The elements of a tensor or a number, where they are known."""
         if isinstance(found, Value):
             return self._elements(found.id)
-        return found.elements() if isinstance(found, Known) else np.asarray(found)
+        return found.elements() if isinstance(found, ConstantTensor) else np.asarray(found)
 
     def _literal(self, value: int) -> Array | None:
         """The elements of a constant of the module."""
@@ -199,7 +199,7 @@ class AtenCall:
         require_elements(shape)
         return self.broadcast_to(self.scalar(number, dtype), shape)
 
-    def affordable(self, shape: Sequence[int]) -> int:
+    def require_affordable(self, shape: Sequence[int]) -> int:
         """How many elements a constant would have; a file must not fill the memory by asking."""
         count = require_elements(shape)
         if count * _MAKING > self._room:
@@ -297,17 +297,17 @@ class Number:
 
     __slots__ = ("number",)
 
-    def __init__(self, number: Found) -> None:
+    def __init__(self, number: Argument) -> None:
         self.number = number
 
 
 # A result that few want is made when somebody asks for it.
-Later = Callable[[], int]
+LazyValue = Callable[[], int]
 # A value of the module, one for each result, or what a call gives that is no tensor.
-Made = int | Number | Sequence[int | Later]
-Handler = Callable[[AtenCall], Made]
+Result = int | Number | Sequence[int | LazyValue]
+Handler = Callable[[AtenCall], Result]
 
 
-def values_of(made: Sequence[int | Later]) -> list[int]:
+def ready_values(made: Sequence[int | LazyValue]) -> list[int]:
     """The results that are there at once."""
     return [value for value in made if isinstance(value, int)]

@@ -42,32 +42,32 @@ def _calls() -> Iterator[tuple[OpSpec, str | None, str]]:
 
 
 def _handler(spec: OpSpec, op: str | None) -> Handler:
-    def handler(use: AtenCall) -> int:
-        names = use.names[: len(spec.operands)]
-        dtype = _working_type(spec, op, use.common(*names))
-        return function(use, spec, op, *(use.value(name, dtype) for name in names))
+    def handler(call: AtenCall) -> int:
+        names = call.names[: len(spec.operands)]
+        dtype = _working_type(spec, op, call.common_type_of(*names))
+        return add_elementwise(call, spec, op, *(call.value(name, dtype) for name in names))
 
     return handler
 
 
-def function(use: AtenCall, spec: OpSpec, op: str | None, *values: int) -> int:
+def add_elementwise(call: AtenCall, spec: OpSpec, op: str | None, *values: int) -> int:
     """An elementwise operation on values of one type."""
-    dtype = use.type_of(values[0]).dtype
+    dtype = call.type_of(values[0]).dtype
     if op in _ROUNDING and GRAPH_TYPES[dtype].kind != "float":
         return values[0]
     working = _working_type(spec, op, dtype)
-    given = {} if op is None else {"op": _op(spec, op, dtype)}
-    return use.add(spec.name, *(use.cast(value, working) for value in values), **given)
+    given = {} if op is None else {"op": _op_for_type(spec, op, dtype)}
+    return call.add(spec.name, *(call.cast(value, working) for value in values), **given)
 
 
-def _op(spec: OpSpec, op: str, dtype: str) -> str:
+def _op_for_type(spec: OpSpec, op: str, dtype: str) -> str:
     return _OF_BOOL.get(op, op) if dtype == "bool" and spec.name == "BinOp" else op
 
 
 def _working_type(spec: OpSpec, op: str | None, dtype: str) -> str:
     """The type in which an operation is computed on operands of one type."""
-    word = None if op is None else _op(spec, op, dtype)
-    accepted = spec.accepted(0, word)
+    word = None if op is None else _op_for_type(spec, op, dtype)
+    accepted = spec.accepted_types(0, word)
     if GRAPH_TYPES[dtype].kind == "float" or word in _ROUNDING:
         return dtype
     is_quotient = spec.name == "BinOp" and word == "Div"  # a true one

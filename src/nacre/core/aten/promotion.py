@@ -17,25 +17,25 @@ _SIGNED = {8: "i8", 16: "i16", 32: "i32", 64: "i64"}
 
 def common_type(operands: Sequence[TensorType | bool | int | float]) -> str:
     """The element type of tensors and numbers together."""
-    axes = _together(o.dtype for o in operands if isinstance(o, TensorType) and o.rank)
-    scalars = _together(o.dtype for o in operands if isinstance(o, TensorType) and not o.rank)
-    numbers = _together(_number(o) for o in operands if not isinstance(o, TensorType))
-    found = _over(_over(axes, scalars), numbers)
+    axes = _promote_all(o.dtype for o in operands if isinstance(o, TensorType) and o.rank)
+    scalars = _promote_all(o.dtype for o in operands if isinstance(o, TensorType) and not o.rank)
+    numbers = _promote_all(_number_type(o) for o in operands if not isinstance(o, TensorType))
+    found = _promote_over(_promote_over(axes, scalars), numbers)
     return found if found is not None else "f32"
 
 
-def _number(number: float) -> str:
+def _number_type(number: float) -> str:
     if isinstance(number, bool):
         return "bool"
     return "i64" if isinstance(number, int) else "f32"
 
 
-def _together(dtypes: Iterable[str]) -> str | None:
+def _promote_all(dtypes: Iterable[str]) -> str | None:
     found = list(dtypes)
     return reduce(promote, found) if found else None
 
 
-def _over(higher: str | None, lower: str | None) -> str | None:
+def _promote_over(higher: str | None, lower: str | None) -> str | None:
     if higher is None or lower is None:
         return lower if higher is None else higher
     is_higher_float = GRAPH_TYPES[higher].kind == "float"

@@ -24,9 +24,9 @@ from nacre.base.excerpt import backquote
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import Hints
 from nacre.core.constants import kernel_type, to_carried
-from nacre.core.evaluation.memory import arrays_held
+from nacre.core.evaluation.memory import captured_arrays
 from nacre.core.evaluation.plan import initial_values, make_plan, to_declared
-from nacre.core.evaluation.run import Plan, place
+from nacre.core.evaluation.run import Plan, operation_span
 from nacre.core.module import Module, Shape, TensorType
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
 from nacre.core.sessions import Progress
@@ -68,10 +68,10 @@ class CoreSession:
         self._plan: Plan = make_plan(module, ordered)
         self._initial = initial_values(module)
         self._state = dict(self._initial)
-        self._handed_out = self._without_a_copy()
+        self._handed_out = self._outputs_without_copy()
         self._inputs = tuple((op.value_id, str(op.attributes["name"])) for op in module.inputs)
         self._outputs = tuple(zip(module.outputs, module.output_types, strict=True))
-        self._wanted = None if module.states else _wanted(module)
+        self._wanted = None if module.states else _plain_inputs(module)
 
     @property
     def peak_bytes(self) -> int:
@@ -79,7 +79,7 @@ class CoreSession:
         return self._plan.peak_bytes
 
     @property
-    def room_bytes(self) -> int:
+    def workspace_bytes(self) -> int:
         """The bytes that a session keeps between runs for the values that it computes."""
         return self._plan.layout.size
 
@@ -87,7 +87,7 @@ class CoreSession:
     def kept_arrays(self) -> list[Array]:
         """The arrays that a session keeps between runs: constants, and what was made of them."""
         plan = self._plan
-        return [*plan.constants.values(), *arrays_held([step.run for step in plan.steps])]
+        return [*plan.constants.values(), *captured_arrays([step.run for step in plan.steps])]
 
     @property
     def state(self) -> dict[str, Array]:
@@ -110,13 +110,13 @@ class CoreSession:
         A run that fails leaves the state as it was. `progress` is told how many operations of how
         many are done.
         """
-        found = None if progress else self.run_alike(inputs)
+        found = None if progress else self.try_fast_run(inputs)
         if found is not None:
             return found
         given = check_inputs(self._module, {} if inputs is None else inputs, self._state)
         return self.run_checked(given, progress=progress)
 
-    def run_alike(self, inputs: Mapping[str, Any] | None) -> list[Array] | None:
+    def try_fast_run(self, inputs: Mapping[str, Any] | None) -> list[Array] | None:
         """The same for dense arrays of the declared types, in a fraction of the time to check them.
 
         None where inputs are anything else, and in a module with states.
@@ -132,7 +132,7 @@ class CoreSession:
             if not array.flags.c_contiguous:
                 return None
             ready[value] = array
-        return self._declared(self._plan.run(ready))
+        return self._declared_outputs(self._plan.run(ready))
 
     def run_checked(
         self, given: Mapping[str, Array], *, progress: Progress | None = None
@@ -149,16 +149,16 @@ class CoreSession:
             s.name: np.array(kept[s.output]) if s.output in ready else kept[s.output]
             for s in module.states
         }
-        return self._declared(kept)
+        return self._declared_outputs(kept)
 
-    def _declared(self, kept: Mapping[int, Array]) -> list[Array]:
+    def _declared_outputs(self, kept: Mapping[int, Array]) -> list[Array]:
         """The outputs as they are declared, of what a run has left."""
         return [
             kept[value] if value in self._handed_out else to_declared(kept[value], type_)
             for value, type_ in self._outputs
         ]
 
-    def _without_a_copy(self) -> frozenset[int]:
+    def _outputs_without_copy(self) -> frozenset[int]:
         """The outputs that a caller may have as they are: nothing else looks at them."""
         module, fresh = self._module, self._plan.leaving
         uses = Counter([*module.outputs, *(state.output for state in module.states)])
@@ -175,7 +175,7 @@ class CoreSession:
 _Wanted = tuple[tuple[int, str, np.dtype[Any], Shape], ...]  # values, their names and types
 
 
-def _wanted(module: Module) -> _Wanted | None:
+def _plain_inputs(module: Module) -> _Wanted | None:
     """The inputs of a module; None where kernels carry one in another type."""
     types = [kernel_type(op.type) for op in module.inputs]
     pairs = tuple(zip(module.inputs, types, strict=True))
@@ -192,7 +192,7 @@ def check_inputs(
     """The given arrays as the kernels carry them; InputError with all that is wrong about them."""
     if not isinstance(inputs, Mapping):
         message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
-        raise InputError([EVL03.at(place(module, 0), message)])
+        raise InputError([EVL03.at(operation_span(module, 0), message)])
     ready: dict[str, Array] = {}
     found = list(islice(_problems(module, inputs, state, ready), MAX_FINDINGS))
     if found:
@@ -212,23 +212,26 @@ def _problems(
         if name not in inputs:
             if name not in state:
                 message = f"input {backquote(name)} is missing, expected {type_}"
-                yield EVL01.at(place(module, index), message)
+                yield EVL01.at(operation_span(module, index), message)
             continue
         array = _as_array(inputs[name])
         array = None if array is None else as_nibbles(array, type_.element)
         if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
-            found = _outside(array, type_) or f"is {_describe(inputs[name])}, expected {type_}"
-            yield EVL03.at(place(module, index), f"input {backquote(name)} {found}")
+            found = (
+                _four_bit_overflow(array, type_)
+                or f"is {_describe(inputs[name])}, expected {type_}"
+            )
+            yield EVL03.at(operation_span(module, index), f"input {backquote(name)} {found}")
         else:
             ready[name] = to_carried(array, type_)
     hints = Hints(names)
     for extra in inputs:
         if extra not in names:
             message = f"the module has no input {backquote(str(extra))}{hints.suffix(str(extra))}"
-            yield EVL02.at(place(module, 0), message)
+            yield EVL02.at(operation_span(module, 0), message)
 
 
-def _outside(array: Array | None, type_: TensorType) -> str | None:
+def _four_bit_overflow(array: Array | None, type_: TensorType) -> str | None:
     """The first of bytes that 4 bits do not hold, and where it lies; None where that is not it."""
     element = type_.element
     if array is None or element.bits >= 8 or array.shape != type_.shape:

@@ -35,39 +35,39 @@ _F32 = GRAPH_TYPES["f32"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Pattern:
     """A value in a pattern: any, or one that such an operation makes of such operands.
 
     A part that stands in a pattern twice is the same value in both places.
     """
 
     opcode: str = ""  # empty: any value
-    operands: tuple[_Part, ...] = ()
+    operands: tuple[_Pattern, ...] = ()
     dtype: str = ""  # of the value; empty: any
     attributes: Mapping[str, object] = field(default_factory=dict)
 
 
-def _part(opcode: str, *operands: _Part, dtype: str, **attributes: object) -> _Part:
-    return _Part(opcode, operands, dtype, attributes)
+def _pattern(opcode: str, *operands: _Pattern, dtype: str, **attributes: object) -> _Pattern:
+    return _Pattern(opcode, operands, dtype, attributes)
 
 
-_X = _Part(dtype="f32")
-_SCALE = _part("DynamicQuantizeScale", _X, dtype="f32")
-_ZERO = _part("DynamicQuantizeZero", _X, dtype="u8")
-_BYTES = _part("Quantize", _X, _SCALE, _ZERO, dtype="u8")
-_WIDE, _WIDE_ZERO = _part("Cast", _BYTES, dtype="i32"), _part("Cast", _ZERO, dtype="i32")
-_CENTRED = _part("BinOp", _WIDE, _WIDE_ZERO, dtype="i32", op="Sub")
+_X = _Pattern(dtype="f32")
+_SCALE = _pattern("DynamicQuantizeScale", _X, dtype="f32")
+_ZERO = _pattern("DynamicQuantizeZero", _X, dtype="u8")
+_BYTES = _pattern("Quantize", _X, _SCALE, _ZERO, dtype="u8")
+_WIDE, _WIDE_ZERO = _pattern("Cast", _BYTES, dtype="i32"), _pattern("Cast", _ZERO, dtype="i32")
+_CENTRED = _pattern("BinOp", _WIDE, _WIDE_ZERO, dtype="i32", op="Sub")
 
-_GIVEN, _WEIGHT, _MORE = (_Part(dtype="i32") for _ in range(3))
-_PRODUCT = _part("Conv", _GIVEN, _WEIGHT, dtype="i32", layout="NCHW")
-_SUM = _part("BinOp", _PRODUCT, _MORE, dtype="i32", op="Add")
-_SUM_TURNED = _part("BinOp", _MORE, _PRODUCT, dtype="i32", op="Add")
+_GIVEN, _WEIGHT, _MORE = (_Pattern(dtype="i32") for _ in range(3))
+_PRODUCT = _pattern("Conv", _GIVEN, _WEIGHT, dtype="i32", layout="NCHW")
+_SUM = _pattern("BinOp", _PRODUCT, _MORE, dtype="i32", op="Add")
+_SUM_TURNED = _pattern("BinOp", _MORE, _PRODUCT, dtype="i32", op="Add")
 # What becomes of a product that goes by floats, and the kernel that does it.
-_ENDS: Mapping[_Part, tuple[tuple[_Part, ...], Run]] = MappingProxyType(
+_ENDS: Mapping[_Pattern, tuple[tuple[_Pattern, ...], Run]] = MappingProxyType(
     {
-        _part("Cast", _PRODUCT, dtype="f32"): ((_PRODUCT,), ROUNDING),
-        _part("Cast", _SUM, dtype="f32"): ((_PRODUCT, _MORE), MOVING),
-        _part("Cast", _SUM_TURNED, dtype="f32"): ((_PRODUCT, _MORE), MOVING),
+        _pattern("Cast", _PRODUCT, dtype="f32"): ((_PRODUCT,), ROUNDING),
+        _pattern("Cast", _SUM, dtype="f32"): ((_PRODUCT, _MORE), MOVING),
+        _pattern("Cast", _SUM_TURNED, dtype="f32"): ((_PRODUCT, _MORE), MOVING),
     }
 )
 
@@ -88,8 +88,8 @@ class Fused:
 class _Match:
     """Where a pattern stands in a module: the value of every part."""
 
-    values: Mapping[_Part, int]
-    made: frozenset[int]  # those that its operations make
+    values: Mapping[_Pattern, int]
+    produced: frozenset[int]  # those that its operations make
 
 
 class _Finder:
@@ -104,9 +104,9 @@ class _Finder:
                 self.users[operand].append(op.value_id)
         self.kept = {*module.outputs, *(state.output for state in module.states)}
 
-    def match(self, pattern: _Part, value: int, results: Collection[_Part]) -> _Match | None:
+    def match(self, pattern: _Pattern, value: int, results: Collection[_Pattern]) -> _Match | None:
         """A pattern that ends in a value; nobody outside uses what it makes but its results."""
-        values: dict[_Part, int] = {}
+        values: dict[_Pattern, int] = {}
         if not self._fits(pattern, value, values):
             return None
         made = {value for part, value in values.items() if part.opcode}
@@ -116,7 +116,7 @@ class _Finder:
             return None
         return _Match(values, frozenset(made))
 
-    def _fits(self, part: _Part, value: int, values: dict[_Part, int]) -> bool:
+    def _fits(self, part: _Pattern, value: int, values: dict[_Pattern, int]) -> bool:
         if part in values:
             return values[part] == value
         op = self.module.by_id[value]
@@ -127,7 +127,7 @@ class _Finder:
             return True
         if op.opcode != part.opcode or len(op.operands) != len(part.operands):
             return False
-        filled = OPS[op.opcode].filled(op.attributes)
+        filled = OPS[op.opcode].with_defaults(op.attributes)
         if any(filled[name] != wanted for name, wanted in part.attributes.items()):
             return False
         pairs = zip(part.operands, op.operands, strict=True)
@@ -155,11 +155,11 @@ def find_fused_steps(module: Module, weights: Weights) -> list[Fused]:
         for value in centred
         if value not in finder.kept and ends.keys() >= set(finder.users[value])
     }
-    steps = [_centring(finder, match, value in by_floats) for value, match in centred.items()]
+    steps = [_fused_centring(finder, match, value in by_floats) for value, match in centred.items()]
     for product, (end, match) in ends.items():
         if match.values[_GIVEN] in by_floats:
-            steps.append(_product(finder, module.by_id[product], weights))
-            steps.append(_end(finder, end, match))
+            steps.append(_fused_product(finder, module.by_id[product], weights))
+            steps.append(_fused_ending(finder, end, match))
     return steps
 
 
@@ -169,14 +169,14 @@ def _centered_values(finder: _Finder) -> Iterator[tuple[int, _Match]]:
     for op in finder.module.operations:
         if op.opcode == _CENTRED.opcode:
             match = finder.match(_CENTRED, op.value_id, (_SCALE, _CENTRED))
-            if match is not None and taken.isdisjoint(match.made):
-                taken |= match.made
+            if match is not None and taken.isdisjoint(match.produced):
+                taken |= match.produced
                 yield op.value_id, match
 
 
 def _finished_products(
     finder: _Finder, centred: Collection[int], weights: Weights
-) -> Iterator[tuple[int, tuple[_Part, _Match]]]:
+) -> Iterator[tuple[int, tuple[_Pattern, _Match]]]:
     """Products of centred values whose sums f32 holds, and how they end in f32."""
     for op in finder.module.operations:
         for end in _ENDS if op.opcode == "Cast" else ():
@@ -206,55 +206,55 @@ def _known_weight(product: CoreOperation, weights: Weights) -> Known | None:
     return Known(weights.constants[weight], is_hot, zero)
 
 
-def _centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
+def _fused_centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
     scale, centred = match.values[_SCALE], match.values[_CENTRED]
     results = {value: _kernel_type(finder, value) for value in (scale, centred)}
     if is_float:
         results[centred] = _as_float(finder, centred)
     return Fused(
-        min(finder.index[value] for value in match.made),  # it needs nothing but x
+        min(finder.index[value] for value in match.produced),  # it needs nothing but x
         (match.values[_X],),
         results,
         centring(results[centred].dtype),
-        match.made - results.keys(),
+        match.produced - results.keys(),
     )
 
 
-def _product(finder: _Finder, op: CoreOperation, weights: Weights) -> Fused:
+def _fused_product(finder: _Finder, op: CoreOperation, weights: Weights) -> Fused:
     """A product of integers, each of them in f32; hot weights are kept so."""
     known = _known_weight(op, weights)
     assert known is not None
     x, y = (_as_float(finder, value) for value in (op.operands[0], op.value_id))
     types = (x, KernelType(_F32, known.stored.shape))
-    attributes = OPS[op.opcode].filled(op.attributes)
+    attributes = OPS[op.opcode].with_defaults(op.attributes)
     bind = PRIMITIVES[OPS[op.opcode].primitive or ""].bind
     if known.is_hot:
         floats = known.values(np.dtype(np.float32))
         run = bind(Call(types, (y,), attributes, known={1: Known(floats)}))
-        given = _with(run, lambda: floats)
+        given = _with_weights(run, lambda: floats)
     else:
-        given = _with(bind(Call(types, (y,), attributes)), partial(_in_floats, known))
+        given = _with_weights(bind(Call(types, (y,), attributes)), partial(_weights_in_f32, known))
     index = finder.index[op.value_id]
     return Fused(index, op.operands[:1], {op.value_id: y}, given, frozenset())
 
 
-def _in_floats(known: Known) -> Array:
+def _weights_in_f32(known: Known) -> Array:
     """Weights in f32, until others are asked for."""
     room = scratch("weights", known.stored.shape, np.dtype(np.float32))
     np.copyto(room, known.stored, casting="unsafe")
     return room if known.zero is None else np.subtract(room, known.zero.astype("f4"), out=room)
 
 
-def _with(run: Run, weights: Callable[[], Array]) -> Run:
+def _with_weights(run: Run, weights: Callable[[], Array]) -> Run:
     """A run that is given its weights too."""
 
-    def run_given(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+    def run_with_weights(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         return run([inputs[0], weights()], outputs)
 
-    return run_given
+    return run_with_weights
 
 
-def _end(finder: _Finder, end: _Part, match: _Match) -> Fused:
+def _fused_ending(finder: _Finder, end: _Pattern, match: _Match) -> Fused:
     parts, run = _ENDS[end]
     value, product = match.values[end], match.values[_PRODUCT]
     return Fused(
@@ -262,7 +262,7 @@ def _end(finder: _Finder, end: _Part, match: _Match) -> Fused:
         tuple(match.values[part] for part in parts),
         {value: _kernel_type(finder, value)},
         run,
-        match.made - {value, product},
+        match.produced - {value, product},
         (product,),
     )
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 
 from nacre.base.diagnostics import InputError
-from nacre.core.evaluation.memory import Birth, Layout, lay_out
-from nacre.core.evaluation.run import Step, place
+from nacre.core.evaluation.memory import Allocation, Layout, lay_out
+from nacre.core.evaluation.run import Step, operation_span
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL05
 from nacre.kernels.interface.call import TensorType as KernelType
@@ -16,7 +16,7 @@ from nacre.kernels.interface.call import TensorType as KernelType
 Views = Mapping[int, tuple[int, int]]  # values within others: which one, from which element on
 
 
-def places_of(
+def layout_of_values(
     steps: Sequence[Step], views: Views, kept: Collection[int], types: Mapping[int, KernelType]
 ) -> Layout:
     """Places for what steps compute; what outlives a run has memory of its own in each of them."""
@@ -33,23 +33,29 @@ def places_of(
     sizes: dict[int, int] = {}
     for step, leaving in zip(steps, dead, strict=True):
         made = [
-            Birth(value, None if value in kept else _bytes(type_), ())
+            Allocation(value, None if value in kept else _bytes(type_), ())
             for value, type_ in zip(step.results, step.types, strict=True)
         ]
         sizes |= {birth.value: birth.bytes for birth in made if birth.bytes is not None}
         *others, final = made
         births += others
-        births.append(Birth(final.value, final.bytes, tuple(leaving), _heirs(step, roots, sizes)))
+        births.append(
+            Allocation(
+                final.value, final.bytes, tuple(leaving), _overwritable_values(step, roots, sizes)
+            )
+        )
     layout = lay_out(births)
     inner = {
-        value: layout.places[root] + offset * types[value].dtype.itemsize
+        value: layout.offsets[root] + offset * types[value].dtype.itemsize
         for value, (root, offset) in views.items()
-        if root in layout.places
+        if root in layout.offsets
     }
-    return Layout({**layout.places, **inner}, layout.size)
+    return Layout({**layout.offsets, **inner}, layout.size)
 
 
-def _heirs(step: Step, roots: Mapping[int, int], sizes: Mapping[int, int]) -> tuple[int, ...]:
+def _overwritable_values(
+    step: Step, roots: Mapping[int, int], sizes: Mapping[int, int]
+) -> tuple[int, ...]:
     """The values in whose place a step may write: of its size, and seen in one way only."""
     if not step.in_place_operands:
         return ()
@@ -86,7 +92,7 @@ def _last_uses(module: Module) -> list[tuple[int, ...]]:
     return [tuple(values) for values in dead]
 
 
-def affordable(
+def require_affordable_peak(
     module: Module, types: Mapping[int, KernelType], stored: Collection[int] = ()
 ) -> int:
     """The most bytes at one time; InputError where the machine has fewer.
@@ -96,7 +102,7 @@ def affordable(
     peak, most = _peak(module, types, stored), _machine_bytes()
     if peak > most:
         message = f"the values need {peak:,} bytes at one time, the machine has {most:,}"
-        raise InputError([EVL05.at(place(module, 0), message)])
+        raise InputError([EVL05.at(operation_span(module, 0), message)])
     return peak
 
 

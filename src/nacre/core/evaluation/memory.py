@@ -27,17 +27,19 @@ OVERWRITING = frozenset({"BinOp", "Clip", "Neg", "Relu", "Exp", "Log", "ReluNan"
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class Allocation:
     """A value that a step makes."""
 
     value: int
     bytes: int | None  # None: it lies elsewhere
     dead: tuple[int, ...]  # values that nothing needs afterwards; those with a place leave it
-    heir_of: tuple[int, ...] = ()  # values in whose place it may be written, should they be dead
+    may_overwrite: tuple[
+        int, ...
+    ] = ()  # values in whose place it may be written, should they be dead
 
 
 @dataclass
-class _Block:
+class _FreeList:
     """Free stretches between the living; best fit, neighbours joined."""
 
     size: int = 0
@@ -63,7 +65,7 @@ class _Block:
             self._insert(start + length, found - length)
         return start
 
-    def give(self, start: int, length: int) -> None:
+    def free(self, start: int, length: int) -> None:
         """Free a stretch."""
         behind = self._starts.get(start + length)
         if behind is not None:
@@ -90,7 +92,7 @@ class _Block:
 class Layout:
     """The places of values, as offsets in bytes, and how long the block is."""
 
-    places: dict[int, int]
+    offsets: dict[int, int]
     size: int
 
     def block(self) -> Array:
@@ -101,29 +103,29 @@ class Layout:
 
     def array(self, block: Array, value: int, type_: KernelType) -> Array:
         """A value in its place."""
-        return np.ndarray(type_.shape, type_.dtype, block, offset=self.places[value])
+        return np.ndarray(type_.shape, type_.dtype, block, offset=self.offsets[value])
 
 
-def lay_out(births: Sequence[Birth]) -> Layout:
+def lay_out(births: Sequence[Allocation]) -> Layout:
     """A place for every value that is born; two share one only where they never live together."""
-    block = _Block()
+    block = _FreeList()
     places: dict[int, int] = {}
     lengths: dict[int, int] = {}
     for birth in births:
         if birth.bytes is not None:
             length = -(-birth.bytes // _ALIGNMENT) * _ALIGNMENT
-            left = [v for v in birth.heir_of if v in lengths and v in birth.dead]
+            left = [v for v in birth.may_overwrite if v in lengths and v in birth.dead]
             places[birth.value] = places[left[0]] if left else block.take(length)
             for value in left[:1]:  # the place is not free: it has changed hands
                 del lengths[value]
             lengths[birth.value] = length
         for value in birth.dead:
             if value in lengths:
-                block.give(places[value], lengths.pop(value))
+                block.free(places[value], lengths.pop(value))
     return Layout(places, block.size)
 
 
-def arrays_held(runs: Iterable[object]) -> list[Array]:
+def captured_arrays(runs: Iterable[object]) -> list[Array]:
     """The arrays that kernels bound to their types hold: what they have prepared of constants."""
     found: list[Array] = []
     seen: set[int] = set()
@@ -136,7 +138,7 @@ def arrays_held(runs: Iterable[object]) -> list[Array]:
         if isinstance(one, np.ndarray):
             found.append(one)
         elif isinstance(one, FunctionType):
-            left += _contents(one)
+            left += _captured_values(one)
         elif isinstance(one, partial):
             left += [one.func, *one.args, *one.keywords.values()]
         elif isinstance(one, dict):
@@ -148,7 +150,7 @@ def arrays_held(runs: Iterable[object]) -> list[Array]:
     return found
 
 
-def _contents(function: FunctionType) -> Iterator[object]:
+def _captured_values(function: FunctionType) -> Iterator[object]:
     """What a function was made with."""
     yield from function.__defaults__ or ()
     for cell in function.__closure__ or ():

@@ -12,10 +12,9 @@ from nacre.base.source import Span
 from nacre.core.constants import constant_array, kernel_type
 from nacre.core.evaluation.constants import stored_weights
 from nacre.core.evaluation.fusion import Fused, Weights, find_fused_steps
-from nacre.core.evaluation.lifetimes import affordable, places_of
+from nacre.core.evaluation.lifetimes import layout_of_values, require_affordable_peak
 from nacre.core.evaluation.memory import OVERWRITING
-from nacre.core.evaluation.run import Plan, Step, refusal
-from nacre.core.evaluation.run import place as place  # noqa: PLC0414 - others have it from here
+from nacre.core.evaluation.run import Plan, Step, operation_span, refusal
 from nacre.core.evaluation.views import dense_views
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, OpSpec
@@ -34,7 +33,7 @@ def make_plan(module: Module, ordered: bool) -> Plan:
         raise InputError(found)
     known = {type_: kernel_type(type_) for type_ in {op.type for op in module.operations}}
     types = {op.value_id: known[op.type] for op in module.operations}
-    peak = affordable(module, types)
+    peak = require_affordable_peak(module, types)
     constants = {
         op.value_id: array
         for op in module.operations
@@ -43,7 +42,7 @@ def make_plan(module: Module, ordered: bool) -> Plan:
     }
     stored = stored_weights(module, constants)
     if stored:
-        peak = affordable(module, types, stored)
+        peak = require_affordable_peak(module, types, stored)
     constants |= {value: known.stored for value, known in stored.items()}
     zeros = {value: known.zero for value, known in stored.items()}
     weights = Weights(constants, zeros, _hot(module, constants))
@@ -61,7 +60,7 @@ def make_plan(module: Module, ordered: bool) -> Plan:
         if value in kept
     }
     seen = {value: types[value] for value in views}
-    layout = places_of(steps, views, kept, types)
+    layout = layout_of_values(steps, views, kept, types)
     fixed = {value: constants[value] for value in kept if value in constants}
     return Plan(module, constants, steps, peak, layout, seen, leaving, fixed)
 
@@ -81,7 +80,7 @@ def _steps(
             yield bind(index, op)
 
 
-def _heirlooms(by_id: Mapping[int, CoreOperation], op: CoreOperation) -> tuple[int, ...]:
+def _in_place_operands(by_id: Mapping[int, CoreOperation], op: CoreOperation) -> tuple[int, ...]:
     """The operands over which an operation may write its result."""
     if op.opcode not in OVERWRITING:
         return ()
@@ -106,7 +105,7 @@ class _Binder:
 
     def __call__(self, index: int, op: CoreOperation) -> Step:
         """The step of an operation."""
-        in_place_operands = () if self._ordered else _heirlooms(self._module.by_id, op)
+        in_place_operands = () if self._ordered else _in_place_operands(self._module.by_id, op)
         value, type_ = op.value_id, self._types[op.value_id]
         return Step(index, op.operands, (value,), (type_,), self._run(index, op), in_place_operands)
 
@@ -139,7 +138,7 @@ class _Binder:
         if spec.primitive is None:
             raise refusal(self._module, index, "there is no kernel for it")
         inputs = tuple([self._types[operand] for operand in op.operands])
-        result, attributes = self._types[op.value_id], spec.filled(op.attributes)
+        result, attributes = self._types[op.value_id], spec.with_defaults(op.attributes)
         call = Call(inputs, (result,), attributes, self._ordered, known)
         try:
             return PRIMITIVES[spec.primitive].bind(call)
@@ -196,13 +195,13 @@ def initial_values(module: Module) -> dict[str, Array]:
         value = constant_array(module.by_id[state.initial])
         if value is None:
             message = f"the initial value %{state.initial} of state `{state.name}` is no constant"
-            raise InputError([MOD15.at(_state_place(module, index), message)])
+            raise InputError([MOD15.at(_state_span(module, index), message)])
         found[state.name] = value
     return found
 
 
-def _state_place(module: Module, index: int) -> Span:
-    places = module.places
-    if places is not None and index < len(places.states):
-        return places.source.span(*places.states[index])
-    return place(module, len(module.operations))
+def _state_span(module: Module, index: int) -> Span:
+    spans = module.source_spans
+    if spans is not None and index < len(spans.states):
+        return spans.source.span(*spans.states[index])
+    return operation_span(module, len(module.operations))

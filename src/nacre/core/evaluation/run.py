@@ -35,7 +35,7 @@ class Step(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _Workspace:
     """The memory of one run at a time, and every call with its arrays in it."""
 
     calls: list[tuple[Run, list[Array | None], list[Array | None]]]
@@ -69,7 +69,7 @@ class Plan:
     leaving: Mapping[int, tuple[int, KernelType]]  # the others: by which operation, and their types
     fixed: Mapping[int, Array]  # constants that outputs and states name
     # Memory that no run is using. A run takes it out of here, so that several may go on at once.
-    _rooms: list[_Room] = field(default_factory=list, repr=False, compare=False)
+    _workspaces: list[_Workspace] = field(default_factory=list, repr=False, compare=False)
 
     def run(
         self, inputs: Mapping[int, Array], progress: Progress | None = None
@@ -79,9 +79,9 @@ class Plan:
         `progress` is told how many operations of how many are done.
         """
         try:
-            room = self._rooms.pop()
+            room = self._workspaces.pop()
         except IndexError:
-            room = self._new_room()
+            room = self._new_workspace()
         try:
             values = {**self.fixed, **inputs, **self._new_values()}
             room.put(values)
@@ -89,9 +89,9 @@ class Plan:
             return values
         finally:
             room.clear()
-            self._rooms.append(room)
+            self._workspaces.append(room)
 
-    def _compute(self, room: _Room, progress: Progress | None) -> None:
+    def _compute(self, room: _Workspace, progress: Progress | None) -> None:
         done = 0
         for step, (run, operands, results) in zip(self.steps, room.calls, strict=True):
             try:
@@ -114,18 +114,18 @@ class Plan:
                 raise refusal(self.module, index, str(error)) from error
         return made
 
-    def _new_room(self) -> _Room:
+    def _new_workspace(self) -> _Workspace:
         layout = self.layout
         try:
             block = layout.block()
         except MemoryError as error:
             message = f"the values need {layout.size:,} bytes at one time, which cannot be had"
-            raise InputError([EVL05.at(place(self.module, 0), message)]) from error
+            raise InputError([EVL05.at(operation_span(self.module, 0), message)]) from error
         types = dict(self.views)
         for step in self.steps:
             types |= zip(step.results, step.types, strict=True)
         arrays = dict(self.constants)
-        for value in layout.places:
+        for value in layout.offsets:
             arrays[value] = layout.array(block, value, types[value])
         calls, slots = [], defaultdict[int, list[tuple[list[Array | None], int]]](list)
         for step in self.steps:
@@ -136,7 +136,7 @@ class Plan:
                 for at, value in enumerate(values):
                     if value not in arrays:
                         slots[value].append((held, at))
-        return _Room(calls, dict(slots))
+        return _Workspace(calls, dict(slots))
 
 
 def _fault_text(fault: Fault, operands: int) -> str:
@@ -148,20 +148,22 @@ def _fault_text(fault: Fault, operands: int) -> str:
 def refusal(module: Module, index: int, reason: str, rule: Rule = EVL04) -> InputError:
     """An error at an operation, with a reason."""
     op = module.operations[index]
-    return InputError([rule.at(place(module, index), f"`{op.opcode}` %{op.value_id}: {reason}")])
+    return InputError(
+        [rule.at(operation_span(module, index), f"`{op.opcode}` %{op.value_id}: {reason}")]
+    )
 
 
-def value_place(module: Module, value: int) -> Span:
+def value_span(module: Module, value: int) -> Span:
     """Where the operation stands that defines a value."""
     values = [op.value_id for op in module.operations]
-    return place(module, values.index(value) if value in values else len(values))
+    return operation_span(module, values.index(value) if value in values else len(values))
 
 
-def place(module: Module, index: int) -> Span:
+def operation_span(module: Module, index: int) -> Span:
     """Where an operation stands: in the text that was read, else in its line of canonical text."""
-    places = module.places
-    if places is not None and index < len(places.spans):
-        return places.source.span(*places.spans[index])
+    spans = module.source_spans
+    if spans is not None and index < len(spans.operations):
+        return spans.source.span(*spans.operations[index])
     if index >= len(module.operations):
         return Source("<module>", "").span(0, 0)
     # The other lines are left empty: they may hold megabytes of constants.

@@ -13,7 +13,7 @@ from nacre.core.module import CoreOperation, Module, Shape
 _Begin = Callable[[Shape, CoreOperation], int | None]
 
 
-def _whole(shape: Shape, op: CoreOperation) -> int | None:
+def _no_offset(shape: Shape, op: CoreOperation) -> int | None:
     return 0
 
 
@@ -39,16 +39,16 @@ def _slice_offset(shape: Shape, op: CoreOperation) -> int | None:
 
 _VIEWS: Mapping[str, _Begin] = MappingProxyType(
     {
-        "Reshape": _whole,
-        "ExpandDims": _whole,
-        "Squeeze": _whole,
+        "Reshape": _no_offset,
+        "ExpandDims": _no_offset,
+        "Squeeze": _no_offset,
         "Transpose": _transpose_offset,
         "Slice": _slice_offset,
     }
 )
 
 
-def dense_views(module: Module, apart: Container[int]) -> dict[int, tuple[int, int]]:
+def dense_views(module: Module, separate: Container[int]) -> dict[int, tuple[int, int]]:
     """Values that lie within others: which one, and the offset in elements.
 
     The other is no view itself. What lies apart, has memory of its own, is never looked into and
@@ -57,7 +57,7 @@ def dense_views(module: Module, apart: Container[int]) -> dict[int, tuple[int, i
     found: dict[int, tuple[int, int]] = {}
     for op in module.operations:
         begin_of = _VIEWS.get(op.opcode)
-        if begin_of is None or op.value_id in apart or op.operands[0] in apart:
+        if begin_of is None or op.value_id in separate or op.operands[0] in separate:
             continue
         begin = begin_of(module.by_id[op.operands[0]].type.shape, op)
         if begin is not None:

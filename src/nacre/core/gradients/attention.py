@@ -48,7 +48,7 @@ def _by_scores(site: GradientSite) -> Value:
 
 
 def _sum_to_operand(site: GradientSite, value: Value) -> Value:
-    return sum_to(value, value.shape, site.own.shape)
+    return sum_to(value, value.shape, site.operand.shape)
 
 
 def _by_queries(site: GradientSite) -> Value:
@@ -67,7 +67,7 @@ def _by_values(site: GradientSite) -> Value:
 
 def _by_mask(site: GradientSite) -> Value:
     found = _sum_to_operand(site, _by_scores(site))
-    return found if found.dtype == site.own.dtype else found.op("Cast", to=site.own.dtype)
+    return found if found.dtype == site.operand.dtype else found.op("Cast", to=site.operand.dtype)
 
 
 ATTENTION: tuple[Rule, ...] = (_by_queries, _by_keys, _by_values, _by_mask)

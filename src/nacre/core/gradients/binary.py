@@ -21,11 +21,11 @@ def _pow_exponent(g: Value, a: Value, b: Value, y: Value) -> Value:
     return where(is_flat, 0.0, g * y * a.op("Log"))
 
 
-def _extremum(loses: str, own_first: bool) -> Formula:
+def _extremum(losing_relation: str, is_first: bool) -> Formula:
     def formula(g: Value, a: Value, b: Value, y: Value) -> Value:
-        own, other = (a, b) if own_first else (b, a)
-        shared = where(own.compare("Eq", other), g * 0.5, g)
-        return where(own.compare(loses, other), 0.0, shared)
+        mine, other = (a, b) if is_first else (b, a)
+        shared = where(mine.compare("Eq", other), g * 0.5, g)
+        return where(mine.compare(losing_relation, other), 0.0, shared)
 
     return formula
 
@@ -56,7 +56,7 @@ _FORMULAS: Mapping[str, tuple[Formula, Formula]] = MappingProxyType(
 def _rule(formula: Formula) -> Rule:
     def rule(site: GradientSite) -> Value:
         a, b = site.operands
-        return site.unbroadcast(formula(site.thin, a, b, site.y))
+        return site.unbroadcast(formula(site.compact_g, a, b, site.y))
 
     return rule
 
@@ -66,22 +66,22 @@ BINARY: Mapping[str, tuple[Rule, Rule]] = MappingProxyType(
 )
 
 
-def where_taken(site: GradientSite) -> Value:
+def where_true(site: GradientSite) -> Value:
     """Of `Where` by the first of both."""
-    return site.unbroadcast(where(site.operands[0], site.thin, 0.0))
+    return site.unbroadcast(where(site.operands[0], site.compact_g, 0.0))
 
 
-def where_left(site: GradientSite) -> Value:
+def where_false(site: GradientSite) -> Value:
     """Of `Where` by the second of both."""
-    return site.unbroadcast(where(site.operands[0], 0.0, site.thin))
+    return site.unbroadcast(where(site.operands[0], 0.0, site.compact_g))
 
 
 def prelu_input(site: GradientSite) -> Value:
     """Of `PRelu` by x."""
     x, slope = site.operands
-    return where(x.compare("Gt", 0.0), site.thin, site.thin * slope)
+    return where(x.compare("Gt", 0.0), site.compact_g, site.compact_g * slope)
 
 
 def prelu_slope(site: GradientSite) -> Value:
     """Of `PRelu` by the slope."""
-    return site.unbroadcast(where(site.x.compare("Gt", 0.0), 0.0, site.thin * site.x))
+    return site.unbroadcast(where(site.x.compare("Gt", 0.0), 0.0, site.compact_g * site.x))

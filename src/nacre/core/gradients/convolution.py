@@ -38,7 +38,7 @@ def conv_input(site: GradientSite) -> Value:
     """The transposed convolution of g."""
     is_last, groups = _is_last(site), site.attributes["groups"]
     weight = weights_first(site.operands[1], is_last)
-    found = windows_of(site, _window(site)).spread(channels_first(site.g, is_last), weight, groups)
+    found = windows_of(site, _window(site)).scatter(channels_first(site.g, is_last), weight, groups)
     return channels_back(found, is_last)
 
 
@@ -62,7 +62,7 @@ def correlate(x: Value, g: Value, windows: Windows, groups: int) -> Value:
         g.transpose((1, 0, *range(2, g.rank))),
         strides=windows.sliding.dilations,
         dilations=windows.sliding.strides,
-        pads=(*windows.begins, *(max(0, over) for over in windows.beyond)),
+        pads=(*windows.begins, *(max(0, over) for over in windows.overhangs)),
         groups=groups,
     )
     window = (*found.shape[:2], *windows.sliding.window)
@@ -97,7 +97,7 @@ def transposed_input(site: GradientSite) -> Value:
         weights_first(site.operands[1], is_last),
         strides=windows.sliding.strides,
         dilations=windows.sliding.dilations,
-        pads=(*windows.begins, *(max(0, over) for over in windows.beyond)),
+        pads=(*windows.begins, *(max(0, over) for over in windows.overhangs)),
         groups=site.attributes["groups"],
     )
     wanted = (*found.shape[:2], *windows.counts)
@@ -128,7 +128,7 @@ def _conv2d_windows(site: GradientSite) -> Windows:
 def conv2d_input(site: GradientSite) -> Value:
     """The transposed convolution of g."""
     weight = weights_first(site.operands[1], is_last=True)
-    found = _conv2d_windows(site).spread(channels_first(site.g, is_last=True), weight, 1)
+    found = _conv2d_windows(site).scatter(channels_first(site.g, is_last=True), weight, 1)
     return channels_back(found, is_last=True)
 
 

@@ -17,9 +17,9 @@ def einsum(site: GradientSite) -> Value:
     """By the operand that is asked for."""
     shapes = [value.shape for value in site.operands]
     equation = equation_of(site.attributes["equation"], shapes)
-    own, others = equation.operands[site.index], _without(equation.operands, site.index)
+    own, others = equation.operands[site.index], _drop_operand(equation.operands, site.index)
     reached = {*equation.output, *(label for labels in others for label in labels)}
-    sizes = dict(zip(own, site.own.shape, strict=True))
+    sizes = dict(zip(own, site.operand.shape, strict=True))
     # An axis of 1 that was stretched is summed over again.
     kept = tuple(
         label
@@ -34,7 +34,7 @@ def einsum(site: GradientSite) -> Value:
     return _on_diagonals(site, own, found.reshape(_label_sizes(own, kept, found)))
 
 
-def _without(operands: tuple[Labels, ...], index: int) -> tuple[Labels, ...]:
+def _drop_operand(operands: tuple[Labels, ...], index: int) -> tuple[Labels, ...]:
     return operands[:index] + operands[index + 1 :]
 
 
@@ -61,7 +61,7 @@ def _label_sizes(own: Labels, kept: Labels, found: Value) -> list[int]:
 
 
 def _on_diagonals(site: GradientSite, own: Labels, value: Value) -> Value:
-    shape = site.own.shape
+    shape = site.operand.shape
     for axis, label in enumerate(own):
         first = own.index(label)
         if axis != first and shape[axis] > 1:

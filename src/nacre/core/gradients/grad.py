@@ -15,14 +15,14 @@ from nacre.base.diagnostics import Diagnostic, InputError, InternalError, has_er
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import Hints
 from nacre.core.canonical import canonicalise
-from nacre.core.evaluation.plan import place
+from nacre.core.evaluation.run import operation_span
 from nacre.core.gradients.site import GradientSite
 from nacre.core.gradients.table import REFUSED, rule_of, rules_of
 from nacre.core.gradients.writer import NoGradient, Value, Writer
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
 from nacre.core.passes.hoist_inputs import hoist_inputs
-from nacre.core.passes.renumber import renumbered
+from nacre.core.passes.renumber import renumber
 from nacre.core.rewrite.dead_code import dead_code
 from nacre.core.rules.gradients import GRD01, GRD02, GRD03
 from nacre.core.rules.module_rules import MOST_ID
@@ -40,15 +40,15 @@ def grad(module: Module, wrt: Iterable[str]) -> Module:
     InputError has the findings of the verifier, or names that are no float input, or every
     operation that has no gradient.
     """
-    names = _names(wrt)
+    names = _list_of_names(wrt)
     canonical = canonicalise(module, verify_each=False)
-    homes = _homes(module)
+    homes = _source_positions(module)
     if max(op.value_id for op in canonical.operations) >= MOST_ID - _ROOM:
         ids = {op.value_id: at for at, op in enumerate(canonical.operations)}
-        canonical = renumbered(canonical, ids)
+        canonical = renumber(canonical, ids)
         homes = {ids[value]: at for value, at in homes.items() if value in ids}
-    named = _named(module, canonical, names)
-    back = _Backwards(canonical, named, homes, module)
+    named = _inputs_by_name(module, canonical, names)
+    back = _BackwardWalk(canonical, named, homes, module)
     made = back.module()
     found = verify(made, "nacre-1")
     if has_errors(found):
@@ -56,7 +56,7 @@ def grad(module: Module, wrt: Iterable[str]) -> Module:
     return made
 
 
-def _names(wrt: Iterable[str]) -> tuple[str, ...]:
+def _list_of_names(wrt: Iterable[str]) -> tuple[str, ...]:
     """The names that are asked for; TypeError for what is no list of them."""
     if isinstance(wrt, str):
         raise TypeError(f"`wrt` is the string {wrt!r}, expected a list of names, such as [{wrt!r}]")
@@ -69,14 +69,14 @@ def _names(wrt: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _homes(module: Module) -> dict[int, int]:
+def _source_positions(module: Module) -> dict[int, int]:
     """Where the operation of each value stood in the module that was given, for messages."""
     # Hoisting renumbers, and moves nothing but inputs.
     order = sorted(range(len(module)), key=lambda at: module.operations[at].opcode != "Input")
     return {op.value_id: at for op, at in zip(hoist_inputs(module), order, strict=True)}
 
 
-def _named(module: Module, canonical: Module, wrt: Iterable[str]) -> list[CoreOperation]:
+def _inputs_by_name(module: Module, canonical: Module, wrt: Iterable[str]) -> list[CoreOperation]:
     """The inputs of these names; InputError for all that are none, or no floats."""
     known = {str(op.attributes["name"]): op for op in canonical.inputs}
     homes = {
@@ -90,10 +90,10 @@ def _named(module: Module, canonical: Module, wrt: Iterable[str]) -> list[CoreOp
         op = known.get(name)
         if op is None:
             told = f"the module has no input {backquote(name)} to take a gradient by"
-            found.append(GRD02.at(place(module, 0), f"{told}{hints.suffix(name)}"))
+            found.append(GRD02.at(operation_span(module, 0), f"{told}{hints.suffix(name)}"))
         elif not _is_float(op.type):
             told = f"input {backquote(name)} is {op.type}, expected floats to take a gradient by"
-            found.append(GRD03.at(place(module, homes[name]), told))
+            found.append(GRD03.at(operation_span(module, homes[name]), told))
     if found:
         raise InputError(found[:MAX_FINDINGS])
     return [known[name] for name in wrt]
@@ -103,7 +103,7 @@ def _is_float(type_: TensorType) -> bool:
     return type_.element.kind == "float"
 
 
-def _varying(module: Module, named: Iterable[CoreOperation]) -> set[int]:
+def _dependent_values(module: Module, named: Iterable[CoreOperation]) -> set[int]:
     """The values that a gradient passes on the way from the named inputs.
 
     What is refused passes all of its operands on, integers too, so that everything refused behind
@@ -112,7 +112,7 @@ def _varying(module: Module, named: Iterable[CoreOperation]) -> set[int]:
     found = {op.value_id for op in named}
     types = {op.value_id: op.type for op in module.operations}
     for op in module.operations:
-        passed = [types[operand] for operand in _passing(op) if operand in found]
+        passed = [types[operand] for operand in _differentiable_operands(op) if operand in found]
         if passed and (
             op.opcode in REFUSED or _is_float(op.type) or not all(map(_is_float, passed))
         ):
@@ -120,7 +120,7 @@ def _varying(module: Module, named: Iterable[CoreOperation]) -> set[int]:
     return found
 
 
-def _passing(op: CoreOperation) -> Sequence[int]:
+def _differentiable_operands(op: CoreOperation) -> Sequence[int]:
     """The operands through which a gradient passes."""
     rules = rules_of(op)
     if rules is None:
@@ -134,11 +134,11 @@ def _needed_values(module: Module, varying: set[int]) -> set[int]:
     found = {value for value in module.outputs if _is_float(types[value].type)} & varying
     for op in reversed(module.operations):
         if op.value_id in found:
-            found.update(operand for operand in _passing(op) if operand in varying)
+            found.update(operand for operand in _differentiable_operands(op) if operand in varying)
     return found
 
 
-class _Backwards:
+class _BackwardWalk:
     """The walk from the outputs to the inputs."""
 
     def __init__(
@@ -147,7 +147,7 @@ class _Backwards:
         self._module = module
         self._named = named
         self._homes, self._given = homes, given
-        self._active = _needed_values(module, _varying(module, named))
+        self._active = _needed_values(module, _dependent_values(module, named))
         self._writer = Writer(module, not has_errors(verify(module, "core-v1")))
         self._parts: dict[int, list[Value]] = {}  # of the gradient by each value
         self._found: list[Diagnostic] = []
@@ -161,13 +161,13 @@ class _Backwards:
                 self._parts.setdefault(value, []).append(seed)
         for op in reversed(self._module.operations):
             if op.opcode != "Input" and op.value_id in self._active:
-                self._through(op)
+                self._add_operand_gradients(op)
         if self._found:
             raise InputError(self._found[:MAX_FINDINGS])
         gradients = tuple(self._gradient(op) for op in self._named)
         operations = (*self._module.operations, *self._writer.operations)
         outputs = (*self._module.outputs, *gradients)
-        made = replace(self._module, operations=operations, outputs=outputs, places=None)
+        made = replace(self._module, operations=operations, outputs=outputs, source_spans=None)
         # A seed that met another number is not needed any more.
         return dead_code(made)
 
@@ -178,31 +178,31 @@ class _Backwards:
             if op.opcode in REFUSED and op.value_id in self._active
         ]
         if refused:
-            found = [self._told(op, REFUSED[op.opcode]) for op in refused[:MAX_FINDINGS]]
+            found = [self._refusal(op, REFUSED[op.opcode]) for op in refused[:MAX_FINDINGS]]
             raise InputError(found)
 
-    def _told(self, op: CoreOperation, reason: str) -> Diagnostic:
+    def _refusal(self, op: CoreOperation, reason: str) -> Diagnostic:
         message = f"`{op.opcode}` %{op.value_id} has no gradient: {reason}"
-        return GRD01.at(place(self._given, self._homes[op.value_id]), message)
+        return GRD01.at(operation_span(self._given, self._homes[op.value_id]), message)
 
-    def _through(self, op: CoreOperation) -> None:
+    def _add_operand_gradients(self, op: CoreOperation) -> None:
         """Add the gradients by an operation's operands to what they have."""
         rules = rules_of(op)
         assert rules is not None  # what is refused was found before
-        thin = self._total(op.value_id)
+        compact_g = self._total(op.value_id)
         values = tuple([self._value(operand) for operand in op.operands])
-        attributes = OPS[op.opcode].filled(op.attributes)
+        attributes = OPS[op.opcode].with_defaults(op.attributes)
         shared: dict[str, Any] = {}
         for index, operand in enumerate(op.operands):
             rule = rule_of(rules, index) if operand in self._active else None
             if rule is None:
                 continue
             y = self._value(op.value_id)
-            site = GradientSite(self._writer, op, attributes, values, y, thin, index, shared)
+            site = GradientSite(self._writer, op, attributes, values, y, compact_g, index, shared)
             try:
                 self._parts.setdefault(operand, []).append(rule(site))
             except NoGradient as reason:
-                self._found.append(self._told(op, str(reason)))
+                self._found.append(self._refusal(op, str(reason)))
 
     def _value(self, value: int) -> Value:
         return Value(self._writer, value, self._module.by_id[value].type)
@@ -221,4 +221,4 @@ class _Backwards:
         total = self._total(op.value_id)
         if found is not None:
             self._parts[op.value_id] = [total]  # the same name may be given twice
-        return self._writer.full(total, op.type.shape).id
+        return self._writer.broadcast_to(total, op.type.shape).id

@@ -18,7 +18,7 @@ def scatter_add(value: Value, indices: Value, axis: int, size: int) -> Value:
     order = (*picked, *(a for a in range(value.rank) if a not in picked))
     moved = value.transpose(order)
     rest = moved.shape[count:]
-    zeros = value.writer.filled(0.0, value.dtype, (size, prod(rest)))
+    zeros = value.writer.fill(0.0, value.dtype, (size, prod(rest)))
     rows = moved.reshape((prod(indices.shape), prod(rest)))
     found = zeros.op("ScatterNd", indices.reshape((-1, 1)), rows, reduction="add")
     return found.reshape((size, *rest)).transpose(
@@ -67,7 +67,9 @@ def one_hot(site: GradientSite) -> Value:
     given = site.attributes
     is_met = site.operands[0].op("OneHot", met, depth=given["depth"], axis=given["axis"])
     every = tuple(range(site.y.rank))
-    parts = [where(is_met, *sides).sum(every) for sides in ((0.0, site.thin), (site.thin, 0.0))]
+    parts = [
+        where(is_met, *sides).sum(every) for sides in ((0.0, site.compact_g), (site.compact_g, 0.0))
+    ]
     return parts[0].reshape((1,)).op("Concat", parts[1].reshape((1,)), axis=0)
 
 
@@ -83,7 +85,7 @@ def dynamic_update_input(site: GradientSite) -> Value:
 
 def dynamic_update_part(site: GradientSite) -> Value:
     """The part."""
-    return site.g.op("DynamicSlice", site.operands[2], sizes=site.own.shape)
+    return site.g.op("DynamicSlice", site.operands[2], sizes=site.operand.shape)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class _Scatter:
             return self.scatter(g, site.zeros(self.updates), "none")
         if word == "mul":
             return self.scatter(g, self.updates, "mul")
-        return g if word == "add" else where(self._is_kept(), g / self._ties(), 0.0)
+        return g if word == "add" else where(self._is_input_kept(), g / self._ties(), 0.0)
 
     def by_updates(self, word: str) -> Value:
         """The gradient by the updates."""
@@ -112,24 +114,26 @@ class _Scatter:
             return where(self._is_last(), self.gather(self.site.g), 0.0)
         if word == "mul":
             return self.gather(self.site.g) * self._others()
-        return where(self._is_met(), self.gather(self.site.g / self._ties()), 0.0)
+        return where(self._is_update_result(), self.gather(self.site.g / self._ties()), 0.0)
 
     def _is_last(self) -> Value:
         """Which updates were not replaced by later ones at the same place."""
         shape = self.updates.shape
         numbers = self.site.writer.iota((prod(shape),), 0).reshape(shape)
-        none = self.site.writer.filled(-1, "i64", self.site.x.shape)
+        none = self.site.writer.fill(-1, "i64", self.site.x.shape)
         return self.gather(self.scatter(none, numbers, "none")).compare("Eq", numbers)
 
-    def _is_kept(self) -> Value:
+    def _is_input_kept(self) -> Value:
         return self.site.x.compare("Eq", self.site.y)
 
-    def _is_met(self) -> Value:
+    def _is_update_result(self) -> Value:
         return self.updates.compare("Eq", self.gather(self.site.y))
 
     def _ties(self) -> Value:
         """How many elements share the smallest or largest at each place, as in PyTorch."""
-        kept, met = (self._as_number(flag) for flag in (self._is_kept(), self._is_met()))
+        kept, met = (
+            self._as_number(flag) for flag in (self._is_input_kept(), self._is_update_result())
+        )
         return self.scatter(kept, met, "add")
 
     def _as_number(self, flag: Value) -> Value:
@@ -184,7 +188,7 @@ def _scatter_rules(made: Callable[[GradientSite], _Scatter]) -> tuple[Rule, None
 
     def by_updates(site: GradientSite) -> Value:
         found = made(site).by_updates(site.attributes.get("reduction", "none"))
-        return found.reshape(site.own.shape)
+        return found.reshape(site.operand.shape)
 
     return by_input, None, by_updates
 

@@ -14,18 +14,20 @@ from nacre.core.gradients.writer import Value
 from nacre.core.module import Shape
 
 
-def reshaped(site: GradientSite) -> Value:
+def reshape(site: GradientSite) -> Value:
     """Of `Reshape`, `ExpandDims` and `Squeeze`."""
-    return site.single or site.g.reshape(site.x.shape)
+    return site.scalar_gradient or site.g.reshape(site.x.shape)
 
 
-def transposed(site: GradientSite) -> Value:
+def permute(site: GradientSite) -> Value:
     """The axes back in their order."""
     order = site.attributes["permutation"]
-    return site.single or site.g.transpose([order.index(axis) for axis in range(len(order))])
+    return site.scalar_gradient or site.g.transpose(
+        [order.index(axis) for axis in range(len(order))]
+    )
 
 
-def indexed(site: GradientSite) -> Value:
+def index(site: GradientSite) -> Value:
     """Zeros around one element."""
     sizes = site.x.shape
     # An index outside is a fault of the run, not of the module.
@@ -37,7 +39,7 @@ def indexed(site: GradientSite) -> Value:
     return single.op("Pad", pads=(*places, *behind))
 
 
-def sliced(site: GradientSite) -> Value:
+def slice_(site: GradientSite) -> Value:
     """Zeros between and around: each element is padded to a step, then the whole to the tensor."""
     sizes, counts = site.x.shape, site.y.shape
     starts = [min(max(at, 0), n) for at, n in zip(site.attributes["starts"], sizes, strict=True)]
@@ -48,13 +50,13 @@ def sliced(site: GradientSite) -> Value:
     value = site.g
     for axis, step in enumerate(steps):
         if step > 1:
-            value = _with_gaps(value, axis, step)
+            value = _insert_zeros(value, axis, step)
     # Below 0 where the last gap reaches over the end.
     ends = [n - at - own for n, at, own in zip(sizes, starts, value.shape, strict=True)]
     return value.op("Pad", pads=(*starts, *ends)) if any((*starts, *ends)) else value
 
 
-def _with_gaps(value: Value, axis: int, step: int) -> Value:
+def _insert_zeros(value: Value, axis: int, step: int) -> Value:
     """Every element along an axis followed by zeros, to the length of a step."""
     sizes = value.shape
     apart = value.reshape((prod(sizes[:axis]), sizes[axis], 1, prod(sizes[axis + 1 :])))
@@ -64,10 +66,10 @@ def _with_gaps(value: Value, axis: int, step: int) -> Value:
 
 def broadcast(site: GradientSite) -> Value:
     """Summed over the axes that were stretched."""
-    return site.unbroadcast(site.thin)
+    return site.unbroadcast(site.compact_g)
 
 
-def concatenated(site: GradientSite) -> Value:
+def concat(site: GradientSite) -> Value:
     """The part that came from this operand."""
     axis = site.attributes["axis"] % site.y.rank
     if "firsts" not in site.shared:  # of all operands at once: there may be very many
@@ -75,11 +77,13 @@ def concatenated(site: GradientSite) -> Value:
         site.shared["firsts"] = [0, *accumulate(sizes)]
     first = site.shared["firsts"][site.index]
     starts = tuple(first if a == axis else 0 for a in range(site.y.rank))
-    ends = tuple(at + n for at, n in zip(starts, site.own.shape, strict=True))
-    return site.single or site.g.op("Slice", starts=starts, ends=ends, steps=(1,) * len(ends))
+    ends = tuple(at + n for at, n in zip(starts, site.operand.shape, strict=True))
+    return site.scalar_gradient or site.g.op(
+        "Slice", starts=starts, ends=ends, steps=(1,) * len(ends)
+    )
 
 
-def padded(site: GradientSite) -> Value:
+def pad(site: GradientSite) -> Value:
     """The inside; what was reflected, repeated or wrapped is added where it came from."""
     pads, mode = site.attributes["pads"], str(site.attributes["mode"])
     if mode == "constant":
@@ -93,12 +97,12 @@ def padded(site: GradientSite) -> Value:
     return value
 
 
-def flipped(site: GradientSite) -> Value:
+def flip(site: GradientSite) -> Value:
     """The same axes backwards again."""
-    return site.single or site.g.op("Flip", axes=site.attributes["axes"])
+    return site.scalar_gradient or site.g.op("Flip", axes=site.attributes["axes"])
 
 
-def tiled(site: GradientSite) -> Value:
+def tile(site: GradientSite) -> Value:
     """All copies summed."""
     value = site.g
     for axis, (times, size) in enumerate(
@@ -111,10 +115,12 @@ def tiled(site: GradientSite) -> Value:
     return value
 
 
-def _blocks(inverse: str) -> Rule:
+def _inverse_block_move(inverse: str) -> Rule:
     def rule(site: GradientSite) -> Value:
         given = site.attributes
-        return site.single or site.g.op(inverse, block=given["block"], mode=str(given["mode"]))
+        return site.scalar_gradient or site.g.op(
+            inverse, block=given["block"], mode=str(given["mode"])
+        )
 
     return rule
 
@@ -124,7 +130,7 @@ def triangle(site: GradientSite) -> Value:
     return site.g.op("Trilu", upper=site.attributes["upper"], k=site.attributes["k"])
 
 
-def resized(site: GradientSite) -> Value:
+def resize(site: GradientSite) -> Value:
     """Axis by axis: to the neighbour, or through the weights, which are the resized unit matrix."""
     given, value = site.attributes, site.g
     for axis, (size, count) in enumerate(zip(site.x.shape, site.y.shape, strict=True)):
@@ -136,9 +142,9 @@ def resized(site: GradientSite) -> Value:
             places = _resize_like(site, site.writer.iota((size,), 0), (count,), along)
             value = scatter_add(value, places, axis, size)
         else:
-            unit = _unit(value, size)
+            unit = _unit_matrix(value, size)
             weights = _resize_like(site, unit, (size, count), (1.0, *along) if along else ())
-            value = _through(value, transpose(weights), axis)
+            value = _product_along(value, transpose(weights), axis)
     return value
 
 
@@ -150,12 +156,12 @@ def _resize_like(
     return value.op("Resize", **{**given, "sizes": sizes, "scales": scales})
 
 
-def _unit(value: Value, size: int) -> Value:
+def _unit_matrix(value: Value, size: int) -> Value:
     square, writer = (size, size), value.writer
     return writer.iota(square, 0).compare("Eq", writer.iota(square, 1)).op("Cast", to=value.dtype)
 
 
-def _through(value: Value, weights: Value, axis: int) -> Value:
+def _product_along(value: Value, weights: Value, axis: int) -> Value:
     """A product with a matrix along one axis."""
     order = (*(a for a in range(value.rank) if a != axis), axis)
     moved = value.transpose(order)
@@ -166,19 +172,19 @@ def _through(value: Value, weights: Value, axis: int) -> Value:
 
 MOVEMENT: Mapping[str, Rule] = MappingProxyType(
     {
-        "Reshape": reshaped,
-        "ExpandDims": reshaped,
-        "Squeeze": reshaped,
-        "Transpose": transposed,
-        "Index": indexed,
-        "Slice": sliced,
+        "Reshape": reshape,
+        "ExpandDims": reshape,
+        "Squeeze": reshape,
+        "Transpose": permute,
+        "Index": index,
+        "Slice": slice_,
         "Broadcast": broadcast,
-        "Pad": padded,
-        "Flip": flipped,
-        "Tile": tiled,
-        "DepthToSpace": _blocks("SpaceToDepth"),
-        "SpaceToDepth": _blocks("DepthToSpace"),
+        "Pad": pad,
+        "Flip": flip,
+        "Tile": tile,
+        "DepthToSpace": _inverse_block_move("SpaceToDepth"),
+        "SpaceToDepth": _inverse_block_move("DepthToSpace"),
         "Trilu": triangle,
-        "Resize": resized,
+        "Resize": resize,
     }
 )

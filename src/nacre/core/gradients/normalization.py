@@ -14,7 +14,7 @@ from nacre.core.module import Shape
 
 def softmax(site: GradientSite) -> Value:
     """By y (g - the sum of g y)."""
-    weighted = site.thin * site.y
+    weighted = site.compact_g * site.y
     return weighted - site.y * weighted.sum((_axis(site),), keepdims=True)
 
 
@@ -28,13 +28,13 @@ def _axis(site: GradientSite) -> int:
     return int(site.attributes["axis"]) % site.x.rank
 
 
-def _root(site: GradientSite, variance: Value) -> Value:
+def _reciprocal_deviation(site: GradientSite, variance: Value) -> Value:
     """1 over the deviation."""
     return (variance + float(site.attributes["epsilon"])).unary("Rsqrt")
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _NormGroups:
     """A tensor as groups that are normalised over some axes, and how its scale lies over it."""
 
     site: GradientSite
@@ -43,7 +43,7 @@ class _Rows:
     spread: Shape  # under which scale and bias broadcast
     is_centred: bool = True
 
-    def grouped(self, value: Value) -> Value:
+    def group(self, value: Value) -> Value:
         """A tensor of the operand's shape in groups."""
         return value.reshape(self.shape)
 
@@ -54,41 +54,41 @@ class _Rows:
     @property
     def centred(self) -> Value:
         """x, less its mean."""
-        x = self.grouped(self.site.x)
+        x = self.group(self.site.x)
         return x - self.mean(x) if self.is_centred else x
 
     @property
-    def root(self) -> Value:
+    def reciprocal_deviation(self) -> Value:
         """1 over the deviation."""
         centred = self.centred
-        return _root(self.site, self.mean(centred * centred))
+        return _reciprocal_deviation(self.site, self.mean(centred * centred))
 
     @property
-    def normal(self) -> Value:
+    def normalised(self) -> Value:
         """What is scaled."""
-        return self.centred * self.root
+        return self.centred * self.reciprocal_deviation
 
     def by_input(self) -> Value:
         """The gradient by x."""
         operands, g = self.site.operands, self.site.g
         if len(operands) > 1:
             g = g * operands[1].reshape(self.spread)
-        g, normal = self.grouped(g), self.normal
+        g, normal = self.group(g), self.normalised
         inner = g - normal * self.mean(g * normal)
         if self.is_centred:
             inner = inner - self.mean(g)
-        return (inner * self.root).reshape(self.site.x.shape)
+        return (inner * self.reciprocal_deviation).reshape(self.site.x.shape)
 
     def by_scale(self) -> Value:
         """The gradient by the scale."""
-        return self._over(self.site.g * self.normal.reshape(self.site.x.shape))
+        return self._sum_to_scale(self.site.g * self.normalised.reshape(self.site.x.shape))
 
     def by_bias(self) -> Value:
         """The gradient by the bias."""
-        return self._over(self.site.g)
+        return self._sum_to_scale(self.site.g)
 
-    def _over(self, value: Value) -> Value:
-        return value.sum(_broadcast_to(value.shape, self.spread)).reshape(self.site.own.shape)
+    def _sum_to_scale(self, value: Value) -> Value:
+        return value.sum(_broadcast_to(value.shape, self.spread)).reshape(self.site.operand.shape)
 
 
 def _broadcast_to(shape: Sequence[int], spread: Sequence[int]) -> Shape:
@@ -96,23 +96,23 @@ def _broadcast_to(shape: Sequence[int], spread: Sequence[int]) -> Shape:
     return tuple(a for a, size in enumerate(spread) if size == 1 and shape[a] != 1)
 
 
-def _trailing(site: GradientSite) -> _Rows:
+def _trailing_groups(site: GradientSite) -> _NormGroups:
     """`LayerNorm` and `RmsNorm`: over the last axes."""
     x, axis = site.x.shape, _axis(site)
     spread = (1,) * axis + x[axis:]
     axes = tuple(range(axis, len(x)))
-    return _Rows(site, x, axes, spread, is_centred=site.op.opcode == "LayerNorm")
+    return _NormGroups(site, x, axes, spread, is_centred=site.op.opcode == "LayerNorm")
 
 
-def _channels(site: GradientSite) -> _Rows:
+def _channel_groups(site: GradientSite) -> _NormGroups:
     """`GroupNorm`, and `InstanceNorm`, where every channel is a group."""
     x = site.x.shape
     groups = site.attributes.get("groups", x[1])
     shape = (x[0], groups, prod(x[1:]) // groups)
-    return _Rows(site, shape, (2,), (1, x[1], *(1,) * (len(x) - 2)))
+    return _NormGroups(site, shape, (2,), (1, x[1], *(1,) * (len(x) - 2)))
 
 
-def _over(rows: Callable[[GradientSite], _Rows]) -> tuple[Rule, Rule, Rule]:
+def _norm_rules(rows: Callable[[GradientSite], _NormGroups]) -> tuple[Rule, Rule, Rule]:
     """The rules of a normalisation whose groups are made so."""
     return (
         lambda site: rows(site).by_input(),
@@ -134,49 +134,51 @@ class _Batch:
         return tuple(size if a == _axis(self.site) else 1 for a, size in enumerate(x))
 
     @property
-    def root(self) -> Value:
+    def reciprocal_deviation(self) -> Value:
         """1 over the deviation, for each channel."""
-        return _root(self.site, self.site.operands[4])
+        return _reciprocal_deviation(self.site, self.site.operands[4])
 
     @property
     def factor(self) -> Value:
         """What x is multiplied by, for each channel."""
-        return self.site.operands[1] * self.root
+        return self.site.operands[1] * self.reciprocal_deviation
 
-    def summed(self, value: Value) -> Value:
+    def sum_by_channel(self, value: Value) -> Value:
         """Over everything but the channels."""
         axes = tuple(a for a in range(value.rank) if a != _axis(self.site))
         return value.sum(axes)
 
     @property
-    def weighted(self) -> Value:
+    def centred_sum(self) -> Value:
         """The sum of g (x - mean), for each channel."""
         centred = self.site.x - self.site.operands[3].reshape(self.spread)
-        return self.summed(self.site.g * centred)
+        return self.sum_by_channel(self.site.g * centred)
 
 
 def _batch_input(site: GradientSite) -> Value:
     rows = _Batch(site)
-    return site.thin * rows.factor.reshape(rows.spread)
+    return site.compact_g * rows.factor.reshape(rows.spread)
 
 
 def _batch_scale(site: GradientSite) -> Value:
     rows = _Batch(site)
-    return rows.weighted * rows.root
+    return rows.centred_sum * rows.reciprocal_deviation
 
 
 def _batch_bias(site: GradientSite) -> Value:
-    return _Batch(site).summed(site.g)
+    return _Batch(site).sum_by_channel(site.g)
 
 
 def _batch_mean(site: GradientSite) -> Value:
     rows = _Batch(site)
-    return -(rows.summed(site.g) * rows.factor)
+    return -(rows.sum_by_channel(site.g) * rows.factor)
 
 
 def _batch_variance(site: GradientSite) -> Value:
     rows = _Batch(site)
-    return rows.weighted * (rows.factor * rows.root * rows.root * -0.5)
+    return rows.centred_sum * (
+        rows.factor * rows.reciprocal_deviation * rows.reciprocal_deviation * -0.5
+    )
 
 
 def lrn(site: GradientSite) -> Value:
@@ -197,7 +199,7 @@ def lrn(site: GradientSite) -> Value:
 def _window_sums(value: Value, reach: tuple[int, int]) -> Value:
     """Sums over neighbouring channels, so many before and behind."""
     planes = value.reshape((value.shape[0], 1, value.shape[1], -1))
-    ones = value.writer.filled(1.0, value.dtype, (1, 1, sum(reach) + 1, 1))
+    ones = value.writer.fill(1.0, value.dtype, (1, 1, sum(reach) + 1, 1))
     return planes.op("Conv", ones, pads=(reach[0], 0, reach[1], 0)).reshape(value.shape)
 
 
@@ -205,10 +207,10 @@ NORMALIZATION: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
         "Softmax": (softmax,),
         "LogSoftmax": (log_softmax,),
-        "LayerNorm": _over(_trailing),
-        "RmsNorm": _over(_trailing)[:2],
-        "GroupNorm": _over(_channels),
-        "InstanceNorm": _over(_channels),
+        "LayerNorm": _norm_rules(_trailing_groups),
+        "RmsNorm": _norm_rules(_trailing_groups)[:2],
+        "GroupNorm": _norm_rules(_channel_groups),
+        "InstanceNorm": _norm_rules(_channel_groups),
         "BatchNorm": (_batch_input, _batch_scale, _batch_bias, _batch_mean, _batch_variance),
         "Lrn": (lrn,),
     }

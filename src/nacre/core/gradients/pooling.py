@@ -21,14 +21,14 @@ def _is_last(site: GradientSite) -> bool:
     return bool(site.attributes["layout"] == "NHWC")
 
 
-def _spread_over_windows(site: GradientSite, value: Value) -> Value:
+def _scatter_over_windows(site: GradientSite, value: Value) -> Value:
     """One value a window over all of its elements, summed."""
     is_last, windows = _is_last(site), _windows(site)
     first = channels_first(value, is_last)
     batch, channels, *counts = first.shape
     planes = first.reshape((batch * channels, 1, *counts))
-    ones = site.writer.filled(1.0, value.dtype, (1, 1, *windows.sliding.window))
-    found = windows.spread(planes, ones, 1)
+    ones = site.writer.fill(1.0, value.dtype, (1, 1, *windows.sliding.window))
+    found = windows.scatter(planes, ones, 1)
     return channels_back(found.reshape((batch, channels, *found.shape[2:])), is_last)
 
 
@@ -36,11 +36,11 @@ def average(site: GradientSite) -> Value:
     """Every element of a window has its share."""
     windows, g = _windows(site), site.g
     behind = 1 if _is_last(site) else 0
-    for at, (axis, over) in enumerate(zip(windows.axes, windows.beyond, strict=True)):
+    for at, (axis, over) in enumerate(zip(windows.axes, windows.overhangs, strict=True)):
         if axis.window > 1:
             counts = _counts(site, axis, over)
             g = g / counts.reshape((axis.count, *(1,) * (len(windows.axes) - 1 - at + behind)))
-    return _spread_over_windows(site, g)
+    return _scatter_over_windows(site, g)
 
 
 def _counts(site: GradientSite, axis: Axis, over: int) -> Value:
@@ -49,7 +49,7 @@ def _counts(site: GradientSite, axis: Axis, over: int) -> Value:
     begin, end = (0, 0) if site.attributes["count_pad"] else padding
     size = axis.size + sum(padding) - begin - end
     left = axis.begin + axis.size + over - begin - size  # that the last window still misses
-    ones, window = (site.writer.filled(1.0, site.x.dtype, (1, 1, n)) for n in (size, axis.window))
+    ones, window = (site.writer.fill(1.0, site.x.dtype, (1, 1, n)) for n in (size, axis.window))
     found = ones.op(
         "Conv",
         window,
@@ -67,17 +67,17 @@ def norm(site: GradientSite) -> Value:
     power = float(site.attributes["p"] - 1)
     sign = site.x.unary("Sign")
     if power == 0:
-        return sign * _spread_over_windows(site, site.g)
+        return sign * _scatter_over_windows(site, site.g)
     is_zero = site.y.compare("Eq", 0.0)
     shares = where(is_zero, 0.0, site.g * where(is_zero, 1.0, site.y).binop("Pow", -power))
-    return sign * site.x.unary("Abs").binop("Pow", power) * _spread_over_windows(site, shares)
+    return sign * site.x.unary("Abs").binop("Pow", power) * _scatter_over_windows(site, shares)
 
 
 def largest(site: GradientSite) -> Value:
     """To the place of the largest element of each window."""
     is_last, windows = _is_last(site), _windows(site)
     x, g = channels_first(site.x, is_last), channels_first(site.g, is_last)
-    around = (0, 0, *windows.begins, 0, 0, *(max(0, over) for over in windows.beyond))
+    around = (0, 0, *windows.begins, 0, 0, *(max(0, over) for over in windows.overhangs))
     padded = x.op("Pad", pads=around, value=float("-inf"))
     planes, elements = prod(x.shape[:2]), prod(padded.shape[2:])
     flat = padded.reshape((planes, elements))
@@ -94,8 +94,8 @@ def _largest_positions(windows: Windows, flat: Value, sizes: Shape) -> Value:
     steps = [prod(sizes[at + 1 :]) for at in range(len(sizes))]
     strides = [step * axis.stride for step, axis in zip(steps, windows.axes, strict=True)]
     reaches = [step * axis.dilation for step, axis in zip(steps, windows.axes, strict=True)]
-    starts = _lattice(flat, windows.counts, strides)
-    offsets = _lattice(flat, windows.sliding.window, reaches)
+    starts = _flat_offsets(flat, windows.counts, strides)
+    offsets = _flat_offsets(flat, windows.sliding.window, reaches)
     inside, count = offsets.shape[0], starts.shape[0]
     every = (offsets.reshape((inside, 1)) + starts).reshape((inside * count,))
     held = flat.op("GatherAxis", every, axis=1).reshape((flat.shape[0], inside, count))
@@ -103,7 +103,7 @@ def _largest_positions(windows: Windows, flat: Value, sizes: Shape) -> Value:
     return offsets.op("GatherAxis", best, axis=0) + starts
 
 
-def _lattice(value: Value, counts: Shape, steps: list[int]) -> Value:
+def _flat_offsets(value: Value, counts: Shape, steps: list[int]) -> Value:
     """Places that lie so far apart along each axis, in one row."""
     along = [value.writer.iota(counts, at) * step for at, step in enumerate(steps)]
     total = along[0]

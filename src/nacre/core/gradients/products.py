@@ -18,13 +18,13 @@ def transpose(value: Value) -> Value:
 def matmul_lhs(site: GradientSite) -> Value:
     """The product g b', summed over the batches that the operand does not have."""
     found = site.g.op("MatMul", transpose(site.operands[1]))
-    return sum_to(found, found.shape, site.own.shape)
+    return sum_to(found, found.shape, site.operand.shape)
 
 
 def matmul_rhs(site: GradientSite) -> Value:
     """The product a' g, summed in the same way."""
     found = transpose(site.operands[0]).op("MatMul", site.g)
-    return sum_to(found, found.shape, site.own.shape)
+    return sum_to(found, found.shape, site.operand.shape)
 
 
 def dot_lhs(site: GradientSite) -> Value:
@@ -34,7 +34,7 @@ def dot_lhs(site: GradientSite) -> Value:
         return matmul_lhs(site)
     if b.rank == 2:
         return b.op("Dot", site.g)
-    return _as_column(site) * b if a.rank == 2 else site.thin * b
+    return _as_column(site) * b if a.rank == 2 else site.compact_g * b
 
 
 def dot_rhs(site: GradientSite) -> Value:
@@ -44,11 +44,11 @@ def dot_rhs(site: GradientSite) -> Value:
         return matmul_rhs(site)
     if a.rank == 2:
         return site.g.op("Dot", a)
-    return a.reshape((*a.shape, 1)) * site.thin if b.rank == 2 else site.thin * a
+    return a.reshape((*a.shape, 1)) * site.compact_g if b.rank == 2 else site.compact_g * a
 
 
 def _as_column(site: GradientSite) -> Value:
-    return site.single or site.g.reshape((*site.y.shape, 1))
+    return site.scalar_gradient or site.g.reshape((*site.y.shape, 1))
 
 
 def _rows(value: Value) -> Value:
@@ -67,7 +67,7 @@ def linear_weight(site: GradientSite) -> Value:
 
 def linear_bias(site: GradientSite) -> Value:
     """The sum of g over all rows."""
-    return sum_to(site.thin, site.y.shape, site.own.shape)
+    return sum_to(site.compact_g, site.y.shape, site.operand.shape)
 
 
 PRODUCTS: Mapping[str, tuple[Rule, ...]] = MappingProxyType(

@@ -19,7 +19,7 @@ def _axes(site: GradientSite) -> Shape:
 
 
 def _broadcast_back(site: GradientSite) -> Value:
-    return restore_axes(site, site.thin, _axes(site))
+    return restore_axes(site, site.compact_g, _axes(site))
 
 
 def sum_(site: GradientSite) -> Value:
@@ -52,11 +52,11 @@ def _product(site: GradientSite) -> Value:
     last = line.rank - 1
     before = line.op("CumProd", axis=last, exclusive=True)
     behind = line.op("CumProd", axis=last, exclusive=True, reverse=True)
-    others = (before * behind).reshape(moved.shape).transpose(_inverse(order))
+    others = (before * behind).reshape(moved.shape).transpose(_inverse_order(order))
     return _broadcast_back(site) * others
 
 
-def _inverse(order: Shape) -> Shape:
+def _inverse_order(order: Shape) -> Shape:
     return tuple(order.index(axis) for axis in range(len(order)))
 
 
@@ -117,7 +117,7 @@ def running_product(site: GradientSite) -> Value:
     reached = products.op(
         "Trilu", upper=not given["reverse"], k=-skipped if given["reverse"] else skipped
     )
-    return (reached * g).sum((2,)).reshape(moved.shape).transpose(_inverse(order))
+    return (reached * g).sum((2,)).reshape(moved.shape).transpose(_inverse_order(order))
 
 
 REDUCTIONS: Mapping[str, Rule] = MappingProxyType(

@@ -24,7 +24,7 @@ class GradientSite(Struct, frozen=True):
     attributes: Mapping[str, Any]  # with defaults
     operands: tuple[Value, ...]
     y: Value
-    thin: Value  # the gradient by the result
+    compact_g: Value  # the gradient by the result
     index: int
     shared: dict[str, Any]  # what the rules of one operation's operands hand on to each other
 
@@ -34,27 +34,27 @@ class GradientSite(Struct, frozen=True):
         return self.operands[0]
 
     @property
-    def own(self) -> Value:
+    def operand(self) -> Value:
         """The operand whose gradient is asked for."""
         return self.operands[self.index]
 
     @property
     def g(self) -> Value:
         """The gradient by the result, in its shape."""
-        return self.writer.full(self.thin, self.y.shape)
+        return self.writer.broadcast_to(self.compact_g, self.y.shape)
 
     @property
-    def single(self) -> Value | None:
+    def scalar_gradient(self) -> Value | None:
         """The gradient as a scalar, where it is the same everywhere."""
-        return self.thin.reshape(()) if prod(self.thin.shape) == 1 else None
+        return self.compact_g.reshape(()) if prod(self.compact_g.shape) == 1 else None
 
     def zeros(self, value: Value) -> Value:
         """Zeros of the type of a value."""
-        return self.writer.filled(0.0, value.dtype, value.shape)
+        return self.writer.fill(0.0, value.dtype, value.shape)
 
     def unbroadcast(self, value: Value) -> Value:
         """A gradient by the result of a broadcast, summed to the shape of the operand."""
-        return sum_to(value, self.y.shape, self.own.shape)
+        return sum_to(value, self.y.shape, self.operand.shape)
 
 
 # The gradient by one operand, of a shape that broadcasts to that of the operand.

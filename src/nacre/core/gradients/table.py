@@ -14,13 +14,13 @@ from nacre.core.gradients.binary import (
     BINARY,
     prelu_input,
     prelu_slope,
-    where_left,
-    where_taken,
+    where_false,
+    where_true,
 )
 from nacre.core.gradients.convolution import CONVOLUTION
 from nacre.core.gradients.einsum import einsum
 from nacre.core.gradients.indexing import INDEXING
-from nacre.core.gradients.movement import MOVEMENT, concatenated
+from nacre.core.gradients.movement import MOVEMENT, concat
 from nacre.core.gradients.normalization import NORMALIZATION
 from nacre.core.gradients.pooling import POOLING
 from nacre.core.gradients.products import PRODUCTS
@@ -60,9 +60,9 @@ RULES: Mapping[Key, Rules] = MappingProxyType(
             for several in (NORMALIZATION, PRODUCTS, CONVOLUTION, INDEXING)
             for name, rules in several.items()
         },
-        ("Where", ""): (None, where_taken, where_left),
+        ("Where", ""): (None, where_true, where_false),
         ("PRelu", ""): (prelu_input, prelu_slope),
-        ("Concat", ""): (concatenated,),
+        ("Concat", ""): (concat,),
         ("Einsum", ""): (einsum,),
         ("Attention", ""): ATTENTION,
     }

@@ -12,9 +12,9 @@ from nacre.core.gradients.writer import Value, where
 Formula = Callable[[Value, Value, Value], Value]  # of g, x, y
 
 
-def of_function(formula: Formula) -> Rule:
+def rule_of_formula(formula: Formula) -> Rule:
     """The rule of a formula of g, x and y."""
-    return lambda site: formula(site.thin, site.x, site.y)
+    return lambda site: formula(site.compact_g, site.x, site.y)
 
 
 def _unit_root(x: Value) -> Value:
@@ -52,7 +52,7 @@ _BY_WORD: Mapping[str, Formula] = MappingProxyType(
     }
 )
 UNARY: Mapping[str, Rule] = MappingProxyType(
-    {word: of_function(formula) for word, formula in _BY_WORD.items()}
+    {word: rule_of_formula(formula) for word, formula in _BY_WORD.items()}
 )
 
 
@@ -62,13 +62,13 @@ def _square(value: Value) -> Value:
 
 def relu(site: GradientSite) -> Value:
     """Of `Relu` and `ReluNan`: 0 at 0."""
-    return where(site.x.compare("Gt", 0.0), site.thin, 0.0)
+    return where(site.x.compare("Gt", 0.0), site.compact_g, 0.0)
 
 
 def leaky_relu(site: GradientSite) -> Value:
     """Alpha at 0."""
-    scaled = site.thin * site.attributes["alpha"]
-    return where(site.x.compare("Gt", 0.0), site.thin, scaled)
+    scaled = site.compact_g * site.attributes["alpha"]
+    return where(site.x.compare("Gt", 0.0), site.compact_g, scaled)
 
 
 def elu(site: GradientSite) -> Value:
@@ -76,19 +76,19 @@ def elu(site: GradientSite) -> Value:
     alpha, gamma = site.attributes["alpha"], site.attributes.get("gamma", 1.0)
     # The exponential of what is above 0 is not used, and must not become infinite.
     below = site.x.binop("Min", 0.0).exp() * alpha
-    g = site.thin * gamma
+    g = site.compact_g * gamma
     return where(site.x.compare("Gt", 0.0), g, g * below)
 
 
 def hard_sigmoid(site: GradientSite) -> Value:
     """Alpha inside, 0 where it is held, the ends included."""
     is_free = site.y.compare("Gt", 0.0).binop("And", site.y.compare("Lt", 1.0))
-    return where(is_free, site.thin * site.attributes["alpha"], 0.0)
+    return where(is_free, site.compact_g * site.attributes["alpha"], 0.0)
 
 
 def hard_swish(site: GradientSite) -> Value:
     """0 up to -3, x / 3 + 1 / 2, 1 from 3 on."""
-    g, x = site.thin, site.x
+    g, x = site.compact_g, site.x
     # Asked in this way round, NaN goes to the middle and stays NaN.
     above = where(x.compare("Ge", 3.0), g, g * (x * (1.0 / 3.0) + 0.5))
     return where(x.compare("Le", -3.0), 0.0, above)
@@ -97,13 +97,13 @@ def hard_swish(site: GradientSite) -> Value:
 def silu(site: GradientSite) -> Value:
     """With s of the sigmoid, s (1 + x (1 - s))."""
     s = site.x.unary("Sigmoid")
-    return site.thin * (s * (site.x * (1.0 - s) + 1.0))
+    return site.compact_g * (s * (site.x * (1.0 - s) + 1.0))
 
 
 def gelu(site: GradientSite) -> Value:
     """The derivative of whichever form `approximate` says."""
     is_tanh = site.attributes["approximate"] == "tanh"
-    return site.thin * (_gelu_tanh(site.x) if is_tanh else _gelu_erf(site.x))
+    return site.compact_g * (_gelu_tanh(site.x) if is_tanh else _gelu_erf(site.x))
 
 
 def _gelu_erf(x: Value) -> Value:
@@ -123,19 +123,19 @@ def clip(site: GradientSite) -> Value:
     """1 between both ends, which are included, as in `torch.clamp`."""
     low, high = (float(site.attributes[name]) for name in ("min", "max"))
     is_free = site.x.compare("Ge", low).binop("And", site.x.compare("Le", high))
-    return where(is_free, site.thin, 0.0)
+    return where(is_free, site.compact_g, 0.0)
 
 
 def cast(site: GradientSite) -> Value:
     """The gradient in the type of the operand."""
-    return site.thin.op("Cast", to=site.x.dtype)
+    return site.compact_g.op("Cast", to=site.x.dtype)
 
 
 FUNCTIONS: Mapping[str, Rule] = MappingProxyType(
     {
-        "Neg": of_function(lambda g, x, y: -g),
-        "Exp": of_function(lambda g, x, y: g * y),
-        "Log": of_function(lambda g, x, y: g / x),
+        "Neg": rule_of_formula(lambda g, x, y: -g),
+        "Exp": rule_of_formula(lambda g, x, y: g * y),
+        "Log": rule_of_formula(lambda g, x, y: g / x),
         "Relu": relu,
         "ReluNan": relu,
         "LeakyRelu": leaky_relu,

@@ -45,7 +45,7 @@ class Windows:
         return self.sliding.axes
 
     @property
-    def beyond(self) -> Shape:
+    def overhangs(self) -> Shape:
         """How far the last window reaches over the end of each axis; below 0: it ends before."""
         return tuple(
             (count - 1) * axis.stride
@@ -61,15 +61,15 @@ class Windows:
         """The pads before."""
         return tuple(axis.begin for axis in self.axes)
 
-    def spread(self, value: Value, weight: Value, groups: int) -> Value:
+    def scatter(self, value: Value, weight: Value, groups: int) -> Value:
         """Every element of [N, C, counts..] over its window, summed into the tensor's own sizes."""
         return value.op(
             "ConvTranspose",
             weight,
             strides=self.sliding.strides,
             dilations=self.sliding.dilations,
-            pads=(*self.begins, *(max(0, over) for over in self.beyond)),
-            output_padding=tuple(max(0, -over) for over in self.beyond),
+            pads=(*self.begins, *(max(0, over) for over in self.overhangs)),
+            output_padding=tuple(max(0, -over) for over in self.overhangs),
             groups=groups,
         )
 

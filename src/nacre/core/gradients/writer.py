@@ -206,7 +206,7 @@ class Writer:
         given = {"data": Literal(data), "dtype": Word(dtype), "shape": tuple(data.shape)}
         return self._append("ConstTensor", (), attributes(given), TensorType(dtype, data.shape))
 
-    def filled(self, number: float, dtype: str, shape: Shape) -> Value:
+    def fill(self, number: float, dtype: str, shape: Shape) -> Value:
         """A tensor of one number, for operations that `core-v1` does not have."""
         single = self.scalar(number, dtype)
         return single.op("Broadcast", shape=shape) if shape else single
@@ -215,7 +215,7 @@ class Writer:
         """Each element is its place along an axis."""
         return self.add("Iota", shape=shape, axis=axis, dtype=dtype)
 
-    def full(self, value: Value, shape: Shape) -> Value:
+    def broadcast_to(self, value: Value, shape: Shape) -> Value:
         """A value stretched to a shape that it broadcasts to.
 
         In a module of `core-v1` by a product with ones, which that profile has, unless it would

@@ -37,7 +37,7 @@ class Derivations(Generic[BuilderT]):
     def __contains__(self, key: Key) -> bool:
         return key in self._known
 
-    def copied(self) -> Derivations[BuilderT]:
+    def fork(self) -> Derivations[BuilderT]:
         """The same for another builder, which goes its own way."""
         return Derivations(self._known, dict(self._made))
 

@@ -28,7 +28,7 @@ def array_key(array: Array) -> Key:
     return address, array.shape, array.strides, array.dtype.str
 
 
-def _some(array: Array) -> bytes:
+def _sampled_bytes(array: Array) -> bytes:
     """A few elements, from the first to the last: other arrays hardly have the same."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
     places = np.linspace(0, array.size - 1, min(array.size, _LOOKED_AT)).astype(np.int64)
@@ -55,7 +55,7 @@ class ModelBuilder(Builder):
         self.derivations = Derivations[ModelBuilder]()
         self.parameters: dict[int, tuple[str, ...]] = {}  # names of constants that are parameters
 
-    def copied(self) -> ModelBuilder:
+    def fork(self) -> ModelBuilder:
         """A builder with the same operations, which goes its own way."""
         made = ModelBuilder(self.keep_parameters)
         made._operations = list(self._operations)
@@ -65,11 +65,11 @@ class ModelBuilder(Builder):
         made._alike = {key: list(found) for key, found in self._alike.items()}
         made.facts = dict(self.facts)
         made.origins = self.origins
-        made.derivations = self.derivations.copied()
+        made.derivations = self.derivations.fork()
         made.parameters = dict(self.parameters)
         return made
 
-    def since(self, count: int) -> Sequence[CoreOperation]:
+    def operations_since(self, count: int) -> Sequence[CoreOperation]:
         """The operations that were added when there were already so many."""
         return self._operations[count:]
 
@@ -95,7 +95,7 @@ class ModelBuilder(Builder):
         key = (*kind, array.tobytes()) if array.nbytes <= _SMALL else (*kind, id(array))
         if key not in self._constants:
             # Rounds of a loop compute the same elements again; a few of them say whether.
-            alike = self._alike.setdefault((*kind, _some(array)), [])
+            alike = self._alike.setdefault((*kind, _sampled_bytes(array)), [])
             known = next((value for value, found in alike if _is_same(found, array)), None)
             if known is None:
                 known = super().constant(array, dtype, copy=copy)

@@ -38,7 +38,7 @@ class Origins:
         start, end = span
         if not names or start >= end:
             return
-        found = self._around(span)
+        found = self._containing(span)
         if found is None:
             insort(self._starts, start)
             self._known[start] = _Parameter(end, names)
@@ -51,7 +51,7 @@ class Origins:
 
         Of several parts of one parameter the first is called after it, others are numbered too.
         """
-        found = self._around(span)
+        found = self._containing(span)
         if found is None:
             return ()
         number = found.parts.setdefault(span, len(found.parts))
@@ -59,10 +59,10 @@ class Origins:
 
     def owners(self, span: Span) -> Names:
         """The names of the parameter that memory belongs to, whichever part of it that is."""
-        found = self._around(span)
+        found = self._containing(span)
         return () if found is None else found.names
 
-    def _around(self, span: Span) -> _Parameter | None:
+    def _containing(self, span: Span) -> _Parameter | None:
         at = bisect_right(self._starts, span[0]) - 1
         found = self._known[self._starts[at]] if at >= 0 else None
         return found if found is not None and span[1] <= found.end else None

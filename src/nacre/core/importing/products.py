@@ -8,7 +8,7 @@ from typing import Protocol
 from nacre.core.builder import Builder
 
 
-class Node(Protocol):
+class ModelNode(Protocol):
     """A node or a call of a model, which adds operations to a module."""
 
     @property
@@ -22,15 +22,15 @@ class Node(Protocol):
         """The same elements under another shape."""
 
 
-def product(use: Node, a: int, b: int) -> int:
+def product(node: ModelNode, a: int, b: int) -> int:
     """The product of two values, batched; the axes that vectors lack go away again."""
-    a_dims, b_dims = use.builder.type_of(a).shape, use.builder.type_of(b).shape
-    left = use.reshape(a, (1, *a_dims)) if len(a_dims) == 1 else a
-    right = use.reshape(b, (*b_dims, 1)) if len(b_dims) == 1 else b
-    made = use.add("MatMul", left, right)
-    dims = list(use.builder.type_of(made).shape)
+    a_dims, b_dims = node.builder.type_of(a).shape, node.builder.type_of(b).shape
+    left = node.reshape(a, (1, *a_dims)) if len(a_dims) == 1 else a
+    right = node.reshape(b, (*b_dims, 1)) if len(b_dims) == 1 else b
+    made = node.add("MatMul", left, right)
+    dims = list(node.builder.type_of(made).shape)
     if len(b_dims) == 1:
         del dims[-1]
     if len(a_dims) == 1:
         del dims[-1 if len(b_dims) == 1 else -2]
-    return use.reshape(made, dims)
+    return node.reshape(made, dims)

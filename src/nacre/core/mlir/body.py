@@ -30,25 +30,25 @@ _RELATIONS = {
 }
 
 
-class Body:
+class RegionBody:
     """The scalar code of a region: one statement after the other."""
 
     def __init__(self, dtypes: Sequence[str]) -> None:
         self._count = 0
         self.lines: list[str] = []
-        self.arguments = tuple(self._named(dtype) for dtype in dtypes)
+        self.arguments = tuple(self._new_scalar(dtype) for dtype in dtypes)
 
-    def _named(self, dtype: str) -> Scalar:
+    def _new_scalar(self, dtype: str) -> Scalar:
         self._count += 1
         return Scalar(f"%${self._count - 1}", dtype)
 
     def add(self, dtype: str, text: str) -> Scalar:
         """The result of any statement."""
-        result = self._named(dtype)
+        result = self._new_scalar(dtype)
         self.lines.append(f"{result.name} = {text}")
         return result
 
-    def of(self, operation: str, *operands: Scalar) -> Scalar:
+    def add_uniform(self, operation: str, *operands: Scalar) -> Scalar:
         """An operation whose operands and result have one type."""
         dtype = operands[0].dtype
         names = ", ".join(operand.name for operand in operands)
@@ -56,7 +56,7 @@ class Body:
 
     def arithmetic(self, word: str, a: Scalar, b: Scalar) -> Scalar:
         """`Add`, `Sub` or `Mul`; integers wrap."""
-        return self.of(ARITHMETIC[word][is_float(a.dtype)], a, b)
+        return self.add_uniform(ARITHMETIC[word][is_float(a.dtype)], a, b)
 
     def constant(self, value: float, dtype: str) -> Scalar:
         """A number."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.core.evaluation.plan import place
+from nacre.core.evaluation.run import operation_span
 from nacre.core.mlir.lowerings import LOWERINGS
-from nacre.core.mlir.site import MlirWriter, Value
+from nacre.core.mlir.writer import MlirWriter, Value
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.rules.mlir import MLR01
@@ -31,7 +31,7 @@ def to_mlir(module: Module) -> str:
     if has_errors(found):
         raise InputError(found)
     arguments = _arguments(module)
-    body = _Body(module, arguments)
+    body = _FunctionWriter(module, arguments)
     used = _used_values(module)
     for at, op in enumerate(module.operations):
         if op.opcode != "Input" and not (_is_constant(op) and op.value_id not in used):
@@ -57,7 +57,7 @@ def _is_constant(op: CoreOperation) -> bool:
     return "constant" in OPS[op.opcode].traits
 
 
-class _Body:
+class _FunctionWriter:
     """The statements of a function, and what was in the way of some."""
 
     def __init__(self, module: Module, arguments: dict[int, Value]) -> None:
@@ -68,12 +68,12 @@ class _Body:
 
     def lower(self, at: int, op: CoreOperation) -> None:
         """One operation; where it has no form, the ones after it are looked at all the same."""
-        site = MlirWriter(op, self.values_of(op.operands))
+        writer = MlirWriter(op, self.values_of(op.operands))
         try:
-            value, lines = site.finished(LOWERINGS.get(op.opcode, _no_form)(site))
+            value, lines = writer.finish(LOWERINGS.get(op.opcode, _refuse_opcode)(writer))
         except Unsupported as reason:
             message = f"`{op.opcode}` %{op.value_id} cannot be written in MLIR: {reason}"
-            self.found.append(MLR01.at(place(self._module, at), message))
+            self.found.append(MLR01.at(operation_span(self._module, at), message))
             value, lines = Value(f"%{op.value_id}", op.type), []
         self._values[op.value_id] = value
         self.lines += lines
@@ -83,15 +83,15 @@ class _Body:
         return [self._values[value] for value in ids]
 
 
-def _no_form(site: MlirWriter) -> Value:
+def _refuse_opcode(writer: MlirWriter) -> Value:
     raise Unsupported("the opcode is not translated")
 
 
 def _function(
     name: str, arguments: Sequence[Value], lines: Sequence[str], results: Sequence[Value]
 ) -> list[str]:
-    given = ", ".join(f"{value.name}: {value.typed}" for value in arguments)
-    types = ", ".join(value.typed for value in results)
+    given = ", ".join(f"{value.name}: {value.type_text}" for value in arguments)
+    types = ", ".join(value.type_text for value in results)
     returned = ", ".join(value.name for value in results)
     return [
         f"func.func @{name}({given}) -> ({types}) {{",
@@ -105,7 +105,7 @@ def _initial(module: Module) -> list[str]:
     """A function without arguments that returns what every state starts from."""
     if not module.states:
         return []
-    body = _Body(module, {})
+    body = _FunctionWriter(module, {})
     starts = [state.initial for state in module.states]
     for at, op in enumerate(module.operations):
         if op.value_id in starts:

@@ -9,7 +9,7 @@ from nacre.core.mlir.elementwise import binop, constant, elementwise, exp, log, 
 from nacre.core.mlir.products import conv2d, matmul
 from nacre.core.mlir.reductions import mean, sum_
 from nacre.core.mlir.shape_ops import gather, index, reshape, slice_, transpose
-from nacre.core.mlir.site import MlirWriter, Value
+from nacre.core.mlir.writer import MlirWriter, Value
 
 Lowering = Callable[[MlirWriter], Value]
 

@@ -4,81 +4,87 @@ from __future__ import annotations
 
 from math import prod
 
-from nacre.core.mlir.body import Body, Code, Scalar
+from nacre.core.mlir.body import Code, RegionBody, Scalar
 from nacre.core.mlir.elementwise import require_numbers
 from nacre.core.mlir.shape_ops import reshape_value
-from nacre.core.mlir.site import Loop, MlirWriter, Value
-from nacre.core.mlir.types import bits_of, is_float, wide
+from nacre.core.mlir.types import bits_of, compute_type, is_float
+from nacre.core.mlir.writer import Loop, MlirWriter, Value
 from nacre.core.module import Shape, TensorType
 from nacre.kernels.interface.shapes import axes_of
 
 
-def sum_(site: MlirWriter) -> Value:
+def sum_(writer: MlirWriter) -> Value:
     """Floats are summed in their wide type; integers wrap."""
-    require_numbers(site)
-    total = _reduce(site, wide(site.type.dtype), _add)
-    return reshape_value(site, site.cast(total, site.type.dtype), site.type.shape)
+    require_numbers(writer)
+    total = _reduce(writer, compute_type(writer.type.dtype), _add)
+    return reshape_value(writer, writer.cast(total, writer.type.dtype), writer.type.shape)
 
 
-def mean(site: MlirWriter) -> Value:
+def mean(writer: MlirWriter) -> Value:
     """Floats: the sum by the number of elements. Integers: exact, and cut towards zero."""
-    require_numbers(site)
-    dtype = site.type.dtype
-    count = prod(site.operands[0].type.shape[axis] for axis in _axes(site))
+    require_numbers(writer)
+    dtype = writer.type.dtype
+    count = prod(writer.operands[0].type.shape[axis] for axis in _axes(writer))
     has_room = bits_of(dtype) + count.bit_length() < 64  # for the sum of integers
     if not is_float(dtype) and not has_room:
-        return reshape_value(site, _mean_of_parts(site, count), site.type.shape)
-    held = wide(dtype) if is_float(dtype) else "i64"
-    total = _reduce(site, held, _add)
+        return reshape_value(writer, _mean_of_parts(writer, count), writer.type.shape)
+    held = compute_type(dtype) if is_float(dtype) else "i64"
+    total = _reduce(writer, held, _add)
 
-    def divided(body: Body, x: Scalar) -> Scalar:
+    def divided(body: RegionBody, x: Scalar) -> Scalar:
         operation = "arith.divf" if is_float(held) else "arith.divsi"
-        return body.cast(body.of(operation, x, body.constant(count, held)), dtype)
+        return body.cast(body.add_uniform(operation, x, body.constant(count, held)), dtype)
 
     type_ = TensorType(dtype, total.type.shape)
-    return reshape_value(site, site.mapped("mean", [total], type_, divided), site.type.shape)
+    return reshape_value(
+        writer, writer.add_elementwise("mean", [total], type_, divided), writer.type.shape
+    )
 
 
-def _add(body: Body, x: Scalar, total: Scalar) -> Scalar:
+def _add(body: RegionBody, x: Scalar, total: Scalar) -> Scalar:
     return body.arithmetic("Add", total, body.cast(x, total.dtype))
 
 
-def _mean_of_parts(site: MlirWriter, count: int) -> Value:
+def _mean_of_parts(writer: MlirWriter, count: int) -> Value:
     """The sum may leave 64 bits: quotients (rounded down) and remainders are summed apart."""
-    dtype = site.type.dtype
+    dtype = writer.type.dtype
 
-    def add_whole(body: Body, x: Scalar, total: Scalar) -> Scalar:
-        whole = body.of("arith.floordivsi", body.cast(x, "i64"), body.constant(count, "i64"))
+    def add_whole(body: RegionBody, x: Scalar, total: Scalar) -> Scalar:
+        whole = body.add_uniform(
+            "arith.floordivsi", body.cast(x, "i64"), body.constant(count, "i64")
+        )
         return body.arithmetic("Add", total, whole)
 
-    def add_rest(body: Body, x: Scalar, total: Scalar) -> Scalar:
+    def add_rest(body: RegionBody, x: Scalar, total: Scalar) -> Scalar:
         value, divisor = body.cast(x, "i64"), body.constant(count, "i64")
-        below = body.arithmetic("Mul", body.of("arith.floordivsi", value, divisor), divisor)
+        below = body.arithmetic(
+            "Mul", body.add_uniform("arith.floordivsi", value, divisor), divisor
+        )
         return body.arithmetic("Add", total, body.arithmetic("Sub", value, below))
 
-    def joined(body: Body, wholes: Scalar, rests: Scalar) -> Scalar:
+    def joined(body: RegionBody, wholes: Scalar, rests: Scalar) -> Scalar:
         divisor, zero = body.constant(count, "i64"), body.constant(0, "i64")
-        down = body.arithmetic("Add", wholes, body.of("arith.divsi", rests, divisor))
-        is_cut = body.compare("Ne", body.of("arith.remsi", rests, divisor), zero)
-        is_below = body.of("arith.andi", body.compare("Lt", down, zero), is_cut)
+        down = body.arithmetic("Add", wholes, body.add_uniform("arith.divsi", rests, divisor))
+        is_cut = body.compare("Ne", body.add_uniform("arith.remsi", rests, divisor), zero)
+        is_below = body.add_uniform("arith.andi", body.compare("Lt", down, zero), is_cut)
         return body.cast(body.arithmetic("Add", down, body.cast(is_below, "i64")), dtype)
 
-    sums = [_reduce(site, "i64", code) for code in (add_whole, add_rest)]
-    return site.mapped("mean", sums, TensorType(dtype, sums[0].type.shape), joined)
+    sums = [_reduce(writer, "i64", code) for code in (add_whole, add_rest)]
+    return writer.add_elementwise("mean", sums, TensorType(dtype, sums[0].type.shape), joined)
 
 
-def _axes(site: MlirWriter) -> Shape:
+def _axes(writer: MlirWriter) -> Shape:
     """The axes that go; none named means all of them."""
-    rank = site.operands[0].type.rank
-    return axes_of(site.op.attributes["axes"], rank) or tuple(range(rank))
+    rank = writer.operands[0].type.rank
+    return axes_of(writer.op.attributes["axes"], rank) or tuple(range(rank))
 
 
-def _reduce(site: MlirWriter, dtype: str, code: Code) -> Value:
+def _reduce(writer: MlirWriter, dtype: str, code: Code) -> Value:
     """What is left without the axes that go; every element starts from zero."""
-    x, axes = site.operands[0], _axes(site)
+    x, axes = writer.operands[0], _axes(writer)
     kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)
     shape = tuple(x.type.shape[axis] for axis in kept)
-    output = (site.zeros(TensorType(dtype, shape)), kept)
+    output = (writer.zeros(TensorType(dtype, shape)), kept)
     every = tuple(range(x.type.rank))
     loops: list[Loop] = ["reduction" if axis in axes else "parallel" for axis in every]
-    return site.generic("sum", [(x, every)], output, loops, code)
+    return writer.generic("sum", [(x, every)], output, loops, code)

@@ -48,7 +48,7 @@ def bits_of(dtype: str) -> int:
     return 1 if dtype == "bool" else GRAPH_TYPES[dtype].bits
 
 
-def wide(dtype: str) -> str:
+def compute_type(dtype: str) -> str:
     """The type that is computed in: f32 for the floats below it, otherwise the type itself."""
     return "f32" if is_float(dtype) and bits_of(dtype) < 32 else dtype
 

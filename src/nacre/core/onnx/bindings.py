@@ -13,7 +13,7 @@ from nacre.base.excerpt import backquote
 from nacre.core.module import TensorType
 from nacre.core.onnx.findings import finding
 from nacre.core.onnx.interface import input_type, unknown_input
-from nacre.core.onnx.use import describe_tensor
+from nacre.core.onnx.onnx_node import describe_tensor
 from nacre.core.rules.onnx import ONX06
 from nacre.core.values import Array
 

@@ -23,7 +23,7 @@ def coverage(
     """The coverage of a model. InputError where it is no sound model at all."""
     walk, graph = walk_model(source, shapes, constants)
     # Inputs without a form stop the walk, as what breaks ONNX's rules does.
-    of_nodes = {id(refusal.told) for refusal in walk.refused}
+    of_nodes = {id(refusal.diagnostic) for refusal in walk.refused}
     unsound = [d for d in walk.found if id(d) not in of_nodes]
     if unsound:
         raise InputError(unsound)

@@ -48,7 +48,7 @@ def local_functions(protos: Iterable[Any]) -> tuple[dict[Key, Any], list[str]]:
     return found, twice
 
 
-def rings(functions: Mapping[Key, Any]) -> tuple[frozenset[Key], list[str]]:
+def find_recursion(functions: Mapping[Key, Any]) -> tuple[frozenset[Key], list[str]]:
     """Functions without which none calls itself in whatever way, and what is said of the rings."""
     inner = {key: [k for k in _calls(f.node) if k in functions] for key, f in functions.items()}
     endless: set[Key] = set()
@@ -64,14 +64,14 @@ def rings(functions: Mapping[Key, Any]) -> tuple[frozenset[Key], list[str]]:
                 done.add(key)
             elif callee in path:  # every ring has a call from its end to its beginning
                 if callee not in endless and len(told) < _MOST_RINGS:
-                    told.append(_ring(callee, path))
+                    told.append(_recursion_text(callee, path))
                 endless |= {key, callee}
             elif callee not in done:
                 path[callee] = iter(inner[callee])
     return frozenset(endless), told
 
 
-def _ring(start: Key, path: Iterable[Key]) -> str:
+def _recursion_text(start: Key, path: Iterable[Key]) -> str:
     """What is said of a function that the last one of a path calls again."""
     between = list(islice(dropwhile(lambda key: key != start, path), 1, _MOST_NAMED + 2))
     named = [backquote(_title(key)) for key in between[:_MOST_NAMED]]
@@ -95,7 +95,7 @@ def _calls(nodes: Iterable[Any]) -> Iterator[Key]:
             waiting += [held for graph in graphs for held in graph.node]
 
 
-def flat_size(start: Key, functions: Mapping[Key, Any], most: int) -> int:
+def flattened_node_count(start: Key, functions: Mapping[Key, Any], most: int) -> int:
     """How many nodes a call stands for at least, laid out flat; not counted beyond `most`.
 
     Functions inside of functions can double with every level; none of them calls itself.
@@ -132,7 +132,7 @@ def bind_attributes(function: Any, attributes: Iterable[Any]) -> Function:  # no
 
 def _resolve_attributes(node: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - onnx.NodeProto
     """A node whose attributes hold what they refer to; one that refers to nothing is left out."""
-    if not _refers(node):
+    if not _has_attribute_reference(node):
         return node
     made = onnx.NodeProto()
     made.CopyFrom(node)
@@ -150,18 +150,18 @@ def _resolve_attributes(node: Any, given: Mapping[str, Any]) -> Any:  # noqa: AN
     return made
 
 
-def _refers(node: Any) -> bool:  # noqa: ANN401 - onnx.NodeProto
+def _has_attribute_reference(node: Any) -> bool:  # noqa: ANN401 - onnx.NodeProto
     return any(
         attribute.ref_attr_name
         or (
             attribute.type == onnx.AttributeProto.GRAPH
-            and any(_refers(inner) for inner in attribute.g.node)
+            and any(_has_attribute_reference(inner) for inner in attribute.g.node)
         )
         for attribute in node.attribute
     )
 
 
-def definition(
+def function_definition(
     node: Node,
     proto: Any,  # noqa: ANN401 - onnx.NodeProto
     types: Sequence[TensorType | None],

@@ -13,9 +13,9 @@ from nacre.base.excerpt import backquote
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import Module
 from nacre.core.onnx.bindings import bind_inputs
-from nacre.core.onnx.control.scopes import Lost
+from nacre.core.onnx.control.scopes import LostTensor
 from nacre.core.onnx.defaults import warn_of_fixed_inputs
-from nacre.core.onnx.functions import local_functions, rings
+from nacre.core.onnx.functions import find_recursion, local_functions
 from nacre.core.onnx.outputs import module_of
 from nacre.core.onnx.reading.files import parse_model, read_model
 from nacre.core.onnx.reading.nodes import opsets_of
@@ -71,10 +71,10 @@ def walk_model(
         read, name, folder = read_model(path), str(path), path.parent
     model = read.proto
     functions, twice = local_functions(model.functions)
-    endless, told = rings(functions)
+    endless, told = find_recursion(functions)
     finite = {key: function for key, function in functions.items() if key not in endless}
     builder, opsets = ModelBuilder(keep_parameters), opsets_of(model.opset_import)
-    walk = Walk(name, folder, opsets, finite, endless, read.held, progress, builder=builder)
+    walk = Walk(name, folder, opsets, finite, endless, read.detached, progress, builder=builder)
     for repeated in twice:
         walk.unsound(f"the function {backquote(repeated)} is defined twice", RENAME)
     for ring in told:
@@ -87,10 +87,10 @@ def walk_model(
         help_ = "name the tensors that are wanted in `graph.output`"
         walk.unsound("the model has no output", help_)
     bound, problems = bind_inputs(model.graph.input, constants or {}, name)
-    walk.tensors.update({given: bound.get(given, Lost()) for given in constants or {}})
+    walk.tensors.update({given: bound.get(given, LostTensor()) for given in constants or {}})
     walk.bound = frozenset(bound)
     walk.found += problems
     walk.states = match_states(walk, model)
     walk.odd += warn_of_fixed_inputs(model, {*walk.states, *(constants or {})}, name)
-    walk.bring_in(model.graph, shapes or {})
+    walk.import_graph(model.graph, shapes or {})
     return walk, model.graph

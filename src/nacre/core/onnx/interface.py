@@ -131,9 +131,9 @@ def input_type(
         return TensorType(dtype, tuple(max(size, 1) for size in sizes))
     if given is None:
         if any(_is_empty(d) for d in dims or ()):
-            return _without_elements(value, dims or (), name)
+            return _empty_input_finding(value, dims or (), name)
         if dims is None or any(size < 1 for size in sizes):
-            return _open(value, dims, name)
+            return _open_shape_finding(value, dims, name)
         return TensorType(dtype, tuple(sizes))
     wanted = tuple(int(dim) for dim in given)
     if 0 in wanted:
@@ -146,11 +146,11 @@ def input_type(
     if not fits or any(dim < 1 for dim in wanted):
         shown = format_dims(dims) if dims is not None else "any shape"
         message = f"input {title} was given the shape {list(wanted)}, the model says {shown}"
-        return finding(ONX06, name, message, _fitting(wanted, dims))
+        return finding(ONX06, name, message, _shape_advice(wanted, dims))
     return TensorType(dtype, wanted)
 
 
-def _fitting(wanted: Sequence[int], dims: Sequence[Any] | None) -> str:
+def _shape_advice(wanted: Sequence[int], dims: Sequence[Any] | None) -> str:
     """What to do about a shape that an input cannot have."""
     if any(size < 1 for size in wanted):
         return "give sizes above 0"
@@ -172,7 +172,7 @@ def _is_empty(dim: Any) -> bool:  # noqa: ANN401 - onnx.TensorShapeProto.Dimensi
     return bool(dim.HasField("dim_value")) and dim.dim_value == 0
 
 
-def _without_elements(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
+def _empty_input_finding(value: Any, dims: Sequence[Any], name: str) -> Diagnostic:  # noqa: ANN401
     message = f"input {backquote(value.name)} has the shape {format_dims(dims)}, without elements"
     shape, stands = _example(dims)
     given = f"{_shape_option(value.name, shape)}; {stands}"
@@ -207,7 +207,7 @@ def _shape_option(name: str, shape: str) -> str:
     return setting(f"`--shape {name}={shape}`", f'`shapes={{"{name}": ({sizes}{comma})}}`')
 
 
-def _open(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
+def _open_shape_finding(value: Any, dims: Sequence[Any] | None, name: str) -> Diagnostic:  # noqa: ANN401
     shown = "no shape at all" if dims is None else f"the shape {format_dims(dims)}"
     message = f"input {backquote(value.name)} has {shown}, expected sizes"
     if dims is None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.core.module import Labels, Module, TensorType
-from nacre.core.onnx.control.scopes import Lost
+from nacre.core.onnx.control.scopes import LostTensor
 from nacre.core.onnx.findings import finding
 from nacre.core.onnx.handlers.elementwise import type_title
 from nacre.core.onnx.interface import format_dims
+from nacre.core.onnx.onnx_node import OnnxNode, describe_tensor
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import NO_NODE
 from nacre.core.onnx.states import keep_states
-from nacre.core.onnx.use import OnnxNode, describe_tensor
 from nacre.core.rules.onnx import ONX01, ONX08
 from nacre.core.unsupported import Unsupported
 
@@ -30,18 +30,18 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
     values: dict[str, int] = {}
     for output in graph.output:
         title, tensor = f"output {backquote(output.name)}", walk.tensors.get(output.name)
-        if tensor is None or isinstance(tensor, Lost):
-            walk.unsound(f"{title} is not defined", walk.meant(output.name))
+        if tensor is None or isinstance(tensor, LostTensor):
+            walk.unsound(f"{title} is not defined", walk.name_hint(output.name))
             continue
-        use = OnnxNode(NO_NODE, [tensor], walk.builder)
+        node = OnnxNode(NO_NODE, [tensor], walk.builder)
         try:
-            values[output.name] = use.value(0)
+            values[output.name] = node.value(0)
         except Unsupported as problem:
             message = f"{title}: {problem.reason}"
             walk.found.append(finding(ONX01, walk.name, message, problem.help))
             continue
-        kind = _other_kind(output, use.type(0))
-        shape = _other_shape(output, use.type(0))
+        kind = _type_mismatch(output, node.type(0))
+        shape = _shape_mismatch(output, node.type(0))
         if kind is not None:
             walk.unsound(f"{title} is declared {kind}", _DECLARE)
         elif shape is not None:
@@ -58,7 +58,7 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
     return replace(walk.builder.module(*(values[name] for name in outs)), labels=labels)
 
 
-def _other_kind(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
+def _type_mismatch(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
     """As what else an output is declared: no tensor, or one of another element type."""
     if value.type.WhichOneof("value") not in (None, "tensor_type"):
         return f"as no tensor, its node makes {describe_tensor(found)}"
@@ -68,7 +68,7 @@ def _other_kind(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
     return f"as {type_title(declared)}, its node makes {describe_tensor(found)}"
 
 
-def _other_shape(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
+def _shape_mismatch(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
     """With which other shape an output is declared; open sizes fit all."""
     if not value.type.tensor_type.HasField("shape"):
         return None

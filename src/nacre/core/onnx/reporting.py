@@ -12,10 +12,10 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
-from nacre.core.onnx.control.scopes import Lost
+from nacre.core.onnx.control.scopes import LostTensor
 from nacre.core.onnx.findings import Unsound, finding
+from nacre.core.onnx.onnx_node import Tensor, describe_tensor
 from nacre.core.onnx.reading.nodes import Node
-from nacre.core.onnx.use import Tensor, describe_tensor
 from nacre.core.rules.onnx import ONX01, ONX04
 from nacre.core.unsupported import Unsupported
 
@@ -32,7 +32,7 @@ class Refusal:
 
     node: Node
     reason: str
-    told: Diagnostic
+    diagnostic: Diagnostic
 
 
 @dataclass(eq=False)
@@ -42,27 +42,29 @@ class Reports:
     name: str
     builder: ModelBuilder = field(default_factory=ModelBuilder, kw_only=True)
     # None is an operand of a function that its call leaves out.
-    tensors: ChainMap[str, Tensor | Lost | None] = field(default_factory=ChainMap, kw_only=True)
+    tensors: ChainMap[str, Tensor | LostTensor | None] = field(
+        default_factory=ChainMap, kw_only=True
+    )
     found: list[Diagnostic] = field(default_factory=list, kw_only=True)
     odd: list[Diagnostic] = field(default_factory=list, kw_only=True)  # warnings
     refused: list[Refusal] = field(default_factory=list, kw_only=True)
     protos: Sequence[Any] = field(default=(), kw_only=True)  # the nodes of the graph
     holders: tuple[Node, ...] = field(default=(), kw_only=True)  # the nodes around, outermost first
 
-    def meant(self, name: str) -> str:
+    def name_hint(self, name: str) -> str:
         """What a name that nothing defines may have meant: looked up for the first few only."""
-        if len(self.found) >= MOST_HINTS or self._is_later(name):
+        if len(self.found) >= MOST_HINTS or self._is_defined_later(name):
             return _NAMED
         return did_you_mean(name, islice(self.tensors, _MOST_NAMES)) or _NAMED
 
-    def _is_later(self, name: str) -> bool:
+    def _is_defined_later(self, name: str) -> bool:
         """Whether a node that comes later defines a name."""
         return any(name in proto.output for proto in self.protos)
 
-    def lose(self, names: Iterable[str]) -> None:
+    def mark_lost(self, names: Iterable[str]) -> None:
         """Let names stand for what a node should have made, where they have no tensor."""
         for name in names:
-            self.tensors.setdefault(name, Lost())
+            self.tensors.setdefault(name, LostTensor())
 
     def refuse(
         self,
@@ -72,34 +74,34 @@ class Reports:
         place: int | None = None,
     ) -> None:
         """Report a node without a form, at a place among the findings, else behind them."""
-        message = f"{self._described(node, operands)}: {problem.reason}"
+        message = f"{self._describe(node, operands)}: {problem.reason}"
         told = finding(ONX01, self.name, message, problem.help)
         self.found.insert(len(self.found) if place is None else place, told)
         self.refused.append(Refusal(node, problem.reason, told))
-        self.lose(node.outputs)
+        self.mark_lost(node.outputs)
 
-    def break_off(
+    def report_unsound(
         self, node: Node, operands: Sequence[Tensor | None], reason: str, help: str
     ) -> None:
         """Report a node that breaks a rule of ONNX."""
-        message = f"{self._described(node, operands)}: {reason}"
+        message = f"{self._describe(node, operands)}: {reason}"
         self.found.append(finding(ONX04, self.name, message, help))
-        self.lose(node.outputs)
+        self.mark_lost(node.outputs)
 
-    def _described(self, node: Node, operands: Sequence[Tensor | None]) -> str:
+    def _describe(self, node: Node, operands: Sequence[Tensor | None]) -> str:
         """A node with the types of its operands, its opset and the nodes around it."""
         shown = [
             "-" if o is None else _operand_type(o, self.builder) for o in operands[:_MOST_SHOWN]
         ]
         more = ["..."] if len(operands) > _MOST_SHOWN else []
         types = ", ".join([*shown, *more])
-        return f"{node.title} of ({types}), opset {node.opset}{self._place()}"
+        return f"{node.title} of ({types}), opset {node.opset}{self._enclosing_nodes()}"
 
     def unsound(self, message: str, help: str) -> None:
         """Report what breaks a rule of ONNX."""
-        self.found.append(finding(ONX04, self.name, f"{message}{self._place()}", help))
+        self.found.append(finding(ONX04, self.name, f"{message}{self._enclosing_nodes()}", help))
 
-    def _place(self) -> str:
+    def _enclosing_nodes(self) -> str:
         return "".join(f", in {holder.title}" for holder in reversed(self.holders))
 
 

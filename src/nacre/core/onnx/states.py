@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import finding
+from nacre.core.onnx.onnx_node import describe_error
 from nacre.core.onnx.reading.files import STATE
-from nacre.core.onnx.use import describe_error
 from nacre.core.rules.onnx import ONX09
 from nacre.core.values import Array
 
@@ -25,7 +25,7 @@ _FORM = '[{"input": "NAME", "output": "NAME"}]'
 _MEND = f"write the model with `to_onnx` again, or take the property `{STATE}` out of its file"
 
 
-class _NoState(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+class _StateProblem(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """What is wrong with the list of states."""
 
 
@@ -38,7 +38,7 @@ def match_states(walk: Walk, model: Any) -> dict[str, str]:  # noqa: ANN401 - on
     try:
         pairs = [pair for text in texts for pair in _pairs(text)]
         _check(pairs, model.graph)
-    except _NoState as problem:
+    except _StateProblem as problem:
         walk.found.append(finding(ONX09, walk.name, str(problem), _MEND))
         return {}
     return {given: following for given, following in pairs if given not in walk.bound}
@@ -48,12 +48,14 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):
-        raise _NoState(f"the property `{STATE}` is {backquote(text)}, expected {_FORM}") from None
+        raise _StateProblem(
+            f"the property `{STATE}` is {backquote(text)}, expected {_FORM}"
+        ) from None
     for entry in entries if isinstance(entries, list) else [entries]:
         is_pair = isinstance(entry, dict) and entry.keys() == {"input", "output"}
         if not is_pair or not all(isinstance(name, str) for name in entry.values()):
             found = backquote(json.dumps(entry))
-            raise _NoState(f"the property `{STATE}` has the entry {found}, expected {_FORM}")
+            raise _StateProblem(f"the property `{STATE}` has the entry {found}, expected {_FORM}")
         yield entry["input"], entry["output"]
 
 
@@ -66,17 +68,19 @@ def _check(pairs: Sequence[tuple[str, str]], graph: Any) -> None:  # noqa: ANN40
     seen: set[str] = set()
     for given, following in pairs:
         if given not in inputs:
-            raise _NoState(f"the state {backquote(given)} is no input of the model")
+            raise _StateProblem(f"the state {backquote(given)} is no input of the model")
         if given not in held:
-            raise _NoState(f"the state {backquote(given)} starts from nothing, expected a default")
+            raise _StateProblem(
+                f"the state {backquote(given)} starts from nothing, expected a default"
+            )
         if given in seen:
-            raise _NoState(f"the state {backquote(given)} is listed twice")
+            raise _StateProblem(f"the state {backquote(given)} is listed twice")
         if following not in outputs:
-            raise _NoState(f"the next value {backquote(following)} of the state {backquote(given)} "
-                           "is no output of the model")  # fmt: skip
+            message = f"the next value {backquote(following)} of the state {backquote(given)}"
+            raise _StateProblem(f"{message} is no output of the model")
         seen.add(given)
     if pairs and outputs <= {following for _, following in pairs}:
-        raise _NoState("every output is the next value of a state, expected another one")
+        raise _StateProblem("every output is the next value of a state, expected another one")
 
 
 def keep_states(walk: Walk, following: Mapping[str, int], initial: Mapping[str, Array]) -> None:

@@ -17,22 +17,36 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
 from nacre.core.onnx.control.graphs import CONTROL
-from nacre.core.onnx.control.scopes import MOST_DEPTH, Allowance, Lost, Reported, Spent, Undecided
+from nacre.core.onnx.control.scopes import (
+    MOST_DEPTH,
+    Allowance,
+    AlreadyReported,
+    DataDependentLoop,
+    LostTensor,
+    TooManyNodes,
+)
 from nacre.core.onnx.findings import CHECK, MISFITTING, SMALLER, Unsound, finding
 from nacre.core.onnx.folding.known_operands import require_indices, require_lists
 from nacre.core.onnx.folding.reference import LAID_OUT, MEASURES, can_fold, fold
-from nacre.core.onnx.functions import Function, Key, bind_attributes, definition, flat_size, key_of
+from nacre.core.onnx.functions import (
+    Function,
+    Key,
+    bind_attributes,
+    flattened_node_count,
+    function_definition,
+    key_of,
+)
 from nacre.core.onnx.handlers.catalogue import handlers
 from nacre.core.onnx.handlers.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
 from nacre.core.onnx.interface import input_types, type_only_inputs
+from nacre.core.onnx.onnx_node import OnnxNode, Tensor, describe_error
 from nacre.core.onnx.reading.files import tensor_array
 from nacre.core.onnx.reading.nodes import NO_NODE, Node, node_of
 from nacre.core.onnx.reading.schemas import require_schema, require_types
 from nacre.core.onnx.reading.sparse import densify
-from nacre.core.onnx.reading.wire import Held
+from nacre.core.onnx.reading.wire import DetachedBytes
 from nacre.core.onnx.recurrent.layers import RECURRENT
 from nacre.core.onnx.reporting import MOST_HINTS, RENAME, Reports, find_repeated, require_distinct
-from nacre.core.onnx.use import OnnxNode, Tensor, describe_error
 from nacre.core.rules.onnx import ONX01, ONX04, ONX06
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
@@ -50,7 +64,7 @@ class Walk(Reports):
     opsets: Mapping[str, int]
     functions: Mapping[Key, Any]
     endless: frozenset[Key]  # functions that call themselves, which has been reported
-    held: Mapping[bytes, Held]  # bytes that were read apart, by what stands for them
+    detached: Mapping[bytes, DetachedBytes]  # bytes that were read apart, by what stands for them
     progress: Callable[[int, int], None] | None = None
     bound: frozenset[str] = frozenset()  # inputs that were given values
     # Inputs, and the outputs that feed them.
@@ -60,7 +74,7 @@ class Walk(Reports):
     allowance: Allowance = field(default_factory=Allowance)
     is_run: bool = True  # by every run: what only some come to may fail
 
-    def bring_in(self, graph: Any, shapes: Mapping[str, Sequence[int]]) -> None:  # noqa: ANN401
+    def import_graph(self, graph: Any, shapes: Mapping[str, Sequence[int]]) -> None:  # noqa: ANN401
         """Initialisers, inputs and nodes."""
         self.initialisers(graph)
         for name in self.states:
@@ -88,7 +102,7 @@ class Walk(Reports):
                 rule, help_ = (ONX01, "give it another shape") if is_size else (ONX04, RENAME)
                 message = f"input {backquote(name)}: {describe_error(error)}"
                 self.found.append(finding(rule, self.name, message, help_))
-                self.tensors[name] = Lost()
+                self.tensors[name] = LostTensor()
         self.nodes(graph.node)
 
     def initialisers(self, graph: Any) -> None:  # noqa: ANN401 - onnx.GraphProto
@@ -102,7 +116,7 @@ class Walk(Reports):
             seen.add(name)
             if name in self.bound:
                 continue  # a value stands in the place of this default
-            self.tensors[name] = Lost()
+            self.tensors[name] = LostTensor()
             try:
                 self.tensors[name] = array = self._read(tensor)
                 self.builder.origins.add_array(array, (name,))
@@ -125,45 +139,45 @@ class Walk(Reports):
             except Unsound as problem:
                 named = f" {backquote(proto.name)}" if proto.name else ""
                 self.unsound(f"{backquote(proto.op_type)}{named}: {problem}", problem.help)
-                self.lose(proto.output)
+                self.mark_lost(proto.output)
             except InputError as error:  # weights beside the model
                 self.found += error.diagnostics
-                self.lose(proto.output)
+                self.mark_lost(proto.output)
             else:
-                self._take(node, proto)
+                self._import_node(node, proto)
 
     def _read(self, tensor: Any) -> Array:  # noqa: ANN401 - a TensorProto, a sparse one
         if hasattr(tensor, "indices"):
             return densify(tensor, self.folder, self.name)
-        return tensor_array(tensor, self.folder, self.name, self.held)
+        return tensor_array(tensor, self.folder, self.name, self.detached)
 
-    def _take(self, node: Node, proto: Any) -> None:  # noqa: ANN401 - onnx.NodeProto
+    def _import_node(self, node: Node, proto: Any) -> None:  # noqa: ANN401 - onnx.NodeProto
         operands = self._operands(node)
         if operands is None:
-            self.lose(node.outputs)
+            self.mark_lost(node.outputs)
             return
         before, problems = self.builder.count, len(self.found)
         try:
-            self._define(node, self._made(node, proto, operands))
-            for op in self.builder.since(before):
+            self._define(node, self._node_results(node, proto, operands))
+            for op in self.builder.operations_since(before):
                 self.labels.setdefault(op.value_id, node.name or _default_name(node))
-        except Reported:
-            self.lose(node.outputs)
+        except AlreadyReported:
+            self.mark_lost(node.outputs)
         except Unsupported as problem:
-            if isinstance(problem, Spent) and self.holders:
+            if isinstance(problem, TooManyNodes) and self.holders:
                 raise  # the outermost node is refused, once
-            first = problems if isinstance(problem, Undecided) else None
+            first = problems if isinstance(problem, DataDependentLoop) else None
             self.refuse(node, operands, problem, first)
         except InputError as error:  # from the builder
             self.refuse(node, operands, Unsupported(describe_error(error), SMALLER))
         except Unsound as problem:
-            self.break_off(node, operands, str(problem), problem.help)
+            self.report_unsound(node, operands, str(problem), problem.help)
         except MemoryError:
             self.refuse(node, operands, Unsupported("it takes more memory than there is", SMALLER))
         except _MISFITS:
             given = ", ".join(f"`{name}`" for name in node.attributes)
             which = f"operands and attributes ({given})" if given else "operands"
-            self.break_off(node, operands, f"its {which} do not fit each other", CHECK)
+            self.report_unsound(node, operands, f"its {which} do not fit each other", CHECK)
 
     def _operands(self, node: Node) -> list[Tensor | None] | None:
         """The operands of a node; None where one was lost, which has been reported."""
@@ -171,15 +185,15 @@ class Walk(Reports):
         for name in node.inputs:
             if name and name not in self.tensors:
                 message = f"{node.title} uses {backquote(name)}, which nothing before it defines"
-                self.unsound(message, self.meant(name))
+                self.unsound(message, self.name_hint(name))
                 return None
             tensor = self.tensors[name] if name else None
-            if isinstance(tensor, Lost):
+            if isinstance(tensor, LostTensor):
                 return None
             operands.append(tensor)
         return operands
 
-    def _made(
+    def _node_results(
         self,
         node: Node,
         proto: Any,  # noqa: ANN401 - onnx.NodeProto
@@ -190,20 +204,20 @@ class Walk(Reports):
             raise Unsound(message, "give the attribute a value of its own")
         key = key_of(proto)
         if key in self.endless:
-            raise Reported
+            raise AlreadyReported
         local = self.functions.get(key)
         if local is not None:
             if not self.holders:
                 most = self.allowance.left + 1
-                self.allowance.expect(flat_size(key, self.functions, most))
+                self.allowance.expect(flattened_node_count(key, self.functions, most))
             return self._call(node, bind_attributes(local, proto.attribute), operands)
-        use = OnnxNode(node, operands, self.builder)
+        operation = OnnxNode(node, operands, self.builder)
         require_types(node, [None if o is None else _dtype(o, self.builder) for o in operands])
-        require_lists(use)
+        require_lists(operation)
         if self.is_run:
-            require_indices(use)
+            require_indices(operation)
         if node.key in CONTROL:
-            return CONTROL[node.key](use, self._inside(node))
+            return CONTROL[node.key](operation, self._nested_walk(node))
         handler = handlers().get(node.key)
         if node.key not in RECURRENT and can_fold(node, operands):
             arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
@@ -214,8 +228,8 @@ class Walk(Reports):
             if node.key in FOLDED_ONLY:
                 raise Unsound(MISFITTING)
         if handler is None:
-            return self._by_definition(node, proto, use)
-        return _as_list(handler(use))
+            return self._by_definition(node, proto, operation)
+        return _as_list(handler(operation))
 
     def _derive(self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]) -> None:
         """An initialiser that was laid out anew is still that initialiser."""
@@ -224,9 +238,11 @@ class Walk(Reports):
         for array in made if names else ():
             origins.add_array(array, names)
         if self.builder.keep_parameters and not names:
-            self._remember(node, made, sources)
+            self._record_derivation(node, made, sources)
 
-    def _remember(self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]) -> None:
+    def _record_derivation(
+        self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]
+    ) -> None:
         """How arrays were computed that follow from initialisers."""
         known = [array for array in sources if array is not None]
         given = [array for array in known if self.builder.is_changeable(array)]
@@ -234,7 +250,7 @@ class Walk(Reports):
         if handler is None or not given or node.op in MEASURES:
             return
 
-        def emitted(builder: ModelBuilder, place: int) -> int | None:
+        def emit(builder: ModelBuilder, place: int) -> int | None:
             try:
                 value = _as_list(handler(OnnxNode(node, sources, builder)))[place]
             except (Unsound, InputError, *_MISFITS):  # it becomes a constant
@@ -242,13 +258,15 @@ class Walk(Reports):
             return value if isinstance(value, int) else None
 
         for place, array in enumerate(made):
-            self.builder.add_derived(array, given, partial(emitted, place=place))
+            self.builder.add_derived(array, given, partial(emit, place=place))
 
-    def _by_definition(self, node: Node, proto: Any, use: OnnxNode) -> Sequence[Tensor]:  # noqa: ANN401
+    def _by_definition(self, node: Node, proto: Any, operation: OnnxNode) -> Sequence[Tensor]:  # noqa: ANN401
         """An operation without a handler: ONNX may define it by others."""
-        operands = [use.tensor(i) if use.has(i) else None for i in range(len(node.inputs))]
-        types = [None if o is None else use.type_of(o) for o in operands]
-        function = definition(node, proto, types)
+        operands = [
+            operation.tensor(i) if operation.has(i) else None for i in range(len(node.inputs))
+        ]
+        types = [None if o is None else operation.type_of(o) for o in operands]
+        function = function_definition(node, proto, types)
         if function is None:
             if node.domain in LAYOUTS:
                 raise Unsupported(
@@ -259,10 +277,10 @@ class Walk(Reports):
             raise Unsupported("the operation is not known", hint or _UNKNOWN)
         return self._call(node, function, operands)
 
-    def _inside(self, node: Node) -> Walk:
+    def _nested_walk(self, node: Node) -> Walk:
         if len(self.holders) == MOST_DEPTH:
             reason = f"graphs and functions are nested deeper than {MOST_DEPTH} levels"
-            raise Spent(reason, "call functions in a row, not inside of each other")
+            raise TooManyNodes(reason, "call functions in a row, not inside of each other")
         return replace(self, holders=(*self.holders, node))
 
     def nested(
@@ -285,11 +303,11 @@ class Walk(Reports):
 
     def types_of(self, graph: Any, given: Sequence[Tensor]) -> list[TensorType] | None:  # noqa: ANN401
         """The types of the outputs of a graph, which itself is left out; None where it has none."""
-        walk = replace(self, builder=self.builder.copied(), found=[], refused=[], labels={})
+        walk = replace(self, builder=self.builder.fork(), found=[], refused=[], labels={})
         try:
             made = walk.nested(graph, given, is_run=False)
             return [OnnxNode(NO_NODE, [t], walk.builder).type(0) for t in made]
-        except (Unsupported, Unsound, Reported, InputError, MemoryError, *_MISFITS):
+        except (Unsupported, Unsound, AlreadyReported, InputError, MemoryError, *_MISFITS):
             return None
 
     def _call(
@@ -302,12 +320,12 @@ class Walk(Reports):
             raise Unsound(message, "leave the others out")
         require_distinct(names, "its function")
         given = [*operands, *([None] * (len(names) - len(operands)))]
-        tensors: ChainMap[str, Tensor | Lost | None] = ChainMap(
+        tensors: ChainMap[str, Tensor | LostTensor | None] = ChainMap(
             dict(zip(names, given, strict=True))
         )
         # Those of onnx itself name their own domain only.
         opsets = {**self.opsets, **function.opsets}
-        walk = replace(self._inside(node), tensors=tensors, opsets=opsets)
+        walk = replace(self._nested_walk(node), tensors=tensors, opsets=opsets)
         problems = len(self.found)
         walk.nodes(function.nodes)
         return walk.results(function.outputs[: len(node.outputs)], problems)
@@ -317,11 +335,11 @@ class Walk(Reports):
         found: list[Tensor] = []
         for name in names:
             tensor = self.tensors.get(name)
-            if isinstance(tensor, Lost) or len(self.found) > problems:
-                raise Reported(self.tensors)
+            if isinstance(tensor, LostTensor) or len(self.found) > problems:
+                raise AlreadyReported(self.tensors)
             if tensor is None:
                 message = f"the output {backquote(name)} of what it holds is not defined"
-                raise Unsound(message, self.meant(name))
+                raise Unsound(message, self.name_hint(name))
             found.append(tensor)
         return found
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.lazy import load_all
 from nacre.core.constants import constant_array
-from nacre.core.evaluation.plan import place
+from nacre.core.evaluation.run import operation_span
 from nacre.core.module import CoreOperation, Module, State
 from nacre.core.onnx.reading.files import require_onnx
 from nacre.core.onnx_export.graph import Graph, Node, Tensor, Value
-from nacre.core.onnx_export.model import MOST_INLINE, Interface, KeptState, write_model
-from nacre.core.onnx_export.site import FORMS, OnnxWriter
+from nacre.core.onnx_export.model import MOST_INLINE, Interface, StateNames, write_model
+from nacre.core.onnx_export.writer import FORMS, OnnxWriter
 from nacre.core.rules.onnx_export import EXP01
 from nacre.core.unsupported import Unsupported
 from nacre.core.verify import MAX_FINDINGS, verify
@@ -82,12 +82,12 @@ class _Exporter:
                 self._values[op.value_id] = self.graph.tensor(name, array, op.type.dtype)
             return
         first = len(self.graph.nodes)
-        site = OnnxWriter(op, [self._values[operand] for operand in op.operands], self.graph)
+        writer = OnnxWriter(op, [self._values[operand] for operand in op.operands], self.graph)
         try:
-            self._values[op.value_id] = self._named(op, FORMS.registered[op.opcode](site), first)
+            self._values[op.value_id] = self._named(op, FORMS.registered[op.opcode](writer), first)
         except Unsupported as reason:
             message = f"`{op.opcode}` %{op.value_id} cannot be written in ONNX: {reason}"
-            self.found.append(EXP01.at(place(self._module, at), message))
+            self.found.append(EXP01.at(operation_span(self._module, at), message))
             self._values[op.value_id] = Value(f"%{op.value_id}", op.type)
 
     def _label(self, op: CoreOperation) -> str:
@@ -125,9 +125,9 @@ class _Exporter:
             self.graph.copy(source, name)
         return Value(name, source.type)
 
-    def _state(self, state: State, taken: Value, following: Value) -> KeptState:
+    def _state(self, state: State, taken: Value, following: Value) -> StateNames:
         array = constant_array(self._module.by_id[state.initial])
         assert array is not None  # the verifier says so
         # An initialiser with the name of an input is its default.
         self.graph.tensors.append(Tensor(taken.name, taken.dtype, array))
-        return KeptState(taken.name, following.name)
+        return StateNames(taken.name, following.name)

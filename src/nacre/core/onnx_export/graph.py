@@ -70,7 +70,7 @@ class Graph:
         self._elements[name] = array
         return Value(name, TensorType(dtype, array.shape))
 
-    def shared(self, wanted: str, array: Array, dtype: str) -> Value:
+    def shared_tensor(self, wanted: str, array: Array, dtype: str) -> Value:
         """An initialiser that may serve several operations."""
         key = dtype, array.shape, raw_bytes(array, dtype)
         if key not in self._shared:

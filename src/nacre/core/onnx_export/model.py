@@ -26,7 +26,7 @@ _PAGE = 4096  # where tensors of the other file begin, so that readers can map t
 _SUFFIX = ".data"
 
 
-class KeptState(Struct, frozen=True):
+class StateNames(Struct, frozen=True):
     """The names of a state: an input, and the output that is its next value."""
 
     input: str
@@ -38,10 +38,10 @@ class Interface(Struct, frozen=True):
 
     inputs: list[Value]
     outputs: list[Value]
-    states: list[KeptState]
+    states: list[StateNames]
 
 
-class _Beside(Struct, frozen=True):
+class _ExternalSpan(Struct, frozen=True):
     """Where a tensor lies in the other file."""
 
     offset: int
@@ -82,21 +82,21 @@ def _size(tensor: Tensor) -> int:
     return bytes_needed(int(tensor.array.size), GRAPH_TYPES[tensor.dtype])
 
 
-def _place_tensors(tensors: list[Tensor], most_inline: int) -> dict[str, _Beside]:
+def _place_tensors(tensors: list[Tensor], most_inline: int) -> dict[str, _ExternalSpan]:
     """Where tensors lie in the other file; nowhere, where the model can hold all."""
     if sum(map(_size, tensors)) <= most_inline:
         return {}
-    found: dict[str, _Beside] = {}
+    found: dict[str, _ExternalSpan] = {}
     offset = 0
     for tensor in tensors:
         length = _size(tensor)
         if length > _SMALL:
-            found[tensor.name] = _Beside(offset, length)
+            found[tensor.name] = _ExternalSpan(offset, length)
             offset += -(-length // _PAGE) * _PAGE
     return found
 
 
-def _data(tensors: list[Tensor], beside: dict[str, _Beside]) -> Iterator[bytes]:
+def _data(tensors: list[Tensor], beside: dict[str, _ExternalSpan]) -> Iterator[bytes]:
     end = 0
     for tensor in tensors:
         place = beside.get(tensor.name)
@@ -106,7 +106,7 @@ def _data(tensors: list[Tensor], beside: dict[str, _Beside]) -> Iterator[bytes]:
             end = place.offset + place.length
 
 
-def _model(graph: Graph, interface: Interface, name: str, beside: dict[str, _Beside]) -> Any:  # noqa: ANN401 - onnx.ModelProto
+def _model(graph: Graph, interface: Interface, name: str, beside: dict[str, _ExternalSpan]) -> Any:  # noqa: ANN401 - onnx.ModelProto
     helper = onnx.helper
     taken: dict[str, int] = {}
     nodes = [
@@ -143,7 +143,7 @@ def _value_info(value: Value) -> Any:  # noqa: ANN401 - onnx.ValueInfoProto
     return onnx.helper.make_tensor_value_info(value.name, CODES[value.dtype], value.shape)
 
 
-def _tensor(tensor: Tensor, name: str, place: _Beside | None) -> Any:  # noqa: ANN401
+def _tensor(tensor: Tensor, name: str, place: _ExternalSpan | None) -> Any:  # noqa: ANN401
     proto = onnx.TensorProto(
         name=tensor.name, data_type=CODES[tensor.dtype], dims=tensor.array.shape
     )

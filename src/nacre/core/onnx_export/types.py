@@ -85,7 +85,7 @@ def takes(operation: str, dtype: str) -> bool:
     return operation not in KERNELS or dtype in KERNELS[operation]
 
 
-def carrier(operation: str, dtype: str) -> str | None:
+def wider_type(operation: str, dtype: str) -> str | None:
     """The nearest type that an operation takes, and that holds every value of another."""
     return next((wider for wider in _WIDER[dtype].split() if takes(operation, wider)), None)
 

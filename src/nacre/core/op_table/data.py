@@ -6,7 +6,7 @@ behind them, as PyTorch.
 
 from __future__ import annotations
 
-from nacre.core.specs import always, like, named, optional, required, row
+from nacre.core.specs import fixed_type, optional, required, row, type_of_attribute, type_of_operand
 from nacre.kernels.movement.graph_pad import pad_problem
 
 _AXIS = required("axis", "int")
@@ -44,12 +44,12 @@ DATA = (
     row("TopKValues", "the k largest or smallest elements, in order", "input:number", _K, _AXIS,
         _LARGEST, aten="topk.default"),
     row("TopKIndices", "where the k largest or smallest elements lie", "input:number", _K, _AXIS,
-        _LARGEST, result=always("i64"), traits=("flat",), aten="topk.default"),
+        _LARGEST, result=fixed_type("i64"), traits=("flat",), aten="topk.default"),
     row("OneHot", "values[1] where the new axis meets the index, values[0] elsewhere",
         "indices:index values:any", required("depth", "int"), optional("axis", "int", -1),
-        result=like(1), aten="one_hot.default"),
+        result=type_of_operand(1), aten="one_hot.default"),
     row("Iota", "each element is its place along an axis", "", _SHAPE, _AXIS,
-        required("dtype", "dtype"), result=named("dtype"), aten="arange.start_step"),
+        required("dtype", "dtype"), result=type_of_attribute("dtype"), aten="arange.start_step"),
     row("Resize", "another size, by neighbours or by interpolation", "input:number",
         required("sizes", "ints"),
         optional("mode", "word", "nearest", "nearest", "linear", "cubic"),

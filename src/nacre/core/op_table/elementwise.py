@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nacre.core.module import TensorType
-from nacre.core.specs import Accepts, Trait, always, like, named, optional, required, row
+from nacre.core.specs import (
+    Accepts,
+    Trait,
+    fixed_type,
+    optional,
+    required,
+    row,
+    type_of_attribute,
+    type_of_operand,
+)
 
 _COMPARE = {
     "Eq": "eq.Tensor", "Ne": "ne.Tensor", "Lt": "lt.Tensor", "Le": "le.Tensor",
@@ -30,7 +39,7 @@ _TESTS = frozenset({"IsNan", "IsInf"})
 _NUMBERS = frozenset({"Abs", "Sign"})
 
 
-def _accepted(function: str) -> Accepts:
+def _accepted_types(function: str) -> Accepts:
     """The element types that a function of one element is for."""
     return "logic" if function == "Not" else "number" if function in _NUMBERS else "float"
 
@@ -45,13 +54,13 @@ _MAX = optional("max", "float", float("inf"))
 
 ELEMENTWISE = (
     row("Compare", "whether a relation holds, broadcast", "lhs:any rhs:same",
-        required("op", "word", *_COMPARE), result=always("bool"),
+        required("op", "word", *_COMPARE), result=fixed_type("bool"),
         traits=("elementwise", "commutative", "flat"), aten=_COMPARE),
     row("Where", "elements of the one or the other, broadcast", "condition:bool a:any b:same",
-        result=like(1), traits=_EACH, aten="where.self"),
+        result=type_of_operand(1), traits=_EACH, aten="where.self"),
     row("Unary", "a function of each element", "input:any", required("op", "word", *_UNARY),
         result=_unary_result, traits=_EACH, aten=_UNARY,
-        by_op={name: _accepted(name) for name in _UNARY}),
+        by_op={name: _accepted_types(name) for name in _UNARY}),
     row("ReluNan", "the larger of x and 0; NaN stays NaN", "input:number", traits=_EACH,
         aten="relu.default"),
     row("LeakyRelu", "x, below 0 times alpha", "input:float", optional("alpha", "float", 0.01),
@@ -75,6 +84,6 @@ ELEMENTWISE = (
     row("PRelu", "x, below 0 times a slope that broadcasts to x", "input:float slope:same",
         traits=_EACH, aten="gt.Scalar mul.Tensor where.self"),
     row("Cast", "the same values in another element type", "input:any",
-        required("to", "dtype"), optional("saturate", "bool", False), result=named("to"),
-        traits=_EACH, aten="_to_copy.default"),
+        required("to", "dtype"), optional("saturate", "bool", False),
+        result=type_of_attribute("to"), traits=_EACH, aten="_to_copy.default"),
 )  # fmt: skip

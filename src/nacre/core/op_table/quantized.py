@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from nacre.core.op_table.convolution import CONVOLUTION
-from nacre.core.specs import always, like, named, optional, required, row
+from nacre.core.specs import fixed_type, optional, required, row, type_of_attribute, type_of_operand
 from nacre.kernels.quantised.graph_fused import fused_problem
 from nacre.kernels.quantised.graph_quantized import dequantize_problem, quantize_problem
 
@@ -35,32 +35,32 @@ _row = partial(
 )
 QUANTIZED = (
     _row("Quantize", "round(x / scale) + zero, held inside the type",
-         "input:float scale:same zero?:byte", _AXIS, _BLOCK, _TO, result=named("to"), aten=_BACK,
-         problem=quantize_problem),
+         "input:float scale:same zero?:byte", _AXIS, _BLOCK, _TO, result=type_of_attribute("to"),
+         aten=_BACK, problem=quantize_problem),
     _row("Dequantize", "(x - zero) * scale", "input:byte scale:float zero?:byte", _AXIS, _BLOCK,
-         result=like(1), aten=_CALLS,
+         result=type_of_operand(1), aten=_CALLS,
          problem=dequantize_problem),
     _row("DynamicQuantizeScale", "the scale of u8 that holds the range of x and 0", "input:float",
          aten="quantized_decomposed.choose_qparams.tensor"),
     _row("DynamicQuantizeZero", "the zero point that goes with that scale", "input:float",
-         result=always("u8"), aten="quantized_decomposed.choose_qparams.tensor"),
+         result=fixed_type("u8"), aten="quantized_decomposed.choose_qparams.tensor"),
     _row("QConv", "Conv of dequantised tensors, quantised; the bias is in units of both scales",
          "input:byte weight:byte bias?:index", *_CONV.attributes, *_SCALES, _TO,
-         result=named("to"), aten=f"{_CALLS} convolution.default {_BACK}",
+         result=type_of_attribute("to"), aten=f"{_CALLS} convolution.default {_BACK}",
          problem=fused_problem),
     _row("QLinear", "Linear of dequantised tensors, quantised; the bias as in QConv",
-         "input:byte weight:byte bias?:index", *_SCALES, _TO, result=named("to"),
+         "input:byte weight:byte bias?:index", *_SCALES, _TO, result=type_of_attribute("to"),
          aten=f"{_CALLS} linear.default {_BACK}",
          problem=fused_problem),
     _row("QBinOp", "BinOp of dequantised tensors, quantised", "lhs:byte rhs:byte",
          required("op", "word", "Add", "Sub", "Mul", "Div", "Min", "Max"),
          required("a_scale", "float"), optional("a_zero", "int", 0),
          required("b_scale", "float"), optional("b_zero", "int", 0), _Y_SCALE, _Y_ZERO, _TO,
-         result=named("to"), aten=f"{_CALLS} add.Tensor {_BACK}",
+         result=type_of_attribute("to"), aten=f"{_CALLS} add.Tensor {_BACK}",
          problem=fused_problem),
     _row("QPool", "a pooling of dequantised elements, quantised", "input:byte",
          required("op", "word", "Max", "Avg"), *_POOL_ATTRIBUTES,
          optional("count_pad", "bool", False), _X_SCALE, _X_ZERO, _Y_SCALE, _Y_ZERO, _TO,
-         result=named("to"), aten=f"{_CALLS} avg_pool2d.default {_BACK}",
+         result=type_of_attribute("to"), aten=f"{_CALLS} avg_pool2d.default {_BACK}",
          problem=fused_problem),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.core.specs import Accepts, always, optional, required, row
+from nacre.core.specs import Accepts, fixed_type, optional, required, row
 
 _REDUCE = {
     "Max": "amax.default", "Min": "amin.default", "Prod": "prod.dim_int",
@@ -25,10 +25,10 @@ REDUCTIONS = (
         required("op", "word", *_REDUCE), required("axes", "ints"), _KEEPDIMS,
         traits=("reduction",), aten=_REDUCE, by_op=_ACCEPTED),
     row("ArgMax", "where the largest element lies; the first of several, or the last",
-        "input:number", _AXIS, _KEEPDIMS, _LAST, result=always("i64"),
+        "input:number", _AXIS, _KEEPDIMS, _LAST, result=fixed_type("i64"),
         traits=("reduction", "flat"), aten="argmax.default"),
     row("ArgMin", "where the smallest element lies; the first of several, or the last",
-        "input:number", _AXIS, _KEEPDIMS, _LAST, result=always("i64"),
+        "input:number", _AXIS, _KEEPDIMS, _LAST, result=fixed_type("i64"),
         traits=("reduction", "flat"), aten="argmin.default"),
     row("CumSum", "the sum of the elements so far", "input:number", _AXIS,
         optional("exclusive", "bool", False), optional("reverse", "bool", False),

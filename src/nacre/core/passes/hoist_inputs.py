@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nacre.core.module import Module
-from nacre.core.passes.renumber import renumbered
+from nacre.core.passes.renumber import renumber
 
 
 def hoist_inputs(module: Module) -> Module:
@@ -23,7 +23,7 @@ def hoist_inputs(module: Module) -> Module:
     ordered = tuple([operations[at] for at in order])
     ids = sorted(op.value_id for op in operations)
     new = {op.value_id: value for op, value in zip(ordered, ids, strict=True)}
-    places = module.places
-    if places is not None:
-        places = replace(places, spans=tuple([places.spans[at] for at in order]))
-    return renumbered(replace(module, operations=ordered, places=places), new)
+    spans = module.source_spans
+    if spans is not None:
+        spans = replace(spans, operations=tuple([spans.operations[at] for at in order]))
+    return renumber(replace(module, operations=ordered, source_spans=spans), new)

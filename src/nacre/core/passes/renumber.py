@@ -8,7 +8,7 @@ from dataclasses import replace
 from nacre.core.module import CoreOperation, Module, State
 
 
-def renumbered(module: Module, ids: Mapping[int, int]) -> Module:
+def renumber(module: Module, ids: Mapping[int, int]) -> Module:
     """The module with its values under other ids; the order, places and labels stay."""
     operations = tuple(
         CoreOperation(
@@ -22,5 +22,5 @@ def renumbered(module: Module, ids: Mapping[int, int]) -> Module:
     )
     states = tuple(State(s.name, ids[s.output], ids[s.initial]) for s in module.states)
     outputs = tuple(ids[value] for value in module.outputs)
-    labels = None if module.labels is None else module.labels.renumbered(ids)
+    labels = None if module.labels is None else module.labels.renumber(ids)
     return replace(module, operations=operations, outputs=outputs, states=states, labels=labels)

@@ -72,7 +72,7 @@ def run_passes(
     operations is no obstacle. Without `verify_each`, only the last result is verified. What a
     module was read from is known of the result too.
     """
-    chosen = cut(passes, until)
+    chosen = passes_until(passes, until)
     errors = _errors(module)
     if any(d.code != _TO_HOIST for d in errors):
         raise InputError(errors)
@@ -84,16 +84,16 @@ def run_passes(
             made = replace(made, labels=module.labels)
         if made is not verified and (verify_each or index == len(chosen) - 1):
             errors = _errors(made)
-            _blame(one, errors, is_hoisted)
+            _require_valid(one, errors, is_hoisted)
             is_hoisted, verified = not errors, made
         module = made
-        placed = placed if made.places is None else made
+        placed = placed if made.source_spans is None else made
         if on_pass is not None:
             on_pass(one, module)
     return module.placed_as(placed)
 
 
-def cut(passes: Sequence[Pass], until: str | None) -> tuple[Pass, ...]:
+def passes_until(passes: Sequence[Pass], until: str | None) -> tuple[Pass, ...]:
     """The passes up to and with the one of that name; ValueError where there is none."""
     if until is None:
         return tuple(passes)
@@ -115,7 +115,7 @@ def _errors(module: Module) -> list[Diagnostic]:
     return [d for d in verify(module, "nacre-1") if d.severity == "error"]
 
 
-def _blame(one: Pass, errors: Sequence[Diagnostic], was_hoisted: bool) -> None:
+def _require_valid(one: Pass, errors: Sequence[Diagnostic], was_hoisted: bool) -> None:
     """A module that was valid is valid after a pass; otherwise the pass is wrong."""
     broken = [d for d in errors if was_hoisted or d.code != _TO_HOIST]
     if broken:

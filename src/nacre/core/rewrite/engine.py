@@ -46,20 +46,20 @@ def apply_until_stable(module: Module, rules: Rules) -> Module:
 
 def simplify(module: Module, rules: Rules) -> Module:
     """The module with each operation rewritten until no rule applies; values keep their numbers."""
-    graph = _SameNumbers(module)
+    graph = _EditedGraph(module)
     for op in module.operations:
         graph.take(op, rules)
     return graph.module()
 
 
-def _walk(module: Module, rules: Rules) -> _NewNumbers:
-    graph = _NewNumbers(module)
+def _walk(module: Module, rules: Rules) -> _RebuiltGraph:
+    graph = _RebuiltGraph(module)
     for index, op in enumerate(module.operations):
         graph.take(index, op, rules.get(op.opcode, ()))
     return graph
 
 
-class _NewNumbers(Graph):
+class _RebuiltGraph(Graph):
     """A module built anew: its values are numbered, and uses counted, from the start."""
 
     def __init__(self, source: Module) -> None:
@@ -88,7 +88,7 @@ class _NewNumbers(Graph):
     def take(self, index: int, op: CoreOperation, rewrites: Sequence[Rewrite]) -> None:
         """One operation of the source."""
         operands = tuple([self.ids[o] for o in op.operands])
-        site = RewriteSite(self, _on(op, operands))
+        site = RewriteSite(self, _with_operands(op, operands))
         made: int | None = None
         for rewrite in rewrites:
             made = rewrite(site)
@@ -108,10 +108,10 @@ class _NewNumbers(Graph):
         for state in source.states:
             self._builder.state(state.name, ids[state.output], ids[state.initial])
         made = self._builder.module(*(ids[value] for value in source.outputs))
-        places = source.places
-        if places is not None:
-            places = replace(places, spans=tuple([places.spans[at] for at in self._origins]))
-            made = replace(made, places=places)
+        spans = source.source_spans
+        if spans is not None:
+            spans = replace(spans, operations=tuple([spans.operations[at] for at in self._origins]))
+            made = replace(made, source_spans=spans)
         kept = dead_code(made).placed_as(made)
         if source.labels is None:
             return kept
@@ -119,7 +119,7 @@ class _NewNumbers(Graph):
         return replace(kept, labels=carry_labels(source, kept, at, ids))
 
 
-class _SameNumbers(Graph):
+class _EditedGraph(Graph):
     """A module whose values keep their numbers: an operation changes, or another does its work."""
 
     def __init__(self, source: Module) -> None:
@@ -153,11 +153,11 @@ class _SameNumbers(Graph):
         here, value, made = op, op.value_id, None
         for operand in op.operands:
             if operand in self.ids:
-                here = _on(op, tuple([self.ids.get(o, o) for o in op.operands]))
+                here = _with_operands(op, tuple([self.ids.get(o, o) for o in op.operands]))
                 break
         for _ in range(_MOST_STEPS):
             rewrites = rules.get(here.opcode)
-            made = None if rewrites is None else _first(RewriteSite(self, here), rewrites)
+            made = None if rewrites is None else _first_rewrite(RewriteSite(self, here), rewrites)
             if made != value:
                 break
             assert self._instead is not None
@@ -186,11 +186,11 @@ class _SameNumbers(Graph):
         return Module(tuple(self._definitions.values()), outputs, states, labels=labels)
 
 
-def _on(op: CoreOperation, operands: tuple[int, ...]) -> CoreOperation:
+def _with_operands(op: CoreOperation, operands: tuple[int, ...]) -> CoreOperation:
     return CoreOperation(op.value_id, op.opcode, operands, op.attributes, op.type)
 
 
-def _first(site: RewriteSite, rewrites: Sequence[Rewrite]) -> int | None:
+def _first_rewrite(site: RewriteSite, rewrites: Sequence[Rewrite]) -> int | None:
     for rewrite in rewrites:
         found = rewrite(site)
         if found is not None:

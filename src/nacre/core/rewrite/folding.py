@@ -31,7 +31,7 @@ def compute(site: RewriteSite, arrays: Sequence[Array]) -> Array | None:
     if spec.primitive is None:
         return None
     inputs = tuple(kernel_type(site.type(value)) for value in site.operands)
-    call = Call(inputs, (type_,), spec.filled(site.op.attributes))
+    call = Call(inputs, (type_,), spec.with_defaults(site.op.attributes))
     result: Array = np.empty(type_.shape, type_.dtype)
     try:
         fault = PRIMITIVES[spec.primitive].bind(call)(list(arrays), [result])

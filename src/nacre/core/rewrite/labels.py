@@ -77,7 +77,7 @@ def join_labels(module: Module, ids: Mapping[int, int]) -> Labels | None:
         for value, kept in ids.items()
         if module.by_id[value].opcode == module.by_id[kept].opcode
     ]
-    return module.labels.joined(pairs) if pairs else module.labels
+    return module.labels.join(pairs) if pairs else module.labels
 
 
 def _names(
@@ -102,7 +102,7 @@ def _superseded(
     gone = {
         op.value_id: place
         for place, op in enumerate(old.operations)
-        if place not in alive and not _is_kept(op, new, ids)
+        if place not in alive and not _has_successor(op, new, ids)
     }
     users: defaultdict[int, list[int]] = defaultdict(list)
     for place, op in enumerate(old.operations if gone else ()):
@@ -120,7 +120,7 @@ def _superseded(
     return {place: ops[::-1] for place, ops in arrived.items()}
 
 
-def _is_kept(op: CoreOperation, new: Module, ids: Mapping[int, int]) -> bool:
+def _has_successor(op: CoreOperation, new: Module, ids: Mapping[int, int]) -> bool:
     """Whether an operation has nothing to give away: something else stands for it."""
     return op.opcode == "Input" or _is_constant(op) or ids[op.value_id] in new.by_id
 

@@ -38,7 +38,7 @@ class RewriteSite:
     @property
     def attributes(self) -> Mapping[str, object]:
         """The attributes of the operation, defaults filled in."""
-        return OPS[self.op.opcode].filled(self.op.attributes)
+        return OPS[self.op.opcode].with_defaults(self.op.attributes)
 
     # What stands before it
 
@@ -49,7 +49,7 @@ class RewriteSite:
             return None
         if not attributes:
             return found
-        filled = OPS[found.opcode].filled(found.attributes)
+        filled = OPS[found.opcode].with_defaults(found.attributes)
         return found if all(filled.get(k) == v for k, v in attributes.items()) else None
 
     def only(self, value: int, /, *opcodes: str, **attributes: object) -> CoreOperation | None:

@@ -17,39 +17,39 @@ V1_OPERATIONS = ("Add", "Sub", "Mul")
 
 
 @operation_rule("BIN01", "binary-operation", _BINARY, "BinOp")
-def binary_operation(use: OperationFacts) -> Iterator[str]:
+def binary_operation(facts: OperationFacts) -> Iterator[str]:
     """The `op` of a BinOp is not one of the profile's: Add, Sub and Mul in `core-v1`.
 
     `Div` is not part of Core v1.
     """
-    found, allowed = use.attributes.get("op"), _operations(use)
+    found, allowed = facts.attributes.get("op"), _operations(facts)
     if found in allowed:
         return
     hint = did_you_mean(str(found), allowed)
     expected = ", ".join(f"`{name}`" for name in allowed)
     yield (
-        f"{backquote(str(found))} is no operation of `BinOp` in `{use.profile}`, "
+        f"{backquote(str(found))} is no operation of `BinOp` in `{facts.profile}`, "
         f"expected one of {expected}{'; ' + hint if hint else ''}"
     )
 
 
-def _operations(use: OperationFacts) -> tuple[str, ...]:
-    if use.profile == "core-v1":
+def _operations(facts: OperationFacts) -> tuple[str, ...]:
+    if facts.profile == "core-v1":
         return V1_OPERATIONS
-    spec = use.spec.attribute("op")
+    spec = facts.spec.attribute("op")
     return spec.choices if spec is not None else V1_OPERATIONS
 
 
 @operation_rule("BIN02", "binary-types", _BINARY, "BinOp")
-def binary_types(use: OperationFacts) -> Iterator[str]:
+def binary_types(facts: OperationFacts) -> Iterator[str]:
     """The operands of a BinOp differ in element type, or have one that it does not compute with.
 
     There is no arithmetic on `bool`; And, Or and Xor are for `bool` and integers, shifts for
     integers.
     """
-    lhs, rhs = use.types
-    op = use.attributes.get("op")
-    accepted = use.spec.accepted(0, op)
+    lhs, rhs = facts.types
+    op = facts.attributes.get("op")
+    accepted = facts.spec.accepted_types(0, op)
     if lhs.dtype != rhs.dtype:
         yield f"the operands have the types `{lhs.dtype}` and `{rhs.dtype}`, expected one type"
     elif lhs.dtype not in CLASSES[accepted]:
@@ -57,12 +57,12 @@ def binary_types(use: OperationFacts) -> Iterator[str]:
 
 
 @operation_rule("BIN03", "broadcast", _BINARY, "BinOp")
-def broadcast(use: OperationFacts) -> Iterator[str]:
+def broadcast(facts: OperationFacts) -> Iterator[str]:
     """The shapes of the operands of a BinOp do not broadcast.
 
     Shapes are aligned at their ends; two sizes go together if they are equal or one of them is 1.
     """
-    lhs, rhs = (type_.shape for type_ in use.types)
+    lhs, rhs = (type_.shape for type_ in facts.types)
     failing = broadcast_failure(lhs, rhs)
     if failing is not None:
         yield f"shapes {shape_text(lhs)} and {shape_text(rhs)} do not broadcast: {failing}"

@@ -21,37 +21,37 @@ _I64 = GRAPH_TYPES["i64"]
 
 
 @operation_rule("CON01", "const-i64", _CONSTANTS, "ConstI64")
-def const_i64(use: OperationFacts) -> Iterator[str]:
+def const_i64(facts: OperationFacts) -> Iterator[str]:
     """A ConstI64 is not declared `tensor<i64[]>`, or its value is no integer of 64 bits."""
-    value = use.attributes.get("value")
+    value = facts.attributes.get("value")
     if type(value) is not int:
         yield f"the value of `ConstI64` is {short_text(value)}, expected an integer"
     elif not _I64.lowest <= value <= _I64.highest:
         yield f"the value {short_text(value)} of `ConstI64` is outside of -2^63 to 2^63 - 1"
-    yield from _scalar_of(use, "i64")
+    yield from _scalar_of(facts, "i64")
 
 
 @operation_rule("CON02", "const-f32", _CONSTANTS, "ConstF32")
-def const_f32(use: OperationFacts) -> Iterator[str]:
+def const_f32(facts: OperationFacts) -> Iterator[str]:
     """A ConstF32 is not declared `tensor<f32[]>`."""
-    yield from _scalar_of(use, "f32")
+    yield from _scalar_of(facts, "f32")
 
 
 @operation_rule("CON03", "const-f64", _CONSTANTS, "ConstF64")
-def const_f64(use: OperationFacts) -> Iterator[str]:
+def const_f64(facts: OperationFacts) -> Iterator[str]:
     """A ConstF64 is not declared `tensor<f64[]>`."""
-    yield from _scalar_of(use, "f64")
+    yield from _scalar_of(facts, "f64")
 
 
-def _scalar_of(use: OperationFacts, dtype: str) -> Iterator[str]:
-    if use.type != TensorType(dtype):
-        yield f"`{use.opcode}` is declared {type_text(use.type)}, expected {TensorType(dtype)}"
+def _scalar_of(facts: OperationFacts, dtype: str) -> Iterator[str]:
+    if facts.type != TensorType(dtype):
+        yield f"`{facts.opcode}` is declared {type_text(facts.type)}, expected {TensorType(dtype)}"
 
 
 @operation_rule("CON04", "element-count", _CONSTANTS, "ConstTensor")
-def element_count(use: OperationFacts) -> Iterator[str]:
+def element_count(facts: OperationFacts) -> Iterator[str]:
     """A ConstTensor has more or fewer elements than its shape asks for."""
-    found, declared = literal_shape(use.attributes.get("data")), use.ints("shape")
+    found, declared = literal_shape(facts.attributes.get("data")), facts.ints("shape")
     if found is None or declared is None or _is_as_large(found, declared):
         return
     wanted = count_text(elements_of(declared))
@@ -62,34 +62,34 @@ def element_count(use: OperationFacts) -> Iterator[str]:
 
 
 @operation_rule("CON05", "element-value", _CONSTANTS, "ConstTensor", "ConstF32", "ConstF64")
-def element_value(use: OperationFacts) -> Iterator[str]:
+def element_value(facts: OperationFacts) -> Iterator[str]:
     """An element of a literal is no value of its type: `1.5` or 2^40 in an `i32`."""
-    if use.opcode != "ConstTensor":
-        value = use.attributes.get("value")
-        if not is_value_of(value, GRAPH_TYPES[use.opcode.removeprefix("Const").lower()]):
-            yield f"the value {short_text(value)} is out of range for `{use.opcode}`"
+    if facts.opcode != "ConstTensor":
+        value = facts.attributes.get("value")
+        if not is_value_of(value, GRAPH_TYPES[facts.opcode.removeprefix("Const").lower()]):
+            yield f"the value {short_text(value)} is out of range for `{facts.opcode}`"
         return
-    element = GRAPH_TYPES.get(str(use.attributes.get("dtype")))
-    data = use.attributes.get("data")
+    element = GRAPH_TYPES.get(str(facts.attributes.get("dtype")))
+    data = facts.attributes.get("data")
     if element is None:
         return
     if isinstance(data, Literal):
         if data.array.dtype != element.dtype:
             yield f"the data is an array of {data.array.dtype}, expected `{element.name}`"
         return
-    for position, value in enumerate(leaves(data)):
+    for position, value in enumerate(flat_elements(data)):
         if not is_value_of(value, element):
             yield f"element {position} of the data is {short_text(value)}, no `{element.name}`"
             return
 
 
 @operation_rule("CON06", "literal-nesting", _CONSTANTS, "ConstTensor")
-def literal_nesting(use: OperationFacts) -> Iterator[str]:
+def literal_nesting(facts: OperationFacts) -> Iterator[str]:
     """A literal is nested otherwise than its shape says, or its rows differ in length.
 
     Flat data for a shape of two or more axes is such a literal.
     """
-    found, declared = literal_shape(use.attributes.get("data")), use.ints("shape")
+    found, declared = literal_shape(facts.attributes.get("data")), facts.ints("shape")
     if declared is None:
         return
     if found is None:
@@ -99,23 +99,24 @@ def literal_nesting(use: OperationFacts) -> Iterator[str]:
 
 
 @operation_rule("CON07", "literal-type", _CONSTANTS, "ConstTensor")
-def literal_type(use: OperationFacts) -> Iterator[str]:
+def literal_type(facts: OperationFacts) -> Iterator[str]:
     """`dtype` or `shape` of a ConstTensor is missing, or differs from the declared type."""
-    dtype, shape = use.attributes.get("dtype"), use.attributes.get("shape")
+    dtype, shape = facts.attributes.get("dtype"), facts.attributes.get("shape")
     if dtype is None:
         yield "`ConstTensor` lacks the attribute `dtype`"
     elif not isinstance(dtype, Word):
         yield f"attribute `dtype` of `ConstTensor` is {short_text(dtype)}, expected an element type"
-    elif dtype != use.type.dtype:
-        yield f"attribute `dtype` is {backquote(dtype)}, the declared type is {type_text(use.type)}"
+    elif dtype != facts.type.dtype:
+        declared = type_text(facts.type)
+        yield f"attribute `dtype` is {backquote(dtype)}, the declared type is {declared}"
     if shape is None:
         yield "`ConstTensor` lacks the attribute `shape`"
         return
-    known = use.ints("shape")
+    known = facts.ints("shape")
     if known is None:
         yield "attribute `shape` of `ConstTensor` is not a list of integers"
-    elif known != use.type.shape:
-        declared = type_text(use.type)
+    elif known != facts.type.shape:
+        declared = type_text(facts.type)
         yield f"attribute `shape` is {shape_text(known)}, the declared type is {declared}"
 
 
@@ -138,7 +139,7 @@ def literal_shape(data: object) -> Shape | None:
     return tuple(shape)
 
 
-def leaves(data: object) -> Iterator[object]:
+def flat_elements(data: object) -> Iterator[object]:
     """The elements of nested tuples, in order."""
     waiting: list[Iterator[object]] = [iter((data,))]
     while waiting:

@@ -61,6 +61,6 @@ def operation_rule(
     return register
 
 
-def use_rules() -> tuple[OperationRule, ...]:
+def operation_rules() -> tuple[OperationRule, ...]:
     """Every rule about single operations, in the order of their declarations."""
     return tuple(_USE_RULES)

@@ -13,20 +13,20 @@ _INDEXING = "Indexing and slicing"
 
 
 @operation_rule("IDX01", "index-length", _INDEXING, "Index")
-def index_length(use: OperationFacts) -> Iterator[str]:
+def index_length(facts: OperationFacts) -> Iterator[str]:
     """An Index does not have one index for every axis."""
-    indices, rank = use.ints("indices") or (), use.types[0].rank
+    indices, rank = facts.ints("indices") or (), facts.types[0].rank
     if len(indices) != rank:
         yield f"`Index` has {len(indices)} indices, expected {rank}"
 
 
 @operation_rule("IDX02", "index-out-of-bounds", _INDEXING, "Index", severity="warning")
-def index_out_of_bounds(use: OperationFacts) -> Iterator[str]:
+def index_out_of_bounds(facts: OperationFacts) -> Iterator[str]:
     """An Index is outside of its tensor: it is an error when the module runs.
 
     Negative indices do not count from the end.
     """
-    indices, shape = use.ints("indices") or (), use.types[0].shape
+    indices, shape = facts.ints("indices") or (), facts.types[0].shape
     if len(indices) != len(shape):
         return
     for axis, (index, size) in enumerate(zip(indices, shape, strict=True)):
@@ -36,32 +36,32 @@ def index_out_of_bounds(use: OperationFacts) -> Iterator[str]:
 
 
 @operation_rule("SLC01", "slice-lengths", _INDEXING, "Slice")
-def slice_lengths(use: OperationFacts) -> Iterator[str]:
+def slice_lengths(facts: OperationFacts) -> Iterator[str]:
     """`starts`, `ends` and `steps` of a Slice do not all have one entry for every axis."""
-    rank = use.types[0].rank
-    lengths = [len(part) for part in _parts(use)]
+    rank = facts.types[0].rank
+    lengths = [len(part) for part in _parts(facts)]
     if lengths != [rank] * 3:
         found = "/".join(map(str, lengths))
         yield f"starts, ends and steps of `Slice` have {found} entries, expected {rank} each"
 
 
 @operation_rule("SLC02", "slice-step", _INDEXING, "Slice")
-def slice_step(use: OperationFacts) -> Iterator[str]:
+def slice_step(facts: OperationFacts) -> Iterator[str]:
     """A step of a Slice is zero or negative."""
-    for axis, step in enumerate(use.ints("steps") or ()):
+    for axis, step in enumerate(facts.ints("steps") or ()):
         if step < 1:
             yield f"step is {step} along axis {axis} of `Slice`, expected a positive number"
             return
 
 
 @operation_rule("SLC04", "empty-slice", _INDEXING, "Slice")
-def empty_slice(use: OperationFacts) -> Iterator[str]:
+def empty_slice(facts: OperationFacts) -> Iterator[str]:
     """A Slice takes nothing along an axis, and dimensions of size 0 do not exist.
 
     Starts and ends are first moved to the nearest place inside the axis.
     """
-    starts, ends, steps = _parts(use)
-    shape = use.types[0].shape
+    starts, ends, steps = _parts(facts)
+    shape = facts.types[0].shape
     if not len(starts) == len(ends) == len(steps) == len(shape) or min(steps, default=1) < 1:
         return
     for axis, (start, end, size) in enumerate(zip(starts, ends, shape, strict=True)):
@@ -70,43 +70,43 @@ def empty_slice(use: OperationFacts) -> Iterator[str]:
             return
 
 
-def _parts(use: OperationFacts) -> tuple[Shape, Shape, Shape]:
-    return use.ints("starts") or (), use.ints("ends") or (), use.ints("steps") or ()
+def _parts(facts: OperationFacts) -> tuple[Shape, Shape, Shape]:
+    return facts.ints("starts") or (), facts.ints("ends") or (), facts.ints("steps") or ()
 
 
 @operation_rule("GAT01", "gather-indices", _INDEXING, "Gather")
-def gather_indices(use: OperationFacts) -> Iterator[str]:
+def gather_indices(facts: OperationFacts) -> Iterator[str]:
     """The indices of a Gather are neither `i32` nor `i64`."""
-    if use.types[1].dtype not in ("i32", "i64"):
-        yield f"the indices of `Gather` are `{use.types[1].dtype}`, expected `i32` or `i64`"
+    if facts.types[1].dtype not in ("i32", "i64"):
+        yield f"the indices of `Gather` are `{facts.types[1].dtype}`, expected `i32` or `i64`"
 
 
 @operation_rule("GAT05", "gather-of-scalar", _INDEXING, "Gather")
-def gather_of_scalar(use: OperationFacts) -> Iterator[str]:
+def gather_of_scalar(facts: OperationFacts) -> Iterator[str]:
     """The input of a Gather is a scalar: there is no first axis to index."""
-    if use.types[0].rank == 0:
+    if facts.types[0].rank == 0:
         yield f"the input of `Gather` has shape {shape_text(())}, expected one axis or more"
 
 
-def _promise(code: str, name: str, page: str) -> Rule:
+def _declare_behaviour(code: str, name: str, page: str) -> Rule:
     return declare(code, name, f"Core IR / {_INDEXING}", page, behaviour=True, language="Core IR")
 
 
-IDX03 = _promise(
+IDX03 = _declare_behaviour(
     "IDX03",
     "index-result",
     """
     An Index gives a scalar of its input's element type.
     """,
 )
-SLC03 = _promise(
+SLC03 = _declare_behaviour(
     "SLC03",
     "slice-size",
     """
     A Slice has ceil((end - start) / step) elements along an axis.
     """,
 )
-SLC05 = _promise(
+SLC05 = _declare_behaviour(
     "SLC05",
     "slice-clamped",
     """
@@ -115,21 +115,21 @@ SLC05 = _promise(
     Negative ones become 0; they do not count from the end.
     """,
 )
-GAT02 = _promise(
+GAT02 = _declare_behaviour(
     "GAT02",
     "gather-shape",
     """
     A Gather has the shape of its indices, then that of its input without the first axis.
     """,
 )
-GAT03 = _promise(
+GAT03 = _declare_behaviour(
     "GAT03",
     "gather-type",
     """
     A Gather has the element type of its input.
     """,
 )
-GAT04 = _promise(
+GAT04 = _declare_behaviour(
     "GAT04",
     "gather-out-of-bounds",
     """

@@ -12,65 +12,65 @@ _REDUCTIONS = "Reductions"
 
 
 @operation_rule("RED01", "reduction-axis", _REDUCTIONS, "Sum", "Mean")
-def reduction_axis(use: OperationFacts) -> Iterator[str]:
+def reduction_axis(facts: OperationFacts) -> Iterator[str]:
     """An axis of a reduction is out of range.
 
     A negative axis counts from the end: -1 is the last.
     """
-    rank = use.types[0].rank
-    wrong = next((axis for axis in use.ints("axes") or () if not -rank <= axis < rank), None)
+    rank = facts.types[0].rank
+    wrong = next((axis for axis in facts.ints("axes") or () if not -rank <= axis < rank), None)
     if wrong is not None:
-        yield f"axis {wrong} of `{use.opcode}` is out of range for rank {rank}"
+        yield f"axis {wrong} of `{facts.opcode}` is out of range for rank {rank}"
 
 
 @operation_rule("RED02", "reduction-axis-twice", _REDUCTIONS, "Sum", "Mean")
-def reduction_axis_twice(use: OperationFacts) -> Iterator[str]:
+def reduction_axis_twice(facts: OperationFacts) -> Iterator[str]:
     """A reduction names an axis twice; -1 and the last axis are one."""
-    rank, axes = use.types[0].rank, use.ints("axes") or ()
+    rank, axes = facts.types[0].rank, facts.ints("axes") or ()
     seen = set[int]()
     for axis in axes:
         if not -rank <= axis < rank:
             continue
         if axis % rank in seen:
-            yield f"`{use.opcode}` names axis {axis % rank} twice in axes {shape_text(axes)}"
+            yield f"`{facts.opcode}` names axis {axis % rank} twice in axes {shape_text(axes)}"
             return
         seen.add(axis % rank)
 
 
-def _promise(code: str, name: str, page: str) -> Rule:
+def _declare_behaviour(code: str, name: str, page: str) -> Rule:
     clause = f"Core IR / {_REDUCTIONS}"
     return declare(code, name, clause, page, behaviour=True, language="Core IR")
 
 
-RED03 = _promise(
+RED03 = _declare_behaviour(
     "RED03",
     "kept-dimensions",
     """
     With `keepdims=true` a reduced axis stays with size 1, with `keepdims=false` it goes.
     """,
 )
-RED04 = _promise(
+RED04 = _declare_behaviour(
     "RED04",
     "full-reduction",
     """
     `axes=[]` reduces over all axes to the shape `[]`, whatever `keepdims` says.
     """,
 )
-RED05 = _promise(
+RED05 = _declare_behaviour(
     "RED05",
     "reduction-type",
     """
     A reduction keeps the element type; sums of integers wrap.
     """,
 )
-RED06 = _promise(
+RED06 = _declare_behaviour(
     "RED06",
     "mean-divisor",
     """
     Mean divides by the number of elements that it reduces, not by the number of axes.
     """,
 )
-RED07 = _promise(
+RED07 = _declare_behaviour(
     "RED07",
     "mean-of-integers",
     """

@@ -13,21 +13,21 @@ _SHAPES = "Shape manipulation"
 
 
 @operation_rule("SHP01", "element-count-kept", _SHAPES, "Reshape")
-def element_count_kept(use: OperationFacts) -> Iterator[str]:
+def element_count_kept(facts: OperationFacts) -> Iterator[str]:
     """A Reshape changes the number of elements."""
-    target = use.ints("new_shape") or ()
+    target = facts.ints("new_shape") or ()
     if not _is_shape(target) or -1 in target:
         return
-    count, wanted = element_count(target), element_count(use.types[0].shape)
+    count, wanted = element_count(target), element_count(facts.types[0].shape)
     if count != wanted:
         found = f"new_shape {shape_text(target)} has {count_text(count)} elements"
         yield f"{found}, the input has {wanted}"
 
 
 @operation_rule("SHP02", "new-shape", _SHAPES, "Reshape")
-def new_shape(use: OperationFacts) -> Iterator[str]:
+def new_shape(facts: OperationFacts) -> Iterator[str]:
     """A dimension of `new_shape` is neither positive nor -1, or more than one is -1."""
-    target = use.ints("new_shape") or ()
+    target = facts.ints("new_shape") or ()
     wrong = next((dim for dim in target if dim < 1 and dim != -1), None)
     if wrong is not None:
         yield f"new_shape has the dimension {number_text(wrong)}, expected a positive number or -1"
@@ -36,13 +36,13 @@ def new_shape(use: OperationFacts) -> Iterator[str]:
 
 
 @operation_rule("SHP03", "inferred-dimension", _SHAPES, "Reshape")
-def inferred_dimension(use: OperationFacts) -> Iterator[str]:
+def inferred_dimension(facts: OperationFacts) -> Iterator[str]:
     """The other dimensions of `new_shape` do not divide the number of elements."""
-    target = use.ints("new_shape") or ()
+    target = facts.ints("new_shape") or ()
     if not _is_shape(target) or -1 not in target:
         return
     known = element_count(dim for dim in target if dim != -1)
-    count = element_count(use.types[0].shape)
+    count = element_count(facts.types[0].shape)
     if count % known:
         found = f"the dimensions of new_shape {shape_text(target)} make {count_text(known)}"
         yield f"{found}, which does not divide {count} elements"
@@ -53,17 +53,17 @@ def _is_shape(target: Shape) -> bool:
 
 
 @operation_rule("SHP04", "permutation-length", _SHAPES, "Transpose")
-def permutation_length(use: OperationFacts) -> Iterator[str]:
+def permutation_length(facts: OperationFacts) -> Iterator[str]:
     """The permutation of a Transpose does not have as many axes as the input."""
-    permutation, rank = use.ints("permutation") or (), use.types[0].rank
+    permutation, rank = facts.ints("permutation") or (), facts.types[0].rank
     if len(permutation) != rank:
         yield f"permutation {shape_text(permutation)} has {len(permutation)} axes, expected {rank}"
 
 
 @operation_rule("SHP05", "permutation", _SHAPES, "Transpose")
-def permutation(use: OperationFacts) -> Iterator[str]:
+def permutation(facts: OperationFacts) -> Iterator[str]:
     """The permutation of a Transpose names an axis twice or one that does not exist."""
-    axes, rank = use.ints("permutation") or (), use.types[0].rank
+    axes, rank = facts.ints("permutation") or (), facts.types[0].rank
     if len(axes) != rank:
         return
     wrong = next((axis for axis in axes if not 0 <= axis < rank), None)
@@ -74,23 +74,23 @@ def permutation(use: OperationFacts) -> Iterator[str]:
 
 
 @operation_rule("SHP07", "inserted-axis", _SHAPES, "ExpandDims")
-def inserted_axis(use: OperationFacts) -> Iterator[str]:
+def inserted_axis(facts: OperationFacts) -> Iterator[str]:
     """An axis of an ExpandDims is out of range when its turn comes.
 
     Axes are inserted one after the other in ascending order, so unsorted axes are sorted. Each
     may be at most the rank that the tensor has by then; negative ones are not allowed.
     """
-    rank = use.types[0].rank
-    for done, axis in enumerate(sorted(use.ints("axes") or ())):
+    rank = facts.types[0].rank
+    for done, axis in enumerate(sorted(facts.ints("axes") or ())):
         if not 0 <= axis <= rank + done:
             yield f"axis {axis} is out of range for rank {rank + done}, expected 0 to {rank + done}"
             return
 
 
 @operation_rule("SHP09", "removed-axis", _SHAPES, "Squeeze")
-def removed_axis(use: OperationFacts) -> Iterator[str]:
+def removed_axis(facts: OperationFacts) -> Iterator[str]:
     """An axis of a Squeeze is out of range, named twice, or has another size than 1."""
-    axes, shape = use.ints("axes") or (), use.types[0].shape
+    axes, shape = facts.ints("axes") or (), facts.types[0].shape
     wrong = next((axis for axis in axes if not 0 <= axis < len(shape)), None)
     if wrong is not None:
         yield f"axis {wrong} of `Squeeze` is out of range for rank {len(shape)}"
@@ -113,25 +113,25 @@ def _first_repeated(axes: Shape) -> int | None:
     return None
 
 
-def _promise(code: str, name: str, page: str) -> Rule:
+def _declare_behaviour(code: str, name: str, page: str) -> Rule:
     return declare(code, name, f"Core IR / {_SHAPES}", page, behaviour=True, language="Core IR")
 
 
-SHP06 = _promise(
+SHP06 = _declare_behaviour(
     "SHP06",
     "transposed-shape",
     """
     Dimension i of a Transpose is dimension permutation[i] of its input.
     """,
 )
-SHP08 = _promise(
+SHP08 = _declare_behaviour(
     "SHP08",
     "inserted-axis-twice",
     """
     ExpandDims may name an axis twice: each one counts after the insertions before it.
     """,
 )
-SHP10 = _promise(
+SHP10 = _declare_behaviour(
     "SHP10",
     "squeezed-rank",
     """

@@ -33,12 +33,12 @@ _RANGE_ELSEWHERE = {("ConstF32", "value"), ("ConstF64", "value"), ("Reshape", "n
 
 
 @operation_rule("MOD10", "signature", _MODEL)
-def signature(use: OperationFacts) -> Iterator[str]:
+def signature(facts: OperationFacts) -> Iterator[str]:
     """The number of operands is wrong, an attribute is missing, unknown, or of another kind.
 
     An opcode that does not exist, or not in the profile, is reported with this code too.
     """
-    yield from signature_problems(use.spec, len(use.types), use.attributes)
+    yield from signature_problems(facts.spec, len(facts.types), facts.attributes)
 
 
 def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iterator[str]:
@@ -178,30 +178,30 @@ def count_text(count: int) -> str:
 
 
 @operation_rule("MOD11", "declared-type", _MODEL)
-def declared_type(use: OperationFacts) -> Iterator[str]:
+def declared_type(facts: OperationFacts) -> Iterator[str]:
     """The declared result type is not the one that follows from operands and attributes."""
-    inferred = use.spec.infer(use.types, use.attributes)
+    inferred = facts.spec.infer(facts.types, facts.attributes)
     if inferred is None:
-        if use.spec.name != "Input":
-            yield f"`{use.opcode}` has no result for these operands and attributes"
-    elif inferred != use.type:
-        yield f"`{use.opcode}` gives {type_text(inferred)}, declared {type_text(use.type)}"
+        if facts.spec.name != "Input":
+            yield f"`{facts.opcode}` has no result for these operands and attributes"
+    elif inferred != facts.type:
+        yield f"`{facts.opcode}` gives {type_text(inferred)}, declared {type_text(facts.type)}"
 
 
 @operation_rule("MOD12", "dimensions-positive", "Verification 3")
-def dimensions_positive(use: OperationFacts) -> Iterator[str]:
+def dimensions_positive(facts: OperationFacts) -> Iterator[str]:
     """A dimension of a tensor is zero or negative, or there are too many elements or axes.
 
     A tensor has at most 2^63 - 1 elements and 64 axes.
     """
-    problem = dimension_problem(use.type)
+    problem = dimension_problem(facts.type)
     if problem is not None:
         yield problem
 
 
 def dimension_problem(type_: TensorType) -> str | None:
     """What is wrong with the shape of a type."""
-    if not is_formed(type_):
+    if not is_well_formed(type_):
         return "the shape is not a list of integers"
     shape = type_.shape
     if len(shape) > _MOST_AXES:
@@ -215,16 +215,16 @@ def dimension_problem(type_: TensorType) -> str | None:
     return None
 
 
-def is_formed(type_: TensorType) -> bool:
+def is_well_formed(type_: TensorType) -> bool:
     """Whether a shape is a tuple of integers."""
     shape: object = type_.shape
     return isinstance(shape, tuple) and all(type(d) is int for d in shape)
 
 
 @operation_rule("MOD13", "element-type", "Instruction set and semantics")
-def element_type(use: OperationFacts) -> Iterator[str]:
+def element_type(facts: OperationFacts) -> Iterator[str]:
     """The element type is not one of the profile's: `i32`, `i64`, `f32` and `f64` in `core-v1`."""
-    problem = element_problem(use.type, use.profile)
+    problem = element_problem(facts.type, facts.profile)
     if problem is not None:
         yield problem
 

@@ -12,51 +12,51 @@ _UNARY = "Activation and elementwise unary operations"
 
 
 @operation_rule("UNA01", "relu-type", _UNARY, "Relu")
-def relu_type(use: OperationFacts) -> Iterator[str]:
+def relu_type(facts: OperationFacts) -> Iterator[str]:
     """Relu in `core-v1` is for floats only; `nacre-1` has it for integers too."""
-    if use.profile == "core-v1":
-        yield from _only_floats(use)
-    elif use.types[0].dtype == "bool":
+    if facts.profile == "core-v1":
+        yield from _only_floats(facts)
+    elif facts.types[0].dtype == "bool":
         yield "`Relu` of `bool`, expected numbers"
 
 
 @operation_rule("UNA02", "neg-type", _UNARY, "Neg")
-def neg_type(use: OperationFacts) -> Iterator[str]:
+def neg_type(facts: OperationFacts) -> Iterator[str]:
     """Neg is for numbers only: not for `bool`."""
-    if use.types[0].dtype == "bool":
+    if facts.types[0].dtype == "bool":
         yield "`Neg` of `bool`, expected numbers"
 
 
 @operation_rule("UNA03", "exp-type", _UNARY, "Exp")
-def exp_type(use: OperationFacts) -> Iterator[str]:
+def exp_type(facts: OperationFacts) -> Iterator[str]:
     """Exp is for floats only."""
-    yield from _only_floats(use)
+    yield from _only_floats(facts)
 
 
 @operation_rule("UNA04", "log-type", _UNARY, "Log")
-def log_type(use: OperationFacts) -> Iterator[str]:
+def log_type(facts: OperationFacts) -> Iterator[str]:
     """Log is for floats only."""
-    yield from _only_floats(use)
+    yield from _only_floats(facts)
 
 
-def _only_floats(use: OperationFacts) -> Iterator[str]:
-    element = GRAPH_TYPES.get(use.types[0].dtype)
+def _only_floats(facts: OperationFacts) -> Iterator[str]:
+    element = GRAPH_TYPES.get(facts.types[0].dtype)
     if element is None or element.is_integer:
-        yield f"`{use.opcode}` of `{use.types[0].dtype}`, expected floats"
+        yield f"`{facts.opcode}` of `{facts.types[0].dtype}`, expected floats"
 
 
-def _promise(code: str, name: str, page: str) -> Rule:
+def _declare_behaviour(code: str, name: str, page: str) -> Rule:
     return declare(code, name, f"Core IR / {_UNARY}", page, behaviour=True, language="Core IR")
 
 
-UNA05 = _promise(
+UNA05 = _declare_behaviour(
     "UNA05",
     "unary-type",
     """
     Relu, Neg, Exp and Log keep shape and element type.
     """,
 )
-UNA06 = _promise(
+UNA06 = _declare_behaviour(
     "UNA06",
     "log-and-nan",
     """
@@ -64,7 +64,7 @@ UNA06 = _promise(
     `x if x > 0 else 0` says.
     """,
 )
-UNA07 = _promise(
+UNA07 = _declare_behaviour(
     "UNA07",
     "relu-of-minus-zero",
     """

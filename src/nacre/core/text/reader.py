@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source
-from nacre.core.module import CoreOperation, Module, Places, State, TensorType
+from nacre.core.module import CoreOperation, Module, SourceSpans, State, TensorType
 from nacre.core.ops import SHORT_FORMS
 from nacre.core.rules.text import TXT02, TXT05
 from nacre.core.text.values import ValueProblem, read_attributes, read_integer, unescape
@@ -43,16 +43,16 @@ def parse(text: str, name: str = "<text>") -> Module:
 
 def parse_source(source: Source) -> Module:
     """A module from a source."""
-    reader = _Lines(source)
+    reader = _LineReader(source)
     reader.read()
     if reader.found:
         raise InputError(reader.found)
-    places = Places(source, tuple(reader.spans), reader.outputs_span, tuple(reader.state_spans))
-    return Module(tuple(reader.operations), reader.outputs, tuple(reader.states), places)
+    spans = SourceSpans(source, tuple(reader.spans), reader.outputs_span, tuple(reader.state_spans))
+    return Module(tuple(reader.operations), reader.outputs, tuple(reader.states), spans)
 
 
 @dataclass(slots=True)
-class _Lines:
+class _LineReader:
     source: Source
     operations: list[CoreOperation] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)

@@ -61,7 +61,7 @@ class _Reader:
         self.at = match.end()
         return found
 
-    def braces(self) -> dict[str, Any]:
+    def read_braces(self) -> dict[str, Any]:
         """`{key=value, key=value}`."""
         self.take("{")
         found: dict[str, Any] = {}
@@ -115,17 +115,17 @@ def _number(token: str) -> int | float:
         return read_integer(token)
     value = float(token)
     if math.isinf(value) and "inf" not in token:
-        return _beyond(token)
+        return _out_of_range_integer(token)
     # One NaN for all: attributes that hold the same object are equal.
     return math.nan if math.isnan(value) else value
 
 
 def read_integer(token: str) -> int:
     """An integer; one of thousands of digits as some integer that no type holds."""
-    return int(token) if len(token) < _MOST_DIGITS else _beyond(token)
+    return int(token) if len(token) < _MOST_DIGITS else _out_of_range_integer(token)
 
 
-def _beyond(token: str) -> int:
+def _out_of_range_integer(token: str) -> int:
     """An integer that no type holds, for a number of thousands of digits: the verifier refuses it.
 
     It is no infinity, for that would be a value.
@@ -147,7 +147,7 @@ def _character(escape: re.Match[str]) -> str:
 def read_attributes(opcode: str, text: str, start: int = 0) -> tuple[Attributes, int]:
     """Attributes in braces from `start` on, and where they end; ValueProblem says what is wrong."""
     reader = _Reader(text, start)
-    found = reader.braces()
+    found = reader.read_braces()
     if not found:
         return NO_ATTRIBUTES, reader.at
     if opcode == "ConstTensor":

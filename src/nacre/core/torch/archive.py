@@ -22,7 +22,7 @@ from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH03, TCH05
 from nacre.core.torch.folding import first_line
-from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.library import silenced, torch
 from nacre.core.torch.pt2.graph_values import (
     LONGEST_NAME,
     MOST_OPEN_AXES,
@@ -65,10 +65,10 @@ def read_program(path: Path) -> Any:  # noqa: ANN401 - ExportedProgram
     entries = _entries(path, name)
     clean = _clean_archive(entries, name)
     try:
-        with quiet():
+        with silenced():
             program = _load(clean)
     except Exception as error:  # PyTorch's reader raises whatever the JSON makes it meet
-        cause = _root(error)
+        cause = _root_cause(error)
         message = f"PyTorch cannot read the program: {type(cause).__name__}: {first_line(cause)}"
         raise refusal(TCH03, name, message, NEWER) from None
     for title, tensor in {**program.state_dict, **program.constants}.items():
@@ -88,7 +88,7 @@ def _load(raw: bytes) -> Any:  # noqa: ANN401 - ExportedProgram
     return load_pt2(io.BytesIO(raw)).exported_programs["model"]
 
 
-def _root(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     """What an error was raised for: the last of its causes."""
     for _ in range(_MOST_CAUSES):
         if error.__cause__ is None:

@@ -33,7 +33,7 @@ def keep_checks(program: Any) -> Iterator[None]:  # noqa: ANN401 - ExportedProgr
         node.target
         for part in program.graph_module.modules()
         for node in getattr(getattr(part, "graph", None), "nodes", ())
-        if _gives_nothing(node.target)
+        if _has_no_result(node.target)
     } - lasting
     lasting |= added
     try:
@@ -42,7 +42,7 @@ def keep_checks(program: Any) -> Iterator[None]:  # noqa: ANN401 - ExportedProgr
         lasting -= added
 
 
-def _gives_nothing(target: Any) -> bool:  # noqa: ANN401 - an overload, a function, a name
+def _has_no_result(target: Any) -> bool:  # noqa: ANN401 - an overload, a function, a name
     schema = getattr(target, "_schema", None)
     return schema is not None and not (schema.returns or schema.is_mutable)
 

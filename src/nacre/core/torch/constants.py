@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nacre.core.aten.call import Known
+from nacre.core.aten.call import ConstantTensor
 from nacre.core.aten.remedies import NOT_EMPTY
 from nacre.core.importing.derivations import Key
 from nacre.core.importing.model_builder import Emit, ModelBuilder
@@ -82,7 +82,7 @@ def _span(tensor: Any) -> Span:  # noqa: ANN401 - torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTensor(Known):
+class KnownTensor(ConstantTensor):
     """A tensor of PyTorch as an argument of a call."""
 
     tensor: Any  # torch.Tensor

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.core.aten.catalogue import handlers
-from nacre.core.aten.refused import REFUSED
+from nacre.core.aten.refusals import REFUSED
 from nacre.core.importing.findings import refusal
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
@@ -16,7 +16,7 @@ from nacre.core.torch.checks import keep_checks
 from nacre.core.torch.decompositions.catalogue import decompositions
 from nacre.core.torch.decompositions.table import PYTORCHS
 from nacre.core.torch.folding import first_line
-from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.library import silenced, torch
 from nacre.core.torch.nodes import key_of
 from nacre.core.torch.remedies import place_of_error
 from nacre.core.torch.sizes import Shapes, examples_of
@@ -80,7 +80,7 @@ def program_of(
 
 def _export(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:  # noqa: ANN401
     try:
-        with quiet(), torch().no_grad():
+        with silenced(), torch().no_grad():
             return torch().export.export(module, args, kwargs)
     except Exception as error:  # export raises whatever the module's code does
         place, kind = place_of_error(error), type(error).__name__
@@ -112,7 +112,7 @@ def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
 
 def _decompose(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
     try:
-        with quiet(), torch().no_grad(), keep_checks(program):
+        with silenced(), torch().no_grad(), keep_checks(program):
             made = untie(program).run_decompositions(dict(_table()))
             # What nobody uses, such as the places of a pooling, needs no form.
             made.graph_module.graph.eliminate_dead_code()

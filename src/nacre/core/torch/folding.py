@@ -7,7 +7,7 @@ from typing import Any
 
 from nacre.core.aten.call import Value
 from nacre.core.aten.remedies import OTHERWISE
-from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.library import silenced, torch
 from nacre.core.unsupported import Unsupported
 
 _MOST_ELEMENTS = 1 << 28  # a file must not fill the memory by asking for zeros
@@ -79,7 +79,7 @@ def fill(key: str, given: Mapping[str, Any], result: Any) -> Any:  # noqa: ANN40
 def fold(target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 - as the node has them
     """What a call gives."""
     try:
-        with torch().no_grad(), quiet():
+        with torch().no_grad(), silenced():
             kept = {k: v for k, v in kwargs.items() if k != "device"}
             if "device" in kwargs:
                 kept["device"] = "cpu"

@@ -11,7 +11,7 @@ from typing import Any
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.core.aten.call import AtenCall, Value
 from nacre.core.aten.catalogue import handlers
-from nacre.core.aten.refused import CHECKED, REFUSED, shape_depends, why_not
+from nacre.core.aten.refusals import CHECKED, REFUSED, explain_open_shape, explain_refusal
 from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.importing.findings import finding, refusal
 from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
@@ -24,20 +24,20 @@ from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
 from nacre.core.torch.folding import can_fold, fill, fold, is_layout, leaves_of
 from nacre.core.torch.interface import Interface, interface_of, is_empty, is_open, static_type
-from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.library import silenced, torch
 from nacre.core.torch.nodes import (
     argument,
+    arguments_by_name,
     arguments_of,
     as_tensors,
-    by_name,
+    contains_kind,
     describe,
     feeds_transform,
-    holds,
-    item,
+    fold_number_call,
     key_of,
     label_of,
     map_arguments,
-    number,
+    output_item,
 )
 from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.torch.sizes import Shapes
@@ -85,7 +85,7 @@ def walk_graph(
     if problems:
         raise InputError(problems)
     walk = Walk(name, progress, ModelBuilder(keep_parameters))
-    walk.bring_in(program.graph_module, interface)
+    walk.import_graph(program.graph_module, interface)
     return walk, interface
 
 
@@ -98,7 +98,7 @@ class Refusal:
     help: str
 
 
-class Lost:
+class LostTensor:
     """Stands for what a refused node should have made, where not even its type is known."""
 
 
@@ -119,7 +119,7 @@ class Walk:
     def __post_init__(self) -> None:
         self.constants = Constants(self.builder)
 
-    def bring_in(self, graph_module: Any, interface: Interface) -> None:  # noqa: ANN401
+    def import_graph(self, graph_module: Any, interface: Interface) -> None:  # noqa: ANN401
         """Inputs, weights and calls."""
         for node, (name, type_) in interface.inputs.items():
             self.tensors[node] = Value(self.builder.input(name, type_.dtype, type_.shape))
@@ -147,7 +147,7 @@ class Walk:
 
     def _label(self, node: Any, before: int) -> None:  # noqa: ANN401 - fx.Node
         """Call what a node has become after it; weights keep names of their own."""
-        for op in self.builder.since(before):
+        for op in self.builder.operations_since(before):
             if "constant" not in OPS[op.opcode].traits:
                 self.labels.setdefault(op.value_id, label_of(node))
 
@@ -155,9 +155,9 @@ class Walk:
         args, kwargs = (
             map_arguments(part, lambda n: tensors[n.name]) for part in arguments_of(node)
         )
-        if holds(args, Lost) or holds(kwargs, Lost):
+        if contains_kind(args, LostTensor) or contains_kind(kwargs, LostTensor):
             self.lost += 1
-            return Lost()
+            return LostTensor()
         try:
             return self._compute(node, args, kwargs)
         except Unsupported as problem:
@@ -171,13 +171,13 @@ class Walk:
         try:
             type_ = static_type(meta)
         except Unsupported:
-            return Lost()
+            return LostTensor()
         return Value(self.builder.stand_in(type_))
 
     def _compute(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         target = node.target
         if target is operator.getitem:
-            return item(args[0], args[1])
+            return output_item(args[0], args[1])
         key = key_of(target)
         if key in CHECKS:
             return None
@@ -205,10 +205,10 @@ class Walk:
         if handler is not None and feeds_transform(node):
             return None  # a complex tensor; the transform is what the user has written
         if key in REFUSED or (handler is None and is_call):
-            raise Unsupported(*why_not(key))
+            raise Unsupported(*explain_refusal(key))
         if handler is None:
-            return number(target, args)
-        given = by_name(target, args, kwargs)
+            return fold_number_call(target, args)
+        given = arguments_by_name(target, args, kwargs)
         known = fill(key, given, result)
         if known is not None:
             return known
@@ -234,10 +234,16 @@ class Walk:
         for tensor in leaves_of(made) if names else ():
             self.constants.add_parameter(tensor, names)
         if self.builder.keep_parameters and not names:
-            self._remember(node, made, args, kwargs)
+            self._record_derivation(node, made, args, kwargs)
         return made
 
-    def _remember(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> None:  # noqa: ANN401
+    def _record_derivation(
+        self,
+        node: Any,  # noqa: ANN401 - fx.Node
+        made: Any,  # noqa: ANN401 - tensors
+        args: list[Any],
+        kwargs: dict[str, Any],
+    ) -> None:
         """How tensors were computed that follow from parameters."""
         tensors = [x for x in leaves_of([args, kwargs]) if isinstance(x, torch().Tensor)]
         given = [tensor for tensor in tensors if self.constants.is_changeable(tensor)]
@@ -268,10 +274,10 @@ class Walk:
             args = [args[0], _without_masks(args[1])]
         given = [map_arguments(part, as_meta, lambda _: True) for part in (args, kwargs)]
         try:
-            with library.no_grad(), quiet():
+            with library.no_grad(), silenced():
                 return target(*given[0], **given[1])
         except Exception:  # PyTorch has no shape for it
-            raise Unsupported(*shape_depends(key_of(target))) from None
+            raise Unsupported(*explain_open_shape(key_of(target))) from None
 
     def _refuse(self, node: Any, problem: Unsupported) -> None:  # noqa: ANN401
         shapes = ", ".join(describe(n.meta.get("val")) for n in node.all_input_nodes)
@@ -301,7 +307,7 @@ class Walk:
         tensor = self.tensors.get(node.name) if hasattr(node, "name") else node
         if isinstance(tensor, Value):
             return tensor.id
-        if isinstance(tensor, Lost):  # the cause is reported
+        if isinstance(tensor, LostTensor):  # the cause is reported
             return 0
         return self._constant(place, torch().as_tensor(tensor))
 

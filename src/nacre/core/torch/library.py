@@ -32,7 +32,7 @@ def torch() -> Any:  # noqa: ANN401 - the package
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silenced() -> Iterator[None]:
     """Without what PyTorch writes beside its errors: warnings, logged tracebacks, printed graphs.
 
     What the user needs of it stands in the finding.

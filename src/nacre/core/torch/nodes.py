@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from nacre.core.aten.call import Made, Number, Value
-from nacre.core.aten.refused import why_not
+from nacre.core.aten.call import Number, Result, Value
+from nacre.core.aten.refusals import explain_refusal
 from nacre.core.torch.constants import Constants, KnownTensor
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch
@@ -40,7 +40,7 @@ def arguments_of(node: Any) -> list[Any]:  # noqa: ANN401 - fx.Node
     return [list(node.args), dict(node.kwargs)]
 
 
-def by_name(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
+def arguments_by_name(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  # noqa: ANN401
     """Arguments by their names, defaults filled in."""
     schema = target._schema.arguments
     found = {a.name: a.default_value if a.has_default_value() else None for a in schema}
@@ -74,12 +74,12 @@ def map_arguments(found: Any, function: Any, is_meant: Callable[[Any], bool] = _
     return function(found) if is_meant(found) else found
 
 
-def holds(found: Any, kind: type) -> bool:  # noqa: ANN401 - nested lists
+def contains_kind(found: Any, kind: type) -> bool:  # noqa: ANN401 - nested lists
     """Whether something of a kind is among arguments."""
     if isinstance(found, list | tuple):
-        return any(holds(part, kind) for part in found)
+        return any(contains_kind(part, kind) for part in found)
     if isinstance(found, dict):
-        return any(holds(part, kind) for part in found.values())
+        return any(contains_kind(part, kind) for part in found.values())
     return isinstance(found, kind)
 
 
@@ -106,10 +106,10 @@ def feeds_transform(node: Any) -> bool:  # noqa: ANN401 - fx.Node
 _MOST_BITS = 64
 
 
-def number(target: Any, args: list[Any]) -> Any:  # noqa: ANN401 - a function of Python
+def fold_number_call(target: Any, args: list[Any]) -> Any:  # noqa: ANN401 - a function of Python
     """Arithmetic on numbers of the program."""
     if getattr(target, "__module__", None) not in ("_operator", "math"):
-        raise Unsupported(*why_not(key_of(target)))
+        raise Unsupported(*explain_refusal(key_of(target)))
     if not all(isinstance(arg, bool | int | float) for arg in args):
         reason = "it works on numbers that are computed when the model runs"
         raise Unsupported(reason, "keep them tensors, and shapes fixed")
@@ -124,14 +124,14 @@ def number(target: Any, args: list[Any]) -> Any:  # noqa: ANN401 - a function of
         raise Unsupported(f"it cannot be computed: {error}", NEWER) from None
 
 
-def item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
+def output_item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
     """One output of a call; some are made only now."""
     if not isinstance(found, list | tuple) or index >= len(found):
         raise Unsupported(f"output {index} of the operation has no form", UNUSED)
     return as_tensors(found[index]()) if callable(found[index]) else found[index]
 
 
-def as_tensors(made: Made) -> Any:  # noqa: ANN401 - tensors and numbers of the program
+def as_tensors(made: Result) -> Any:  # noqa: ANN401 - tensors and numbers of the program
     """What a handler gives, values told apart from numbers; what is made later stays so."""
     if isinstance(made, Number):
         return made.number

@@ -29,7 +29,7 @@ class Sizes:
 
     def at(self, dim: Any) -> Any:  # noqa: ANN401 - a number or an expression
         """What a size comes to by the numbers that were found."""
-        return dim if isinstance(dim, int) else _with(dim.node.expr, self.found)
+        return dim if isinstance(dim, int) else _substitute(dim.node.expr, self.found)
 
     def objection(self, dim: Any, size: int, place: str) -> str | None:  # noqa: ANN401
         """Why an open size cannot be this number; else what follows from it is remembered."""
@@ -64,7 +64,7 @@ class Sizes:
         rest = self.at(dim)
         if isinstance(rest, int):
             return rest
-        size = _with(rest, {symbol: self._least(symbol) for symbol in rest.free_symbols})
+        size = _substitute(rest, {symbol: self._least(symbol) for symbol in rest.free_symbols})
         return max(int(size), 1) if size.is_Integer else 1
 
     def _least(self, symbol: Any) -> int:  # noqa: ANN401 - a symbol
@@ -79,7 +79,7 @@ class Sizes:
         return max(lowest, 1), int(known.upper) if known.upper.is_Integer else None
 
 
-def _with(expression: Any, numbers: Mapping[Any, int]) -> Any:  # noqa: ANN401 - of sympy
+def _substitute(expression: Any, numbers: Mapping[Any, int]) -> Any:  # noqa: ANN401 - of sympy
     try:
         return expression.subs(numbers)
     except ZeroDivisionError:  # it has no size for these
@@ -92,7 +92,7 @@ def examples_of(program: Any, shapes: Shapes, name: str) -> tuple[Any, Any] | No
     InputError where the shapes do not fit. An input that is still open is reported with the rest
     of the interface.
     """
-    metas = _metas(program)
+    metas = _input_metas(program)
     found = list(_objections(program, metas, shapes))
     if found:
         raise InputError([finding(TCH06, name, message, help_) for message, help_ in found])
@@ -106,7 +106,7 @@ def examples_of(program: Any, shapes: Shapes, name: str) -> tuple[Any, Any] | No
 
 def suggestions(program: Any, shapes: Shapes) -> dict[str, tuple[str, tuple[int, ...]]]:  # noqa: ANN401
     """Open inputs that no shape was given for: what the program says, and what would fit."""
-    metas = _metas(program)
+    metas = _input_metas(program)
     opened = {u: m for u, m in metas.items() if _is_open(m) and u not in shapes}
     if not opened:
         return {}
@@ -115,7 +115,7 @@ def suggestions(program: Any, shapes: Shapes) -> dict[str, tuple[str, tuple[int,
     return {user: (_shape_text(meta), sizes.example(meta)) for user, meta in opened.items()}
 
 
-def _metas(program: Any) -> dict[str, Any]:  # noqa: ANN401 - ExportedProgram
+def _input_metas(program: Any) -> dict[str, Any]:  # noqa: ANN401 - ExportedProgram
     nodes = {n.name: n for n in program.graph_module.graph.nodes if n.op == "placeholder"}
     users = [s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
     return {user: nodes[user].meta.get("val") for user in users}

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from nacre.core.torch.library import quiet, torch
+from nacre.core.torch.library import silenced, torch
 
 # Under which of its names a tensor stays, the first one first.
 _KINDS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
@@ -20,17 +20,17 @@ def untie(program: Any) -> Any:  # noqa: ANN401 - ExportedProgram
     PyTorch makes no functions of programs that change a tensor while some tensor has two names,
     as tied weights have, or a cache that is a buffer and an attribute of something else.
     """
-    twins = _twins(program)
+    twins = _duplicate_inputs(program)
     if not twins:
         return program
-    with quiet():
+    with silenced():
         graph_module = copy.deepcopy(program.graph_module)
     nodes = {node.name: node for node in graph_module.graph.nodes}
     for twin, kept in twins.values():
         nodes[twin.arg.name].replace_all_uses_with(nodes[kept.arg.name])
         graph_module.graph.erase_node(nodes[twin.arg.name])
     graph_module.recompile()
-    return _with(program, graph_module, twins)
+    return _without_duplicates(program, graph_module, twins)
 
 
 def ties_of(program: Any) -> Ties:  # noqa: ANN401 - ExportedProgram
@@ -46,7 +46,7 @@ def _key(tensor: Any) -> object:  # noqa: ANN401 - torch.Tensor
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
 
-def _twins(program: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - ExportedProgram
+def _duplicate_inputs(program: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - ExportedProgram
     """By target: inputs that are another one's tensor, with that one."""
     first: dict[object, Any] = {}
     found: dict[str, tuple[Any, Any]] = {}
@@ -69,7 +69,7 @@ def _has_no_address(tensor: Any) -> bool:  # noqa: ANN401 - torch.Tensor
     return bool(is_fake or tensor.numel() == 0 or tensor.layout != library.strided)
 
 
-def _with(program: Any, graph_module: Any, twins: dict[str, tuple[Any, Any]]) -> Any:  # noqa: ANN401
+def _without_duplicates(program: Any, graph_module: Any, twins: dict[str, tuple[Any, Any]]) -> Any:  # noqa: ANN401
     library = torch()
     signature = copy.deepcopy(program.graph_signature)
     signature.input_specs = [s for s in signature.input_specs if s.target not in twins]

@@ -21,34 +21,36 @@ from nacre.core.unsupported import Unsupported
 from nacre.core.values import Custom
 
 
-def standard_transpose(use: AtenCall) -> int:
+def standard_transpose(call: AtenCall) -> int:
     """Two axes change places; without any named, all run backwards."""
-    rank = len(use.shape_of("self"))
-    if not use.has("dim0"):
-        return use.transpose(use.value("self"), list(range(rank))[::-1])
-    return swap_axes(use, *(as_axis(use.integer(name), max(rank, 1)) for name in ("dim0", "dim1")))
+    rank = len(call.shape_of("self"))
+    if not call.has("dim0"):
+        return call.transpose(call.value("self"), list(range(rank))[::-1])
+    return swap_axes(
+        call, *(as_axis(call.integer(name), max(rank, 1)) for name in ("dim0", "dim1"))
+    )
 
 
-def standard_arange(use: AtenCall) -> int:
+def standard_arange(call: AtenCall) -> int:
     """The same of one to three numbers: an end; a start and an end; and a step."""
-    numbers = list(use.get("numbers", ()))
+    numbers = list(call.get("numbers", ()))
     if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | float) for n in numbers):
         raise Unsupported(f"{len(numbers)} numbers, expected one to three")
     start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
-    return count_up(use, start, end, numbers[2] if len(numbers) == 3 else 1, numbers)
+    return count_up(call, start, end, numbers[2] if len(numbers) == 3 else 1, numbers)
 
 
-def arithmetic(use: AtenCall) -> Number:
+def arithmetic(call: AtenCall) -> Number:
     """Sizes that are computed."""
-    a, b = use.number("self"), use.number("other")
-    if use.call == "floordiv" and b == 0:
+    a, b = call.number("self"), call.number("other")
+    if call.call == "floordiv" and b == 0:
         raise Unsupported("a size is divided by 0")
-    return Number(a * b if use.call == "mul" else a // b)
+    return Number(a * b if call.call == "mul" else a // b)
 
 
-def getitem(use: AtenCall) -> int | Number:
+def getitem(call: AtenCall) -> int | Number:
     """One of several results."""
-    found, index = use.get("self"), use.integer("index")
+    found, index = call.get("self"), call.integer("index")
     items = found if isinstance(found, tuple) else (found,)
     if not -len(items) <= index < len(items):
         raise Unsupported(f"result {index} of {len(items)}")
@@ -116,16 +118,16 @@ def _parameter(attribute: AttributeSpec) -> Parameter:
     )
 
 
-def core_handler(use: AtenCall) -> int:
+def core_handler(call: AtenCall) -> int:
     """An operation of Core IR as it is."""
-    spec = OPS[use.call.removeprefix(_PREFIX)]
+    spec = OPS[call.call.removeprefix(_PREFIX)]
     values: list[int] = []
     for name in spec.operands:
-        found = use.get(name)
+        found = call.get(name)
         parts = found if isinstance(found, tuple) else () if found is None else (found,)
-        values += [use.as_value(part, None, name) for part in parts]
-    given = {a.name: _attribute(a, use.get(a.name, a.default)) for a in spec.attributes}
-    return use.add(spec.name, *values, **{k: v for k, v in given.items() if v is not None})
+        values += [call.as_value(part, None, name) for part in parts]
+    given = {a.name: _attribute(a, call.get(a.name, a.default)) for a in spec.attributes}
+    return call.add(spec.name, *values, **{k: v for k, v in given.items() if v is not None})
 
 
 def attribute_constant(attribute: AttributeSpec, value: Any) -> Any:  # noqa: ANN401

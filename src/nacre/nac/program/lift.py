@@ -16,7 +16,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
-from nacre.core.aten.call import AtenCall, Number, Value, values_of
+from nacre.core.aten.call import AtenCall, Number, Value, ready_values
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import Labels, Module, TensorType
 from nacre.core.unsupported import Unsupported
@@ -142,7 +142,7 @@ class ValueDomain:
         made = handler(AtenCall(prepared.name, arguments, self.builder, self._elements, self._room))
         if isinstance(made, Number):
             return made.number
-        return Value(made) if isinstance(made, int) else [Value(v) for v in values_of(made)]
+        return Value(made) if isinstance(made, int) else [Value(v) for v in ready_values(made)]
 
     def _window(self, window: Window, operands: Sequence[Value]) -> Value:
         """A `Conv2d` of ours."""

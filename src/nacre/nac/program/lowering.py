@@ -39,7 +39,7 @@ class LoweringSite:
 
     def get(self, name: str) -> Any:  # noqa: ANN401 - whatever an attribute holds
         """An attribute, its default where it is left out."""
-        return OPS[self.op.opcode].filled(self.op.attributes).get(name)
+        return OPS[self.op.opcode].with_defaults(self.op.attributes).get(name)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -72,72 +72,72 @@ Rule = Callable[[LoweringSite], Form | None]
 
 def _plain(call: str, *attributes: str) -> Rule:
     """A call of the operands and then of some attributes."""
-    return lambda use: (call, (*use.operands, *(use.get(name) for name in attributes)))
+    return lambda site: (call, (*site.operands, *(site.get(name) for name in attributes)))
 
 
-def _binary(use: LoweringSite) -> Form | None:
-    op, is_float = use.get("op"), use.is_float
+def _binary(site: LoweringSite) -> Form | None:
+    op, is_float = site.get("op"), site.is_float
     if op in ("Add", "Sub"):
-        return f"{op.lower()}.Tensor", (*use.operands, 1)
+        return f"{op.lower()}.Tensor", (*site.operands, 1)
     if op == "Div" and not is_float:
-        return "div.Tensor_mode", (*use.operands, "trunc")
-    return OPS["BinOp"].aten[op][0], use.operands
+        return "div.Tensor_mode", (*site.operands, "trunc")
+    return OPS["BinOp"].aten[op][0], site.operands
 
 
-def _unary(use: LoweringSite) -> Form | None:
-    calls = OPS["Unary"].aten[use.get("op")]
+def _unary(site: LoweringSite) -> Form | None:
+    calls = OPS["Unary"].aten[site.get("op")]
     if len(calls) > 1:
         return None
-    if use.get("op") == "Softplus":
-        return ("softplus.default", (Operand(0), 1, 20)) if use.types[0].dtype != "f64" else None
-    return calls[0], use.operands
+    if site.get("op") == "Softplus":
+        return ("softplus.default", (Operand(0), 1, 20)) if site.types[0].dtype != "f64" else None
+    return calls[0], site.operands
 
 
-def _elu(use: LoweringSite) -> Form | None:
-    gamma = float(use.get("gamma")) if use.op.opcode == "Selu" else 1.0
-    if use.op.opcode == "Selu" and gamma == 1.0:
+def _elu(site: LoweringSite) -> Form | None:
+    gamma = float(site.get("gamma")) if site.op.opcode == "Selu" else 1.0
+    if site.op.opcode == "Selu" and gamma == 1.0:
         return None
-    return "elu.default", (Operand(0), float(use.get("alpha")), gamma, 1.0)
+    return "elu.default", (Operand(0), float(site.get("alpha")), gamma, 1.0)
 
 
-def _hard_sigmoid(use: LoweringSite) -> Form | None:
-    is_atens = (use.get("alpha"), use.get("beta")) == (1 / 6, 0.5)
-    return ("hardsigmoid.default", use.operands) if is_atens else None
+def _hard_sigmoid(site: LoweringSite) -> Form | None:
+    is_atens = (site.get("alpha"), site.get("beta")) == (1 / 6, 0.5)
+    return ("hardsigmoid.default", site.operands) if is_atens else None
 
 
-def _clip(use: LoweringSite) -> Form | None:
-    if not use.is_float:
+def _clip(site: LoweringSite) -> Form | None:
+    if not site.is_float:
         return None
-    ends = [use.op.attributes.get(name) for name in ("min", "max")]
+    ends = [site.op.attributes.get(name) for name in ("min", "max")]
     return "clamp.default", (Operand(0), *ends) if any(e is not None for e in ends) else (
         Operand(0),
     )
 
 
-def _cast(use: LoweringSite) -> Form | None:
-    target = str(use.get("to"))
-    is_exact = target in WORDS_OF_DTYPES and target not in ("bool", use.types[0].dtype)
-    if use.get("saturate") or not is_exact:
+def _cast(site: LoweringSite) -> Form | None:
+    target = str(site.get("to"))
+    is_exact = target in WORDS_OF_DTYPES and target not in ("bool", site.types[0].dtype)
+    if site.get("saturate") or not is_exact:
         return None
     return "_to_copy.default", (Operand(0), WORDS_OF_DTYPES[target])
 
 
-def _own_word(use: LoweringSite) -> str | None:
+def _own_word(site: LoweringSite) -> str | None:
     """The word that keeps a sum of integers in their type."""
-    return None if use.is_float else WORDS_OF_DTYPES.get(use.types[0].dtype)
+    return None if site.is_float else WORDS_OF_DTYPES.get(site.types[0].dtype)
 
 
-def _sum(use: LoweringSite) -> Form | None:
-    is_plain = use.rank and use.has_plain_axes()
-    if not is_plain or (not use.is_float and _own_word(use) is None):
+def _sum(site: LoweringSite) -> Form | None:
+    is_plain = site.rank and site.has_plain_axes()
+    if not is_plain or (not site.is_float and _own_word(site) is None):
         return None
-    return "sum.dim_IntList", (Operand(0), use.get("axes"), use.get("keepdims"), _own_word(use))
+    return "sum.dim_IntList", (Operand(0), site.get("axes"), site.get("keepdims"), _own_word(site))
 
 
-def _mean(use: LoweringSite) -> Form | None:
-    if not use.rank or not use.has_plain_axes() or not use.is_float:
+def _mean(site: LoweringSite) -> Form | None:
+    if not site.rank or not site.has_plain_axes() or not site.is_float:
         return None
-    return "mean.dim", (Operand(0), use.get("axes"), use.get("keepdims"), None)
+    return "mean.dim", (Operand(0), site.get("axes"), site.get("keepdims"), None)
 
 
 _REDUCTIONS = {"Max": "amax.default", "Min": "amin.default", "LogSumExp": "logsumexp.default",
@@ -145,59 +145,59 @@ _REDUCTIONS = {"Max": "amax.default", "Min": "amin.default", "LogSumExp": "logsu
 _NORMS = {"L1": 1, "L2": 2}
 
 
-def _reduce(use: LoweringSite) -> Form | None:
-    op, axes, keepdims = use.get("op"), use.get("axes"), use.get("keepdims")
-    if not use.rank or not use.has_plain_axes():
+def _reduce(site: LoweringSite) -> Form | None:
+    op, axes, keepdims = site.get("op"), site.get("axes"), site.get("keepdims")
+    if not site.rank or not site.has_plain_axes():
         return None
     if op in _REDUCTIONS:
         return _REDUCTIONS[op], (Operand(0), axes, keepdims)
-    if op in _NORMS and use.is_float:
+    if op in _NORMS and site.is_float:
         return "linalg_vector_norm.default", (Operand(0), _NORMS[op], axes, keepdims, None)
-    if op == "Prod" and len(axes) == 1 and use.is_float:
+    if op == "Prod" and len(axes) == 1 and site.is_float:
         return "prod.dim_int", (Operand(0), axes[0], keepdims, None)
     return None
 
 
-def _argument(use: LoweringSite) -> Form | None:
-    if use.get("last") or not use.has_plain_axes("axis"):
+def _argument(site: LoweringSite) -> Form | None:
+    if site.get("last") or not site.has_plain_axes("axis"):
         return None
-    call = f"{use.op.opcode.lower()}.default"
-    return call, (Operand(0), use.get("axis"), use.get("keepdims"))
+    call = f"{site.op.opcode.lower()}.default"
+    return call, (Operand(0), site.get("axis"), site.get("keepdims"))
 
 
-def _cumulative(use: LoweringSite) -> Form | None:
-    is_atens = not use.get("exclusive") and not use.get("reverse") and use.rank
-    word = _own_word(use)
-    if not is_atens or not use.has_plain_axes("axis") or (not use.is_float and word is None):
+def _cumulative(site: LoweringSite) -> Form | None:
+    is_atens = not site.get("exclusive") and not site.get("reverse") and site.rank
+    word = _own_word(site)
+    if not is_atens or not site.has_plain_axes("axis") or (not site.is_float and word is None):
         return None
-    return f"{use.op.opcode.lower()}.default", (Operand(0), use.get("axis"), word)
+    return f"{site.op.opcode.lower()}.default", (Operand(0), site.get("axis"), word)
 
 
-def _reshape(use: LoweringSite) -> Form | None:
-    shape = use.get("new_shape")
-    return ("view.default", (Operand(0), shape)) if shape != use.types[0].shape else None
+def _reshape(site: LoweringSite) -> Form | None:
+    shape = site.get("new_shape")
+    return ("view.default", (Operand(0), shape)) if shape != site.types[0].shape else None
 
 
-def _expand_dims(use: LoweringSite) -> Form | None:
-    axes = use.get("axes")
+def _expand_dims(site: LoweringSite) -> Form | None:
+    axes = site.get("axes")
     is_one = len(axes) == 1 and axes[0] >= 0
     return ("unsqueeze.default", (Operand(0), axes[0])) if is_one else None
 
 
-def _squeeze(use: LoweringSite) -> Form | None:
-    return ("squeeze.dims", (Operand(0), use.get("axes"))) if use.has_plain_axes() else None
+def _squeeze(site: LoweringSite) -> Form | None:
+    return ("squeeze.dims", (Operand(0), site.get("axes"))) if site.has_plain_axes() else None
 
 
-def _permute(use: LoweringSite) -> Form | None:
-    order = use.get("permutation")
+def _permute(site: LoweringSite) -> Form | None:
+    order = site.get("permutation")
     is_moved = list(order) != sorted(order) and min(order, default=0) >= 0
     return ("permute.default", (Operand(0), order)) if is_moved else None
 
 
-def _slice(use: LoweringSite) -> Form | None:
+def _slice(site: LoweringSite) -> Form | None:
     """One axis at a time is what ATen cuts."""
-    parts = list(zip(use.get("starts"), use.get("ends"), use.get("steps"), strict=True))
-    dims = use.types[0].shape
+    parts = list(zip(site.get("starts"), site.get("ends"), site.get("steps"), strict=True))
+    dims = site.types[0].shape
     cut = [axis for axis, dim in enumerate(dims) if parts[axis] != (0, dim, 1)]
     if len(cut) != 1:
         return None
@@ -206,134 +206,134 @@ def _slice(use: LoweringSite) -> Form | None:
     return ("slice.Tensor", (Operand(0), cut[0], start, end, step)) if is_inside else None
 
 
-def _matmul(use: LoweringSite) -> Form | None:
-    is_atens = all(type_.rank >= 2 for type_ in use.types)
-    return ("matmul.default", use.operands) if is_atens else None
+def _matmul(site: LoweringSite) -> Form | None:
+    is_atens = all(type_.rank >= 2 for type_ in site.types)
+    return ("matmul.default", site.operands) if is_atens else None
 
 
-def _linear(use: LoweringSite) -> Form | None:
-    is_atens = use.rank >= 2 and use.types[1].rank == 2
-    call = (Operand(0), Operand(1), use.optional(2))
+def _linear(site: LoweringSite) -> Form | None:
+    is_atens = site.rank >= 2 and site.types[1].rank == 2
+    call = (Operand(0), Operand(1), site.optional(2))
     return ("linear.default", call) if is_atens else None
 
 
-def _attention(use: LoweringSite) -> Form | None:
-    scale = use.op.attributes.get("scale")
+def _attention(site: LoweringSite) -> Form | None:
+    scale = site.op.attributes.get("scale")
     if scale == 0.0:
         return None
-    q, k, v = use.operands[:3]
-    call = (q, k, v, use.optional(3), 0.0, bool(use.get("causal")), scale, False)
-    has_own_mask = len(use.types) < 4 or use.types[3].dtype in ("bool", use.types[0].dtype)
+    q, k, v = site.operands[:3]
+    call = (q, k, v, site.optional(3), 0.0, bool(site.get("causal")), scale, False)
+    has_own_mask = len(site.types) < 4 or site.types[3].dtype in ("bool", site.types[0].dtype)
     return ("scaled_dot_product_attention.default", call) if has_own_mask else None
 
 
-def _windows(use: LoweringSite, rank: int) -> tuple[tuple[int, ...], ...] | None:
+def _windows(site: LoweringSite, rank: int) -> tuple[tuple[int, ...], ...] | None:
     """Strides, pads and dilations as ATen has them: channels first, pads alike at both ends."""
-    pads = use.get("pads") or (0,) * (2 * rank)
-    if use.get("layout") != "NCHW" or pads[:rank] != pads[rank:]:
+    pads = site.get("pads") or (0,) * (2 * rank)
+    if site.get("layout") != "NCHW" or pads[:rank] != pads[rank:]:
         return None
     ones = (1,) * rank
-    return use.get("strides") or ones, pads[:rank], use.get("dilations") or ones
+    return site.get("strides") or ones, pads[:rank], site.get("dilations") or ones
 
 
-def _conv(use: LoweringSite) -> Form | None:
-    rank = use.rank - 2
-    found = _windows(use, rank)
+def _conv(site: LoweringSite) -> Form | None:
+    rank = site.rank - 2
+    found = _windows(site, rank)
     if found is None:
         return None
-    is_back = use.op.opcode == "ConvTranspose"
-    extra = use.get("output_padding") or (0,) * rank if is_back else (0,) * rank
-    call = (Operand(0), Operand(1), use.optional(2), *found, is_back, extra, use.get("groups"))
+    is_back = site.op.opcode == "ConvTranspose"
+    extra = site.get("output_padding") or (0,) * rank if is_back else (0,) * rank
+    call = (Operand(0), Operand(1), site.optional(2), *found, is_back, extra, site.get("groups"))
     return "convolution.default", call
 
 
-def _pool(use: LoweringSite) -> Form | None:
-    rank = use.rank - 2
-    found = _windows(use, rank)
+def _pool(site: LoweringSite) -> Form | None:
+    rank = site.rank - 2
+    found = _windows(site, rank)
     if found is None or rank not in (1, 2, 3):
         return None
     strides, pads, dilations = found
-    kernel, ceil = use.get("kernel"), bool(use.get("ceil"))
-    if use.op.opcode == "MaxPool":
+    kernel, ceil = site.get("kernel"), bool(site.get("ceil"))
+    if site.op.opcode == "MaxPool":
         return f"max_pool{rank}d.default", (Operand(0), kernel, strides, pads, dilations, ceil)
     if set(dilations) != {1}:
         return None
     last = (None,) if rank > 1 else ()
-    count = bool(use.get("count_pad"))
+    count = bool(site.get("count_pad"))
     return f"avg_pool{rank}d.default", (Operand(0), kernel, strides, pads, ceil, count, *last)
 
 
-def _softmax(use: LoweringSite) -> Form | None:
-    call = "_softmax.default" if use.op.opcode == "Softmax" else "_log_softmax.default"
-    return (call, (Operand(0), use.get("axis"), False)) if use.has_plain_axes("axis") else None
+def _softmax(site: LoweringSite) -> Form | None:
+    call = "_softmax.default" if site.op.opcode == "Softmax" else "_log_softmax.default"
+    return (call, (Operand(0), site.get("axis"), False)) if site.has_plain_axes("axis") else None
 
 
-def _layer_norm(use: LoweringSite) -> Form | None:
-    if not use.has_plain_axes("axis"):
+def _layer_norm(site: LoweringSite) -> Form | None:
+    if not site.has_plain_axes("axis"):
         return None
-    shape = use.types[0].shape[use.get("axis") :]
-    head = (Operand(0), shape, use.optional(1))
-    if use.op.opcode == "RmsNorm":
-        return "rms_norm.default", (*head, use.get("epsilon"))
-    return "layer_norm.default", (*head, use.optional(2), use.get("epsilon"), False)
+    shape = site.types[0].shape[site.get("axis") :]
+    head = (Operand(0), shape, site.optional(1))
+    if site.op.opcode == "RmsNorm":
+        return "rms_norm.default", (*head, site.get("epsilon"))
+    return "layer_norm.default", (*head, site.optional(2), site.get("epsilon"), False)
 
 
-def _group_norm(use: LoweringSite) -> Form | None:
-    call = (Operand(0), use.get("groups"), use.optional(1), use.optional(2))
-    return "group_norm.default", (*call, use.get("epsilon"), False)
+def _group_norm(site: LoweringSite) -> Form | None:
+    call = (Operand(0), site.get("groups"), site.optional(1), site.optional(2))
+    return "group_norm.default", (*call, site.get("epsilon"), False)
 
 
-def _instance_norm(use: LoweringSite) -> Form | None:
-    call = (Operand(0), use.optional(1), use.optional(2), None, None, True, 0.0)
-    return "instance_norm.default", (*call, use.get("epsilon"), False)
+def _instance_norm(site: LoweringSite) -> Form | None:
+    call = (Operand(0), site.optional(1), site.optional(2), None, None, True, 0.0)
+    return "instance_norm.default", (*call, site.get("epsilon"), False)
 
 
-def _batch_norm(use: LoweringSite) -> Form | None:
-    call = (*use.operands, False, 0.0, use.get("epsilon"), False)
-    return ("batch_norm.default", call) if use.get("axis") == 1 else None
+def _batch_norm(site: LoweringSite) -> Form | None:
+    call = (*site.operands, False, 0.0, site.get("epsilon"), False)
+    return ("batch_norm.default", call) if site.get("axis") == 1 else None
 
 
-def _pad(use: LoweringSite) -> Form | None:
+def _pad(site: LoweringSite) -> Form | None:
     """Pairs, those of the last axis first."""
-    if use.get("mode") != "constant" or not any(use.get("pads")):
+    if site.get("mode") != "constant" or not any(site.get("pads")):
         return None
-    pads, rank = use.get("pads"), use.rank
+    pads, rank = site.get("pads"), site.rank
     pairs = tuple(p for axis in reversed(range(rank)) for p in (pads[axis], pads[rank + axis]))
-    return "constant_pad_nd.default", (Operand(0), pairs, float(use.get("value")))
+    return "constant_pad_nd.default", (Operand(0), pairs, float(site.get("value")))
 
 
-def _gather_axis(use: LoweringSite) -> Form | None:
-    axis = use.get("axis")
-    if axis < 0 or use.types[1].dtype not in ("i32", "i64"):
+def _gather_axis(site: LoweringSite) -> Form | None:
+    axis = site.get("axis")
+    if axis < 0 or site.types[1].dtype not in ("i32", "i64"):
         return None
     return "index.Tensor", (Operand(0), (*[None] * axis, Operand(1)))
 
 
-def _gather_elements(use: LoweringSite) -> Form | None:
-    axis, dims, reach = use.get("axis"), use.types[0].shape, use.types[1].shape
+def _gather_elements(site: LoweringSite) -> Form | None:
+    axis, dims, reach = site.get("axis"), site.types[0].shape, site.types[1].shape
     is_whole = all(a == axis or reach[a] == dims[a] for a in range(len(dims)))
     return ("gather.default", (Operand(0), axis, Operand(1), False)) if (
         axis >= 0 and is_whole) else None  # fmt: skip
 
 
-def _tile(use: LoweringSite) -> Form | None:
-    repeats = use.get("repeats")
+def _tile(site: LoweringSite) -> Form | None:
+    repeats = site.get("repeats")
     return ("repeat.default", (Operand(0), repeats)) if set(repeats) != {1} else None
 
 
-def _concat(use: LoweringSite) -> Form | None:
-    is_several = len(use.types) > 1 and use.get("axis") >= 0
-    return ("cat.default", (use.operands, use.get("axis"))) if is_several else None
+def _concat(site: LoweringSite) -> Form | None:
+    is_several = len(site.types) > 1 and site.get("axis") >= 0
+    return ("cat.default", (site.operands, site.get("axis"))) if is_several else None
 
 
-def _triangle(use: LoweringSite) -> Form | None:
-    return ("triu.default" if use.get("upper") else "tril.default"), (Operand(0), use.get("k"))
+def _triangle(site: LoweringSite) -> Form | None:
+    return ("triu.default" if site.get("upper") else "tril.default"), (Operand(0), site.get("k"))
 
 
 LOWERINGS: Mapping[str, Rule] = MappingProxyType(
     {
         "BinOp": _binary, "Unary": _unary, "Where": _plain("where.self"),
-        "Compare": lambda use: (OPS["Compare"].aten[use.get("op")][0], use.operands),
+        "Compare": lambda site: (OPS["Compare"].aten[site.get("op")][0], site.operands),
         "Neg": _plain("neg.default"), "Exp": lambda u: ("exp.default", u.operands),
         "Log": _plain("log.default"), "ReluNan": _plain("relu.default"),
         "HardSwish": _plain("hardswish.default"), "Silu": _plain("silu.default"),
@@ -344,33 +344,33 @@ LOWERINGS: Mapping[str, Rule] = MappingProxyType(
         "ArgMin": _argument, "CumSum": _cumulative, "CumProd": _cumulative,
         "Reshape": _reshape, "ExpandDims": _expand_dims, "Squeeze": _squeeze,
         "Transpose": _permute, "Slice": _slice, "MatMul": _matmul, "Linear": _linear,
-        "Gather": lambda use: ("embedding.default", (*use.operands, -1, False, False)),
+        "Gather": lambda site: ("embedding.default", (*site.operands, -1, False, False)),
         "Attention": _attention, "Conv": _conv, "ConvTranspose": _conv, "MaxPool": _pool,
         "AvgPool": _pool, "Softmax": _softmax, "LogSoftmax": _softmax, "LayerNorm": _layer_norm,
         "RmsNorm": _layer_norm, "GroupNorm": _group_norm, "InstanceNorm": _instance_norm,
         "BatchNorm": _batch_norm, "Broadcast": _plain("expand.default", "shape"),
         "Concat": _concat, "Pad": _pad, "Flip": _plain("flip.default", "axes"), "Tile": _tile,
         "GatherAxis": _gather_axis, "GatherElements": _gather_elements, "Trilu": _triangle,
-        "Einsum": lambda use: ("einsum.default", (use.get("equation"), use.operands, None)),
+        "Einsum": lambda site: ("einsum.default", (site.get("equation"), site.operands, None)),
     }
 )  # fmt: skip
 
 
 def lower_operation(op: CoreOperation, types: tuple[TensorType, ...]) -> Form:
     """The call that computes an operation, and its arguments; its own name where there is none."""
-    use = LoweringSite(op, types)
+    site = LoweringSite(op, types)
     rule = LOWERINGS.get(op.opcode)
-    form = rule(use) if rule is not None else None
-    call, arguments = form if form is not None else _own(use)
+    form = rule(site) if rule is not None else None
+    call, arguments = form if form is not None else _own(site)
     return call, tuple(str(a) if isinstance(a, str) else a for a in arguments)  # words too
 
 
-def _own(use: LoweringSite) -> Form:
-    spec = OPS[use.op.opcode]
-    operands: tuple[Argument, ...] = use.operands
+def _own(site: LoweringSite) -> Form:
+    spec = OPS[site.op.opcode]
+    operands: tuple[Argument, ...] = site.operands
     if spec.most is None:
-        operands = (use.operands,)
+        operands = (site.operands,)
     else:
         operands = (*operands, *[None] * (len(spec.operands) - len(operands)))
-    given = (attribute_constant(a, use.get(a.name)) for a in spec.attributes)
-    return f"core.{use.op.opcode}", (*operands, *given)
+    given = (attribute_constant(a, site.get(a.name)) for a in spec.attributes)
+    return f"core.{site.op.opcode}", (*operands, *given)

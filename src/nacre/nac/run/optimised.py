@@ -132,4 +132,4 @@ def _kept_bytes(session: CoreSession, weights: Weights) -> int:
 def _value_bytes(module: Module, session: CoreSession) -> int:
     """The bytes of inputs, of outputs, and of what is computed between."""
     types = (*module.input_types.values(), *module.output_types)
-    return session.room_bytes + sum(prod(t.shape) * t.element.dtype.itemsize for t in types)
+    return session.workspace_bytes + sum(prod(t.shape) * t.element.dtype.itemsize for t in types)

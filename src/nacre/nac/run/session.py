@@ -91,7 +91,7 @@ class NacSession:
     ) -> list[Array] | None:
         """The outputs for inputs of the types that the last ones had; None where that is not so."""
         try:
-            return ready.session.run_alike(inputs)
+            return ready.session.try_fast_run(inputs)
         except InputError:  # the instructions tell where
             return None
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.packing import NIBBLE_TYPES
-from nacre.core.aten.call import AtenCall, Elements, Number, TooLarge, values_of
+from nacre.core.aten.call import AtenCall, Elements, Number, TooLarge, ready_values
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
@@ -130,7 +130,7 @@ def type_call(
     made = handler(AtenCall(call, arguments, builder, looked, room))
     if isinstance(made, Number):
         return TypedCall((), {}, (), False, made, 0, 1, looked.is_used)
-    results = (made,) if isinstance(made, int) else tuple(values_of(made))
+    results = (made,) if isinstance(made, int) else tuple(ready_values(made))
     operations = builder.module(*results).operations
     types = {op.value_id: KernelType(op.type.element, op.type.shape) for op in operations}
     computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]
@@ -232,7 +232,7 @@ def _work(op: CoreOperation, types: Mapping[int, KernelType]) -> int:
     if spec.primitive is None:
         raise Unsupported(f"there is no kernel for `{op.opcode}`")
     inputs = tuple([types[operand] for operand in op.operands])
-    call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes))
+    call = Call(inputs, (types[op.value_id],), spec.with_defaults(op.attributes))
     return steps_of(PRIMITIVES[spec.primitive].work(call), types[op.value_id].count)
 
 
@@ -252,7 +252,7 @@ def _bind(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int
         for at, operand in enumerate(op.operands)
         if operand in known and _takes(op)
     }
-    call = Call(inputs, (types[op.value_id],), spec.filled(op.attributes), known=ready)
+    call = Call(inputs, (types[op.value_id],), spec.with_defaults(op.attributes), known=ready)
     try:
         # What is prepared of weights may be infinite or no number.
         return quietly(PRIMITIVES[spec.primitive].bind, call)

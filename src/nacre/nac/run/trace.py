@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.rules import Rule
-from nacre.core.evaluation.memory import Birth, lay_out
+from nacre.core.evaluation.memory import Allocation, lay_out
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Run
@@ -217,12 +217,12 @@ class _Tracer:
         for root, position in self._deaths.items():
             dying.setdefault(position, []).append(root)
         births = [
-            Birth(slot, None if slot in kept else _bytes(made[slot]), tuple(dying.get(at, ())))
+            Allocation(slot, None if slot in kept else _bytes(made[slot]), tuple(dying.get(at, ())))
             for at, slot in enumerate(self._births)
         ]
         layout = lay_out(births)
         block = layout.block()
-        for slot, offset in layout.places.items():
+        for slot, offset in layout.offsets.items():
             link = made[slot]
             array: Array = np.ndarray(link.shape, link.dtype, block, offset=offset)
             self.slots[slot] = array

@@ -158,4 +158,4 @@ def test_the_peak_does_not_count_what_stays_narrow() -> None:
     module = model.module()
     peak = evaluate_with_peak(module, model.feeds).peak_bytes
     assert peak < 2 * w.nbytes
-    assert CoreSession(module).room_bytes < w.nbytes
+    assert CoreSession(module).workspace_bytes < w.nbytes

@@ -19,7 +19,7 @@ from nacre.base.diagnostics import InputError
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.onnx.importer import from_onnx
 from nacre.core.onnx.reading.files import parse_model, read_model, tensor_array
-from nacre.core.onnx.reading.wire import Held, IrregularError, merge_model
+from nacre.core.onnx.reading.wire import DetachedBytes, IrregularError, merge_model
 from nacre.core.values import Array
 from tests.core.onnx.small_models import convolutional, transformer
 
@@ -41,7 +41,7 @@ def _model(initialisers: list[Any], constants: list[Any] | None = None) -> bytes
     return made
 
 
-def _pieces(raw: bytes) -> tuple[Any, dict[bytes, Held]]:
+def _pieces(raw: bytes) -> tuple[Any, dict[bytes, DetachedBytes]]:
     model = onnx.ModelProto()
     return model, merge_model(model, io.BytesIO(raw), len(raw))
 
@@ -52,10 +52,10 @@ def _tensors(model: Any) -> list[Any]:  # noqa: ANN401 - onnx.ModelProto
     return [*graph.initializer, *(a.t for a in attributes if a.HasField("t"))]
 
 
-def _put_back(model: Any, held: dict[bytes, Held]) -> int:  # noqa: ANN401 - onnx.ModelProto
+def _put_back(model: Any, held: dict[bytes, DetachedBytes]) -> int:  # noqa: ANN401 - onnx.ModelProto
     apart = [(t, held[t.raw_data]) for t in _tensors(model) if t.raw_data in held]
     for tensor, one in apart:
-        one.put_back(tensor)
+        one.restore(tensor)
     return len(apart)
 
 
@@ -140,7 +140,7 @@ def test_what_is_odd_is_judged_as_it_stands(kind: str, monkeypatch: pytest.Monke
     assert found == _outcome(raw)
 
 
-def _refuse(*_given: object) -> dict[bytes, Held]:
+def _refuse(*_given: object) -> dict[bytes, DetachedBytes]:
     raise IrregularError
 
 
@@ -203,7 +203,7 @@ def test_a_group_is_left_to_protobuf() -> None:
     assert onnx.ModelProto.FromString(raw).graph.node
     with pytest.raises(IrregularError):
         _pieces(raw)
-    assert parse_model(raw, "m").held == {}
+    assert parse_model(raw, "m").detached == {}
     (made,) = evaluate(from_onnx(raw), {"x": np.ones(SIZE, np.float32)})
     assert made.tolist() == [1.0] * SIZE
 
@@ -248,7 +248,7 @@ def test_a_file_and_its_bytes_are_one(tmp_path: Path) -> None:
     path.write_bytes(raw)
     read, parsed = read_model(path), parse_model(raw, "m")
     path.unlink()  # what was read stays
-    assert _held_elements(read.held) == _held_elements(parsed.held)
+    assert _held_elements(read.detached) == _held_elements(parsed.detached)
 
 
 def _held_elements(held: Any) -> list[bytes]:  # noqa: ANN401 - a mapping

@@ -28,7 +28,7 @@ def escape_of(op: CoreOperation) -> Escape | str:
     spec = OPS[op.opcode]
     if spec.primitive is None:
         return "there is no kernel for it"
-    filled = dict(spec.filled(op.attributes))
+    filled = dict(spec.with_defaults(op.attributes))
     name = f"core.{op.opcode}"
     if "op" in filled:
         name = f"{name}.{filled.pop('op')}"
@@ -60,7 +60,7 @@ def independent_axes(module: Module, op: CoreOperation) -> int:
     the others whole. So these axes may be cut.
     """
     shapes = [module.by_id[value].type.shape for value in op.operands]
-    filled = OPS[op.opcode].filled(op.attributes)
+    filled = OPS[op.opcode].with_defaults(op.attributes)
     if "elementwise" in OPS[op.opcode].traits:
         return op.type.rank
     count = _LEADING.get(op.opcode, _none)

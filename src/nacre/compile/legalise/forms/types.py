@@ -76,7 +76,7 @@ def retype(
     outputs = [left[value] if value in left else walk.value(value) for value in module.outputs]
     made = walk.builder.module(*outputs)
     ids = {**walk.ids, **walk.wides}
-    labels = module.labels.renumbered(ids) if module.labels is not None else Labels()
+    labels = module.labels.renumber(ids) if module.labels is not None else Labels()
     return replace(made, labels=labels)
 
 
@@ -202,7 +202,7 @@ class _Walk:
             self._hold_integer(op, given, dtype)
             return
         if op.opcode == "Clip" and self._finite:
-            filled = OPS["Clip"].filled(op.attributes)
+            filled = OPS["Clip"].with_defaults(op.attributes)
             given |= {"min": float(filled["min"]), "max": float(filled["max"])}
             is_open = max(abs(filled["min"]), abs(filled["max"])) == np.inf
             if is_open and not self._is_bounded(op.operands[0]):

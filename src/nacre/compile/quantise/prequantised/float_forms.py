@@ -74,7 +74,7 @@ def _pad(walk: Walk, op: CoreOperation) -> bool:
     found = walk.stored.get(op.operands[0])
     if found is None or len(op.operands) > 1 or np.isnan(found.scale):
         return False
-    stored = OPS["Pad"].filled(op.attributes)["value"]
+    stored = OPS["Pad"].with_defaults(op.attributes)["value"]
     given = {**op.attributes, "value": (float(stored) - found.zero) * found.scale}
     made = walk.builder.add("Pad", found.value, **given)
     walk.remember(op, replace(found, value=made))
@@ -127,7 +127,7 @@ def _dequantized_constant(
     if zero is None or op.type.element.dtype != scale.dtype:
         return None
     scale = scale.astype(np.float32)
-    axis = OPS["Dequantize"].filled(op.attributes)["axis"]
+    axis = OPS["Dequantize"].with_defaults(op.attributes)["axis"]
     shape = [1] * array.ndim
     if scale.size > 1:
         shape[axis] = scale.size
@@ -227,7 +227,7 @@ def _number(walk: Walk, source: int) -> Numbers | None:
 
 def _product(walk: Walk, op: CoreOperation) -> bool:
     """`QConv`, `QLinear`: constant weights, or weights of one scale."""
-    given = OPS[op.opcode].filled(op.attributes)
+    given = OPS[op.opcode].with_defaults(op.attributes)
     x = walk.reals(op.operands[0], given["x_scale"], given["x_zero"])
     scales = np.array(given["w_scales"], np.float32)
     zeros = np.array(given["w_zeros"] or (0,), np.int64)
@@ -254,7 +254,7 @@ def _product(walk: Walk, op: CoreOperation) -> bool:
 
 def _stored_result(walk: Walk, op: CoreOperation, opcode: str, operands: list[int]) -> bool:
     """The float operation behind a fused one."""
-    given = OPS[op.opcode].filled(op.attributes)
+    given = OPS[op.opcode].with_defaults(op.attributes)
     own = {a.name for a in OPS[opcode].attributes}
     kept = {name: v for name, v in op.attributes.items() if name in own}
     made = walk.builder.add(opcode, *operands, **kept)
@@ -264,7 +264,7 @@ def _stored_result(walk: Walk, op: CoreOperation, opcode: str, operands: list[in
 
 
 def _binary(walk: Walk, op: CoreOperation) -> bool:
-    given = OPS["QBinOp"].filled(op.attributes)
+    given = OPS["QBinOp"].with_defaults(op.attributes)
     sides = [
         walk.reals(value, given[f"{side}_scale"], given[f"{side}_zero"])
         for value, side in zip(op.operands, "ab", strict=True)
@@ -274,7 +274,7 @@ def _binary(walk: Walk, op: CoreOperation) -> bool:
 
 
 def _pool(walk: Walk, op: CoreOperation) -> bool:
-    given = OPS["QPool"].filled(op.attributes)
+    given = OPS["QPool"].with_defaults(op.attributes)
     x = walk.reals(op.operands[0], given["x_scale"], given["x_zero"])
     return x is not None and _stored_result(walk, op, _POOLS[str(given["op"])], [x])
 

@@ -71,7 +71,7 @@ def _read(
     if op.opcode == "Dequantize" and op.operands[0] == value:
         return single(module, op)
     if op.opcode in _SIDES and op.operands.index(value) < len(_SIDES[op.opcode]):
-        given = OPS[op.opcode].filled(op.attributes)
+        given = OPS[op.opcode].with_defaults(op.attributes)
         scale, zero = (given[name] for name in _SIDES[op.opcode][op.operands.index(value)])
         scales, zeros = np.ravel(scale), np.ravel(zero if np.size(zero) else 0)
         is_one = scales.size == zeros.size == 1

@@ -14,81 +14,83 @@ from nacre.core.unsupported import Unsupported
 
 
 @handles("zeros.default", "ones.default", "empty.memory_format")
-def filled(use: AtenCall) -> int:
+def zeros_or_ones(call: AtenCall) -> int:
     """Zeros or ones; a tensor that nothing fills has zeros."""
-    number = 1 if use.name == "ones" else 0
-    return use.fill(number, use.integers("size"), wanted_type(use, "f32"))
+    number = 1 if call.name == "ones" else 0
+    return call.fill(number, call.integers("size"), wanted_type(call, "f32"))
 
 
 @handles("zeros_like.default", "ones_like.default", "empty_like.default", "new_zeros.default",
          "new_ones.default", "new_empty.default")  # fmt: skip
-def filled_like(use: AtenCall) -> int:
+def zeros_or_ones_like(call: AtenCall) -> int:
     """The same in the type of another tensor."""
-    number = 1 if "ones" in use.name else 0
-    shape = use.integers("size") if use.name.startswith("new") else use.shape_of("self")
-    return use.fill(number, shape, wanted_type(use, use.dtype_of("self")))
+    number = 1 if "ones" in call.name else 0
+    shape = call.integers("size") if call.name.startswith("new") else call.shape_of("self")
+    return call.fill(number, shape, wanted_type(call, call.dtype_of("self")))
 
 
 @handles("full.default", "full_like.default", "new_full.default")
-def full(use: AtenCall) -> int:
+def full(call: AtenCall) -> int:
     """One number everywhere."""
-    number = use.get("fill_value")
-    is_alone = use.name == "full"
-    default = use.dtype_of("fill_value" if is_alone else "self")
-    dtype = wanted_type(use, default)
-    shape = use.shape_of("self") if use.name == "full_like" else use.integers("size")
+    number = call.get("fill_value")
+    is_alone = call.name == "full"
+    default = call.dtype_of("fill_value" if is_alone else "self")
+    dtype = wanted_type(call, default)
+    shape = call.shape_of("self") if call.name == "full_like" else call.integers("size")
     require_elements(shape)
-    value = use.cast(use.as_value(number, None, "fill_value"), dtype)
-    return use.broadcast_to(value, shape)
+    value = call.cast(call.as_value(number, None, "fill_value"), dtype)
+    return call.broadcast_to(value, shape)
 
 
 @handles("scalar_tensor.default")
-def scalar_tensor(use: AtenCall) -> int:
+def scalar_tensor(call: AtenCall) -> int:
     """A number as a tensor."""
-    return use.scalar(use.number("s"), wanted_type(use, "f32"))
+    return call.scalar(call.number("s"), wanted_type(call, "f32"))
 
 
 @handles("arange.default", "arange.start", "arange.start_step")
-def arange(use: AtenCall) -> int:
+def arange(call: AtenCall) -> int:
     """Numbers from a start up to an end."""
-    numbers = [use.number(name) for name in ("start", "end", "step") if use.has(name)]
-    return count_up(use, use.number("start", 0), use.number("end"), use.number("step", 1), numbers)
+    numbers = [call.number(name) for name in ("start", "end", "step") if call.has(name)]
+    return count_up(
+        call, call.number("start", 0), call.number("end"), call.number("step", 1), numbers
+    )
 
 
-def count_up(use: AtenCall, start: float, end: float, step: float, given: list[float]) -> int:
+def count_up(call: AtenCall, start: float, end: float, step: float, numbers: list[float]) -> int:
     """Numbers from a start up to an end; the type follows from those that were given."""
-    is_whole = all(isinstance(n, int) for n in given)
-    dtype = wanted_type(use, "i64" if is_whole else "f32")
+    is_whole = all(isinstance(n, int) for n in numbers)
+    dtype = wanted_type(call, "i64" if is_whole else "f32")
     if step == 0:
         raise Unsupported("a step of 0")
     count = max(ceil((end - start) / step), 0)
-    use.affordable((count,))
+    call.require_affordable((count,))
     if dtype == "i64" and is_whole:
-        return use.constant(np.arange(count) * step + start, "i64")
+        return call.constant(np.arange(count) * step + start, "i64")
     # As ATen: the start plus so many steps, in double, then rounded once.
     made = np.arange(count, dtype=np.float64) * step + start
-    return use.constant(made.astype(GRAPH_TYPES[dtype].dtype), dtype)
+    return call.constant(made.astype(GRAPH_TYPES[dtype].dtype), dtype)
 
 
 @handles("linspace.default")
-def linspace(use: AtenCall) -> int:
+def linspace(call: AtenCall) -> int:
     """So many numbers between two ends, which are among them."""
-    steps = use.integer("steps")
-    use.affordable((steps,))
-    start, end = use.number("start"), use.number("end")
-    dtype = wanted_type(use, "f32")
+    steps = call.integer("steps")
+    call.require_affordable((steps,))
+    start, end = call.number("start"), call.number("end")
+    dtype = wanted_type(call, "f32")
     element = GRAPH_TYPES[dtype].dtype
     step = element.type((end - start) / max(steps - 1, 1))
     order = np.arange(steps)
     first = element.type(start) + step * order.astype(element)
     last = element.type(end) - step * (steps - 1 - order).astype(element)
-    return use.constant(np.where(order < steps / 2, first, last).astype(element), dtype)
+    return call.constant(np.where(order < steps / 2, first, last).astype(element), dtype)
 
 
 @handles("eye.default", "eye.m")
-def eye(use: AtenCall) -> int:
+def eye(call: AtenCall) -> int:
     """Ones where row and column are the same."""
-    shape = (use.integer("n"), use.integer("m", use.integer("n")))
-    use.affordable(shape)
-    dtype = wanted_type(use, "f32")
-    return use.constant(np.eye(*shape).astype(GRAPH_TYPES[dtype].dtype), dtype)
+    shape = (call.integer("n"), call.integer("m", call.integer("n")))
+    call.require_affordable(shape)
+    dtype = wanted_type(call, "f32")
+    return call.constant(np.eye(*shape).astype(GRAPH_TYPES[dtype].dtype), dtype)

@@ -19,133 +19,133 @@ _REDUCE = {
 _WIDENING = frozenset({"sum", "prod", "cumsum", "cumprod"})  # of integers: in i64
 
 
-def axes_of(use: AtenCall) -> tuple[int, ...]:
+def axes_of(call: AtenCall) -> tuple[int, ...]:
     """The axes of a reduction; none named means all."""
-    rank = len(use.shape_of("self"))
-    given = use.integers("dim") if use.has("dim") else ()
+    rank = len(call.shape_of("self"))
+    given = call.integers("dim") if call.has("dim") else ()
     return tuple(sorted({as_axis(a, max(rank, 1)) for a in given})) if given else tuple(range(rank))
 
 
-def reduce(use: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
+def reduce(call: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[int, ...]) -> int:
     """A reduction; with `keepdim` its axes stay with size 1."""
     given = {} if op is None else {"op": op}
-    dims = use.type_of(value).shape
-    keepdims = bool(use.get("keepdim", False))
+    dims = call.type_of(value).shape
+    keepdims = bool(call.get("keepdim", False))
     if not dims:  # a scalar counts as one element
-        made = use.add(opcode, use.reshape(value, (1,)), axes=(0,), keepdims=False, **given)
-        return use.reshape(made, ())
-    return use.add(opcode, value, axes=axes, keepdims=keepdims, **given)
+        made = call.add(opcode, call.reshape(value, (1,)), axes=(0,), keepdims=False, **given)
+        return call.reshape(made, ())
+    return call.add(opcode, value, axes=axes, keepdims=keepdims, **given)
 
 
-def _working_type(use: AtenCall) -> str:
-    found = use.dtype_of("self")
-    return wanted_type(use, "i64" if use.name in _WIDENING and is_integer(found) else found)
+def _working_type(call: AtenCall) -> str:
+    found = call.dtype_of("self")
+    return wanted_type(call, "i64" if call.name in _WIDENING and is_integer(found) else found)
 
 
 @handles("sum.dim_IntList", "sum.default", "mean.dim", "mean.default", "amax.default",
          "amin.default", "max.default", "min.default", "prod.dim_int", "prod.default",
          "logsumexp.default")  # fmt: skip
-def reduction(use: AtenCall) -> int:
+def reduction(call: AtenCall) -> int:
     """A reduction over axes, or over all."""
-    opcode, op = _REDUCE[use.name]
-    dtype = _working_type(use)
-    if use.name == "mean" and is_integer(dtype):
+    opcode, op = _REDUCE[call.name]
+    dtype = _working_type(call)
+    if call.name == "mean" and is_integer(dtype):
         raise Unsupported(f"a mean of {dtype}")
-    return reduce(use, opcode, op, use.value("self", dtype), axes_of(use))
+    return reduce(call, opcode, op, call.value("self", dtype), axes_of(call))
 
 
 @handles("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
-def truths(use: AtenCall) -> int:
+def any_or_all(call: AtenCall) -> int:
     """Whether any, or every, element is true."""
-    op = "Any" if use.name == "any" else "All"
-    made = reduce(use, "Reduce", op, use.value("self", "bool"), axes_of(use))
-    return use.cast(made, "u8") if use.dtype_of("self") == "u8" else made
+    op = "Any" if call.name == "any" else "All"
+    made = reduce(call, "Reduce", op, call.value("self", "bool"), axes_of(call))
+    return call.cast(made, "u8") if call.dtype_of("self") == "u8" else made
 
 
 @handles("max.dim", "min.dim")
-def extremum_with_place(use: AtenCall) -> list[int]:
+def extremum_with_index(call: AtenCall) -> list[int]:
     """The largest or smallest element along an axis, and where it lies."""
-    is_max = use.name == "max"
-    x, axis, keepdims = use.value("self"), use.axis(), bool(use.get("keepdim", False))
-    if use.type_of(x).rank == 0:
+    is_max = call.name == "max"
+    x, axis, keepdims = call.value("self"), call.axis(), bool(call.get("keepdim", False))
+    if call.type_of(x).rank == 0:
         raise Unsupported(*SCALAR)
-    value = reduce(use, "Reduce", "Max" if is_max else "Min", x, (axis,))
-    return [value, use.add("ArgMax" if is_max else "ArgMin", x, axis=axis, keepdims=keepdims)]
+    value = reduce(call, "Reduce", "Max" if is_max else "Min", x, (axis,))
+    return [value, call.add("ArgMax" if is_max else "ArgMin", x, axis=axis, keepdims=keepdims)]
 
 
 @handles("argmax.default", "argmin.default")
-def argument(use: AtenCall) -> int:
+def arg_extremum(call: AtenCall) -> int:
     """Where the largest or smallest element lies, along an axis or among all."""
-    opcode = "ArgMax" if use.name == "argmax" else "ArgMin"
-    x, dims = use.value("self"), use.shape_of("self")
-    keepdims = bool(use.get("keepdim", False))
-    if use.has("dim") and dims:
-        return use.add(opcode, x, axis=use.axis(), keepdims=keepdims)
-    made = use.add(opcode, use.reshape(x, (prod(dims),)), axis=0)
-    return use.reshape(made, (1,) * len(dims)) if keepdims else made
+    opcode = "ArgMax" if call.name == "argmax" else "ArgMin"
+    x, dims = call.value("self"), call.shape_of("self")
+    keepdims = bool(call.get("keepdim", False))
+    if call.has("dim") and dims:
+        return call.add(opcode, x, axis=call.axis(), keepdims=keepdims)
+    made = call.add(opcode, call.reshape(x, (prod(dims),)), axis=0)
+    return call.reshape(made, (1,) * len(dims)) if keepdims else made
 
 
 @handles("cumsum.default", "cumprod.default")
-def cumulative(use: AtenCall) -> int:
+def cumulative(call: AtenCall) -> int:
     """The sum or product of the elements so far."""
-    opcode = "CumSum" if use.name == "cumsum" else "CumProd"
-    x = use.value("self", _working_type(use))
-    return use.add(opcode, x, axis=use.axis()) if use.type_of(x).rank else x
+    opcode = "CumSum" if call.name == "cumsum" else "CumProd"
+    x = call.value("self", _working_type(call))
+    return call.add(opcode, x, axis=call.axis()) if call.type_of(x).rank else x
 
 
 @handles("var.correction", "var_mean.correction", "std.correction", "var.dim", "std.dim",
          "var.default", "std.default")  # fmt: skip
-def variance(use: AtenCall) -> int | list[int]:
+def variance(call: AtenCall) -> int | list[int]:
     """The mean square distance from the mean, over the count less a correction."""
-    axes, dims = axes_of(use), use.shape_of("self")
+    axes, dims = axes_of(call), call.shape_of("self")
     count = prod(dims[a] for a in axes)
-    has_word = "unbiased" in use.names
-    correction = float(use.get("unbiased", True)) if has_word else use.number("correction", 1)
+    has_word = "unbiased" in call.names
+    correction = float(call.get("unbiased", True)) if has_word else call.number("correction", 1)
     left = count - correction
     if left <= 0:
         reason = f"{count} elements less the correction {correction} leave none"
         raise Unsupported(reason, "use `correction=0`")
-    x = use.value("self")
-    mean = use.add("Mean", x, axes=axes, keepdims=True)
-    away = use.binary("Sub", x, mean)
-    total = reduce(use, "Sum", None, use.binary("Mul", away, away), axes)
-    made = use.binary("Div", total, use.scalar(left, use.dtype_of("self")))
-    if use.name == "std":
-        return use.unary("Sqrt", made)
-    return [made, use.reshape(mean, use.type_of(made).shape)] if "mean" in use.name else made
+    x = call.value("self")
+    mean = call.add("Mean", x, axes=axes, keepdims=True)
+    away = call.binary("Sub", x, mean)
+    total = reduce(call, "Sum", None, call.binary("Mul", away, away), axes)
+    made = call.binary("Div", total, call.scalar(left, call.dtype_of("self")))
+    if call.name == "std":
+        return call.unary("Sqrt", made)
+    return [made, call.reshape(mean, call.type_of(made).shape)] if "mean" in call.name else made
 
 
 @handles("linalg_vector_norm.default")
-def norm(use: AtenCall) -> int:
+def norm(call: AtenCall) -> int:
     """The p-norm over axes."""
-    order, dtype = float(use.number("ord", 2)), wanted_type(use, use.dtype_of("self"))
-    x, axes = use.value("self", dtype), axes_of(use)
+    order, dtype = float(call.number("ord", 2)), wanted_type(call, call.dtype_of("self"))
+    x, axes = call.value("self", dtype), axes_of(call)
     if order in (1.0, 2.0):
-        return reduce(use, "Reduce", f"L{order:.0f}", x, axes)
-    size = use.unary("Abs", x)
+        return reduce(call, "Reduce", f"L{order:.0f}", x, axes)
+    size = call.unary("Abs", x)
     if abs(order) == inf:
-        return reduce(use, "Reduce", "Max" if order > 0 else "Min", size, axes)
+        return reduce(call, "Reduce", "Max" if order > 0 else "Min", size, axes)
     if order == 0.0:
-        there = use.add("Compare", x, use.scalar(0, dtype), op="Ne")
-        return reduce(use, "Sum", None, use.cast(there, dtype), axes)
-    powers = use.binary("Pow", size, use.scalar(order, dtype))
-    total = reduce(use, "Sum", None, powers, axes)
-    return use.binary("Pow", total, use.scalar(1 / order, dtype))
+        there = call.add("Compare", x, call.scalar(0, dtype), op="Ne")
+        return reduce(call, "Sum", None, call.cast(there, dtype), axes)
+    powers = call.binary("Pow", size, call.scalar(order, dtype))
+    total = reduce(call, "Sum", None, powers, axes)
+    return call.binary("Pow", total, call.scalar(1 / order, dtype))
 
 
 @handles("topk.default", "sort.default", "sort.stable")
-def order(use: AtenCall) -> list[int]:
+def sort_or_top_k(call: AtenCall) -> list[int]:
     """Elements in order, or the first k of them, and where they lie; the first of equals first."""
-    x, dims = use.value("self"), use.shape_of("self")
+    x, dims = call.value("self"), call.shape_of("self")
     if not dims:
         raise Unsupported(*SCALAR)
-    axis = use.axis(default=-1)
-    is_sort = use.name == "sort"
-    count = dims[axis] if is_sort else use.integer("k")
-    largest = bool(use.get("descending", False) if is_sort else use.get("largest", True))
+    axis = call.axis(default=-1)
+    is_sort = call.name == "sort"
+    count = dims[axis] if is_sort else call.integer("k")
+    largest = bool(call.get("descending", False) if is_sort else call.get("largest", True))
     if count == 0:
         raise Unsupported(*EMPTY)
     if not 1 <= count <= dims[axis]:
         raise Unsupported(f"{count} elements of an axis of {dims[axis]}")
     given = {"k": count, "axis": axis, "largest": largest}
-    return [use.add(opcode, x, **given) for opcode in ("TopKValues", "TopKIndices")]
+    return [call.add(opcode, x, **given) for opcode in ("TopKValues", "TopKIndices")]

@@ -21,22 +21,22 @@ _FORMS = tuple(
 
 
 @handles(*_FORMS)
-def upsample(use: AtenCall) -> int:
+def upsample(call: AtenCall) -> int:
     """Another size, by neighbours or by interpolation."""
-    source = "input" if "input" in use.names else "self"
-    x, dims = use.value(source), use.shape_of(source)
-    factors = _factors(use)
-    sizes = _sizes(use, dims, factors)
+    source = "input" if "input" in call.names else "self"
+    x, dims = call.value(source), call.shape_of(source)
+    factors = _factors(call)
+    sizes = _sizes(call, dims, factors)
     given: dict[str, object] = {"sizes": sizes, "scales": _scales(dims, sizes, factors)}
-    if "nearest" in use.name:
-        is_exact = "exact" in use.name
+    if "nearest" in call.name:
+        is_exact = "exact" in call.name
         given["coordinate"] = "half_pixel" if is_exact else "asymmetric"
         # Halves of exact ones go up: floor(x + 1/2), as floor of a coordinate that is not moved.
         given["rounding"] = "round_prefer_ceil" if is_exact else "floor"
-        return use.add("Resize", x, mode="nearest", **given)
-    is_cubic, is_soft = "cubic" in use.name, use.name.endswith("_aa")
+        return call.add("Resize", x, mode="nearest", **given)
+    is_cubic, is_soft = "cubic" in call.name, call.name.endswith("_aa")
     given["mode"] = "cubic" if is_cubic else "linear"
-    corners = bool(use.get("align_corners", False))
+    corners = bool(call.get("align_corners", False))
     if is_soft and corners:
         raise Unsupported("it has `antialias` and `align_corners`", "leave one of them out")
     given["coordinate"] = "align_corners" if corners else "half_pixel"
@@ -44,15 +44,15 @@ def upsample(use: AtenCall) -> int:
         given |= {"antialias": True, "exclude_outside": True}
         if is_cubic:
             given["cubic_a"] = -0.5
-    return use.add("Resize", x, **given)
+    return call.add("Resize", x, **given)
 
 
-def _factors(use: AtenCall) -> tuple[float, ...]:
+def _factors(call: AtenCall) -> tuple[float, ...]:
     """The scales that are given; none where they follow from the sizes."""
-    found = use.get("scale_factors")
+    found = call.get("scale_factors")
     if found is None:
-        names = [n for n in ("scales", "scales_d", "scales_h", "scales_w") if n in use.names]
-        found = tuple(use.get(n) for n in names)
+        names = [n for n in ("scales", "scales_d", "scales_h", "scales_w") if n in call.names]
+        found = tuple(call.get(n) for n in names)
     if any(not isinstance(f, int | float) or f <= 0 for f in found):
         if all(f is None for f in found):
             return ()
@@ -60,8 +60,8 @@ def _factors(use: AtenCall) -> tuple[float, ...]:
     return tuple(float(f) for f in found)
 
 
-def _sizes(use: AtenCall, dims: tuple[int, ...], factors: tuple[float, ...]) -> tuple[int, ...]:
-    wanted = use.integers("output_size")
+def _sizes(call: AtenCall, dims: tuple[int, ...], factors: tuple[float, ...]) -> tuple[int, ...]:
+    wanted = call.integers("output_size")
     if not wanted:
         if not factors or len(factors) > len(dims):
             raise Unsupported("neither a size nor scales are given")

@@ -16,10 +16,10 @@ _PAD_MODES = {"reflection": "reflect", "replication": "replicate"}
 
 
 @handles("view.default", "_unsafe_view.default", "reshape.default")
-def view(use: AtenCall) -> int:
+def view(call: AtenCall) -> int:
     """Another shape; one dimension may be -1."""
-    shape = use.integers("shape" if use.name == "reshape" else "size")
-    return use.reshape(use.value("self"), complete_shape(shape, prod(use.shape_of("self"))))
+    shape = call.integers("shape" if call.name == "reshape" else "size")
+    return call.reshape(call.value("self"), complete_shape(shape, prod(call.shape_of("self"))))
 
 
 def complete_shape(shape: Sequence[int], count: int) -> tuple[int, ...]:
@@ -36,55 +36,55 @@ def complete_shape(shape: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 @handles("view_as.default", "reshape_as.default")
-def view_as(use: AtenCall) -> int:
+def view_as(call: AtenCall) -> int:
     """The shape of another tensor."""
-    return use.reshape(
-        use.value("self"), complete_shape(use.shape_of("other"), prod(use.shape_of("self")))
+    return call.reshape(
+        call.value("self"), complete_shape(call.shape_of("other"), prod(call.shape_of("self")))
     )
 
 
 @handles("flatten.using_ints")
-def flatten(use: AtenCall) -> int:
+def flatten(call: AtenCall) -> int:
     """Several axes as one."""
-    dims = use.shape_of("self") or (1,)
-    first = as_axis(use.integer("start_dim", 0), len(dims))
-    last = as_axis(use.integer("end_dim", -1), len(dims))
+    dims = call.shape_of("self") or (1,)
+    first = as_axis(call.integer("start_dim", 0), len(dims))
+    last = as_axis(call.integer("end_dim", -1), len(dims))
     if first > last:
         raise Unsupported(f"axes {first} to {last}")
     shape = (*dims[:first], prod(dims[first : last + 1]), *dims[last + 1 :])
-    return use.reshape(use.value("self"), shape)
+    return call.reshape(call.value("self"), shape)
 
 
 @handles("unflatten.int")
-def unflatten(use: AtenCall) -> int:
+def unflatten(call: AtenCall) -> int:
     """One axis as several."""
-    axis, dims = use.axis(), use.shape_of("self")
-    sizes = complete_shape(use.integers("sizes"), dims[axis])
-    return use.reshape(use.value("self"), (*dims[:axis], *sizes, *dims[axis + 1 :]))
+    axis, dims = call.axis(), call.shape_of("self")
+    sizes = complete_shape(call.integers("sizes"), dims[axis])
+    return call.reshape(call.value("self"), (*dims[:axis], *sizes, *dims[axis + 1 :]))
 
 
 @handles("unsqueeze.default")
-def unsqueeze(use: AtenCall) -> int:
+def unsqueeze(call: AtenCall) -> int:
     """A new axis of size 1."""
-    return use.add("ExpandDims", use.value("self"), axes=(use.axis(extra=1),))
+    return call.add("ExpandDims", call.value("self"), axes=(call.axis(extra=1),))
 
 
 @handles("squeeze.default", "squeeze.dim", "squeeze.dims")
-def squeeze(use: AtenCall) -> int:
+def squeeze(call: AtenCall) -> int:
     """Axes of size 1 removed; others stay."""
-    dims = use.shape_of("self")
+    dims = call.shape_of("self")
     rank = max(len(dims), 1)
-    given = use.integers("dim") if use.has("dim") else tuple(range(len(dims)))
+    given = call.integers("dim") if call.has("dim") else tuple(range(len(dims)))
     axes = tuple(sorted({as_axis(a, rank) for a in given}))
     gone = tuple(a for a in axes if a < len(dims) and dims[a] == 1)
-    return use.add("Squeeze", use.value("self"), axes=gone) if gone else use.value("self")
+    return call.add("Squeeze", call.value("self"), axes=gone) if gone else call.value("self")
 
 
 @handles("permute.default")
-def permute(use: AtenCall) -> int:
+def permute(call: AtenCall) -> int:
     """The axes in another order."""
-    rank = len(use.shape_of("self"))
-    return use.transpose(use.value("self"), [as_axis(d, rank) for d in use.integers("dims")])
+    rank = len(call.shape_of("self"))
+    return call.transpose(call.value("self"), [as_axis(d, rank) for d in call.integers("dims")])
 
 
 @handles(
@@ -95,143 +95,143 @@ def permute(use: AtenCall) -> int:
     "swapaxes.default",
     "swapdims.default",
 )
-def transpose(use: AtenCall) -> int:
+def transpose(call: AtenCall) -> int:
     """Two axes change places."""
-    rank = len(use.shape_of("self"))
-    if use.name in ("t", "numpy_T"):
-        return use.transpose(use.value("self"), list(range(rank))[::-1])
-    if use.name == "mT":
-        return swap_axes(use, as_axis(-2, rank), as_axis(-1, rank))
-    names = ("axis0", "axis1") if use.name == "swapaxes" else ("dim0", "dim1")
-    return swap_axes(use, *(as_axis(use.integer(name), max(rank, 1)) for name in names))
+    rank = len(call.shape_of("self"))
+    if call.name in ("t", "numpy_T"):
+        return call.transpose(call.value("self"), list(range(rank))[::-1])
+    if call.name == "mT":
+        return swap_axes(call, as_axis(-2, rank), as_axis(-1, rank))
+    names = ("axis0", "axis1") if call.name == "swapaxes" else ("dim0", "dim1")
+    return swap_axes(call, *(as_axis(call.integer(name), max(rank, 1)) for name in names))
 
 
-def swap_axes(use: AtenCall, one: int, other: int) -> int:
+def swap_axes(call: AtenCall, one: int, other: int) -> int:
     """Two axes change places."""
-    order = list(range(len(use.shape_of("self"))))
+    order = list(range(len(call.shape_of("self"))))
     if order:
         order[one], order[other] = other, one
-    return use.transpose(use.value("self"), order)
+    return call.transpose(call.value("self"), order)
 
 
 @handles("movedim.int")
-def movedim(use: AtenCall) -> int:
+def movedim(call: AtenCall) -> int:
     """One axis goes elsewhere."""
-    rank = len(use.shape_of("self"))
-    source, target = (as_axis(use.integer(n), rank) for n in ("source", "destination"))
+    rank = len(call.shape_of("self"))
+    source, target = (as_axis(call.integer(n), rank) for n in ("source", "destination"))
     order = [a for a in range(rank) if a != source]
     order.insert(target, source)
-    return use.transpose(use.value("self"), order)
+    return call.transpose(call.value("self"), order)
 
 
 @handles("expand.default")
-def expand(use: AtenCall) -> int:
+def expand(call: AtenCall) -> int:
     """Stretched to a shape; -1 leaves a dimension as it is."""
-    size, dims = use.integers("size"), use.shape_of("self")
+    size, dims = call.integers("size"), call.shape_of("self")
     new = len(size) - len(dims)
     if new < 0 or any(dim == -1 for dim in size[:new]):
         raise Unsupported(f"a tensor {list(dims)} is to have the shape {list(size)}")
     wanted = [dims[i - new] if dim == -1 else dim for i, dim in enumerate(size)]
-    return use.broadcast_to(use.value("self"), wanted)
+    return call.broadcast_to(call.value("self"), wanted)
 
 
 @handles("expand_as.default")
-def expand_as(use: AtenCall) -> int:
+def expand_as(call: AtenCall) -> int:
     """Stretched to the shape of another tensor."""
-    return use.broadcast_to(use.value("self"), use.shape_of("other"))
+    return call.broadcast_to(call.value("self"), call.shape_of("other"))
 
 
 @handles("repeat.default", "tile.default")
-def repeat(use: AtenCall) -> int:
+def repeat(call: AtenCall) -> int:
     """Repeated along every axis; axes may be new."""
-    repeats = use.integers("repeats" if use.name == "repeat" else "dims")
-    dims = use.shape_of("self")
-    if use.name == "repeat" and len(repeats) < len(dims):
+    repeats = call.integers("repeats" if call.name == "repeat" else "dims")
+    dims = call.shape_of("self")
+    if call.name == "repeat" and len(repeats) < len(dims):
         raise Unsupported(f"{len(repeats)} repeats for {len(dims)} axes")
     rank = max(len(repeats), len(dims))
-    value = use.reshape(use.value("self"), (*[1] * (rank - len(dims)), *dims))
+    value = call.reshape(call.value("self"), (*[1] * (rank - len(dims)), *dims))
     repeats = (*[1] * (rank - len(repeats)), *repeats)
-    return value if set(repeats) <= {1} else use.add("Tile", value, repeats=repeats)
+    return value if set(repeats) <= {1} else call.add("Tile", value, repeats=repeats)
 
 
 @handles("repeat_interleave.self_int")
-def repeat_interleave(use: AtenCall) -> int:
+def repeat_interleave(call: AtenCall) -> int:
     """Every place of an axis so often; without an axis, of all elements in a row."""
-    count, x, dims = use.integer("repeats"), use.value("self"), use.shape_of("self")
-    if not use.has("dim"):
-        x, dims = use.reshape(x, (prod(dims),)), (prod(dims),)
-    axis = as_axis(use.integer("dim", 0), len(dims))
-    new = use.reshape(x, (*dims[: axis + 1], 1, *dims[axis + 1 :]))
-    wide = use.broadcast_to(new, (*dims[: axis + 1], count, *dims[axis + 1 :]))
-    return use.reshape(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
+    count, x, dims = call.integer("repeats"), call.value("self"), call.shape_of("self")
+    if not call.has("dim"):
+        x, dims = call.reshape(x, (prod(dims),)), (prod(dims),)
+    axis = as_axis(call.integer("dim", 0), len(dims))
+    new = call.reshape(x, (*dims[: axis + 1], 1, *dims[axis + 1 :]))
+    wide = call.broadcast_to(new, (*dims[: axis + 1], count, *dims[axis + 1 :]))
+    return call.reshape(wide, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
 
 
 @handles("cat.default", "stack.default")
-def cat(use: AtenCall) -> int:
+def cat(call: AtenCall) -> int:
     """Tensors after each other; those without elements play no part."""
-    tensors = use.get("tensors", ())
+    tensors = call.get("tensors", ())
     if not tensors:
         raise Unsupported("there is no tensor")
-    dtype = use.common_type(tensors)
-    parts = [use.as_value(t, dtype) for t in tensors if 0 not in use.tensor_type(t).shape]
+    dtype = call.common_type(tensors)
+    parts = [call.as_value(t, dtype) for t in tensors if 0 not in call.tensor_type(t).shape]
     if not parts:
         raise Unsupported(*EMPTY)
-    rank = use.type_of(parts[0]).rank
-    if use.name == "stack":
-        axis = as_axis(use.integer("dim", 0), rank + 1)
-        dims = [(*d[:axis], 1, *d[axis:]) for d in (use.type_of(p).shape for p in parts)]
-        parts = [use.reshape(part, shape) for part, shape in zip(parts, dims, strict=True)]
+    rank = call.type_of(parts[0]).rank
+    if call.name == "stack":
+        axis = as_axis(call.integer("dim", 0), rank + 1)
+        dims = [(*d[:axis], 1, *d[axis:]) for d in (call.type_of(p).shape for p in parts)]
+        parts = [call.reshape(part, shape) for part, shape in zip(parts, dims, strict=True)]
     else:
-        axis = as_axis(use.integer("dim", 0), max(rank, 1))
-    return parts[0] if len(parts) == 1 else use.add("Concat", *parts, axis=axis)
+        axis = as_axis(call.integer("dim", 0), max(rank, 1))
+    return parts[0] if len(parts) == 1 else call.add("Concat", *parts, axis=axis)
 
 
 @handles("flip.default")
-def flip(use: AtenCall) -> int:
+def flip(call: AtenCall) -> int:
     """Axes run backwards."""
-    rank = len(use.shape_of("self"))
-    axes = tuple(as_axis(d, max(rank, 1)) for d in use.integers("dims"))
-    return use.add("Flip", use.value("self"), axes=axes) if axes and rank else use.value("self")
+    rank = len(call.shape_of("self"))
+    axes = tuple(as_axis(d, max(rank, 1)) for d in call.integers("dims"))
+    return call.add("Flip", call.value("self"), axes=axes) if axes and rank else call.value("self")
 
 
 @handles("constant_pad_nd.default", "pad.default", "reflection_pad1d.default",
          "reflection_pad2d.default", "reflection_pad3d.default", "replication_pad1d.default",
          "replication_pad2d.default", "replication_pad3d.default")  # fmt: skip
-def pad(use: AtenCall) -> int:
+def pad(call: AtenCall) -> int:
     """Elements around; pads come in pairs, those of the last axis first; below 0 they cut."""
-    given = use.integers("pad" if use.has("pad") else "padding")
-    rank = len(use.shape_of("self"))
+    given = call.integers("pad" if call.has("pad") else "padding")
+    rank = len(call.shape_of("self"))
     if len(given) % 2 or len(given) > 2 * rank:
         raise Unsupported(f"pads {list(given)} for {rank} axes")
     around = [(0, 0)] * rank
     for index in range(len(given) // 2):
         around[rank - 1 - index] = (given[2 * index], given[2 * index + 1])
     pads = (*(a for a, _ in around), *(b for _, b in around))
-    mode = _PAD_MODES.get(use.name.partition("_")[0], use.get("mode", "constant"))
+    mode = _PAD_MODES.get(call.name.partition("_")[0], call.get("mode", "constant"))
     if mode not in _PADDINGS:
         raise Unsupported(f"no mode `{mode}`")
     if not any(pads):
-        return use.value("self")
-    number = float(use.number("value", 0.0))
-    return use.add("Pad", use.value("self"), pads=pads, mode=_PADDINGS[mode], value=number)
+        return call.value("self")
+    number = float(call.number("value", 0.0))
+    return call.add("Pad", call.value("self"), pads=pads, mode=_PADDINGS[mode], value=number)
 
 
 @handles("pixel_shuffle.default", "pixel_unshuffle.default")
-def pixel_shuffle(use: AtenCall) -> int:
+def pixel_shuffle(call: AtenCall) -> int:
     """Channels to a finer plane, or back."""
-    is_up = use.name == "pixel_shuffle"
+    is_up = call.name == "pixel_shuffle"
     opcode = "DepthToSpace" if is_up else "SpaceToDepth"
-    block = use.integer("upscale_factor" if is_up else "downscale_factor")
-    dims, x = use.shape_of("self"), use.value("self")
+    block = call.integer("upscale_factor" if is_up else "downscale_factor")
+    dims, x = call.shape_of("self"), call.value("self")
     if len(dims) < 3:
         raise Unsupported(f"a tensor of rank {len(dims)}")
-    planes = use.reshape(x, (prod(dims[:-3]), *dims[-3:]))
-    made = use.add(opcode, planes, block=block, mode="CRD")
-    return use.reshape(made, (*dims[:-3], *use.type_of(made).shape[1:]))
+    planes = call.reshape(x, (prod(dims[:-3]), *dims[-3:]))
+    made = call.add(opcode, planes, block=block, mode="CRD")
+    return call.reshape(made, (*dims[:-3], *call.type_of(made).shape[1:]))
 
 
 @handles("tril.default", "triu.default")
-def triangle(use: AtenCall) -> int:
+def triangle(call: AtenCall) -> int:
     """The lower or upper triangle of matrices."""
-    diagonal = use.integer("diagonal", 0)
-    return use.add("Trilu", use.value("self"), upper=use.name == "triu", k=diagonal)
+    diagonal = call.integer("diagonal", 0)
+    return call.add("Trilu", call.value("self"), upper=call.name == "triu", k=diagonal)

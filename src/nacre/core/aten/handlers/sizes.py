@@ -12,24 +12,24 @@ from nacre.core.unsupported import Unsupported
 
 
 @handles("sym_size.int")
-def sym_size(use: AtenCall) -> Number:
+def sym_size(call: AtenCall) -> Number:
     """A dimension."""
-    dims = use.shape_of("self")
+    dims = call.shape_of("self")
     if not dims:
         raise Unsupported(*SCALAR)
-    return Number(dims[use.axis()])
+    return Number(dims[call.axis()])
 
 
 @handles("numel.default")
-def numel(use: AtenCall) -> Number:
+def numel(call: AtenCall) -> Number:
     """The number of elements."""
-    return Number(prod(use.shape_of("self")))
+    return Number(prod(call.shape_of("self")))
 
 
 @handles("_assert_tensor_metadata.default")
-def assert_metadata(use: AtenCall) -> Number:
+def assert_metadata(call: AtenCall) -> Number:
     """Nothing, where a tensor is as it is said to be."""
-    dtype, dims = use.dtype_of("a"), use.shape_of("a")
-    if wanted_type(use, dtype) != dtype or (use.has("size") and use.integers("size") != dims):
+    dtype, dims = call.dtype_of("a"), call.shape_of("a")
+    if wanted_type(call, dtype) != dtype or (call.has("size") and call.integers("size") != dims):
         raise Unsupported(f"a tensor is {dtype}{list(dims)}, which it must not be")
     return Number(None)

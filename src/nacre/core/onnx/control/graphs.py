@@ -11,12 +11,12 @@ import numpy as np
 from nacre.base.excerpt import backquote
 from nacre.core.module import TensorType
 from nacre.core.onnx.control.fallible import first_fallible
-from nacre.core.onnx.control.scopes import Lost, Reported, Scope, Undecided
+from nacre.core.onnx.control.scopes import AlreadyReported, DataDependentLoop, LostTensor, Scope
 from nacre.core.onnx.findings import BIND, Unsound
-from nacre.core.onnx.handlers.pieces import item, stack
+from nacre.core.onnx.handlers.slicing import select_index, stack
 from nacre.core.onnx.interface import names_within
+from nacre.core.onnx.onnx_node import OnnxNode, Tensor, describe_tensor
 from nacre.core.onnx.reading.files import onnx
-from nacre.core.onnx.use import OnnxNode, Tensor, describe_tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -33,12 +33,12 @@ _SIZES = ("Shape", "Size")  # what these make does not depend on elements
 _TRUE: Array = np.array(True)
 
 
-def if_(use: OnnxNode, scope: Scope) -> list[Tensor]:
+def if_(node: OnnxNode, scope: Scope) -> list[Tensor]:
     """The branch of a known condition; else both, and of each output the one that is meant."""
-    branches = (use.require("then_branch"), use.require("else_branch"))
-    condition = use.known(0)
+    branches = (node.require("then_branch"), node.require("else_branch"))
+    condition = node.known(0)
     if condition is None:
-        return _either(use, scope, branches)
+        return _both_branches(node, scope, branches)
     return scope.nested(branches[0 if _is_true(condition) else 1], ())
 
 
@@ -48,29 +48,29 @@ def _is_true(condition: Array) -> bool:
     return bool(condition.reshape(()))
 
 
-def _either(use: OnnxNode, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
+def _both_branches(node: OnnxNode, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
     start = scope.builder.count
     made: list[list[Tensor]] = []
     for branch in branches:
         try:
             made.append(scope.nested(branch, (), is_run=False))
-        except Reported:
+        except AlreadyReported:
             continue
     if len(made) < len(branches):
         message = "its condition is computed when the model runs, and a branch has no form"
         raise Unsupported(message, BIND)
-    fallible = first_fallible(scope.builder, scope.builder.since(start))
+    fallible = first_fallible(scope.builder, scope.builder.operations_since(start))
     if fallible is not None:
         message = "its condition is computed when the model runs, so that both branches are needed"
         raise Unsupported(f"{message}, but `{fallible}` can fail where the other is meant", BIND)
     if len(made[0]) != len(made[1]):
         raise Unsound("its branches differ in the number of outputs")
-    condition = use.reshape(use.value(0), ())
-    return [_select(use, condition, a, b) for a, b in zip(*made, strict=True)]
+    condition = node.reshape(node.value(0), ())
+    return [_select(node, condition, a, b) for a, b in zip(*made, strict=True)]
 
 
-def _select(use: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
-    types = use.type_of(a), use.type_of(b)
+def _select(node: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
+    types = node.type_of(a), node.type_of(b)
     if types[0] != types[1]:
         message = "its condition is computed when the model runs, and the branches give"
         raise Unsupported(
@@ -78,55 +78,55 @@ def _select(use: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
         )
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.tobytes() == b.tobytes():
         return a
-    return use.add("Where", condition, use.materialise(a), use.materialise(b))
+    return node.add("Where", condition, node.materialise(a), node.materialise(b))
 
 
-def loop(use: OnnxNode, scope: Scope) -> list[Tensor]:
+def loop(node: OnnxNode, scope: Scope) -> list[Tensor]:
     """The body as often as it runs; its trip count and its condition must be known."""
-    body = use.require("body")
-    most = _trip_count(use)
-    goes_on = use.known(1) if use.has(1) else _TRUE
-    state = [use.tensor(i) for i in range(2, use.count)]
+    body = node.require("body")
+    most = _trip_count(node)
+    goes_on = node.known(1) if node.has(1) else _TRUE
+    state = [node.tensor(i) for i in range(2, node.count)]
     if len(body.output) < 1 + len(state):
         raise Unsound(f"its body has {len(body.output)} outputs, expected at least one more than"
                       f" the {len(state)} tensors that it carries")  # fmt: skip
     rows: list[Sequence[Tensor]] = []
     room = _MOST_ELEMENTS
-    count = most if most is not None and _goes_on(body) else 0
+    count = most if most is not None and _passes_condition_on(body) else 0
     if count > MOST_ITERATIONS and goes_on is not None and _is_true(goes_on):
         raise Unsupported(f"it runs {count} times, more than {MOST_ITERATIONS}", _FEWER)
     while most is None or len(rows) < most:
         if goes_on is None:
-            raise Undecided(_BY_DATA, _FIXED)
+            raise DataDependentLoop(_BY_DATA, _FIXED)
         if not _is_true(goes_on):
             break
         if len(rows) == MOST_ITERATIONS:
             raise Unsupported(f"it runs more than {MOST_ITERATIONS} times", _FEWER)
         with scope.allowance.round_of(0 if rows else count):
-            made = _round(body, scope, [np.array(len(rows), np.int64), _TRUE, *state])
+            made = _body_results(body, scope, [np.array(len(rows), np.int64), _TRUE, *state])
         goes_on = made[0] if isinstance(made[0], np.ndarray) else None
         state = made[1 : 1 + len(state)]
         rows.append(made[1 + len(state) :])
-        room = _room(room, rows[-1])
+        room = _remaining_elements(room, rows[-1])
     collected = body.output[1 + len(state) :]
     if not rows:
         types = scope.types_of(body, [np.array(0, np.int64), _TRUE, *state])
         more = None if types is None else types[1 + len(state) :]
-        return [*state, *_nothing(collected, [0] * len(collected), more)]
-    return [*state, *_stack_rounds(use, rows, collected, [0] * len(collected))]
+        return [*state, *_empty_collections(collected, [0] * len(collected), more)]
+    return [*state, *_stack_rounds(node, rows, collected, [0] * len(collected))]
 
 
-def _round(body: Any, scope: Scope, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
+def _body_results(body: Any, scope: Scope, given: Sequence[Tensor]) -> list[Tensor]:  # noqa: ANN401
     """What a body makes. If it has no form, that is not all: data may decide when the loop ends."""
     try:
         return scope.nested(body, given)
-    except Reported as refused:
-        if body.output and _is_by_data(body, refused.tensors):
-            raise Undecided(_BY_DATA, _FIXED) from None
+    except AlreadyReported as refused:
+        if body.output and _is_condition_computed(body, refused.tensors):
+            raise DataDependentLoop(_BY_DATA, _FIXED) from None
         raise
 
 
-def _is_by_data(body: Any, tensors: Mapping[str, object]) -> bool:  # noqa: ANN401
+def _is_condition_computed(body: Any, tensors: Mapping[str, object]) -> bool:  # noqa: ANN401
     """Whether the condition that a body gives follows from elements that a run computes."""
     makers = {name: node for node in body.node for name in node.output if name}
     waiting, seen = [body.output[0].name], set()
@@ -137,13 +137,13 @@ def _is_by_data(body: Any, tensors: Mapping[str, object]) -> bool:  # noqa: ANN4
         seen.add(name)
         if isinstance(tensors.get(name), int):
             return True
-        maker = makers.get(name) if isinstance(tensors.get(name), Lost) else None
+        maker = makers.get(name) if isinstance(tensors.get(name), LostTensor) else None
         if maker is not None and maker.op_type not in _SIZES:
             waiting += [*maker.input, *(n for a in maker.attribute for n in names_within(a))]
     return False
 
 
-def _goes_on(body: Any) -> bool:  # noqa: ANN401 - onnx.GraphProto
+def _passes_condition_on(body: Any) -> bool:  # noqa: ANN401 - onnx.GraphProto
     """Whether a body hands on the condition that it is given, so that the trip count decides."""
     makers = {name: node for node in body.node for name in node.output}
     name = body.output[0].name
@@ -155,7 +155,7 @@ def _goes_on(body: Any) -> bool:  # noqa: ANN401 - onnx.GraphProto
     return len(body.input) > 1 and name == body.input[1].name and name not in makers
 
 
-def _room(room: int, row: Sequence[Tensor]) -> int:
+def _remaining_elements(room: int, row: Sequence[Tensor]) -> int:
     """How many known elements may still be collected after a round."""
     left = room - sum(tensor.size for tensor in row if isinstance(tensor, np.ndarray))
     if left < 0:
@@ -163,11 +163,11 @@ def _room(room: int, row: Sequence[Tensor]) -> int:
     return left
 
 
-def _trip_count(use: OnnxNode) -> int | None:
+def _trip_count(node: OnnxNode) -> int | None:
     """How often a loop runs at the most; None where only its condition ends it."""
-    if not use.has(0):
+    if not node.has(0):
         return None
-    found = use.known(0)
+    found = node.known(0)
     if found is None:
         message = "its trip count is computed when the model runs, expected a constant"
         raise Unsupported(message, BIND)
@@ -177,20 +177,20 @@ def _trip_count(use: OnnxNode) -> int | None:
 
 
 def _stack_rounds(
-    use: OnnxNode, rows: Sequence[Sequence[Tensor]], outputs: Sequence[Any], axes: Sequence[int]
+    node: OnnxNode, rows: Sequence[Sequence[Tensor]], outputs: Sequence[Any], axes: Sequence[int]
 ) -> list[Tensor]:
     """What each round gave, stacked."""
     columns = list(zip(*rows, strict=True))
     found = []
     for column, output, axis in zip(columns, outputs, axes, strict=True):
-        rank = len(use.type_of(column[0]).shape) + 1
+        rank = len(node.type_of(column[0]).shape) + 1
         if not -rank <= axis < rank:
             raise Unsound(f"output `{output.name}` has {rank} axes, it is stacked along {axis}")
-        found.append(stack(use, column, axis % rank))
+        found.append(stack(node, column, axis % rank))
     return found
 
 
-def _nothing(
+def _empty_collections(
     outputs: Sequence[Any], axes: Sequence[int], types: Sequence[TensorType] | None
 ) -> list[Array]:
     """What no round at all collects: known tensors without elements, for others to fold.
@@ -213,83 +213,87 @@ def _nothing(
     return found
 
 
-def scan(use: OnnxNode, scope: Scope) -> list[Tensor]:
+def scan(node: OnnxNode, scope: Scope) -> list[Tensor]:
     """The body for each index of some axes."""
-    if use.opset >= 9:
-        return _scan(use, scope, [use.tensor(i) for i in range(use.count)])
-    if use.has(0):
+    if node.opset >= 9:
+        return _scan(node, scope, [node.tensor(i) for i in range(node.count)])
+    if node.has(0):
         raise Unsupported(
             "`sequence_lens` is given", "run sequences of different lengths one by one"
         )
-    tensors = [use.tensor(i) for i in range(1, use.count)]
-    sizes = {use.type_of(tensor).shape[:1] for tensor in tensors}
+    tensors = [node.tensor(i) for i in range(1, node.count)]
+    sizes = {node.type_of(tensor).shape[:1] for tensor in tensors}
     if len(sizes) != 1 or sizes == {()}:
         raise Unsound("its operands differ in the size of the batch")
     (batch,) = sizes.pop()
     if batch > MOST_ITERATIONS:
         raise Unsupported(f"it runs over a batch of {batch}, more than {MOST_ITERATIONS}", _FEWER)
-    rows = [_scan(use, scope, [item(use, t, 0, i) for t in tensors]) for i in range(batch)]
-    return [stack(use, column, 0) for column in zip(*rows, strict=True)]
+    rows = [
+        _scan(node, scope, [select_index(node, t, 0, i) for t in tensors]) for i in range(batch)
+    ]
+    return [stack(node, column, 0) for column in zip(*rows, strict=True)]
 
 
-def _scan(use: OnnxNode, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
+def _scan(node: OnnxNode, scope: Scope, tensors: Sequence[Tensor]) -> list[Tensor]:
     """The body over tensors without a batch: first those that it carries, then the sequences."""
-    body, count = use.require("body"), int(use.require("num_scan_inputs"))
+    body, count = node.require("body"), int(node.require("num_scan_inputs"))
     if not 1 <= count <= len(tensors) or len(body.output) < len(tensors) - count:
         raise Unsound(f"`num_scan_inputs` is {count}, which does not fit operands and body")
     state, sequences = list(tensors[:-count]), tensors[-count:]
-    axes = _axes(use, sequences)
-    lengths = {use.type_of(t).shape[axis] for t, axis in zip(sequences, axes, strict=True)}
+    axes = _axes(node, sequences)
+    lengths = {node.type_of(t).shape[axis] for t, axis in zip(sequences, axes, strict=True)}
     if len(lengths) != 1:
         raise Unsound(f"its sequences have the lengths {sorted(lengths)}, expected one length")
     (length,) = lengths
     if length > MOST_ITERATIONS:
         raise Unsupported(f"it runs {length} times, more than {MOST_ITERATIONS}", _FEWER)
-    backwards = _integers(use, ("scan_input_directions", "directions"), count)
+    backwards = _integers(node, ("scan_input_directions", "directions"), count)
     collected = body.output[len(state) :]
     rows: list[Sequence[Tensor]] = []
     room = _MOST_ELEMENTS
     for step in range(length):
         places = [length - 1 - step if is_back else step for is_back in backwards]
-        taken = [item(use, t, a, i) for t, a, i in zip(sequences, axes, places, strict=True)]
+        taken = [
+            select_index(node, t, a, i) for t, a, i in zip(sequences, axes, places, strict=True)
+        ]
         with scope.allowance.round_of(0 if rows else length):
             made = scope.nested(body, [*state, *taken])
         state = made[: len(state)]
         rows.append(made[len(state) :])
-        room = _room(room, rows[-1])
-    return [*state, *_results(use, rows, collected)]
+        room = _remaining_elements(room, rows[-1])
+    return [*state, *_results(node, rows, collected)]
 
 
 def _results(
-    use: OnnxNode, rows: Sequence[Sequence[Tensor]], collected: Sequence[Any]
+    node: OnnxNode, rows: Sequence[Sequence[Tensor]], collected: Sequence[Any]
 ) -> list[Tensor]:
     """What each round gave; an output that runs backwards puts new elements before the old."""
-    transpose = _integers(use, ("scan_output_directions",), len(collected))
-    axes = _integers(use, ("scan_output_axes",), len(collected))
+    directions = _integers(node, ("scan_output_directions",), len(collected))
+    axes = _integers(node, ("scan_output_axes",), len(collected))
     if not rows:
-        return list(_nothing(collected, axes, None))
+        return list(_empty_collections(collected, axes, None))
     columns = list(zip(*rows, strict=True))
     turned_columns = [
-        c[::-1] if is_back else c for c, is_back in zip(columns, transpose, strict=True)
+        c[::-1] if is_back else c for c, is_back in zip(columns, directions, strict=True)
     ]
-    return _stack_rounds(use, list(zip(*turned_columns, strict=True)), collected, axes)
+    return _stack_rounds(node, list(zip(*turned_columns, strict=True)), collected, axes)
 
 
-def _axes(use: OnnxNode, sequences: Sequence[Tensor]) -> list[int]:
+def _axes(node: OnnxNode, sequences: Sequence[Tensor]) -> list[int]:
     found = []
-    given = _integers(use, ("scan_input_axes",), len(sequences))
+    given = _integers(node, ("scan_input_axes",), len(sequences))
     for axis, tensor in zip(given, sequences, strict=True):
-        rank = len(use.type_of(tensor).shape)
+        rank = len(node.type_of(tensor).shape)
         if not -rank <= axis < rank:
             raise Unsound(f"a sequence has {rank} axes, `scan_input_axes` names {axis}")
         found.append(axis % rank)
     return found
 
 
-def _integers(use: OnnxNode, names: Sequence[str], count: int) -> tuple[int, ...]:
+def _integers(node: OnnxNode, names: Sequence[str], count: int) -> tuple[int, ...]:
     """An attribute that versions call by different names; zeros where it is left out."""
     for name in names:
-        found = use.ints(name)
+        found = node.ints(name)
         if found is not None:
             if len(found) != count:
                 raise Unsound(f"`{name}` has {len(found)} elements, expected {count}")

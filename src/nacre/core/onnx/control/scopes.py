@@ -10,18 +10,18 @@ from typing import Any, Protocol
 
 from nacre.core.importing.model_builder import ModelBuilder
 from nacre.core.module import TensorType
-from nacre.core.onnx.use import Tensor
+from nacre.core.onnx.onnx_node import Tensor
 from nacre.core.unsupported import Unsupported
 
 MOST_NODES = 100_000  # of graphs and functions inside nodes, each counted as often as it is walked
 MOST_DEPTH = 48
 
 
-class Lost:
+class LostTensor:
     """Stands for a tensor that a refused node should have made."""
 
 
-class Reported(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+class AlreadyReported(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A node cannot be brought in because of what is inside it, which has been reported.
 
     It carries what there is of the tensors inside, by name.
@@ -32,11 +32,11 @@ class Reported(Exception):  # noqa: N818 - carries a finding, not a failure of o
         self.tensors = tensors
 
 
-class Undecided(Unsupported):
+class DataDependentLoop(Unsupported):
     """A loop that data ends: this comes before what its body lacks, which would not help."""
 
 
-class Spent(Unsupported):
+class TooManyNodes(Unsupported):
     """A node holds more than can be laid out flat."""
 
 
@@ -52,13 +52,13 @@ class Allowance:
     def take(self) -> None:
         """Use one up."""
         if self.left <= 0:
-            raise _spent()
+            raise _too_many_nodes()
         self.left -= 1
 
     def expect(self, count: int) -> None:
         """Refuse early what would use up more than there is."""
         if count > self.left:
-            raise _spent()
+            raise _too_many_nodes()
 
     @contextmanager
     def round_of(self, count: int) -> Iterator[None]:
@@ -68,14 +68,14 @@ class Allowance:
         try:
             yield
             if (before - self.left) * self.rounds > before:
-                raise _spent()
+                raise _too_many_nodes()
         finally:
             self.rounds = around
 
 
-def _spent() -> Spent:
+def _too_many_nodes() -> TooManyNodes:
     reason = f"laid out flat, the model has more than {MOST_NODES:,} inner nodes"
-    return Spent(reason, "run loops fewer times, or import a part of the model")
+    return TooManyNodes(reason, "run loops fewer times, or import a part of the model")
 
 
 class Scope(Protocol):

@@ -12,31 +12,31 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.use import OnnxNode
+from nacre.core.onnx.onnx_node import OnnxNode
 from nacre.core.values import Array
 
 # Indices
 
 
-def require_indices(use: OnnxNode) -> None:
+def require_indices(node: OnnxNode) -> None:
     """Raise Unsound where a known index makes every run of a node fail."""
-    check = _INDEXED.get(use.node.key)
+    check = _INDEXED.get(node.source.key)
     if check is not None:
-        check(use)
+        check(node)
 
 
-def _along_axis(use: OnnxNode) -> None:
+def _along_axis(node: OnnxNode) -> None:
     """Indices into one axis."""
-    indices, dims = use.known(1), use.shape(0)
+    indices, dims = node.known(1), node.shape(0)
     if indices is not None and dims:
-        axis = use.axis(default=0)
+        axis = node.axis(default=0)
         _require_inside(indices, axis, dims[axis])
 
 
-def _by_tuples(use: OnnxNode) -> None:
+def _by_tuples(node: OnnxNode) -> None:
     """Tuples along the last axis of the indices: one for each axis behind those of the batch."""
-    indices, dims = use.known(1), use.shape(0)
-    first = int(use.attribute("batch_dims", 0))
+    indices, dims = node.known(1), node.shape(0)
+    first = int(node.attribute("batch_dims", 0))
     if indices is None or not indices.ndim or not 0 <= first <= len(dims) - indices.shape[-1]:
         return  # shapes that do not fit are told by the handler
     for place in range(indices.shape[-1]):
@@ -64,13 +64,13 @@ _INDEXED: Mapping[str, Callable[[OnnxNode], None]] = MappingProxyType(
 # Lists
 
 
-def require_lists(use: OnnxNode) -> None:
+def require_lists(node: OnnxNode) -> None:
     """Raise Unsound where a Slice lacks a start or an end for an axis, or a step leads nowhere."""
-    if use.node.key != "Slice":
+    if node.source.key != "Slice":
         return
     names = ("starts", "ends", "axes", "steps")
     lists = {name: found for place, name in enumerate(names, 1)
-             if (found := _numbers(use, name, place)) is not None}  # fmt: skip
+             if (found := _numbers(node, name, place)) is not None}  # fmt: skip
     lengths = {name: found.size for name, found in lists.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
@@ -82,10 +82,10 @@ def require_lists(use: OnnxNode) -> None:
         raise Unsound(message, "make it 1, or another number; below 0 it runs backwards")
 
 
-def _numbers(use: OnnxNode, name: str, place: int) -> Array | None:
+def _numbers(node: OnnxNode, name: str, place: int) -> Array | None:
     """Numbers that are an attribute before opset 10, which may be empty, a known operand since."""
-    given = use.node.attributes.get(name)
+    given = node.attributes.get(name)
     if given:
         return np.array(given)
-    found = use.known(place)
+    found = node.known(place)
     return None if found is None else np.ravel(found)

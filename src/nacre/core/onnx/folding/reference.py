@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from nacre.core.onnx.findings import TENSORS
-from nacre.core.onnx.folding.direct import direct
+from nacre.core.onnx.folding.numpy_folding import fold_with_numpy
 from nacre.core.onnx.folding.sizes import result_size
 from nacre.core.onnx.handlers.refusals import NEVER_FOLDED
+from nacre.core.onnx.onnx_node import Tensor
 from nacre.core.onnx.reading.files import onnx
 from nacre.core.onnx.reading.nodes import Node
-from nacre.core.onnx.use import Tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -45,7 +45,12 @@ MEASURES = frozenset({"Shape", "Size", "ConstantOfShape"})
 
 def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:
     """Whether every operand is known, and neither they nor the result are large."""
-    if node.domain or node.op in _LEFT | _HANDLED or node.op in _SLOW or not _is_tame(node):
+    if (
+        node.domain
+        or node.op in _LEFT | _HANDLED
+        or node.op in _SLOW
+        or not _has_small_attributes(node)
+    ):
         return False
     known = [o for o in operands if o is not None]
     if not all(isinstance(o, np.ndarray) for o in known):
@@ -57,7 +62,7 @@ def can_fold(node: Node, operands: Sequence[Tensor | None]) -> bool:
     return result_size(node, arrays) <= _MOST_ELEMENTS
 
 
-def _is_tame(node: Node) -> bool:
+def _has_small_attributes(node: Node) -> bool:
     """Whether no attribute asks for very much of anything."""
     if node.op in _UNBOUNDED:
         return True
@@ -91,7 +96,7 @@ def fold(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
     """The outputs of a node; None where they cannot be computed, for whatever reason."""
     if node.op == "Identity" and arrays[0] is not None:
         return [arrays[0]]
-    found = direct(node, arrays)
+    found = fold_with_numpy(node, arrays)
     if found is not None:
         return [found]
     from onnx.reference import ReferenceEvaluator

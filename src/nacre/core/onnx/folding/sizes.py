@@ -25,12 +25,12 @@ def result_size(node: Node, arrays: Sequence[Array | None]) -> float:
     """No output has more elements; MISFIT where operands do not fit what they are read as."""
     known = [np.zeros(0) if array is None else array for array in arrays]
     try:
-        return _BOUNDS.get(node.op, _together)(node, known)
+        return _BOUNDS.get(node.op, _broadcast_or_joined)(node, known)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return MISFIT
 
 
-def _together(node: Node, arrays: Sequence[Array]) -> float:
+def _broadcast_or_joined(node: Node, arrays: Sequence[Array]) -> float:
     """Operands stretched to each other, or, where they are not meant to be, after each other."""
     try:
         broadcast_to = prod(np.broadcast_shapes(*(array.shape for array in arrays)))
@@ -43,21 +43,23 @@ def _numbers(array: Array) -> list[float]:
     return [float(number) for number in array.ravel()]
 
 
-def _of_shape(shape: Sequence[float]) -> float:
+def _element_count(shape: Sequence[float]) -> float:
     return prod(max(size, 1.0) for size in shape)
 
 
 def _expand(node: Node, arrays: Sequence[Array]) -> float:
-    return arrays[0].size * _of_shape(_numbers(arrays[1]))
+    return arrays[0].size * _element_count(_numbers(arrays[1]))
 
 
 def _tile(node: Node, arrays: Sequence[Array]) -> float:
     repeats = _numbers(arrays[1])
-    return arrays[0].size * _of_shape([*repeats, *_numbers(arrays[2])] if arrays[2:] else repeats)
+    return arrays[0].size * _element_count(
+        [*repeats, *_numbers(arrays[2])] if arrays[2:] else repeats
+    )
 
 
 def _constant(node: Node, arrays: Sequence[Array]) -> float:
-    return _of_shape(_numbers(arrays[0]))
+    return _element_count(_numbers(arrays[0]))
 
 
 def _range(node: Node, arrays: Sequence[Array]) -> float:
@@ -78,7 +80,7 @@ def _pad(node: Node, arrays: Sequence[Array]) -> float:
     given = node.attributes.get("pads")
     pads = _numbers(arrays[1]) if given is None else [float(pad) for pad in given]
     more = sum(abs(pad) for pad in pads)
-    return _of_shape([size + more for size in arrays[0].shape])
+    return _element_count([size + more for size in arrays[0].shape])
 
 
 def _one_hot(node: Node, arrays: Sequence[Array]) -> float:
@@ -95,11 +97,11 @@ def _transform(node: Node, arrays: Sequence[Array]) -> float:
 
 
 def _crop_or_pad(node: Node, arrays: Sequence[Array]) -> float:
-    return arrays[0].size * _of_shape(_numbers(arrays[1]))
+    return arrays[0].size * _element_count(_numbers(arrays[1]))
 
 
 def _grid(node: Node, arrays: Sequence[Array]) -> float:
-    return 3.0 * _of_shape(_numbers(arrays[1]))
+    return 3.0 * _element_count(_numbers(arrays[1]))
 
 
 def _product(first: int, second: int) -> Bound:
@@ -130,7 +132,7 @@ def _places(node: Node, arrays: Sequence[Array]) -> float:
 
 
 def _filters(node: Node, arrays: Sequence[Array]) -> float:
-    return _of_shape([number for array in arrays[:2] for number in _numbers(array)])
+    return _element_count([number for array in arrays[:2] for number in _numbers(array)])
 
 
 def _words(node: Node, arrays: Sequence[Array]) -> float:

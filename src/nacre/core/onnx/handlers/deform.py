@@ -12,18 +12,18 @@ from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.sampling import Edge, sample
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import window_attributes
-from nacre.core.onnx.use import OnnxNode
+from nacre.core.onnx.onnx_node import OnnxNode
 from nacre.core.unsupported import Unsupported
 
 
 @handles("DeformConv")
-def deform_conv(use: OnnxNode) -> int:
+def deform_conv(node: OnnxNode) -> int:
     """Every element of a window is looked up between elements, then weighted and added."""
-    batch, channels, *sizes = use.shape(0)
-    outputs, per_group, *kernel = use.shape(1)
-    counts = use.shape(2)[2:]
+    batch, channels, *sizes = node.shape(0)
+    outputs, per_group, *kernel = node.shape(1)
+    counts = node.shape(2)[2:]
     rank, taps = len(sizes), prod(kernel)
-    groups, bends = int(use.attribute("group", 1)), int(use.attribute("offset_group", 1))
+    groups, bends = int(node.attribute("group", 1)), int(node.attribute("offset_group", 1))
     if rank != 2:
         raise Unsupported(f"windows of {rank} axes, expected 2", "reshape to planes")
     if (
@@ -31,32 +31,36 @@ def deform_conv(use: OnnxNode) -> int:
         or channels != per_group * groups
         or outputs % groups
         or channels % bends
-        or use.shape(2) != (batch, bends * taps * rank, *counts)
+        or node.shape(2) != (batch, bends * taps * rank, *counts)
     ):
-        raise Unsound(f"shapes {[list(use.shape(i)) for i in range(3)]}, groups {groups}, {bends}")
-    given = window_attributes(use, tuple(kernel))
-    x = operand(use, 0)
-    places = _places(use, batch * bends, tuple(kernel), counts, given)
+        raise Unsound(f"shapes {[list(node.shape(i)) for i in range(3)]}, groups {groups}, {bends}")
+    given = window_attributes(node, tuple(kernel))
+    x = operand(node, 0)
+    places = _sample_positions(node, batch * bends, tuple(kernel), counts, given)
     edges = [Edge(size, "zeros", 0.0, size - 1.0) for size in sizes]
     table = x.reshape(batch * bends, channels // bends, *sizes)
     taken = sample(table, places, edges, "linear")
-    if use.has(4):
-        taken = taken * operand(use, 4).reshape(batch * bends, taps * prod(counts), 1)
+    if node.has(4):
+        taken = taken * operand(node, 4).reshape(batch * bends, taps * prod(counts), 1)
     # [batch, bend, tap, place, channel] to [batch, group, channel and tap, place]
     spread = taken.reshape(batch, bends, taps, prod(counts), channels // bends)
     columns = spread.transpose(0, 1, 4, 2, 3)
     columns = columns.reshape(batch, groups, per_group * taps, prod(counts))
-    weights = operand(use, 1).reshape(groups, outputs // groups, per_group * taps)
-    made = Expr(use, use.add("MatMul", weights.value, columns.value))
+    weights = operand(node, 1).reshape(groups, outputs // groups, per_group * taps)
+    made = Expr(node, node.add("MatMul", weights.value, columns.value))
     result = made.reshape(batch, outputs, *counts)
-    return (result + operand(use, 3).reshape(outputs, 1, 1)).value if use.has(3) else result.value
+    return (result + operand(node, 3).reshape(outputs, 1, 1)).value if node.has(3) else result.value
 
 
-def _places(
-    use: OnnxNode, count: int, kernel: tuple[int, ...], outs: tuple[int, ...], given: dict[str, Any]
+def _sample_positions(
+    node: OnnxNode,
+    count: int,
+    kernel: tuple[int, ...],
+    outs: tuple[int, ...],
+    given: dict[str, Any],
 ) -> list[Expr]:
     """For each axis the coordinates [batch and bend, tap and place]."""
-    offsets = operand(use, 2).reshape(count * prod(kernel), len(kernel), prod(outs))
+    offsets = operand(node, 2).reshape(count * prod(kernel), len(kernel), prod(outs))
     transpose = offsets.transpose(1, 0, 2)
     found = []
     for axis, window in enumerate(kernel):
@@ -66,7 +70,7 @@ def _places(
         shape[axis], shape[len(kernel) + axis] = window, outs[axis]
         base = (taps[:, None] + starts).reshape(shape)
         whole = np.broadcast_to(base, (*kernel, *outs)).reshape(1, prod(kernel) * prod(outs))
-        own = transpose.rows(known_expr(use, np.array(axis, np.int64)))
+        own = transpose.rows(known_expr(node, np.array(axis, np.int64)))
         flat = own.reshape(count, prod(kernel) * prod(outs))
-        found.append(flat + known_expr(use, whole, flat.dtype))
+        found.append(flat + known_expr(node, whole, flat.dtype))
     return found

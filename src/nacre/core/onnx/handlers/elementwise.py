@@ -10,8 +10,8 @@ from nacre.core.builder import dtype_name
 from nacre.core.onnx.findings import CAST, INFERENCE, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, operand
 from nacre.core.onnx.handlers.table import Handler, handles
+from nacre.core.onnx.onnx_node import OnnxNode, Tensor
 from nacre.core.onnx.reading.files import onnx
-from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -57,158 +57,158 @@ def _register() -> None:
     for name, op in _UNARY.items():
         handles(name)(_unary(op))
     for name, opcode in _PLAIN.items():
-        handles(name)(_plain(opcode))
+        handles(name)(_same_opcode(opcode))
 
 
 def _binary(op: str) -> Handler:
-    return lambda use: use.add("BinOp", use.value(0), _second(use), op=op)
+    return lambda node: node.add("BinOp", node.value(0), _second_operand(node), op=op)
 
 
 def _compare(op: str) -> Handler:
-    return lambda use: use.add("Compare", use.value(0), _second(use), op=op)
+    return lambda node: node.add("Compare", node.value(0), _second_operand(node), op=op)
 
 
-def _second(use: OnnxNode) -> int:
+def _second_operand(node: OnnxNode) -> int:
     """The second operand; before opset 7 `axis` said where its axes begin."""
-    if use.opset >= 7 or "axis" not in use.node.attributes:
-        return use.value(1)
-    behind = len(use.shape(0)) - use.axis() - len(use.shape(1))
-    return use.reshape(use.value(1), (*use.shape(1), *[1] * max(behind, 0)))
+    if node.opset >= 7 or "axis" not in node.attributes:
+        return node.value(1)
+    behind = len(node.shape(0)) - node.axis() - len(node.shape(1))
+    return node.reshape(node.value(1), (*node.shape(1), *[1] * max(behind, 0)))
 
 
 def _unary(op: str) -> Handler:
-    return lambda use: use.add("Unary", use.value(0), op=op)
+    return lambda node: node.add("Unary", node.value(0), op=op)
 
 
-def _plain(opcode: str) -> Handler:
-    return lambda use: use.add(opcode, use.value(0))
+def _same_opcode(opcode: str) -> Handler:
+    return lambda node: node.add(opcode, node.value(0))
 
 
 _register()
 
 
 @handles("Pow")
-def pow_(use: OnnxNode) -> int:
+def pow_(node: OnnxNode) -> int:
     """X to a power, which may be of another type; the result has that of x."""
-    own, other = use.type(0), use.type(1)
+    own, other = node.type(0), node.type(1)
     wide = "i64" if own.element.is_integer and other.element.is_integer else "f64"
     wide = own.dtype if other.dtype == own.dtype else wide
-    base, power = use.cast(use.value(0), wide), use.cast(use.value(1), wide)
-    return use.cast(use.add("BinOp", base, power, op="Pow"), own.dtype)
+    base, power = node.cast(node.value(0), wide), node.cast(node.value(1), wide)
+    return node.cast(node.add("BinOp", base, power, op="Pow"), own.dtype)
 
 
 @handles("Mod")
-def mod(use: OnnxNode) -> int:
+def mod(node: OnnxNode) -> int:
     """The rest of a division, with the sign of the divisor, or of the dividend by `fmod`."""
-    op = "Rem" if use.attribute("fmod", 0) else "Mod"
-    return use.add("BinOp", use.value(0), use.value(1), op=op)
+    op = "Rem" if node.attribute("fmod", 0) else "Mod"
+    return node.add("BinOp", node.value(0), node.value(1), op=op)
 
 
 @handles("BitShift")
-def bit_shift(use: OnnxNode) -> int:
+def bit_shift(node: OnnxNode) -> int:
     """A shift to the left or right; one out of range leaves nothing but the sign."""
-    op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(use.require("direction"))
+    op = {"LEFT": "ShiftLeft", "RIGHT": "ShiftRight"}.get(node.require("direction"))
     if op is None:
         raise Unsound(
-            f"`direction` is {backquote(use.require('direction'))}, expected LEFT or RIGHT"
+            f"`direction` is {backquote(node.require('direction'))}, expected LEFT or RIGHT"
         )
-    x, amount, bits = operand(use, 0), operand(use, 1), use.type(0).element.bits
-    given = use.known(1)
+    x, amount, bits = operand(node, 0), operand(node, 1), node.type(0).element.bits
+    given = node.known(1)
     if given is not None and bool(np.all((given >= 0) & (given < bits))):
-        return use.add("BinOp", x.value, amount.value, op=op)
+        return node.add("BinOp", x.value, amount.value, op=op)
     is_inside = amount.is_("Ge", 0) & amount.is_("Lt", bits)
-    shifted = use.add("BinOp", x.value, is_inside.choose(amount, 0).value, op=op)
+    shifted = node.add("BinOp", x.value, is_inside.choose(amount, 0).value, op=op)
     rest = x.is_("Lt", 0).choose(x * 0 - 1, 0) if op == "ShiftRight" else x * 0
-    return is_inside.choose(Expr(use, shifted), rest).value
+    return is_inside.choose(Expr(node, shifted), rest).value
 
 
 @handles("Max", "Min", "Sum", "Mean")
-def several(use: OnnxNode) -> int:
+def variadic(node: OnnxNode) -> int:
     """Any number of tensors, combined one after the other."""
-    kind = use.node.op
+    kind = node.op
     op = {"Max": "Max", "Min": "Min"}.get(kind, "Add")
-    total = use.value(0)
-    for index in range(1, use.count):
-        total = use.add("BinOp", total, use.value(index), op=op)
-    if kind == "Mean" and use.count > 1:
-        count = use.scalar(use.count, use.builder.type_of(total).dtype)
-        total = use.add("BinOp", total, count, op="Div")
+    total = node.value(0)
+    for index in range(1, node.count):
+        total = node.add("BinOp", total, node.value(index), op=op)
+    if kind == "Mean" and node.count > 1:
+        count = node.scalar(node.count, node.builder.type_of(total).dtype)
+        total = node.add("BinOp", total, count, op="Div")
     return total
 
 
 @handles("Where")
-def where(use: OnnxNode) -> int:
+def where(node: OnnxNode) -> int:
     """The one or the other."""
-    return use.add("Where", use.value(0), use.value(1), use.value(2))
+    return node.add("Where", node.value(0), node.value(1), node.value(2))
 
 
 @handles("Identity", "Dropout")
-def identity(use: OnnxNode) -> list[int] | int:
+def identity(node: OnnxNode) -> list[int] | int:
     """The tensor itself; a dropout drops nothing at inference, and its mask is all true.
 
     Before opset 12 the mask says nothing at inference; it holds zeros, as onnxruntime has it.
     """
-    if use.node.op == "Dropout":
-        _refuse_training(use)
-    value = use.value(0)
-    if use.node.op == "Identity" or len(use.node.outputs) < 2:
+    if node.op == "Dropout":
+        _refuse_training(node)
+    value = node.value(0)
+    if node.op == "Identity" or len(node.outputs) < 2:
         return value
-    type_ = use.builder.type_of(value)
-    if use.opset < 12:
-        dtype = type_.element.dtype if use.opset < 10 else np.dtype(np.bool_)
-        return [value, use.constant(np.zeros(type_.shape, dtype))]
-    return [value, use.constant(np.ones(type_.shape, np.bool_))]
+    type_ = node.builder.type_of(value)
+    if node.opset < 12:
+        dtype = type_.element.dtype if node.opset < 10 else np.dtype(np.bool_)
+        return [value, node.constant(np.zeros(type_.shape, dtype))]
+    return [value, node.constant(np.ones(type_.shape, np.bool_))]
 
 
-def _refuse_training(use: OnnxNode) -> None:
+def _refuse_training(node: OnnxNode) -> None:
     """A dropout that drops; at a ratio of 0 it does not."""
-    if use.opset < 7 and not use.attribute("is_test", 0):
+    if node.opset < 7 and not node.attribute("is_test", 0):
         raise Unsupported("`is_test` is 0; it draws random numbers, which Core IR lacks", INFERENCE)
-    if use.opset < 12 or not use.has(2):
+    if node.opset < 12 or not node.has(2):
         return
-    ratio = use.known(1) if use.has(1) else np.array(0.5)
+    ratio = node.known(1) if node.has(1) else np.array(0.5)
     if ratio is not None and not np.any(ratio):
         return
-    if np.any(use.require_known(2, "`training_mode`")):
+    if np.any(node.require_known(2, "`training_mode`")):
         reason = "`training_mode` is on; it draws random numbers, which Core IR lacks"
         raise Unsupported(reason, INFERENCE)
 
 
 @handles("Clip")
-def clip(use: OnnxNode) -> int:
+def clip(node: OnnxNode) -> int:
     """X between two numbers, which may be computed."""
-    x, dtype = use.value(0), use.type(0).dtype
-    ends = [use.known(i) if use.has(i) else np.zeros(0) for i in (1, 2)]
+    x, dtype = node.value(0), node.type(0).dtype
+    ends = [node.known(i) if node.has(i) else np.zeros(0) for i in (1, 2)]
     if all(end is not None and end.size <= 1 for end in ends) and not GRAPH_TYPES[dtype].is_integer:
-        low = use.number("min", 1, float("-inf"))
-        return use.add("Clip", x, min=low, max=use.number("max", 2, float("inf")))
+        low = node.number("min", 1, float("-inf"))
+        return node.add("Clip", x, min=low, max=node.number("max", 2, float("inf")))
     for index, op in ((1, "Max"), (2, "Min")):
         name = ("min", "max")[index - 1]
-        if use.has(index):
-            x = use.add("BinOp", x, use.value(index), op=op)
-        elif name in use.node.attributes:
-            end = use.scalar(use.node.attributes[name], dtype)
-            x = use.add("BinOp", x, end, op=op)
+        if node.has(index):
+            x = node.add("BinOp", x, node.value(index), op=op)
+        elif name in node.attributes:
+            end = node.scalar(node.attributes[name], dtype)
+            x = node.add("BinOp", x, end, op=op)
     return x
 
 
 @handles("Cast", "CastLike")
-def cast(use: OnnxNode) -> Tensor:
+def cast(node: OnnxNode) -> Tensor:
     """The values in another element type."""
-    if use.node.op == "CastLike":
-        target = use.type(1).dtype
+    if node.op == "CastLike":
+        target = node.type(1).dtype
     else:
-        target = element_name(int(use.require("to")))
-    saturate = bool(use.attribute("saturate", 1)) and target.startswith("f8")
-    elements = use.known(0)
+        target = element_name(int(node.require("to")))
+    saturate = bool(node.attribute("saturate", 1)) and target.startswith("f8")
+    elements = node.known(0)
     if elements is not None and not elements.size:
         return elements.astype(GRAPH_TYPES[target].dtype)
-    if use.type(0).dtype == target:
-        return use.value(0)
-    value = use.value(0)
-    if target in ("i4", "u4") and not use.type(0).element.is_integer:
-        value = use.cast(value, "i32")  # what does not fit loses its upper bits
-    return use.add("Cast", value, to=target, saturate=saturate)
+    if node.type(0).dtype == target:
+        return node.value(0)
+    value = node.value(0)
+    if target in ("i4", "u4") and not node.type(0).element.is_integer:
+        value = node.cast(value, "i32")  # what does not fit loses its upper bits
+    return node.add("Cast", value, to=target, saturate=saturate)
 
 
 def element_name(kind: int) -> str:
@@ -228,22 +228,22 @@ def type_title(kind: int) -> str:
 
 
 @handles("ai.onnx.ml.Binarizer")
-def binarizer(use: OnnxNode) -> int:
+def binarizer(node: OnnxNode) -> int:
     """1 where x is greater than a threshold, else 0."""
-    dtype = use.type(0).dtype
-    limit = use.scalar(float(use.attribute("threshold", 0.0)), dtype)
-    return use.cast(use.add("Compare", use.value(0), limit, op="Gt"), dtype)
+    dtype = node.type(0).dtype
+    limit = node.scalar(float(node.attribute("threshold", 0.0)), dtype)
+    return node.cast(node.add("Compare", node.value(0), limit, op="Gt"), dtype)
 
 
 @handles("IsInf")
-def is_inf(use: OnnxNode) -> int:
+def is_inf(node: OnnxNode) -> int:
     """Whether x is infinite, of both signs or of one."""
-    up, down = use.attribute("detect_positive", 1), use.attribute("detect_negative", 1)
-    x, dtype = use.value(0), use.type(0).dtype
+    up, down = node.attribute("detect_positive", 1), node.attribute("detect_negative", 1)
+    x, dtype = node.value(0), node.type(0).dtype
     if up and down:
-        return use.add("Unary", x, op="IsInf")
+        return node.add("Unary", x, op="IsInf")
     if not up and not down:
-        nothing: Array = np.zeros(use.shape(0), np.bool_)
-        return use.constant(nothing)
-    end = use.scalar(float("inf" if up else "-inf"), dtype)
-    return use.add("Compare", x, end, op="Eq")
+        nothing: Array = np.zeros(node.shape(0), np.bool_)
+        return node.constant(nothing)
+    end = node.scalar(float("inf" if up else "-inf"), dtype)
+    return node.add("Compare", x, end, op="Eq")

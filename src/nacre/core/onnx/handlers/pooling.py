@@ -13,7 +13,7 @@ from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
 from nacre.core.onnx.handlers.windows import pool, window_attributes
-from nacre.core.onnx.use import OnnxNode
+from nacre.core.onnx.onnx_node import OnnxNode
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -21,7 +21,7 @@ _MOST_PLACES = 1 << 24
 
 
 @dataclass(frozen=True)
-class _Places:
+class _PoolIndices:
     """What is known of the indices that a MaxPool gives."""
 
     shape: tuple[int, ...]  # that they count in
@@ -29,14 +29,14 @@ class _Places:
 
 
 @handles("MaxPool")
-def max_pool(use: OnnxNode) -> list[int]:
+def max_pool(node: OnnxNode) -> list[int]:
     """The largest element of each window, and where it lies."""
-    largest = pool(use, "MaxPool")
-    if len(use.node.outputs) < 2 or not use.node.outputs[1]:
+    largest = pool(node, "MaxPool")
+    if len(node.outputs) < 2 or not node.outputs[1]:
         return [largest]
-    dims, counts = use.shape(0), use.builder.type_of(largest).shape[2:]
-    kernel = tuple(int(k) for k in use.require("kernel_shape"))
-    given = window_attributes(use, kernel)
+    dims, counts = node.shape(0), node.builder.type_of(largest).shape[2:]
+    kernel = tuple(int(k) for k in node.require("kernel_shape"))
+    given = window_attributes(node, kernel)
     places, is_there = _windows(dims[2:], counts, kernel, given)
     if not is_there.any(axis=1).all():
         reason = "a window lies in the padding only; its second output would be undefined"
@@ -45,23 +45,23 @@ def max_pool(use: OnnxNode) -> list[int]:
     first = np.take_along_axis(places, is_there.argmax(axis=1)[:, None], axis=1)
     places = np.where(is_there, places, first)
     planes, size = prod(dims[:2]), prod(dims[2:])
-    flat = use.reshape(use.value(0), (planes, size))
-    windows = use.add("GatherAxis", flat, use.constant(places), axis=1)
-    best = Expr(use, use.add("ArgMax", windows, axis=2))
+    flat = node.reshape(node.value(0), (planes, size))
+    windows = node.add("GatherAxis", flat, node.constant(places), axis=1)
+    best = Expr(node, node.add("ArgMax", windows, axis=2))
     starts = np.arange(places.shape[0]) * places.shape[1]
-    found = known_expr(use, _plane_indices(use, places, dims[2:]).ravel()).rows(
-        best + known_expr(use, starts)
+    found = known_expr(node, _plane_indices(node, places, dims[2:]).ravel()).rows(
+        best + known_expr(node, starts)
     )
-    whole = found + known_expr(use, np.arange(planes)[:, None] * size)
+    whole = found + known_expr(node, np.arange(planes)[:, None] * size)
     indices = whole.reshape(*dims[:2], *counts).value
-    reached = int(_plane_indices(use, places, dims[2:]).min(axis=1).max())
-    use.builder.facts[indices] = _Places(dims, reached + (planes - 1) * size)
+    reached = int(_plane_indices(node, places, dims[2:]).min(axis=1).max())
+    node.builder.facts[indices] = _PoolIndices(dims, reached + (planes - 1) * size)
     return [largest, indices]
 
 
-def _plane_indices(use: OnnxNode, places: Array, sizes: Sequence[int]) -> Array:
+def _plane_indices(node: OnnxNode, places: Array, sizes: Sequence[int]) -> Array:
     """What ONNX calls the places of a plane: counted by rows, or by columns."""
-    if not use.attribute("storage_order", 0) or len(sizes) == 1:
+    if not node.attribute("storage_order", 0) or len(sizes) == 1:
         return places
     if len(sizes) != 2:
         reason = "`storage_order` is 1, expected 0 for windows of three axes"
@@ -94,59 +94,59 @@ def _windows(
 
 
 @handles("MaxUnpool")
-def max_unpool(use: OnnxNode) -> int:
+def max_unpool(node: OnnxNode) -> int:
     """Elements put back where a MaxPool found them, zeros elsewhere."""
-    dims = use.shape(0)
-    kernel = tuple(int(k) for k in use.require("kernel_shape"))
-    given = window_attributes(use, kernel)
-    if len(dims) != len(kernel) + 2 or use.shape(1) != dims:
-        raise Unsound(f"shapes {list(dims)} and {list(use.shape(1))} with windows {list(kernel)}")
+    dims = node.shape(0)
+    kernel = tuple(int(k) for k in node.require("kernel_shape"))
+    given = window_attributes(node, kernel)
+    if len(dims) != len(kernel) + 2 or node.shape(1) != dims:
+        raise Unsound(f"shapes {list(dims)} and {list(node.shape(1))} with windows {list(kernel)}")
     whole = [
         (dims[axis + 2] - 1) * given["strides"][axis] + window
         - given["pads"][axis] - given["pads"][len(kernel) + axis]
         for axis, window in enumerate(kernel)
     ]  # fmt: skip
     inferred = (*dims[:2], *whole)
-    wanted = use.ints("output_shape", 2) or inferred
-    shape = _indexed_shape(use, inferred, wanted)
+    wanted = node.ints("output_shape", 2) or inferred
+    shape = _indexed_shape(node, inferred, wanted)
     if min(shape) < 1 or prod(shape) > _MOST_PLACES:
         raise Unsupported(f"the result has the shape {list(shape)}", SMALLER)
-    _require_inside(use, shape)
-    zeros = known_expr(use, np.zeros(prod(shape)), use.type(0).dtype)
+    _require_inside(node, shape)
+    zeros = known_expr(node, np.zeros(prod(shape)), node.type(0).dtype)
     count = prod(dims)
-    indices = operand(use, 1).to("i64").reshape(count).value
-    flat = operand(use, 0).reshape(count).value
-    made = use.add("ScatterElements", zeros.value, indices, flat, axis=0)
-    made = use.reshape(made, shape)
+    indices = operand(node, 1).to("i64").reshape(count).value
+    flat = operand(node, 0).reshape(count).value
+    made = node.add("ScatterElements", zeros.value, indices, flat, axis=0)
+    made = node.reshape(made, shape)
     if wanted == shape:
         return made
     if len(wanted) != len(shape) or any(w < s for w, s in zip(wanted, shape, strict=True)):
         raise Unsound(f"`output_shape` is {list(wanted)}, the windows reach {list(shape)}")
     ends = (w - s for w, s in zip(wanted, shape, strict=True))
-    return use.add("Pad", made, pads=(*[0] * len(shape), *ends))
+    return node.add("Pad", made, pads=(*[0] * len(shape), *ends))
 
 
 def _indexed_shape(
-    use: OnnxNode, inferred: tuple[int, ...], wanted: tuple[int, ...]
+    node: OnnxNode, inferred: tuple[int, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The shape that indices count in: that of what was pooled, where it is known to be wanted.
 
     Else that which the windows reach, as ONNX's own example has it. They differ for sizes that the
     windows do not divide.
     """
-    fact = _fact(use)
+    fact = _known_pool_indices(node)
     return wanted if fact is not None and fact.shape == wanted else inferred
 
 
-def _fact(use: OnnxNode) -> _Places | None:
-    indices = use.tensor(1)
-    fact = use.builder.facts.get(indices) if isinstance(indices, int) else None
-    return fact if isinstance(fact, _Places) else None
+def _known_pool_indices(node: OnnxNode) -> _PoolIndices | None:
+    indices = node.tensor(1)
+    fact = node.builder.facts.get(indices) if isinstance(indices, int) else None
+    return fact if isinstance(fact, _PoolIndices) else None
 
 
-def _require_inside(use: OnnxNode, shape: Sequence[int]) -> None:
+def _require_inside(node: OnnxNode, shape: Sequence[int]) -> None:
     """Raise Unsound where some index is outside of the result for certain."""
-    size, fact, array = prod(shape), _fact(use), use.known(1)
+    size, fact, array = prod(shape), _known_pool_indices(node), node.known(1)
     count = f"the windows reach the shape {list(shape)} of {size} elements"
     if fact is not None and fact.largest >= size:
         message = f"its indices are of a tensor of the shape {list(fact.shape)}, but {count}"
@@ -157,12 +157,12 @@ def _require_inside(use: OnnxNode, shape: Sequence[int]) -> None:
 
 
 @handles("Col2Im")
-def col2im(use: OnnxNode) -> int:
+def col2im(node: OnnxNode) -> int:
     """Windows added up where they overlap."""
-    image = use.ints("image_shape", 1) or ()
-    block = use.ints("block_shape", 2) or ()
-    batch, columns, length = use.shape(0)
-    given = window_attributes(use, block)
+    image = node.ints("image_shape", 1) or ()
+    block = node.ints("block_shape", 2) or ()
+    batch, columns, length = node.shape(0)
+    given = window_attributes(node, block)
     if len(image) != len(block) or columns % prod(block) or min(*image, *block) < 1:
         raise Unsound(f"windows {list(block)} of an image {list(image)} with {columns} columns")
     counts = [_window_count(image[axis], axis, block, given) for axis in range(len(block))]
@@ -170,16 +170,16 @@ def col2im(use: OnnxNode) -> int:
         raise Unsound(f"there are {length} windows, expected {prod(counts)}")
     places, is_there = (part.T.ravel() for part in _windows(image, counts, block, given))
     channels = columns // prod(block)
-    rows = operand(use, 0).reshape(batch, channels, places.size).transpose(2, 0, 1)
+    rows = operand(node, 0).reshape(batch, channels, places.size).transpose(2, 0, 1)
     if not is_there.all():
-        rows = rows.rows(known_expr(use, np.flatnonzero(is_there)))
+        rows = rows.rows(known_expr(node, np.flatnonzero(is_there)))
     shape = (prod(image), batch, channels)
     if prod(shape) > _MOST_PLACES:
         raise Unsupported(f"the result has {prod(shape)} elements", SMALLER)
-    zeros = known_expr(use, np.zeros(shape), rows.dtype)
-    index = known_expr(use, places[is_there][:, None])
-    made = use.add("ScatterNd", zeros.value, index.value, rows.value, reduction="add")
-    return Expr(use, made).transpose(1, 2, 0).reshape(batch, channels, *image).value
+    zeros = known_expr(node, np.zeros(shape), rows.dtype)
+    index = known_expr(node, places[is_there][:, None])
+    made = node.add("ScatterNd", zeros.value, index.value, rows.value, reduction="add")
+    return Expr(node, made).transpose(1, 2, 0).reshape(batch, channels, *image).value
 
 
 def _window_count(size: int, axis: int, block: Sequence[int], given: dict[str, object]) -> int:
@@ -190,34 +190,34 @@ def _window_count(size: int, axis: int, block: Sequence[int], given: dict[str, o
 
 
 @handles("MaxRoiPool")
-def max_roi_pool(use: OnnxNode) -> int:
+def max_roi_pool(node: OnnxNode) -> int:
     """The largest element of each bin of regions; a bin without elements gives 0."""
-    regions = use.require_known(1, "`rois`").astype(np.float32)
-    batch, channels, *sizes = use.shape(0)
-    bins = tuple(int(size) for size in use.require("pooled_shape"))
-    scale = float(use.attribute("spatial_scale", 1.0))
+    regions = node.require_known(1, "`rois`").astype(np.float32)
+    batch, channels, *sizes = node.shape(0)
+    bins = tuple(int(size) for size in node.require("pooled_shape"))
+    scale = float(node.attribute("spatial_scale", 1.0))
     if len(sizes) != 2 or len(bins) != 2 or regions.ndim != 2 or regions.shape[1] != 5:
-        raise Unsound(f"shapes {list(use.shape(0))} and {list(regions.shape)}")
-    places = [_bin_places(region, sizes, bins, scale, batch) for region in regions]
+        raise Unsound(f"shapes {list(node.shape(0))} and {list(regions.shape)}")
+    places = [_bin_indices(region, sizes, bins, scale, batch) for region in regions]
     flat = [place for region in places for place in region]
     most = max(1, *(len(place) for place in flat))
     if len(flat) * most > _MOST_PLACES:
         reason = f"{len(flat)} bins of up to {most} elements are too many to name"
         raise Unsupported(reason, SMALLER)
     index = np.array([np.resize(p, most) if len(p) else np.zeros(most) for p in flat], np.int64)
-    table = operand(use, 0).transpose(0, 2, 3, 1).reshape(batch * prod(sizes), channels)
-    windows = table.rows(known_expr(use, index))
-    largest = Expr(use, use.add("Reduce", windows.value, op="Max", axes=(1,), keepdims=False))
+    table = operand(node, 0).transpose(0, 2, 3, 1).reshape(batch * prod(sizes), channels)
+    windows = table.rows(known_expr(node, index))
+    largest = Expr(node, node.add("Reduce", windows.value, op="Max", axes=(1,), keepdims=False))
     is_empty = np.array([[not len(place)] for place in flat])
     if is_empty.any():
-        zero = known_expr(use, np.zeros((), GRAPH_TYPES[largest.dtype].dtype))
+        zero = known_expr(node, np.zeros((), GRAPH_TYPES[largest.dtype].dtype))
         largest = Expr(
-            use, use.add("Where", known_expr(use, is_empty).value, zero.value, largest.value)
+            node, node.add("Where", known_expr(node, is_empty).value, zero.value, largest.value)
         )
     return largest.reshape(len(regions), *bins, channels).transpose(0, 3, 1, 2).value
 
 
-def _bin_places(
+def _bin_indices(
     region: Array, sizes: Sequence[int], bins: Sequence[int], scale: float, batch: int
 ) -> list[Array]:
     """For each bin of a region the places of its elements in [batch, height, width]."""

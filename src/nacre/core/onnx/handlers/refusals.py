@@ -16,7 +16,7 @@ from nacre.core.onnx.findings import (
 )
 from nacre.core.onnx.folding.sizes import result_size
 from nacre.core.onnx.handlers.table import Handler, handles
-from nacre.core.onnx.use import OnnxNode
+from nacre.core.onnx.onnx_node import OnnxNode
 from nacre.core.unsupported import Unsupported
 
 _RANDOM = "it draws random numbers, which Core IR lacks"
@@ -75,9 +75,9 @@ FOLDED_ONLY = frozenset(name for name, reason in _REASONS.items() if reason == B
 
 
 def _refuse(reason: str) -> Handler:
-    def handler(use: OnnxNode) -> NoReturn:
-        if use.node.op in FOLDED_ONLY and use.is_known:
-            if isnan(result_size(use.node, [use.known(i) for i in range(use.count)])):
+    def handler(node: OnnxNode) -> NoReturn:
+        if node.op in FOLDED_ONLY and node.is_known:
+            if isnan(result_size(node.source, [node.known(i) for i in range(node.count)])):
                 raise Unsound(MISFITTING)
             raise Unsupported("its result is too large to be computed at import", SMALLER)
         raise Unsupported(reason, _REWRITES.get(reason, _BEFORE))

@@ -15,16 +15,16 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import SMALLER, Unsound
-from nacre.core.onnx.handlers.resize_places import (
+from nacre.core.onnx.handlers.resize_coordinates import (
     ROUNDINGS,
     Axis,
     coordinates,
-    is_plain,
+    is_precision_independent,
     neighbours,
 )
 from nacre.core.onnx.handlers.shapes import normalise_axes
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import OnnxNode
+from nacre.core.onnx.onnx_node import OnnxNode
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -38,7 +38,7 @@ _MOST_WEIGHTS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Manner:
+class Interpolation:
     """How elements are found and combined."""
 
     mode: str
@@ -58,7 +58,7 @@ class Manner:
         if self.mode != "nearest":
             return True
         short = [a for a in axes if a.count <= _LONGEST]
-        return all(is_plain(a, self.coordinate, self.rounding_of(a)) for a in short)
+        return all(is_precision_independent(a, self.coordinate, self.rounding_of(a)) for a in short)
 
     def rounding_of(self, a: Axis) -> str:
         """How coordinates of an axis become places."""
@@ -68,67 +68,67 @@ class Manner:
 
 
 @handles("Resize")
-def resize(use: OnnxNode) -> int:
+def resize(node: OnnxNode) -> int:
     """Another size; from opset 11 on with coordinates of choice."""
-    if use.opset < 11:
-        return _add_resize(use, _first_scales(use), _first_manner(use))
-    dims = use.shape(0)
-    chosen = normalise_axes(use.ints("axes", None, range(len(dims))) or (), len(dims))
-    manner = _manner(use)
-    axes = _axes(use, dims, chosen)
-    if manner.coordinate == "tf_crop_and_resize":
-        axes = _crop_axes(use, axes, chosen)
-    return _add_resize(use, axes, manner)
+    if node.opset < 11:
+        return _add_resize(node, _upsample_axes(node), _upsample_interpolation(node))
+    dims = node.shape(0)
+    chosen = normalise_axes(node.ints("axes", None, range(len(dims))) or (), len(dims))
+    interpolation = _interpolation(node)
+    axes = _axes(node, dims, chosen)
+    if interpolation.coordinate == "tf_crop_and_resize":
+        axes = _crop_axes(node, axes, chosen)
+    return _add_resize(node, axes, interpolation)
 
 
 @handles("Upsample")
-def upsample(use: OnnxNode) -> int:
+def upsample(node: OnnxNode) -> int:
     """What Resize was before opset 10."""
-    return _add_resize(use, _first_scales(use), _first_manner(use))
+    return _add_resize(node, _upsample_axes(node), _upsample_interpolation(node))
 
 
-def _first_scales(use: OnnxNode) -> list[Axis]:
-    dims = use.shape(0)
-    if use.has(1):
-        given = tuple(float(s) for s in np.ravel(use.require_known(1, "`scales`")))
+def _upsample_axes(node: OnnxNode) -> list[Axis]:
+    dims = node.shape(0)
+    if node.has(1):
+        given = tuple(float(s) for s in np.ravel(node.require_known(1, "`scales`")))
     else:
-        given = tuple(float(s) for s in use.require("scales"))
+        given = tuple(float(s) for s in node.require("scales"))
     return _axes_by_scale(dims, tuple(range(len(dims))), given)
 
 
-def _first_manner(use: OnnxNode) -> Manner:
+def _upsample_interpolation(node: OnnxNode) -> Interpolation:
     """The definition said nothing of coordinates; this is what runtimes came to do."""
-    mode = _word(use, "mode", "nearest", _MODES - {"cubic"})
-    return Manner(mode, "asymmetric", "simple", -0.75, False, False, 0.0)
+    mode = _word(node, "mode", "nearest", _MODES - {"cubic"})
+    return Interpolation(mode, "asymmetric", "simple", -0.75, False, False, 0.0)
 
 
-def _manner(use: OnnxNode) -> Manner:
-    mode = _word(use, "mode", "nearest", _MODES)
-    return Manner(
+def _interpolation(node: OnnxNode) -> Interpolation:
+    mode = _word(node, "mode", "nearest", _MODES)
+    return Interpolation(
         mode,
-        _word(use, "coordinate_transformation_mode", "half_pixel", _NATIVE | _OWN),
-        _word(use, "nearest_mode", "round_prefer_floor", frozenset(ROUNDINGS)),
-        float(use.attribute("cubic_coeff_a", -0.75)),
-        mode == "cubic" and bool(use.attribute("exclude_outside", 0)),
-        mode != "nearest" and bool(use.attribute("antialias", 0)),
-        float(use.attribute("extrapolation_value", 0.0)),
+        _word(node, "coordinate_transformation_mode", "half_pixel", _NATIVE | _OWN),
+        _word(node, "nearest_mode", "round_prefer_floor", frozenset(ROUNDINGS)),
+        float(node.attribute("cubic_coeff_a", -0.75)),
+        mode == "cubic" and bool(node.attribute("exclude_outside", 0)),
+        mode != "nearest" and bool(node.attribute("antialias", 0)),
+        float(node.attribute("extrapolation_value", 0.0)),
     )
 
 
-def _word(use: OnnxNode, name: str, default: str, words: frozenset[str]) -> str:
-    found = str(use.attribute(name, default))
+def _word(node: OnnxNode, name: str, default: str, words: frozenset[str]) -> str:
+    found = str(node.attribute(name, default))
     if found not in words:
         raise Unsound(f"`{name}` is {backquote(found)}, expected one of {', '.join(sorted(words))}")
     return found
 
 
-def _axes(use: OnnxNode, dims: Sequence[int], chosen: Sequence[int]) -> list[Axis]:
+def _axes(node: OnnxNode, dims: Sequence[int], chosen: Sequence[int]) -> list[Axis]:
     """Every axis, by `sizes` or by `scales`: the one that is not empty."""
-    if use.has(3) and use.shape(3) != (0,):
-        wanted = use.ints("sizes", 3) or ()
-        return _axes_by_size(use, dims, chosen, wanted)
-    if use.has(2) and use.shape(2) != (0,):
-        given = tuple(float(s) for s in np.ravel(use.require_known(2, "`scales`")))
+    if node.has(3) and node.shape(3) != (0,):
+        wanted = node.ints("sizes", 3) or ()
+        return _axes_by_size(node, dims, chosen, wanted)
+    if node.has(2) and node.shape(2) != (0,):
+        given = tuple(float(s) for s in np.ravel(node.require_known(2, "`scales`")))
         return _axes_by_scale(dims, chosen, given)
     raise Unsound("neither `scales` nor `sizes` is given")
 
@@ -151,13 +151,13 @@ def _axes_by_scale(
 
 
 def _axes_by_size(
-    use: OnnxNode, dims: Sequence[int], chosen: Sequence[int], wanted: Sequence[int]
+    node: OnnxNode, dims: Sequence[int], chosen: Sequence[int], wanted: Sequence[int]
 ) -> list[Axis]:
     if len(wanted) != len(chosen) or min(wanted, default=1) < 1:
         raise Unsound(f"`sizes` is {list(wanted)}, expected {len(chosen)} positive sizes")
     counts = dict(zip(chosen, wanted, strict=True))
     policies = frozenset({"stretch", "not_larger", "not_smaller"})
-    policy = _word(use, "keep_aspect_ratio_policy", "stretch", policies)
+    policy = _word(node, "keep_aspect_ratio_policy", "stretch", policies)
     if policy == "stretch":
         ends = [counts.get(axis, size) for axis, size in enumerate(dims)]
         return [Axis(size, end, end / size) for size, end in zip(dims, ends, strict=True)]
@@ -171,8 +171,8 @@ def _axes_by_size(
     ]
 
 
-def _crop_axes(use: OnnxNode, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis]:
-    roi = np.ravel(use.require_known(1, "`roi`")).astype(float)
+def _crop_axes(node: OnnxNode, axes: Sequence[Axis], chosen: Sequence[int]) -> list[Axis]:
+    roi = np.ravel(node.require_known(1, "`roi`")).astype(float)
     if roi.size != 2 * len(chosen):
         raise Unsound(f"`roi` has {roi.size} entries, expected {2 * len(chosen)}")
     ends = {axis: (float(roi[i]), float(roi[len(chosen) + i])) for i, axis in enumerate(chosen)}
@@ -183,79 +183,83 @@ def _crop_axes(use: OnnxNode, axes: Sequence[Axis], chosen: Sequence[int]) -> li
     ]
 
 
-def _add_resize(use: OnnxNode, axes: Sequence[Axis], manner: Manner) -> int:
-    dtype = use.type(0).dtype
-    x, is_number = use.value(0), dtype != "bool"
-    if manner.mode != "nearest" and GRAPH_TYPES[dtype].is_integer:
+def _add_resize(node: OnnxNode, axes: Sequence[Axis], interpolation: Interpolation) -> int:
+    dtype = node.type(0).dtype
+    x, is_number = node.value(0), dtype != "bool"
+    if interpolation.mode != "nearest" and GRAPH_TYPES[dtype].is_integer:
         # Integers are cut towards 0, not rounded: so the result is cast from f32.
-        return use.cast(_resize_axes(use, use.cast(x, "f32"), axes, manner), dtype)
+        return node.cast(_resize_axes(node, node.cast(x, "f32"), axes, interpolation), dtype)
     if is_number:
-        return _resize_axes(use, x, axes, manner)
-    return use.cast(_resize_axes(use, use.cast(x, "u8"), axes, manner), dtype)
+        return _resize_axes(node, x, axes, interpolation)
+    return node.cast(_resize_axes(node, node.cast(x, "u8"), axes, interpolation), dtype)
 
 
-def _resize_axes(use: OnnxNode, x: int, axes: Sequence[Axis], manner: Manner) -> int:
-    changed = [a for a in axes if not a.is_kept]
-    if manner.is_native(changed):
+def _resize_axes(node: OnnxNode, x: int, axes: Sequence[Axis], interpolation: Interpolation) -> int:
+    changed = [a for a in axes if not a.is_unchanged]
+    if interpolation.is_native(changed):
         first = changed[0] if changed else Axis(1, 1, 1.0)
-        return _native(use, x, axes, manner, manner.rounding_of(first))
+        return _add_core_resize(node, x, axes, interpolation, interpolation.rounding_of(first))
     for axis, a in enumerate(axes):
-        if not a.is_kept:
-            x = _along(use, x, axis, a, manner)
+        if not a.is_unchanged:
+            x = _resize_axis(node, x, axis, a, interpolation)
     return x
 
 
-def _native(use: OnnxNode, x: int, axes: Sequence[Axis], manner: Manner, rounding: str) -> int:
+def _add_core_resize(
+    node: OnnxNode, x: int, axes: Sequence[Axis], interpolation: Interpolation, rounding: str
+) -> int:
     given = {
         "sizes": tuple(a.count for a in axes),
         "scales": tuple(a.scale for a in axes),
-        "mode": manner.mode,
-        "coordinate": manner.coordinate,
+        "mode": interpolation.mode,
+        "coordinate": interpolation.coordinate,
         "rounding": rounding,
-        "cubic_a": manner.cubic_a,
-        "exclude_outside": manner.exclude_outside,
-        "antialias": manner.antialias,
+        "cubic_a": interpolation.cubic_a,
+        "exclude_outside": interpolation.exclude_outside,
+        "antialias": interpolation.antialias,
     }
-    return use.add("Resize", x, **given)
+    return node.add("Resize", x, **given)
 
 
-def _along(use: OnnxNode, x: int, axis: int, a: Axis, manner: Manner) -> int:
+def _resize_axis(node: OnnxNode, x: int, axis: int, a: Axis, interpolation: Interpolation) -> int:
     """One axis, by coordinates that are worked out here."""
     if a.count > _LONGEST:
-        reason = f"an axis of {a.count} with `{manner.coordinate}` is too long"
+        reason = f"an axis of {a.count} with `{interpolation.coordinate}` is too long"
         raise Unsupported(reason, SMALLER)
-    is_nearest = manner.mode == "nearest"
-    at = coordinates(a, manner.coordinate, np.float32 if is_nearest else np.float64)
+    is_nearest = interpolation.mode == "nearest"
+    at = coordinates(a, interpolation.coordinate, np.float32 if is_nearest else np.float64)
     if is_nearest:
-        places = neighbours(a, at, manner.rounding_of(a))
-        x = use.add("GatherAxis", x, use.constant(places), axis=axis)
+        places = neighbours(a, at, interpolation.rounding_of(a))
+        x = node.add("GatherAxis", x, node.constant(places), axis=axis)
     else:
-        x = _weigh_axis(use, x, axis, _weights(at, a, manner))
+        x = _weigh_axis(node, x, axis, _weights(at, a, interpolation))
     is_outside = (at < 0) | (at > a.size - 1)
-    if manner.coordinate != "tf_crop_and_resize" or not is_outside.any():
+    if interpolation.coordinate != "tf_crop_and_resize" or not is_outside.any():
         return x
-    type_ = use.builder.type_of(x)
+    type_ = node.builder.type_of(x)
     mask = is_outside.reshape(-1, *[1] * (len(type_.shape) - axis - 1))
-    return use.add("Where", use.constant(mask), use.scalar(manner.outside, type_.dtype), x)
+    return node.add(
+        "Where", node.constant(mask), node.scalar(interpolation.outside, type_.dtype), x
+    )
 
 
-def _weights(at: Array, a: Axis, manner: Manner) -> Array:
+def _weights(at: Array, a: Axis, interpolation: Interpolation) -> Array:
     """[size, count]: how much of each element goes where; those beyond the edge count as it."""
     if a.size * a.count > _MOST_WEIGHTS:
-        reason = f"an axis of {a.size} to {a.count} with `{manner.coordinate}` is too long"
+        reason = f"an axis of {a.size} to {a.count} with `{interpolation.coordinate}` is too long"
         raise Unsupported(reason, SMALLER)
-    reach = 1 if manner.mode == "linear" else 2
-    stretch = min(a.scale, 1.0) if manner.antialias else 1.0
+    reach = 1 if interpolation.mode == "linear" else 2
+    stretch = min(a.scale, 1.0) if interpolation.antialias else 1.0
     first = floor(-reach / stretch) + 1
     indices = (np.ceil(at) - 1)[:, None] + np.arange(first, 2 - first)
     distance = np.abs(indices - at[:, None]) * stretch
-    if manner.mode == "linear":
+    if interpolation.mode == "linear":
         weights = np.maximum(1.0 - distance, 0.0)
     else:
-        weights = _cubic(distance, manner.cubic_a)
-    if manner.exclude_outside:
+        weights = _cubic(distance, interpolation.cubic_a)
+    if interpolation.exclude_outside:
         weights = np.where((indices < 0) | (indices >= a.size), 0.0, weights)
-    if manner.exclude_outside or manner.antialias:
+    if interpolation.exclude_outside or interpolation.antialias:
         weights = weights / weights.sum(axis=1, keepdims=True)
     found = np.zeros((a.size, a.count))
     columns = np.broadcast_to(np.arange(a.count)[:, None], indices.shape)
@@ -270,16 +274,16 @@ def _cubic(distance: Array, a: float) -> Array:
     return found
 
 
-def _weigh_axis(use: OnnxNode, x: int, axis: int, weights: Array) -> int:
+def _weigh_axis(node: OnnxNode, x: int, axis: int, weights: Array) -> int:
     """A product along one axis."""
-    type_ = use.builder.type_of(x)
+    type_ = node.builder.type_of(x)
     wide = "f64" if type_.dtype == "f64" else "f32"
-    x = use.cast(x, wide)
+    x = node.cast(x, wide)
     rank = len(type_.shape)
     if rank == 1:
-        x, axis, rank = use.reshape(x, (1, *type_.shape)), 1, 2
+        x, axis, rank = node.reshape(x, (1, *type_.shape)), 1, 2
     order = [i for i in range(rank) if i != axis] + [axis]
-    matrix = use.constant(weights.astype(GRAPH_TYPES[wide].dtype))
-    made = use.add("MatMul", use.transpose(x, order), matrix)
-    made = use.cast(use.transpose(made, [order.index(i) for i in range(rank)]), type_.dtype)
-    return made if len(type_.shape) > 1 else use.reshape(made, (weights.shape[1],))
+    matrix = node.constant(weights.astype(GRAPH_TYPES[wide].dtype))
+    made = node.add("MatMul", node.transpose(x, order), matrix)
+    made = node.cast(node.transpose(made, [order.index(i) for i in range(rank)]), type_.dtype)
+    return made if len(type_.shape) > 1 else node.reshape(made, (weights.shape[1],))

@@ -9,7 +9,7 @@ import numpy as np
 from nacre.core.onnx.findings import SMALLER, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr, known_expr, operand
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import OnnxNode
+from nacre.core.onnx.onnx_node import OnnxNode
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -18,18 +18,18 @@ _MOST_PLACES = 1 << 24
 
 
 @handles("DFT")
-def dft(use: OnnxNode) -> int:
+def dft(node: OnnxNode) -> int:
     """The transform along an axis; the last axis holds real and imaginary parts."""
-    rank = len(use.shape(0))
-    if use.opset >= 20:
-        axis = (use.ints("axis", 2, [-2]) or (-2,))[0]
+    rank = len(node.shape(0))
+    if node.opset >= 20:
+        axis = (node.ints("axis", 2, [-2]) or (-2,))[0]
     else:
-        axis = int(use.attribute("axis", 1))
+        axis = int(node.attribute("axis", 1))
     if not -rank <= axis < rank or axis % rank == rank - 1:
         raise Unsound(f"`axis` is {axis}, the tensor has {rank} axes; the last holds the parts")
-    length = use.ints("dft_length", 1)
-    is_inverse, is_half = bool(use.attribute("inverse", 0)), bool(use.attribute("onesided", 0))
-    x = operand(use, 0)
+    length = node.ints("dft_length", 1)
+    is_inverse, is_half = bool(node.attribute("inverse", 0)), bool(node.attribute("onesided", 0))
+    x = operand(node, 0)
     if length is None:
         size = x.shape[axis % rank]
         length = (2 * (size - 1) if is_inverse and is_half else size,)
@@ -37,28 +37,28 @@ def dft(use: OnnxNode) -> int:
 
 
 @handles("STFT")
-def stft(use: OnnxNode) -> int:
+def stft(node: OnnxNode) -> int:
     """Transforms of parts of a signal [batch, length, parts], which may overlap."""
-    signal = operand(use, 0)
+    signal = operand(node, 0)
     if len(signal.shape) == 2:
         signal = signal.reshape(*signal.shape, 1)
     if len(signal.shape) != 3:
         raise Unsound(f"the signal has the shape {list(signal.shape)}")
-    step = int(np.ravel(use.require_known(1, "`frame_step`"))[0])
+    step = int(np.ravel(node.require_known(1, "`frame_step`"))[0])
     size = signal.shape[1]
-    frame = use.ints("frame_length", 3) or (use.shape(2)[0] if use.has(2) else size,)
+    frame = node.ints("frame_length", 3) or (node.shape(2)[0] if node.has(2) else size,)
     length = frame[0]
     if step < 1 or not 1 <= length <= size:
         raise Unsound(f"parts of {length} every {step} of a signal of {size}")
-    if use.has(2) and use.shape(2) != (length,):
-        raise Unsound(f"the window has the shape {list(use.shape(2))}, expected [{length}]")
+    if node.has(2) and node.shape(2) != (length,):
+        raise Unsound(f"the window has the shape {list(node.shape(2))}, expected [{length}]")
     places = np.arange(0, size - length + 1, step)[:, None] + np.arange(length)
     if places.size > _MOST_PLACES:
         raise Unsupported(f"{len(places)} parts of {length} elements are too many", SMALLER)
-    frames = Expr(use, use.add("GatherAxis", signal.value, use.constant(places), axis=1))
-    if use.has(2):
-        frames = frames * operand(use, 2).to(frames.dtype).reshape(length, 1)
-    is_half = bool(use.attribute("onesided", 1))
+    frames = Expr(node, node.add("GatherAxis", signal.value, node.constant(places), axis=1))
+    if node.has(2):
+        frames = frames * operand(node, 2).to(frames.dtype).reshape(length, 1)
+    is_half = bool(node.attribute("onesided", 1))
     return _transform(frames, 2, length, is_inverse=False, is_half=is_half).value
 
 
@@ -73,8 +73,8 @@ def _transform(x: Expr, axis: int, length: int, *, is_inverse: bool, is_half: bo
     wide = "f64" if x.dtype == "f64" else "f32"
     flat = x.to(wide).transpose(*order, axis, rank).reshape(prod(others), dims[axis] * parts)
     rows, columns, made_parts = matrix.shape
-    table = known_expr(x.use, matrix.reshape(rows, columns * made_parts), wide)
-    made = Expr(x.use, x.use.add("MatMul", flat.value, table.value))
+    table = known_expr(x.node, matrix.reshape(rows, columns * made_parts), wide)
+    made = Expr(x.node, x.node.add("MatMul", flat.value, table.value))
     back = [*order, axis]
     spread = made.reshape(*others, columns, made_parts)
     return spread.transpose(*(back.index(i) for i in range(rank)), rank).to(x.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from nacre.base.handlers import Handlers
-from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.onnx.onnx_node import OnnxNode, Tensor
 
 # One tensor, or one for each output.
 Handler = Callable[[OnnxNode], "Tensor | Sequence[Tensor]"]

@@ -8,15 +8,15 @@ from typing import Any
 from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound
 from nacre.core.onnx.handlers.table import handles
-from nacre.core.onnx.use import OnnxNode
+from nacre.core.onnx.onnx_node import OnnxNode
 
 _AUTOMATIC = ("SAME_UPPER", "SAME_LOWER", "VALID")
 _WORDS = ("NOTSET", *_AUTOMATIC)
 
 
-def _of_axes(use: OnnxNode, name: str, default: int, count: int) -> tuple[int, ...]:
+def _of_axes(node: OnnxNode, name: str, default: int, count: int) -> tuple[int, ...]:
     """An attribute with so many entries: of `pads` none is negative, of the others none is 0."""
-    found = use.ints(name, None, [default] * count) or ()
+    found = node.ints(name, None, [default] * count) or ()
     if len(found) != count:
         raise Unsound(f"`{name}` is {list(found)}, expected {count} entries")
     if min(found, default=default) < default:
@@ -24,30 +24,30 @@ def _of_axes(use: OnnxNode, name: str, default: int, count: int) -> tuple[int, .
     return found
 
 
-def weights_kernel(use: OnnxNode, index: int = 1) -> tuple[int, ...]:
+def weights_kernel(node: OnnxNode, index: int = 1) -> tuple[int, ...]:
     """The window of a convolution, which its weights say; `kernel_shape` may say it again."""
-    dims = use.shape(index)
-    if len(dims) != len(use.shape(0)) or len(dims) < 3:
-        own = f"weights of shape {list(dims)} for an input of shape {list(use.shape(0))}"
+    dims = node.shape(index)
+    if len(dims) != len(node.shape(0)) or len(dims) < 3:
+        own = f"weights of shape {list(dims)} for an input of shape {list(node.shape(0))}"
         raise Unsound(f"{own}, expected a batch, channels and as many further axes")
-    given = use.ints("kernel_shape")
+    given = node.ints("kernel_shape")
     if given is not None and given != dims[2:]:
         message = f"`kernel_shape` is {list(given)}, the weights have {list(dims[2:])}"
         raise Unsound(message, "leave `kernel_shape` out: the weights say it")
     return dims[2:]
 
 
-def window_attributes(use: OnnxNode, kernel: tuple[int, ...]) -> dict[str, Any]:
+def window_attributes(node: OnnxNode, kernel: tuple[int, ...]) -> dict[str, Any]:
     """Strides, dilations and pads, `auto_pad` worked out."""
     rank = len(kernel)
-    strides, dilations = (_of_axes(use, name, 1, rank) for name in ("strides", "dilations"))
-    pads = _of_axes(use, "pads", 0, 2 * rank)
-    auto = use.attribute("auto_pad", "NOTSET")
+    strides, dilations = (_of_axes(node, name, 1, rank) for name in ("strides", "dilations"))
+    pads = _of_axes(node, "pads", 0, 2 * rank)
+    auto = node.attribute("auto_pad", "NOTSET")
     if auto in _AUTOMATIC and any(pads):
         message = f"`auto_pad` is {auto} and `pads` is {list(pads)}: they contradict each other"
         raise Unsound(message, "leave one of the two out")
     if auto in ("SAME_UPPER", "SAME_LOWER"):
-        sizes = use.shape(0)[2:]
+        sizes = node.shape(0)[2:]
         pads = _same(sizes, kernel, strides, dilations, is_upper=auto == "SAME_UPPER")
     elif auto == "VALID":
         pads = (0,) * (2 * rank)
@@ -75,32 +75,32 @@ def _same(
 
 
 @handles("Conv")
-def conv(use: OnnxNode) -> int:
+def conv(node: OnnxNode) -> int:
     """A convolution with channels first."""
-    given = window_attributes(use, weights_kernel(use))
-    values = [use.value(i) for i in range(use.count)]
-    return use.add("Conv", *values, groups=int(use.attribute("group", 1)), **given)
+    given = window_attributes(node, weights_kernel(node))
+    values = [node.value(i) for i in range(node.count)]
+    return node.add("Conv", *values, groups=int(node.attribute("group", 1)), **given)
 
 
 @handles("ConvTranspose")
-def conv_transpose(use: OnnxNode) -> int:
+def conv_transpose(node: OnnxNode) -> int:
     """A transposed convolution; `output_shape` decides the pads."""
-    kernel = weights_kernel(use)
+    kernel = weights_kernel(node)
     rank = len(kernel)
-    given = window_attributes(use, kernel)
-    extra = _of_axes(use, "output_padding", 0, rank)
-    wanted = use.ints("output_shape")
-    auto = use.attribute("auto_pad", "NOTSET")
-    sizes = use.shape(0)[2:]
+    given = window_attributes(node, kernel)
+    extra = _of_axes(node, "output_padding", 0, rank)
+    wanted = node.ints("output_shape")
+    auto = node.attribute("auto_pad", "NOTSET")
+    sizes = node.shape(0)[2:]
     if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
         wanted = tuple(s * t for s, t in zip(sizes, given["strides"], strict=True))
     if wanted is not None:
         if len(wanted) not in (rank, rank + 2) or min(wanted, default=0) < 1:
             raise Unsound(f"`output_shape` is {list(wanted)}, expected {rank} positive sizes")
         given["pads"], extra = _transposed_pads(sizes, kernel, given, extra, wanted[-rank:], auto)
-    values = [use.value(i) for i in range(use.count)]
-    groups = int(use.attribute("group", 1))
-    return use.add("ConvTranspose", *values, groups=groups, output_padding=extra, **given)
+    values = [node.value(i) for i in range(node.count)]
+    groups = int(node.attribute("group", 1))
+    return node.add("ConvTranspose", *values, groups=groups, output_padding=extra, **given)
 
 
 def _transposed_pads(
@@ -125,44 +125,44 @@ def _transposed_pads(
 
 
 @handles("AveragePool")
-def average_pool(use: OnnxNode) -> int:
+def average_pool(node: OnnxNode) -> int:
     """The mean of each window."""
-    return pool(use, "AvgPool", count_pad=bool(use.attribute("count_include_pad", 0)))
+    return pool(node, "AvgPool", count_pad=bool(node.attribute("count_include_pad", 0)))
 
 
 @handles("LpPool")
-def lp_pool(use: OnnxNode) -> int:
+def lp_pool(node: OnnxNode) -> int:
     """The p-norm of each window."""
-    return pool(use, "LpPool", p=int(use.attribute("p", 2)))
+    return pool(node, "LpPool", p=int(node.attribute("p", 2)))
 
 
-def pool(use: OnnxNode, opcode: str, **further: object) -> int:
+def pool(node: OnnxNode, opcode: str, **further: object) -> int:
     """A pooling with the node's windows."""
-    kernel = tuple(int(k) for k in use.require("kernel_shape"))
-    if len(kernel) != len(use.shape(0)) - 2 or min(kernel, default=0) < 1:
-        message = f"`kernel_shape` is {list(kernel)}, the input has the shape {list(use.shape(0))}"
+    kernel = tuple(int(k) for k in node.require("kernel_shape"))
+    if len(kernel) != len(node.shape(0)) - 2 or min(kernel, default=0) < 1:
+        message = f"`kernel_shape` is {list(kernel)}, the input has the shape {list(node.shape(0))}"
         raise Unsound(message, "give one size of 1 or more for each spatial axis")
-    given = window_attributes(use, kernel)
-    is_up = bool(use.attribute("ceil_mode", 0))
-    return use.add(opcode, use.value(0), kernel=kernel, ceil=is_up, **given, **further)
+    given = window_attributes(node, kernel)
+    is_up = bool(node.attribute("ceil_mode", 0))
+    return node.add(opcode, node.value(0), kernel=kernel, ceil=is_up, **given, **further)
 
 
 @handles("GlobalAveragePool")
-def global_average_pool(use: OnnxNode) -> int:
+def global_average_pool(node: OnnxNode) -> int:
     """The mean of each channel."""
-    axes = tuple(range(2, len(use.shape(0))))
-    return use.add("Mean", use.value(0), axes=axes, keepdims=True)
+    axes = tuple(range(2, len(node.shape(0))))
+    return node.add("Mean", node.value(0), axes=axes, keepdims=True)
 
 
 @handles("GlobalMaxPool")
-def global_max_pool(use: OnnxNode) -> int:
+def global_max_pool(node: OnnxNode) -> int:
     """The largest element of each channel."""
-    axes = tuple(range(2, len(use.shape(0))))
-    return use.add("Reduce", use.value(0), op="Max", axes=axes, keepdims=True)
+    axes = tuple(range(2, len(node.shape(0))))
+    return node.add("Reduce", node.value(0), op="Max", axes=axes, keepdims=True)
 
 
 @handles("GlobalLpPool")
-def global_lp_pool(use: OnnxNode) -> int:
+def global_lp_pool(node: OnnxNode) -> int:
     """The p-norm of each channel."""
-    kernel = use.shape(0)[2:]
-    return use.add("LpPool", use.value(0), kernel=kernel, p=int(use.attribute("p", 2)))
+    kernel = node.shape(0)[2:]
+    return node.add("LpPool", node.value(0), kernel=kernel, p=int(node.attribute("p", 2)))

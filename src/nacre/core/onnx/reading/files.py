@@ -15,7 +15,7 @@ import numpy as np
 from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound, refusal
 from nacre.core.onnx.reading.texts import has_wrong_text
-from nacre.core.onnx.reading.wire import Held, IrregularError, merge_model
+from nacre.core.onnx.reading.wire import DetachedBytes, IrregularError, merge_model
 from nacre.core.rules.onnx import ONX03, ONX05, ONX07
 from nacre.core.values import Array
 
@@ -29,7 +29,7 @@ else:
 STATE = "nacre.state"  # the property of a model that lists what it keeps between runs
 # Element types of which two share a byte.
 _PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
-NONE_HELD: Mapping[bytes, Held] = MappingProxyType({})
+NONE_HELD: Mapping[bytes, DetachedBytes] = MappingProxyType({})
 _AGAIN = "get the file again: it may have been cut short, or be of another format"
 _BESIDE = "keep the weights in a file of their own: `onnx.save(..., save_as_external_data=True)`"
 _COPY = "put the file with the weights beside the model, as it was when the model was saved"
@@ -50,7 +50,7 @@ class OnnxModel:
     """A model, and the bytes of tensors that were read apart, by what stands for them."""
 
     proto: Any  # onnx.ModelProto
-    held: Mapping[bytes, Held]
+    detached: Mapping[bytes, DetachedBytes]
 
 
 def read_model(path: Path) -> OnnxModel:
@@ -103,7 +103,7 @@ def tensor_array(
     tensor: Any,  # noqa: ANN401 - onnx.TensorProto
     folder: Path | None,
     name: str,
-    held: Mapping[bytes, Held] = NONE_HELD,
+    held: Mapping[bytes, DetachedBytes] = NONE_HELD,
 ) -> Array:
     """The elements of a TensorProto; held ones are not copied, external ones are mapped."""
     apart = held.get(tensor.raw_data) if held else None
@@ -111,19 +111,19 @@ def tensor_array(
         elements = apart.elements(tensor)
         if elements is not None:
             return elements
-        apart.put_back(tensor)
+        apart.restore(tensor)
     if any(dim < 0 for dim in tensor.dims):
         raise Unsound(f"tensor {backquote(tensor.name)} has a negative dimension")
     _require_element_type(tensor)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        return _external(tensor, folder, name)
+        return _read_external(tensor, folder, name)
     try:
         array: Array = onnx.numpy_helper.to_array(tensor)
     except Exception:  # of NumPy or onnx
         shape = list(tensor.dims)[:8]
         message = f"tensor {backquote(tensor.name)} does not hold the elements of its shape {shape}"
         raise Unsound(message) from None
-    return _own(array)
+    return _copy_if_small(array)
 
 
 def _require_element_type(tensor: Any) -> None:  # noqa: ANN401 - onnx.TensorProto
@@ -135,7 +135,7 @@ def _require_element_type(tensor: Any) -> None:  # noqa: ANN401 - onnx.TensorPro
     raise Unsound(f"{message}: expected {least} to {most}", _TYPED)
 
 
-def _own(array: Array) -> Array:
+def _copy_if_small(array: Array) -> Array:
     """Few elements without the arrays that they were made through: models have many of these."""
     if array.base is None or array.nbytes > _FEW_BYTES:
         return array
@@ -144,9 +144,9 @@ def _own(array: Array) -> Array:
     return kept
 
 
-def _external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN401
+def _read_external(tensor: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN401
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    path = _inside(entries.get("location", ""), folder, name, tensor.name)
+    path = _external_path(entries.get("location", ""), folder, name, tensor.name)
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     if dtype.hasobject:  # mapped, the bytes of a stranger's file would be taken for addresses
         message = (
@@ -187,7 +187,7 @@ def _number(text: str, tensor: str, what: str) -> int:
     return int(text)
 
 
-def _inside(location: str, folder: Path | None, name: str, tensor: str) -> Path:
+def _external_path(location: str, folder: Path | None, name: str, tensor: str) -> Path:
     """A file of the model's folder."""
     if folder is None:
         message = f"tensor {backquote(tensor)} lies in a file, the model in none"

@@ -30,7 +30,7 @@ def densify(sparse: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN4
         found = f"the sparse tensor {title} has {prod(dims):,} elements"
         raise refusal(ONX01, name, f"{found}, expected {_MOST_ELEMENTS:,} at most", _SMALLER)
     values = tensor_array(sparse.values, folder, name)
-    places = _places(tensor_array(sparse.indices, folder, name), dims, title)
+    places = _element_numbers(tensor_array(sparse.indices, folder, name), dims, title)
     if values.ndim != 1 or values.shape != places.shape:
         found = f"{list(values.shape)} values at {list(places.shape)} places"
         raise Unsound(f"the sparse tensor {title} has {found}, expected one value for each place")
@@ -39,7 +39,7 @@ def densify(sparse: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN4
     return made.reshape(dims)
 
 
-def _places(indices: Array, dims: tuple[int, ...], title: str) -> Array:
+def _element_numbers(indices: Array, dims: tuple[int, ...], title: str) -> Array:
     """Where values stand, as numbers of elements."""
     if indices.dtype != np.int64 or indices.ndim not in (1, 2):
         found = f"{indices.dtype.name}{list(indices.shape)}"

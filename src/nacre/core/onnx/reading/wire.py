@@ -59,7 +59,7 @@ class _Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DetachedBytes:
     """Bytes of a tensor that were read apart, and the field that they stood in."""
 
     number: int
@@ -77,7 +77,7 @@ class Held:
         array: Array = self.raw.view(dtype).reshape(dims)
         return array.astype(dtype.newbyteorder("="), copy=False)
 
-    def put_back(self, tensor: Any) -> None:  # noqa: ANN401 - onnx.TensorProto
+    def restore(self, tensor: Any) -> None:  # noqa: ANN401 - onnx.TensorProto
         """Make a tensor what it was in the file."""
         tensor.ClearField("raw_data")
         tensor.MergeFromString(_message(self.number, self.raw.tobytes()))
@@ -88,10 +88,10 @@ class _Reader:
     """A file, and what was read apart from it, by its tickets."""
 
     file: BinaryIO
-    held: dict[bytes, Held] = field(default_factory=dict)
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    detached: dict[bytes, DetachedBytes] = field(default_factory=dict)
+    ticket_prefix: bytes = field(default_factory=lambda: secrets.token_bytes(16))
 
-    def rewritten(self, found: _Field, inside: _Place) -> bytes:
+    def rewrite(self, found: _Field, inside: _Place) -> bytes:
         """A field as it is, but with tickets for large tensors that it may hold."""
         below = inside.get(found.number)
         if below is None or not found.is_large:
@@ -99,14 +99,14 @@ class _Reader:
         parts = list(self.fields(found.first, found.end))
         if below is _TENSOR:
             return _message(found.number, self._tensor(parts))
-        return _message(found.number, b"".join(self.rewritten(part, below) for part in parts))
+        return _message(found.number, b"".join(self.rewrite(part, below) for part in parts))
 
     def _tensor(self, parts: Sequence[_Field]) -> bytes:
         """A tensor; what holds elements in several fields is left to protobuf."""
         holding = [part for part in parts if part.number in _ELEMENTS]
         apart = holding[0] if len(holding) == 1 and holding[0].is_large else None
         rest = [self._bytes(part.start, part.end) for part in parts if part is not apart]
-        ticket = b"" if apart is None else _message(_RAW, self._ticket(apart))
+        ticket = b"" if apart is None else _message(_RAW, self._detach(apart))
         return b"".join([*rest, ticket])
 
     def fields(self, start: int, end: int) -> Iterator[_Field]:
@@ -119,14 +119,14 @@ class _Reader:
             yield found
             start = found.end
 
-    def _ticket(self, found: _Field) -> bytes:
+    def _detach(self, found: _Field) -> bytes:
         array = np.empty(found.end - found.first, np.uint8)
         self.file.seek(found.first)
         if self.file.readinto(array.data) != array.nbytes:  # type: ignore[attr-defined]
             raise IrregularError
         array.flags.writeable = False
-        ticket = self.secret + len(self.held).to_bytes(8, "little")
-        self.held[ticket] = Held(found.number, array)
+        ticket = self.ticket_prefix + len(self.detached).to_bytes(8, "little")
+        self.detached[ticket] = DetachedBytes(found.number, array)
         return ticket
 
     def _bytes(self, start: int, end: int) -> bytes:
@@ -137,7 +137,7 @@ class _Reader:
         return data
 
 
-def merge_model(model: Any, file: BinaryIO, size: int) -> dict[bytes, Held]:  # noqa: ANN401
+def merge_model(model: Any, file: BinaryIO, size: int) -> dict[bytes, DetachedBytes]:  # noqa: ANN401
     """Read a file into an empty ModelProto; what comes back was read apart, by its tickets.
 
     A ticket stands as `raw_data` of a tensor. IrregularError where the file is no message of the
@@ -147,16 +147,16 @@ def merge_model(model: Any, file: BinaryIO, size: int) -> dict[bytes, Held]:  # 
     waiting = bytearray()  # fields of the graph
     for found in reader.fields(0, size):
         if found.number != _GRAPH_FIELD or not found.is_message:
-            model.MergeFromString(reader.rewritten(found, {}))
+            model.MergeFromString(reader.rewrite(found, {}))
             continue
         for part in reader.fields(found.first, found.end):
-            waiting += reader.rewritten(part, _GRAPH)
+            waiting += reader.rewrite(part, _GRAPH)
             if len(waiting) > _PIECE:
                 model.MergeFromString(_message(_GRAPH_FIELD, waiting))
                 waiting.clear()
         model.MergeFromString(_message(_GRAPH_FIELD, waiting))
         waiting.clear()
-    return reader.held
+    return reader.detached
 
 
 def _field(head: bytes, start: int) -> _Field:

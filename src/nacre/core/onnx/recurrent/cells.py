@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound
-from nacre.core.onnx.handlers.pieces import piece
-from nacre.core.onnx.use import OnnxNode, Tensor
+from nacre.core.onnx.handlers.slicing import slice_tensor
+from nacre.core.onnx.onnx_node import OnnxNode, Tensor
 
 Function = Callable[[int], int]
 
@@ -23,64 +23,66 @@ class Activation(Struct, frozen=True):
 
 
 def _unary(op: str) -> Activation:
-    return Activation(lambda use, x, alpha, beta: use.add("Unary", x, op=op))
+    return Activation(lambda node, x, alpha, beta: node.add("Unary", x, op=op))
 
 
-def _times(use: OnnxNode, x: int, factor: float) -> int:
-    return use.add("BinOp", x, use.scalar(factor, use.builder.type_of(x).dtype), op="Mul")
+def _times(node: OnnxNode, x: int, factor: float) -> int:
+    return node.add("BinOp", x, node.scalar(factor, node.builder.type_of(x).dtype), op="Mul")
 
 
-def _affine(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
-    dtype = use.builder.type_of(x).dtype
-    return use.add("BinOp", _times(use, x, alpha), use.scalar(beta, dtype), op="Add")
+def _affine(node: OnnxNode, x: int, alpha: float, beta: float) -> int:
+    dtype = node.builder.type_of(x).dtype
+    return node.add("BinOp", _times(node, x, alpha), node.scalar(beta, dtype), op="Add")
 
 
-def _scaled_tanh(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
-    return _times(use, use.add("Unary", _times(use, x, beta), op="Tanh"), alpha)
+def _scaled_tanh(node: OnnxNode, x: int, alpha: float, beta: float) -> int:
+    return _times(node, node.add("Unary", _times(node, x, beta), op="Tanh"), alpha)
 
 
-def _thresholded_relu(use: OnnxNode, x: int, alpha: float, beta: float) -> int:
-    dtype = use.builder.type_of(x).dtype
-    is_above = use.add("Compare", x, use.scalar(alpha, dtype), op="Gt")
-    return use.add("Where", is_above, x, use.scalar(0.0, dtype))
+def _thresholded_relu(node: OnnxNode, x: int, alpha: float, beta: float) -> int:
+    dtype = node.builder.type_of(x).dtype
+    is_above = node.add("Compare", x, node.scalar(alpha, dtype), op="Gt")
+    return node.add("Where", is_above, x, node.scalar(0.0, dtype))
 
 
 ACTIVATIONS = {
-    "relu": Activation(lambda use, x, alpha, beta: use.add("ReluNan", x)),
+    "relu": Activation(lambda node, x, alpha, beta: node.add("ReluNan", x)),
     "tanh": _unary("Tanh"),
     "sigmoid": _unary("Sigmoid"),
     "softsign": _unary("Softsign"),
     "softplus": _unary("Softplus"),
     "affine": Activation(_affine, 1.0, 0.0),
     "leakyrelu": Activation(
-        lambda use, x, alpha, beta: use.add("LeakyRelu", x, alpha=alpha), 0.01
+        lambda node, x, alpha, beta: node.add("LeakyRelu", x, alpha=alpha), 0.01
     ),
     "thresholdedrelu": Activation(_thresholded_relu, 1.0),
     "scaledtanh": Activation(_scaled_tanh, 1.0, 1.0),
     "hardsigmoid": Activation(
-        lambda use, x, alpha, beta: use.add("HardSigmoid", x, alpha=alpha, beta=beta), 0.2, 0.5
+        lambda node, x, alpha, beta: node.add("HardSigmoid", x, alpha=alpha, beta=beta), 0.2, 0.5
     ),
-    "elu": Activation(lambda use, x, alpha, beta: use.add("Elu", x, alpha=alpha), 1.0),
+    "elu": Activation(lambda node, x, alpha, beta: node.add("Elu", x, alpha=alpha), 1.0),
 }  # fmt: skip
 
 
-def functions(use: OnnxNode, names: Sequence[str], count: int, clip: float) -> list[Function]:
+def activation_functions(
+    node: OnnxNode, names: Sequence[str], count: int, clip: float
+) -> list[Function]:
     """The functions of all directions, so many for each. Each takes the next alpha and beta.
 
     What goes into a gate is clipped; an LSTM's output of its memory, the third, is not, as
     onnxruntime has it.
     """
-    alphas = iter(use.attribute("activation_alpha", ()))
-    betas = iter(use.attribute("activation_beta", ()))
+    alphas = iter(node.attribute("activation_alpha", ()))
+    betas = iter(node.attribute("activation_beta", ()))
     bounds = [clip if at % count < 2 else 0.0 for at in range(len(names))]
     return [
-        _function(use, name, alphas, betas, bound)
+        _function(node, name, alphas, betas, bound)
         for name, bound in zip(names, bounds, strict=True)
     ]
 
 
 def _function(
-    use: OnnxNode, name: str, alphas: Iterator[float], betas: Iterator[float], clip: float
+    node: OnnxNode, name: str, alphas: Iterator[float], betas: Iterator[float], clip: float
 ) -> Function:
     found = ACTIVATIONS.get(name.lower())
     if found is None:
@@ -90,8 +92,8 @@ def _function(
     beta = 0.0 if found.beta is None else float(next(betas, found.beta))
 
     def apply(x: int) -> int:
-        held = use.add("Clip", x, min=-clip, max=clip) if clip else x
-        return found.build(use, held, alpha, beta)
+        held = node.add("Clip", x, min=-clip, max=clip) if clip else x
+        return found.build(node, held, alpha, beta)
 
     return apply
 
@@ -101,47 +103,47 @@ class Weights(Struct, frozen=True):
 
     matrix: Tensor
 
-    def cut(self, use: OnnxNode, start: int, end: int) -> Weights:
+    def cut(self, node: OnnxNode, start: int, end: int) -> Weights:
         """Some rows of them."""
-        return Weights(piece(use, self.matrix, 0, start, end))
+        return Weights(slice_tensor(node, self.matrix, 0, start, end))
 
-    def times(self, use: OnnxNode, rows: int, bias: Tensor | None = None) -> int:
+    def times(self, node: OnnxNode, rows: int, bias: Tensor | None = None) -> int:
         """Rows by weights, plus a bias."""
-        values = [rows, use.materialise(self.matrix)]
+        values = [rows, node.materialise(self.matrix)]
         if bias is not None:
-            values.append(use.materialise(bias))
-        return use.add("Linear", *values)
+            values.append(node.materialise(bias))
+        return node.add("Linear", *values)
 
 
 class Cell(Struct, frozen=True):
     """What one direction of a layer computes with, but for its state."""
 
-    use: OnnxNode
+    node: OnnxNode
     hidden: int
     functions: Sequence[Function]
     recurrent: Sequence[Weights]  # of all gates, or of the gates that need a product of their own
     candidate_bias: Tensor | None = None  # of a GRU that resets after the product
     peepholes: Sequence[int] = ()  # of an LSTM: input, output, forget
     is_coupled: bool = False  # an LSTM forgets as much as it takes in
-    is_late: bool = False  # a GRU resets after the product
+    resets_after_product: bool = False  # a GRU resets after the product
 
     def gates(self, value: int, first: int, last: int) -> int:
         """Some gates of all."""
-        found = piece(self.use, value, 1, first * self.hidden, last * self.hidden)
-        return self.use.materialise(found)
+        found = slice_tensor(self.node, value, 1, first * self.hidden, last * self.hidden)
+        return self.node.materialise(found)
 
-    def combined(self, op: str, a: int, b: int) -> int:
+    def combine(self, op: str, a: int, b: int) -> int:
         """Two values element by element."""
-        return self.use.add("BinOp", a, b, op=op)
+        return self.node.add("BinOp", a, b, op=op)
 
-    def rest(self, value: int) -> int:
+    def one_minus(self, value: int) -> int:
         """1 minus a value."""
-        one = self.use.scalar(1.0, self.use.builder.type_of(value).dtype)
-        return self.combined("Sub", one, value)
+        one = self.node.scalar(1.0, self.node.builder.type_of(value).dtype)
+        return self.combine("Sub", one, value)
 
-    def seen(self, value: int, state: int, place: int) -> int:
+    def add_peephole(self, value: int, state: int, place: int) -> int:
         """A gate that looks at the memory too."""
-        return self.combined("Add", value, self.combined("Mul", state, self.peepholes[place]))
+        return self.combine("Add", value, self.combine("Mul", state, self.peepholes[place]))
 
 
 State = tuple[int, ...]
@@ -151,41 +153,41 @@ Step = Callable[[Cell, int, State], State]
 def rnn(cell: Cell, x: int, state: State) -> State:
     """H = f(x + h R)."""
     (f,) = cell.functions
-    sums = cell.combined("Add", x, cell.recurrent[0].times(cell.use, state[0]))
+    sums = cell.combine("Add", x, cell.recurrent[0].times(cell.node, state[0]))
     return (f(sums),)
 
 
 def gru(cell: Cell, x: int, state: State) -> State:
     """H = (1 - z) n + z h, the gates being z, r and n; r resets the state or its product."""
     (h,), (f, g) = state, cell.functions
-    both = cell.recurrent[0].times(cell.use, h)
-    opened = f(cell.combined("Add", cell.gates(x, 0, 2), both))
+    both = cell.recurrent[0].times(cell.node, h)
+    opened = f(cell.combine("Add", cell.gates(x, 0, 2), both))
     z, r = cell.gates(opened, 0, 1), cell.gates(opened, 1, 2)
-    if cell.is_late:
-        whole = cell.recurrent[1].times(cell.use, h, cell.candidate_bias)
-        product = cell.combined("Mul", r, whole)
+    if cell.resets_after_product:
+        whole = cell.recurrent[1].times(cell.node, h, cell.candidate_bias)
+        product = cell.combine("Mul", r, whole)
     else:
-        product = cell.recurrent[1].times(cell.use, cell.combined("Mul", r, h))
-    n = g(cell.combined("Add", cell.gates(x, 2, 3), product))
+        product = cell.recurrent[1].times(cell.node, cell.combine("Mul", r, h))
+    n = g(cell.combine("Add", cell.gates(x, 2, 3), product))
     return (
-        cell.combined("Add", cell.combined("Mul", cell.rest(z), n), cell.combined("Mul", z, h)),
+        cell.combine("Add", cell.combine("Mul", cell.one_minus(z), n), cell.combine("Mul", z, h)),
     )
 
 
 def lstm(cell: Cell, x: int, state: State) -> State:
     """C = f c + i n and H = o h(C), the gates being i, o, f and n."""
     (h, c), (f, g, to_output) = state, cell.functions
-    sums = cell.combined("Add", x, cell.recurrent[0].times(cell.use, h))
+    sums = cell.combine("Add", x, cell.recurrent[0].times(cell.node, h))
     if not cell.peepholes:
         opened = f(cell.gates(sums, 0, 3))
         i, o, forget = (cell.gates(opened, at, at + 1) for at in range(3))
     else:
-        i = f(cell.seen(cell.gates(sums, 0, 1), c, 0))
-        forget = f(cell.seen(cell.gates(sums, 2, 3), c, 2))
+        i = f(cell.add_peephole(cell.gates(sums, 0, 1), c, 0))
+        forget = f(cell.add_peephole(cell.gates(sums, 2, 3), c, 2))
     if cell.is_coupled:
-        forget = cell.rest(i)
+        forget = cell.one_minus(i)
     n = g(cell.gates(sums, 3, 4))
-    memory = cell.combined("Add", cell.combined("Mul", forget, c), cell.combined("Mul", i, n))
+    memory = cell.combine("Add", cell.combine("Mul", forget, c), cell.combine("Mul", i, n))
     if cell.peepholes:
-        o = f(cell.seen(cell.gates(sums, 1, 2), memory, 1))
-    return cell.combined("Mul", o, to_output(memory)), memory
+        o = f(cell.add_peephole(cell.gates(sums, 1, 2), memory, 1))
+    return cell.combine("Mul", o, to_output(memory)), memory

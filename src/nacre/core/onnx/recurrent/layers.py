@@ -11,21 +11,21 @@ from msgspec import Struct
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import NOT_EMPTY, Unsound
-from nacre.core.onnx.handlers.pieces import concatenate_tensors, item, piece, stack
+from nacre.core.onnx.handlers.slicing import concatenate_tensors, select_index, slice_tensor, stack
 from nacre.core.onnx.handlers.table import handles
+from nacre.core.onnx.onnx_node import OnnxNode, Tensor
 from nacre.core.onnx.recurrent.cells import (
     Cell,
     Function,
     State,
     Step,
     Weights,
-    functions,
+    activation_functions,
     gru,
     lstm,
     rnn,
 )
 from nacre.core.onnx.tensors import combine, transpose, with_shape
-from nacre.core.onnx.use import OnnxNode, Tensor
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -70,34 +70,36 @@ WeightsOf = Callable[[int, int], Weights]
 
 
 @handles("LSTM", "GRU", "RNN")
-def recurrent(use: OnnxNode) -> list[Tensor]:
+def recurrent(node: OnnxNode) -> list[Tensor]:
     """A layer with floats as weights."""
-    kind = RECURRENT[use.node.op]
-    sizes = sizes_of(use)
+    kind = RECURRENT[node.op]
+    sizes = sizes_of(node)
     rows = kind.gates * sizes.hidden
-    expect_shape(use, 1, (sizes.directions, rows, sizes.inputs))
-    expect_shape(use, 2, (sizes.directions, rows, sizes.hidden))
-    held = {index: use.tensor(index) for index in (1, 2)}
-    return layer(use, kind, sizes, lambda i, direction: Weights(item(use, held[i], 0, direction)))
+    expect_shape(node, 1, (sizes.directions, rows, sizes.inputs))
+    expect_shape(node, 2, (sizes.directions, rows, sizes.hidden))
+    held = {index: node.tensor(index) for index in (1, 2)}
+    return layer(
+        node, kind, sizes, lambda i, direction: Weights(select_index(node, held[i], 0, direction))
+    )
 
 
-def sizes_of(use: OnnxNode) -> Sizes:
+def sizes_of(node: OnnxNode) -> Sizes:
     """The sizes, from the input and the weights of the state."""
-    dims = use.shape(0)
+    dims = node.shape(0)
     if len(dims) != 3:
         raise Unsound(f"its input has {len(dims)} axes, expected 3")
-    batch, steps = dims[:2] if use.attribute("layout", 0) else dims[1::-1]
+    batch, steps = dims[:2] if node.attribute("layout", 0) else dims[1::-1]
     if 0 in dims:
         raise Unsupported("its input has no elements", NOT_EMPTY)
     if steps > MOST_STEPS:
         reason = f"it runs over {steps} steps, more than the {MOST_STEPS} that are unrolled"
         raise Unsupported(reason, "import the model for a shorter sequence, and carry the state")
-    hidden = int(use.attribute("hidden_size", 0)) or (use.shape(2) or (0,))[-1]
-    return Sizes(steps, batch, dims[2], hidden, len(_DIRECTIONS[_direction(use)]))
+    hidden = int(node.attribute("hidden_size", 0)) or (node.shape(2) or (0,))[-1]
+    return Sizes(steps, batch, dims[2], hidden, len(_DIRECTIONS[_direction(node)]))
 
 
-def _direction(use: OnnxNode) -> str:
-    found = use.attribute("direction", "forward")
+def _direction(node: OnnxNode) -> str:
+    found = node.attribute("direction", "forward")
     if found not in _DIRECTIONS:
         raise Unsound(
             f"`direction` is {backquote(found)}, expected one of {', '.join(_DIRECTIONS)}"
@@ -105,49 +107,49 @@ def _direction(use: OnnxNode) -> str:
     return str(found)
 
 
-def expect_shape(use: OnnxNode, index: int, shape: tuple[int, ...]) -> None:
+def expect_shape(node: OnnxNode, index: int, shape: tuple[int, ...]) -> None:
     """Refuse an operand of another shape."""
-    if use.shape(index) != shape:
-        found = list(use.shape(index))
+    if node.shape(index) != shape:
+        found = list(node.shape(index))
         raise Unsound(f"operand {index} has the shape {found}, expected {list(shape)}")
 
 
-def layer(use: OnnxNode, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> list[Tensor]:
+def layer(node: OnnxNode, kind: Kind, sizes: Sizes, weights_of: WeightsOf) -> list[Tensor]:
     """All directions: every step, and the last state."""
     count = len(kind.activations)
-    names = use.attribute("activations", kind.activations * sizes.directions)
+    names = node.attribute("activations", kind.activations * sizes.directions)
     if len(names) != count * sizes.directions:
         expected = count * sizes.directions
         raise Unsound(f"it has {len(names)} activations, expected {expected}")
-    applied = functions(use, names, count, _clip(use))
-    is_batch_first = bool(use.attribute("layout", 0))
-    x = transpose(use, use.tensor(0), (1, 0, 2)) if is_batch_first else use.tensor(0)
-    rows = use.materialise(with_shape(use, x, (sizes.steps * sizes.batch, sizes.inputs)))
-    lengths = lengths_of(use, sizes)
+    applied = activation_functions(node, names, count, _clip(node))
+    is_batch_first = bool(node.attribute("layout", 0))
+    x = transpose(node, node.tensor(0), (1, 0, 2)) if is_batch_first else node.tensor(0)
+    rows = node.materialise(with_shape(node, x, (sizes.steps * sizes.batch, sizes.inputs)))
+    lengths = lengths_of(node, sizes)
     runs = []
-    for direction, is_back in enumerate(_DIRECTIONS[_direction(use)]):
+    for direction, is_back in enumerate(_DIRECTIONS[_direction(node)]):
         own = applied[direction * count : (direction + 1) * count]
-        one = _Direction(use, kind, sizes, direction, own, lengths, weights_of)
+        one = _Direction(node, kind, sizes, direction, own, lengths, weights_of)
         runs.append(one.run(rows, is_back=is_back))
-    return _outputs(use, kind, sizes, runs)
+    return _outputs(node, kind, sizes, runs)
 
 
-def _clip(use: OnnxNode) -> float:
+def _clip(node: OnnxNode) -> float:
     """The bound on what goes into activations; 0 for none."""
-    found = float(use.attribute("clip", 0.0))
-    if found < 0 or (found == 0 and "clip" in use.node.attributes):
+    found = float(node.attribute("clip", 0.0))
+    if found < 0 or (found == 0 and "clip" in node.attributes):
         raise Unsound(f"`clip` is {found}, expected more than 0")
     return found
 
 
-def lengths_of(use: OnnxNode, sizes: Sizes) -> Tensor | None:
+def lengths_of(node: OnnxNode, sizes: Sizes) -> Tensor | None:
     """How many steps each sequence has, [batch, 1]; None where it is all of them."""
-    if not use.has(_LENGTHS):
+    if not node.has(_LENGTHS):
         return None
-    expect_shape(use, _LENGTHS, (sizes.batch,))
-    known = use.known(_LENGTHS)
+    expect_shape(node, _LENGTHS, (sizes.batch,))
+    known = node.known(_LENGTHS)
     if known is None:
-        return use.reshape(use.value(_LENGTHS), (sizes.batch, 1))
+        return node.reshape(node.value(_LENGTHS), (sizes.batch, 1))
     if known.min() < 0 or known.max() > sizes.steps:
         found = known.tolist()[:8]
         raise Unsound(f"`sequence_lens` begins with {found}, expected 0 to {sizes.steps}")
@@ -157,7 +159,7 @@ def lengths_of(use: OnnxNode, sizes: Sizes) -> Tensor | None:
 class _Direction(Struct, frozen=True):
     """One direction of a layer."""
 
-    use: OnnxNode
+    node: OnnxNode
     kind: Kind
     sizes: Sizes
     index: int
@@ -167,10 +169,10 @@ class _Direction(Struct, frozen=True):
 
     def run(self, rows: int, *, is_back: bool) -> tuple[list[Tensor], State]:
         """What every step gives, in the order of the input, and the last state."""
-        use, batch = self.use, self.sizes.batch
+        node, batch = self.node, self.sizes.batch
         bias, candidate_bias = self._biases()
         cell = self._cell(candidate_bias)
-        ready = self.weights_of(1, self.index).times(use, rows, bias)
+        ready = self.weights_of(1, self.index).times(node, rows, bias)
         state = self._initial()
         zero: Array = np.zeros((batch, self.sizes.hidden), self._dtype())
         given: list[Tensor] = [zero] * self.sizes.steps
@@ -178,111 +180,114 @@ class _Direction(Struct, frozen=True):
             mask = self._mask(step)
             if isinstance(mask, np.ndarray) and not mask.any():
                 continue  # no sequence is as long: nothing is given, the state stays
-            x = use.materialise(piece(use, ready, 0, step * batch, (step + 1) * batch))
+            x = node.materialise(slice_tensor(node, ready, 0, step * batch, (step + 1) * batch))
             made = self.kind.step(cell, x, state)
             if mask is None or (isinstance(mask, np.ndarray) and mask.all()):
                 state, given[step] = made, made[0]
                 continue
-            is_on = use.materialise(mask)
-            given[step] = use.add("Where", is_on, made[0], use.materialise(zero))
+            is_on = node.materialise(mask)
+            given[step] = node.add("Where", is_on, made[0], node.materialise(zero))
             pairs = zip(made, state, strict=True)
-            state = tuple(use.add("Where", is_on, new, old) for new, old in pairs)
-        return given, self._ended(state)
+            state = tuple(node.add("Where", is_on, new, old) for new, old in pairs)
+        return given, self._final_state(state)
 
-    def _ended(self, state: State) -> State:
+    def _final_state(self, state: State) -> State:
         """The last state; that of a sequence without steps is 0, as onnxruntime has it."""
-        use, lengths = self.use, self.lengths
+        node, lengths = self.node, self.lengths
         if lengths is None or (isinstance(lengths, np.ndarray) and lengths.min() > 0):
             return state
         mask = self._mask(0)
         assert mask is not None
         zero: Array = np.zeros((), self._dtype())
-        values = use.materialise(mask), use.materialise(zero)
-        return tuple(use.add("Where", values[0], value, values[1]) for value in state)
+        values = node.materialise(mask), node.materialise(zero)
+        return tuple(node.add("Where", values[0], value, values[1]) for value in state)
 
     def _dtype(self) -> np.dtype[np.generic]:
-        return GRAPH_TYPES[self.use.type(0).dtype].dtype
+        return GRAPH_TYPES[self.node.type(0).dtype].dtype
 
     def _mask(self, step: int) -> Tensor | None:
         """Which sequences have this step, [batch, 1]; None where all have."""
         if self.lengths is None or isinstance(self.lengths, np.ndarray):
             return None if self.lengths is None else self.lengths > step
-        now = self.use.scalar(step, self.use.type_of(self.lengths).dtype)
-        return self.use.add("Compare", self.lengths, now, op="Gt")
+        now = self.node.scalar(step, self.node.type_of(self.lengths).dtype)
+        return self.node.add("Compare", self.lengths, now, op="Gt")
 
     def _biases(self) -> tuple[Tensor | None, Tensor | None]:
         """The bias of the product with the input, and what a late reset keeps apart from it."""
-        use, size = self.use, self.sizes.hidden
-        if not use.has(_BIAS):
+        node, size = self.node, self.sizes.hidden
+        if not node.has(_BIAS):
             return None, None
         every = self.kind.gates * size
-        expect_shape(use, _BIAS, (self.sizes.directions, 2 * every))
-        own = item(use, use.tensor(_BIAS), 0, self.index)
-        first, second = piece(use, own, 0, 0, every), piece(use, own, 0, every, 2 * every)
-        if not self._is_late():
-            return combine(use, "Add", first, second), None
-        kept = piece(use, second, 0, 2 * size, every)
+        expect_shape(node, _BIAS, (self.sizes.directions, 2 * every))
+        own = select_index(node, node.tensor(_BIAS), 0, self.index)
+        first, second = (
+            slice_tensor(node, own, 0, 0, every),
+            slice_tensor(node, own, 0, every, 2 * every),
+        )
+        if not self._resets_after_product():
+            return combine(node, "Add", first, second), None
+        kept = slice_tensor(node, second, 0, 2 * size, every)
         nothing: Array = np.zeros(size, self._dtype())
-        second = concatenate_tensors(use, [piece(use, second, 0, 0, 2 * size), nothing], 0)
-        return combine(use, "Add", first, second), kept
+        second = concatenate_tensors(node, [slice_tensor(node, second, 0, 0, 2 * size), nothing], 0)
+        return combine(node, "Add", first, second), kept
 
-    def _is_late(self) -> bool:
-        return self.kind.step is gru and bool(self.use.attribute("linear_before_reset", 0))
+    def _resets_after_product(self) -> bool:
+        return self.kind.step is gru and bool(self.node.attribute("linear_before_reset", 0))
 
     def _cell(self, candidate_bias: Tensor | None) -> Cell:
-        use, hidden = self.use, self.sizes.hidden
+        node, hidden = self.node, self.sizes.hidden
         whole, parts, start = self.weights_of(2, self.index), [], 0
         for gates in self.kind.products:
-            parts.append(whole.cut(use, start, start + gates * hidden))
+            parts.append(whole.cut(node, start, start + gates * hidden))
             start += gates * hidden
         return Cell(
-            use,
+            node,
             hidden,
             self.functions,
             parts,
             candidate_bias,
             self._peepholes(),
-            bool(use.attribute("input_forget", 0)),
-            self._is_late(),
+            bool(node.attribute("input_forget", 0)),
+            self._resets_after_product(),
         )
 
     def _peepholes(self) -> tuple[int, ...]:
-        use, hidden = self.use, self.sizes.hidden
-        if self.kind.step is not lstm or not use.has(_PEEPHOLES):
+        node, hidden = self.node, self.sizes.hidden
+        if self.kind.step is not lstm or not node.has(_PEEPHOLES):
             return ()
-        expect_shape(use, _PEEPHOLES, (self.sizes.directions, 3 * hidden))
-        own = item(use, use.tensor(_PEEPHOLES), 0, self.index)
-        parts = [piece(use, own, 0, at * hidden, (at + 1) * hidden) for at in range(3)]
-        return tuple(use.materialise(found) for found in parts)
+        expect_shape(node, _PEEPHOLES, (self.sizes.directions, 3 * hidden))
+        own = select_index(node, node.tensor(_PEEPHOLES), 0, self.index)
+        parts = [slice_tensor(node, own, 0, at * hidden, (at + 1) * hidden) for at in range(3)]
+        return tuple(node.materialise(found) for found in parts)
 
     def _initial(self) -> State:
         """The state before the first step: zeros where it is not given."""
-        use, sizes = self.use, self.sizes
-        axis = 1 if use.attribute("layout", 0) else 0
+        node, sizes = self.node, self.sizes
+        axis = 1 if node.attribute("layout", 0) else 0
         found: list[int] = []
         for index in range(_STATES, _STATES + self.kind.states):
-            if not use.has(index):
+            if not node.has(index):
                 zeros: Array = np.zeros((sizes.batch, sizes.hidden), self._dtype())
-                found.append(use.materialise(zeros))
+                found.append(node.materialise(zeros))
                 continue
             outer = (sizes.batch, sizes.directions) if axis else (sizes.directions, sizes.batch)
-            expect_shape(use, index, (*outer, sizes.hidden))
-            found.append(use.materialise(item(use, use.tensor(index), axis, self.index)))
+            expect_shape(node, index, (*outer, sizes.hidden))
+            found.append(node.materialise(select_index(node, node.tensor(index), axis, self.index)))
         return tuple(found)
 
 
 def _outputs(
-    use: OnnxNode, kind: Kind, sizes: Sizes, runs: Sequence[tuple[list[Tensor], State]]
+    node: OnnxNode, kind: Kind, sizes: Sizes, runs: Sequence[tuple[list[Tensor], State]]
 ) -> list[Tensor]:
     """Every step [steps, directions, batch, hidden], then each state; or with the batch first."""
-    is_batch_first = bool(use.attribute("layout", 0))
+    is_batch_first = bool(node.attribute("layout", 0))
     found: list[Tensor] = [np.zeros(0)]  # not asked for
-    if use.node.outputs[0]:
+    if node.outputs[0]:
         shape = (sizes.steps, 1, sizes.batch, sizes.hidden)
-        parts = [with_shape(use, concatenate_tensors(use, given, 0), shape) for given, _ in runs]
-        every = concatenate_tensors(use, parts, 1)
-        found = [transpose(use, every, (2, 0, 1, 3)) if is_batch_first else every]
+        parts = [with_shape(node, concatenate_tensors(node, given, 0), shape) for given, _ in runs]
+        every = concatenate_tensors(node, parts, 1)
+        found = [transpose(node, every, (2, 0, 1, 3)) if is_batch_first else every]
     for index in range(kind.states):
-        last = stack(use, [state[index] for _, state in runs], 0)
-        found.append(transpose(use, last, (1, 0, 2)) if is_batch_first else last)
+        last = stack(node, [state[index] for _, state in runs], 0)
+        found.append(transpose(node, last, (1, 0, 2)) if is_batch_first else last)
     return found

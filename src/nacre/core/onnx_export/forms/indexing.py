@@ -9,155 +9,157 @@ import numpy as np
 from nacre.core.module import TensorType
 from nacre.core.onnx_export.forms.elementwise import min_or_max
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
+from nacre.core.onnx_export.writer import OnnxWriter, require_few, writes
 from nacre.core.unsupported import Unsupported
 
 
 @writes("Gather")
-def gather(site: OnnxWriter) -> Value:
+def gather(writer: OnnxWriter) -> Value:
     """`Gather`: rows."""
-    x, indices = site.operands
-    return site.gather(x, indices, 0)
+    x, indices = writer.operands
+    return writer.gather(x, indices, 0)
 
 
 @writes("GatherAxis")
-def gather_axis(site: OnnxWriter) -> Value:
+def gather_axis(writer: OnnxWriter) -> Value:
     """`GatherAxis`."""
-    x, indices = site.operands
-    return site.gather(x, indices, site.attributes["axis"] % x.type.rank)
+    x, indices = writer.operands
+    return writer.gather(x, indices, writer.attributes["axis"] % x.type.rank)
 
 
 @writes("GatherElements")
-def gather_elements(site: OnnxWriter) -> Value:
+def gather_elements(writer: OnnxWriter) -> Value:
     """`GatherElements`."""
-    x, indices = site.operands
-    axis = site.attributes["axis"]
-    return site.moved("GatherElements", x, indices, shape=site.type.shape, axis=axis)
+    x, indices = writer.operands
+    axis = writer.attributes["axis"]
+    return writer.move("GatherElements", x, indices, shape=writer.type.shape, axis=axis)
 
 
 @writes("GatherNd")
-def gather_nd(site: OnnxWriter) -> Value:
+def gather_nd(writer: OnnxWriter) -> Value:
     """`GatherNd`."""
-    x, indices = site.operands
-    batch = site.attributes["batch_dims"]
-    long = site.cast(indices, "i64")
-    return site.moved("GatherND", x, long, shape=site.type.shape, batch_dims=batch)
+    x, indices = writer.operands
+    batch = writer.attributes["batch_dims"]
+    long = writer.cast(indices, "i64")
+    return writer.move("GatherND", x, long, shape=writer.type.shape, batch_dims=batch)
 
 
 @writes("ScatterElements")
-def scatter_elements(site: OnnxWriter) -> Value:
+def scatter_elements(writer: OnnxWriter) -> Value:
     """`ScatterElements`."""
-    x, indices, updates = site.operands
-    return _scatter(site, "ScatterElements", x, indices, updates, axis=site.attributes["axis"])
+    x, indices, updates = writer.operands
+    return _scatter(writer, "ScatterElements", x, indices, updates, axis=writer.attributes["axis"])
 
 
 @writes("ScatterNd")
-def scatter_nd(site: OnnxWriter) -> Value:
+def scatter_nd(writer: OnnxWriter) -> Value:
     """`ScatterNd`."""
-    x, indices, updates = site.operands
-    return _scatter(site, "ScatterND", x, site.cast(indices, "i64"), updates)
+    x, indices, updates = writer.operands
+    return _scatter(writer, "ScatterND", x, writer.cast(indices, "i64"), updates)
 
 
 def _scatter(
-    site: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
+    writer: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
 ) -> Value:
     """What is combined is computed wide and rounded once; what is replaced is only moved."""
-    word = str(site.attributes["reduction"])
+    word = str(writer.attributes["reduction"])
     if word == "none":
-        return replace_elements(site, operation, x, indices, updates, **given)
+        return replace_elements(writer, operation, x, indices, updates, **given)
     if x.dtype == "bool":
         raise Unsupported(f"reduction={word} of `bool`")
-    x, updates = site.wide(x), site.wide(updates)
-    made = site.add(operation, x, indices, updates, type_=x.type, reduction=word, **given)
-    return site.result(made)
+    x, updates = writer.to_compute_type(x), writer.to_compute_type(updates)
+    made = writer.add(operation, x, indices, updates, type_=x.type, reduction=word, **given)
+    return writer.to_result_type(made)
 
 
 def replace_elements(
-    site: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
+    writer: OnnxWriter, operation: str, x: Value, indices: Value, updates: Value, **given: object
 ) -> Value:
     """Elements of one tensor in the places of another's."""
     if x.dtype in ("i4", "u4", "f8e4m3", "f8e5m2"):
-        wide = (site.wide(x), indices, site.wide(updates))
-        return site.result(site.add(operation, *wide, type_=wide[0].type, **given))
-    return site.add(operation, x, indices, updates, type_=x.type, **given)
+        wide = (writer.to_compute_type(x), indices, writer.to_compute_type(updates))
+        return writer.to_result_type(writer.add(operation, *wide, type_=wide[0].type, **given))
+    return writer.add(operation, x, indices, updates, type_=x.type, **given)
 
 
 @writes("ScatterRows")
-def scatter_rows(site: OnnxWriter) -> Value:
+def scatter_rows(writer: OnnxWriter) -> Value:
     """`ScatterRows`: `ScatterND` with index tuples of one."""
-    x, indices, rows = site.operands
-    tuples = site.reshape(site.cast(indices, "i64"), (*indices.shape, 1))
-    whole = site.reshape(rows, (*indices.shape, *x.shape[1:]))
-    return replace_elements(site, "ScatterND", x, tuples, whole)
+    x, indices, rows = writer.operands
+    tuples = writer.reshape(writer.cast(indices, "i64"), (*indices.shape, 1))
+    whole = writer.reshape(rows, (*indices.shape, *x.shape[1:]))
+    return replace_elements(writer, "ScatterND", x, tuples, whole)
 
 
 @writes("TopKValues", "TopKIndices")
-def top_k(site: OnnxWriter) -> Value:
+def top_k(writer: OnnxWriter) -> Value:
     """`TopKValues` and `TopKIndices`: one of the two results of `TopK`."""
-    x, shape = site.wide(site.operands[0]), site.type.shape
-    values, places = site.several(
+    x, shape = writer.to_compute_type(writer.operands[0]), writer.type.shape
+    values, places = writer.add_node(
         "TopK",
-        [x, site.ints([site.attributes["k"]])],
+        [x, writer.ints([writer.attributes["k"]])],
         [TensorType(x.dtype, shape), TensorType("i64", shape)],
-        axis=site.attributes["axis"],
-        largest=int(site.attributes["largest"]),
+        axis=writer.attributes["axis"],
+        largest=int(writer.attributes["largest"]),
         sorted=1,
     )
-    return site.result(values) if site.op.opcode == "TopKValues" else places
+    return writer.to_result_type(values) if writer.op.opcode == "TopKValues" else places
 
 
 @writes("OneHot")
-def one_hot(site: OnnxWriter) -> Value:
+def one_hot(writer: OnnxWriter) -> Value:
     """`OneHot` of 0 and 1, then a choice between both values, whatever their type."""
-    indices, values = site.operands
-    depth, axis = site.attributes["depth"], site.attributes["axis"]
-    both = site.array(np.array([0, 1]), "i64")
-    size = site.number(depth, "i64")
-    hot = site.add(
+    indices, values = writer.operands
+    depth, axis = writer.attributes["depth"], writer.attributes["axis"]
+    both = writer.array(np.array([0, 1]), "i64")
+    size = writer.number(depth, "i64")
+    hot = writer.add(
         "OneHot",
-        site.cast(indices, "i64"),
+        writer.cast(indices, "i64"),
         size,
         both,
-        type_=TensorType("i64", site.type.shape),
+        type_=TensorType("i64", writer.type.shape),
         axis=axis,
     )
-    off, on = (site.reshape(site.part(values, 0, at, at + 1), ()) for at in (0, 1))
-    return site.where(site.cast(hot, "bool"), on, off)
+    off, on = (writer.reshape(writer.part(values, 0, at, at + 1), ()) for at in (0, 1))
+    return writer.where(writer.cast(hot, "bool"), on, off)
 
 
-def _first_places(site: OnnxWriter, x: Value, sizes: tuple[int, ...], starts: Value) -> Value:
+def _clamp_starts(writer: OnnxWriter, x: Value, sizes: tuple[int, ...], starts: Value) -> Value:
     """Starts of a part, moved inside."""
     room = [dim - size for dim, size in zip(x.shape, sizes, strict=True)]
-    long = site.cast(starts, "i64")
-    least = min_or_max(site, "Max", long, site.number(0, "i64"))
-    return min_or_max(site, "Min", least, site.ints(room))
+    long = writer.cast(starts, "i64")
+    least = min_or_max(writer, "Max", long, writer.number(0, "i64"))
+    return min_or_max(writer, "Min", least, writer.ints(room))
 
 
 @writes("DynamicSlice")
-def dynamic_slice(site: OnnxWriter) -> Value:
+def dynamic_slice(writer: OnnxWriter) -> Value:
     """`DynamicSlice`: along each axis that is cut, the places from the start on."""
-    x, starts = site.operands
-    sizes = site.type.shape
-    first = _first_places(site, x, sizes, starts)
+    x, starts = writer.operands
+    sizes = writer.type.shape
+    first = _clamp_starts(writer, x, sizes, starts)
     for axis, size in enumerate(sizes):
         if size < x.shape[axis]:
             require_few(size)
-            places = site.each("Add", site.part(first, 0, axis, axis + 1), site.ints(range(size)))
-            x = site.gather(x, places, axis)
+            places = writer.elementwise(
+                "Add", writer.part(first, 0, axis, axis + 1), writer.ints(range(size))
+            )
+            x = writer.gather(x, places, axis)
     return x
 
 
 @writes("DynamicUpdate")
-def dynamic_update(site: OnnxWriter) -> Value:
+def dynamic_update(writer: OnnxWriter) -> Value:
     """`DynamicUpdate`: `ScatterND` over the axes up to the last one that is cut."""
-    x, update, starts = site.operands
+    x, update, starts = writer.operands
     sizes = update.shape
     cut = [axis for axis, size in enumerate(sizes) if size < x.shape[axis]]
     if not cut:
         return update
     depth = cut[-1] + 1
-    first = site.part(_first_places(site, x, sizes, starts), 0, 0, depth)
+    first = writer.part(_clamp_starts(writer, x, sizes, starts), 0, 0, depth)
     require_few(depth * prod(sizes[:depth]))
     grid = np.moveaxis(np.indices(sizes[:depth], np.int64), 0, -1)
-    places = site.each("Add", site.array(grid, "i64"), first)
-    return replace_elements(site, "ScatterND", x, places, update)
+    places = writer.elementwise("Add", writer.array(grid, "i64"), first)
+    return replace_elements(writer, "ScatterND", x, places, update)

@@ -8,22 +8,22 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.forms.reductions import extreme
+from nacre.core.onnx_export.forms.reductions import extremum
 from nacre.core.onnx_export.forms.windows import (
     channels_first,
     channels_last,
     gather_windows,
     is_last,
-    places_of,
-    plan_of,
+    window_attributes,
+    window_positions,
 )
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
 from nacre.core.onnx_export.types import takes
+from nacre.core.onnx_export.writer import OnnxWriter, require_few, writes
 from nacre.kernels.windows.sliding import Axis, Sliding, fitting_windows
 
 
-def _suits(axis: Axis) -> bool:
+def _is_unambiguous(axis: Axis) -> bool:
     """Whether readers agree on the windows along an axis: how many there are, and what is in them.
 
     Pads are smaller than a window then, and no window is without an element.
@@ -44,18 +44,18 @@ def _are_filled(axis: Axis) -> bool:
     return bool((first <= last).all())
 
 
-def _pool(site: OnnxWriter, operation: str, x: Value, sliding: Sliding, **given: object) -> Value:
+def _pool(writer: OnnxWriter, operation: str, x: Value, sliding: Sliding, **given: object) -> Value:
     """A pooling of ONNX, channels first."""
     shape = (x.shape[0], x.shape[1], *sliding.counts)
     kernel = [axis.window for axis in sliding.axes]
     is_ceil = any(axis.rounds_up for axis in sliding.axes)
-    return site.add(
+    return writer.add(
         operation,
         x,
         type_=TensorType(x.dtype, shape),
         kernel_shape=kernel,
         ceil_mode=int(is_ceil),
-        **plan_of(sliding),
+        **window_attributes(sliding),
         **given,
     )
 
@@ -63,86 +63,88 @@ def _pool(site: OnnxWriter, operation: str, x: Value, sliding: Sliding, **given:
 def pooling(
     operation: str,
     given: Callable[[OnnxWriter], dict[str, object]],
-    by_places: Callable[..., Value],
+    by_elements: Callable[..., Value],
 ) -> Callable[[OnnxWriter], Value]:
     """A form by an operation of ONNX where that suits, else by the elements under each window."""
 
-    def form(site: OnnxWriter) -> Value:
-        (x,), kernel = site.operands, site.attributes["kernel"]
-        sliding = fitting_windows(x.shape, kernel, site.attributes)
-        x = x if takes(operation, x.dtype) else site.wide(x)
+    def form(writer: OnnxWriter) -> Value:
+        (x,), kernel = writer.operands, writer.attributes["kernel"]
+        sliding = fitting_windows(x.shape, kernel, writer.attributes)
+        x = x if takes(operation, x.dtype) else writer.to_compute_type(x)
         # Of both together readers count the elements in several ways.
-        is_odd = bool(site.attributes["ceil"] and site.attributes.get("count_pad"))
-        if takes(operation, x.dtype) and all(map(_suits, sliding.axes)) and not is_odd:
-            first = channels_first(site, x) if is_last(site) else x
-            made = _pool(site, operation, first, sliding, **given(site))
-            return site.result(channels_last(site, made) if is_last(site) else made)
-        made = by_places(site, x if is_last(site) else channels_last(site, x), sliding)
-        return site.result(made if is_last(site) else channels_first(site, made))
+        is_odd = bool(writer.attributes["ceil"] and writer.attributes.get("count_pad"))
+        if takes(operation, x.dtype) and all(map(_is_unambiguous, sliding.axes)) and not is_odd:
+            first = channels_first(writer, x) if is_last(writer) else x
+            made = _pool(writer, operation, first, sliding, **given(writer))
+            return writer.to_result_type(channels_last(writer, made) if is_last(writer) else made)
+        made = by_elements(writer, x if is_last(writer) else channels_last(writer, x), sliding)
+        return writer.to_result_type(made if is_last(writer) else channels_first(writer, made))
 
     return form
 
 
-def under_windows(
-    site: OnnxWriter, x: Value, sliding: Sliding, fill: float
+def window_elements(
+    writer: OnnxWriter, x: Value, sliding: Sliding, fill: float
 ) -> tuple[Value, list[int]]:
     """The elements under each window, and the axes of their places."""
     count = len(sliding.axes)
-    under = gather_windows(site, x, [places_of(axis) for axis in sliding.axes], fill)
+    under = gather_windows(writer, x, [window_positions(axis) for axis in sliding.axes], fill)
     return under, list(range(count + 1, 2 * count + 1))
 
 
-def over_places(site: OnnxWriter, operation: str, x: Value, sliding: Sliding, fill: float) -> Value:
+def reduce_windows(
+    writer: OnnxWriter, operation: str, x: Value, sliding: Sliding, fill: float
+) -> Value:
     """A reduction of the elements under each window; [N, windows.., C]."""
-    under, axes = under_windows(site, x, sliding, fill)
+    under, axes = window_elements(writer, x, sliding, fill)
     shape = tuple(dim for axis, dim in enumerate(under.shape) if axis not in axes)
     type_ = TensorType(x.dtype, shape)
-    return site.add(operation, under, site.ints(axes), type_=type_, keepdims=0)
+    return writer.add(operation, under, writer.ints(axes), type_=type_, keepdims=0)
 
 
-def largest(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
+def largest(writer: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The largest element; of padding alone the lowest value of the type."""
-    element = GRAPH_TYPES[site.operands[0].dtype]
+    element = GRAPH_TYPES[writer.operands[0].dtype]
     lowest = element.lowest if element.is_integer else float("-inf")
-    under, axes = under_windows(site, site.wide(x), sliding, lowest)
-    found = extreme(site, "Max", under, tuple(axes))
-    return site.reshape(found, [dim for a, dim in enumerate(under.shape) if a not in axes])
+    under, axes = window_elements(writer, writer.to_compute_type(x), sliding, lowest)
+    found = extremum(writer, "Max", under, tuple(axes))
+    return writer.reshape(found, [dim for a, dim in enumerate(under.shape) if a not in axes])
 
 
-def divisors(site: OnnxWriter, sliding: Sliding, dtype: str) -> Value:
+def divisors(writer: OnnxWriter, sliding: Sliding, dtype: str) -> Value:
     """How many elements each window counts, [windows.., 1]."""
     found = np.ones(())
-    with_padding = bool(site.attributes.get("count_pad"))
+    with_padding = bool(writer.attributes.get("count_pad"))
     for axis in sliding.axes:
         counts = [axis.elements(index, with_padding) for index in range(axis.count)]
         found = found[..., None] * np.array(counts, np.float64)
-    return site.array(np.maximum(found, 1)[..., None].astype(GRAPH_TYPES[dtype].dtype), dtype)
+    return writer.array(np.maximum(found, 1)[..., None].astype(GRAPH_TYPES[dtype].dtype), dtype)
 
 
-def average(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
+def average(writer: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The mean."""
-    sums = over_places(site, "ReduceSum", x, sliding, 0)
-    return site.each("Div", sums, divisors(site, sliding, x.dtype))
+    sums = reduce_windows(writer, "ReduceSum", x, sliding, 0)
+    return writer.elementwise("Div", sums, divisors(writer, sliding, x.dtype))
 
 
-def norm(site: OnnxWriter, x: Value, sliding: Sliding) -> Value:
+def norm(writer: OnnxWriter, x: Value, sliding: Sliding) -> Value:
     """The p-norm."""
-    p, sizes = site.attributes["p"], site.each("Abs", x)
-    powers = site.each("Pow", sizes, site.number(p, x.dtype))
-    sums = over_places(site, "ReduceSum", powers, sliding, 0)
-    return site.each("Pow", sums, site.number(1 / p, x.dtype))
+    p, sizes = writer.attributes["p"], writer.elementwise("Abs", x)
+    powers = writer.elementwise("Pow", sizes, writer.number(p, x.dtype))
+    sums = reduce_windows(writer, "ReduceSum", powers, sliding, 0)
+    return writer.elementwise("Pow", sums, writer.number(1 / p, x.dtype))
 
 
-def _nothing(site: OnnxWriter) -> dict[str, object]:
+def _no_attributes(writer: OnnxWriter) -> dict[str, object]:
     return {}
 
 
-writes("MaxPool")(pooling("MaxPool", _nothing, largest))
+writes("MaxPool")(pooling("MaxPool", _no_attributes, largest))
 writes("AvgPool")(
     pooling(
         "AveragePool",
-        lambda site: {"count_include_pad": int(site.attributes["count_pad"])},
+        lambda writer: {"count_include_pad": int(writer.attributes["count_pad"])},
         average,
     )
 )
-writes("LpPool")(pooling("LpPool", lambda site: {"p": site.attributes["p"]}, norm))
+writes("LpPool")(pooling("LpPool", lambda writer: {"p": writer.attributes["p"]}, norm))

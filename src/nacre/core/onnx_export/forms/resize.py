@@ -15,9 +15,9 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
-from nacre.core.onnx_export.forms.casts import whole
+from nacre.core.onnx_export.forms.casts import truncate_floats
 from nacre.core.onnx_export.graph import Value
-from nacre.core.onnx_export.site import OnnxWriter, require_few, writes
+from nacre.core.onnx_export.writer import OnnxWriter, require_few, writes
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
@@ -26,39 +26,39 @@ _LONGEST_SURE = 1 << 20  # of an axis: beyond it f32 no longer tells neighbours 
 
 
 @writes("Resize")
-def resize(site: OnnxWriter) -> Value:
+def resize(writer: OnnxWriter) -> Value:
     """`Resize`."""
-    (x,), mode = site.operands, str(site.attributes["mode"])
-    is_plane = x.type.rank == 4 and x.shape[:2] == site.type.shape[:2]
+    (x,), mode = writer.operands, str(writer.attributes["mode"])
+    is_plane = x.type.rank == 4 and x.shape[:2] == writer.type.shape[:2]
     is_narrow = x.dtype in ("f32", "f16", "bf16", "f8e4m3", "f8e5m2")
-    scales = _scales(site, x.shape)
-    if is_narrow and is_plane and scales is not None and _is_sure(site, x.shape):
-        return _native(site, site.wide(x), mode, scales)
-    return _by_axes(site, x, mode)
+    scales = _scales(writer, x.shape)
+    if is_narrow and is_plane and scales is not None and _is_rounding_safe(writer, x.shape):
+        return _native(writer, writer.to_compute_type(x), mode, scales)
+    return _by_axes(writer, x, mode)
 
 
-def _native(site: OnnxWriter, x: Value, mode: str, scales: tuple[float, ...]) -> Value:
+def _native(writer: OnnxWriter, x: Value, mode: str, scales: tuple[float, ...]) -> Value:
     """By an operation of ONNX, which takes either scales or sizes."""
-    made = site.add(
+    made = writer.add(
         "Resize",
         x,
         None,
-        site.array(np.array(scales, np.float32), "f32") if scales else None,
-        None if scales else site.ints(site.type.shape),
-        type_=TensorType(x.dtype, site.type.shape),
+        writer.array(np.array(scales, np.float32), "f32") if scales else None,
+        None if scales else writer.ints(writer.type.shape),
+        type_=TensorType(x.dtype, writer.type.shape),
         mode=mode,
-        coordinate_transformation_mode=str(site.attributes["coordinate"]),
-        nearest_mode=str(site.attributes["rounding"]),
-        cubic_coeff_a=float(site.attributes["cubic_a"]),
-        exclude_outside=int(site.attributes["exclude_outside"]),
-        antialias=int(site.attributes["antialias"]),
+        coordinate_transformation_mode=str(writer.attributes["coordinate"]),
+        nearest_mode=str(writer.attributes["rounding"]),
+        cubic_coeff_a=float(writer.attributes["cubic_a"]),
+        exclude_outside=int(writer.attributes["exclude_outside"]),
+        antialias=int(writer.attributes["antialias"]),
     )
-    return site.result(made)
+    return writer.to_result_type(made)
 
 
-def _scales(site: OnnxWriter, shape: tuple[int, ...]) -> tuple[float, ...] | None:
+def _scales(writer: OnnxWriter, shape: tuple[int, ...]) -> tuple[float, ...] | None:
     """Scales that must be written, none where sizes say the same; None where ONNX has no such."""
-    sizes, scales = site.type.shape, tuple(site.attributes["scales"])
+    sizes, scales = writer.type.shape, tuple(writer.attributes["scales"])
     if scales == tuple(after / before for before, after in zip(shape, sizes, strict=True)):
         return ()
     narrow = np.array(scales, np.float32)
@@ -67,78 +67,78 @@ def _scales(site: OnnxWriter, shape: tuple[int, ...]) -> tuple[float, ...] | Non
     return None if scales and (narrow.tolist() != list(scales) or found != sizes) else scales
 
 
-def _is_sure(site: OnnxWriter, shape: tuple[int, ...]) -> bool:
+def _is_rounding_safe(writer: OnnxWriter, shape: tuple[int, ...]) -> bool:
     """Whether onnxruntime has the same elements, however it rounds coordinates."""
-    changed = [a for a in zip(shape, site.type.shape, _factors(site, shape), strict=True)
+    changed = [a for a in zip(shape, writer.type.shape, _factors(writer, shape), strict=True)
                if a[0] != a[1] or a[2] != 1]  # fmt: skip
     if any(before == after for before, after, _ in changed):
         return False  # it copies such an axis
-    if site.attributes["mode"] != "nearest":
+    if writer.attributes["mode"] != "nearest":
         return True
     # By whole factors a coordinate lies on a border between neighbours, where f32 has it exactly,
     # or far from all of them.
     is_whole = all(after == before * scale and scale.is_integer()
                    for before, after, scale in changed)  # fmt: skip
-    is_exact = is_whole or site.attributes["coordinate"] == "align_corners"
+    is_exact = is_whole or writer.attributes["coordinate"] == "align_corners"
     return is_exact and all(after <= _LONGEST_SURE for _, after, _ in changed)
 
 
-def _factors(site: OnnxWriter, shape: tuple[int, ...]) -> list[float]:
+def _factors(writer: OnnxWriter, shape: tuple[int, ...]) -> list[float]:
     """The scale of every axis, from its sizes where none is given."""
-    sizes = zip(shape, site.type.shape, strict=True)
-    return [float(s) for s in site.attributes["scales"] or [after / b for b, after in sizes]]
+    sizes = zip(shape, writer.type.shape, strict=True)
+    return [float(s) for s in writer.attributes["scales"] or [after / b for b, after in sizes]]
 
 
-def _by_axes(site: OnnxWriter, x: Value, mode: str) -> Value:
+def _by_axes(writer: OnnxWriter, x: Value, mode: str) -> Value:
     """One axis after the other; integers are weighted in f64 and rounded half to even."""
     element = x.type.element
     if element.is_integer and element.bits > 32 and mode != "nearest":
         raise Unsupported(f"{mode} of `{x.dtype}`, whose last digits depend on the order of sums")
-    scales = _factors(site, x.shape)
-    axes = [a for a, (n, m) in enumerate(zip(x.shape, site.type.shape, strict=True))
+    scales = _factors(writer, x.shape)
+    axes = [a for a, (n, m) in enumerate(zip(x.shape, writer.type.shape, strict=True))
             if n != m or scales[a] != 1]  # fmt: skip
     if mode == "nearest":
         for axis in axes:
-            x = site.gather(x, _places(site, x.shape[axis], axis, scales[axis]), axis)
+            x = writer.gather(x, _nearest_sources(writer, x.shape[axis], axis, scales[axis]), axis)
         return x
-    value = site.cast(x, "f64") if element.is_integer else site.wide(x)
+    value = writer.cast(x, "f64") if element.is_integer else writer.to_compute_type(x)
     for axis in axes:
-        weights = _weights(site, value.shape[axis], axis, scales[axis])
-        value = _weigh_axis(site, value, axis, weights)
+        weights = _weights(writer, value.shape[axis], axis, scales[axis])
+        value = _weigh_axis(writer, value, axis, weights)
     if element.is_integer:
-        return whole(site, site.each("Round", value), site.type.dtype)
-    return site.result(value)
+        return truncate_floats(writer, writer.elementwise("Round", value), writer.type.dtype)
+    return writer.to_result_type(value)
 
 
-def _weights(site: OnnxWriter, size: int, axis: int, scale: float) -> Array:
+def _weights(writer: OnnxWriter, size: int, axis: int, scale: float) -> Array:
     """[before, after]: how much of each element is in each of the result."""
-    count = site.type.shape[axis]
+    count = writer.type.shape[axis]
     if size * max(size, count) > _MOST_WEIGHTS:
         raise Unsupported(f"weights from {size} elements to {count}, expected fewer")
-    return _along(site, np.eye(size), axis, scale)
+    return _evaluate_resize(writer, np.eye(size), axis, scale)
 
 
-def _places(site: OnnxWriter, size: int, axis: int, scale: float) -> Value:
+def _nearest_sources(writer: OnnxWriter, size: int, axis: int, scale: float) -> Value:
     """Where each element of the result comes from."""
-    require_few(max(size, site.type.shape[axis]))
-    found = _along(site, np.arange(size, dtype=np.float64)[None], axis, scale)
-    return site.array(found[0].astype(np.int64), "i64")
+    require_few(max(size, writer.type.shape[axis]))
+    found = _evaluate_resize(writer, np.arange(size, dtype=np.float64)[None], axis, scale)
+    return writer.array(found[0].astype(np.int64), "i64")
 
 
-def _along(site: OnnxWriter, rows: Array, axis: int, scale: float) -> Array:
+def _evaluate_resize(writer: OnnxWriter, rows: Array, axis: int, scale: float) -> Array:
     """What the evaluator makes of rows, resized as an axis is."""
     builder = Builder()
-    sizes = (rows.shape[0], site.type.shape[axis])
-    given = {**site.attributes, "sizes": sizes, "scales": (1.0, float(scale))}
+    sizes = (rows.shape[0], writer.type.shape[axis])
+    given = {**writer.attributes, "sizes": sizes, "scales": (1.0, float(scale))}
     module = builder.module(builder.add("Resize", builder.input("x", "f64", rows.shape), **given))
     return evaluate(module, {"x": rows})[0]
 
 
-def _weigh_axis(site: OnnxWriter, x: Value, axis: int, weights: Array) -> Value:
+def _weigh_axis(writer: OnnxWriter, x: Value, axis: int, weights: Array) -> Value:
     last = x.type.rank - 1
     order = [a for a in range(x.type.rank) if a != axis] + [axis]
-    rows = site.transpose(x, order)
-    matrix = site.array(weights.astype(GRAPH_TYPES[x.dtype].dtype), x.dtype)
+    rows = writer.transpose(x, order)
+    matrix = writer.array(weights.astype(GRAPH_TYPES[x.dtype].dtype), x.dtype)
     type_ = TensorType(x.dtype, (*rows.shape[:last], weights.shape[1]))
-    found = site.add("MatMul", rows, matrix, type_=type_)
-    return site.transpose(found, [order.index(a) for a in range(x.type.rank)])
+    found = writer.add("MatMul", rows, matrix, type_=type_)
+    return writer.transpose(found, [order.index(a) for a in range(x.type.rank)])

@@ -26,7 +26,7 @@ def identities(module: Module) -> Module:
     return simplify(module, IDENTITIES)
 
 
-def repetition(site: RewriteSite) -> int | None:
+def repeated_function(site: RewriteSite) -> int | None:
     """`Neg` and `Relu` of themselves."""
     inner = site.maker(site.operands[0], site.op.opcode)
     if inner is None:
@@ -77,4 +77,8 @@ def _is_neutral(kind: str, fill: int | float) -> bool:
     return copysign(1.0, fill) == (-1.0 if kind == "Add" else 1.0)
 
 
-IDENTITIES: Rules = {"BinOp": [neutral_operand], "Neg": [repetition], "Relu": [repetition]}
+IDENTITIES: Rules = {
+    "BinOp": [neutral_operand],
+    "Neg": [repeated_function],
+    "Relu": [repeated_function],
+}

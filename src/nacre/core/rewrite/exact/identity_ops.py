@@ -25,7 +25,7 @@ def identity_ops(module: Module) -> Module:
     return simplify(module, IDENTITY_OPS)
 
 
-def same_type(site: RewriteSite) -> int | None:
+def same_type_view(site: RewriteSite) -> int | None:
     """The operand, where elements stay in order and the type says that all of them are there."""
     if site.op.opcode in _REDUCTIONS and not site.op.type.element.is_integer:
         return None
@@ -34,13 +34,13 @@ def same_type(site: RewriteSite) -> int | None:
     return site.operands[0] if site.type(site.operands[0]) == site.op.type else None
 
 
-def same_axes(site: RewriteSite) -> int | None:
+def idle_transpose(site: RewriteSite) -> int | None:
     """The operand of a transposition that moves nothing."""
     permutation = site.op.attributes["permutation"]
     return site.operands[0] if permutation == tuple(range(len(permutation))) else None
 
 
 IDENTITY_OPS: Rules = {
-    "Transpose": [same_axes],
-    **{opcode: [same_type] for opcode in (*_BY_TYPE, *_REDUCTIONS)},
+    "Transpose": [idle_transpose],
+    **{opcode: [same_type_view] for opcode in (*_BY_TYPE, *_REDUCTIONS)},
 }

@@ -18,7 +18,7 @@ def operand_order(module: Module) -> Module:
     return simplify(module, OPERAND_ORDER)
 
 
-def in_order(site: RewriteSite) -> int | None:
+def order_operands(site: RewriteSite) -> int | None:
     """The operation with its operands ascending."""
     first, second = site.operands
     if first <= second or not is_commutative(site.op.opcode, site.op.attributes):
@@ -27,5 +27,5 @@ def in_order(site: RewriteSite) -> int | None:
 
 
 OPERAND_ORDER: Rules = {
-    name: [in_order] for name, spec in OPS.items() if "commutative" in spec.traits
+    name: [order_operands] for name, spec in OPS.items() if "commutative" in spec.traits
 }

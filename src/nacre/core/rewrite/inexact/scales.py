@@ -29,7 +29,7 @@ def batch_norm(site: RewriteSite) -> int | None:
     product = site.only(x, *_PRODUCTS)
     axis = site.attributes["axis"]
     is_finite = np.isfinite(factor).all() and np.isfinite(shift).all()
-    if product is None or axis != _axis(product) or not is_finite:
+    if product is None or axis != _channel_axis(product) or not is_finite:
         return None
     return scale_product(site, product, factor, shift)
 
@@ -46,7 +46,7 @@ def scale(site: RewriteSite) -> int | None:
     product = site.only(value, *_PRODUCTS)
     if product is None or site.op.type != product.type:
         return None
-    numbers = per_channel(constant, product.type.shape, _axis(product))
+    numbers = per_channel(constant, product.type.shape, _channel_axis(product))
     if numbers is None or not np.isfinite(numbers).all():
         return None
     if kind in ("Add", "Sub"):
@@ -56,11 +56,11 @@ def scale(site: RewriteSite) -> int | None:
     return scale_product(site, product, numbers if kind == "Mul" else 1 / numbers, None)
 
 
-def _axis(product: CoreOperation) -> int:
+def _channel_axis(product: CoreOperation) -> int:
     """The axis of channels in the result of a product."""
     if product.opcode in ("Linear", "MatMul"):
         return product.type.rank - 1
-    filled = OPS[product.opcode].filled(product.attributes)
+    filled = OPS[product.opcode].with_defaults(product.attributes)
     return 1 if filled["layout"] == "NCHW" else product.type.rank - 1
 
 
@@ -77,8 +77,8 @@ def scale_product(
     dtype = product.type.dtype
     made = product.operands[1]
     if factor is not None:
-        transpose = _weights(product, weights, factor)
-        if transpose is None or not _is_held(transpose, weights, product):
+        transpose = _scaled_weights(product, weights, factor)
+        if transpose is None or not _is_representable(transpose, weights, product):
             return None
         made = site.literal(transpose, dtype)
     bias = None if old is None else old.astype(np.float64)
@@ -87,12 +87,12 @@ def scale_product(
     if shift is not None:
         bias = shift if bias is None else bias + shift
     start = np.zeros(1) if old is None else old
-    if bias is not None and not _is_held(bias, start, product):
+    if bias is not None and not _is_representable(bias, start, product):
         return None
     return _product(site, product, made, bias)
 
 
-def _is_held(wide: Array, before: Array, product: CoreOperation) -> bool:
+def _is_representable(wide: Array, before: Array, product: CoreOperation) -> bool:
     """Whether the element type of a product holds numbers as it held those before them.
 
     None may be too large. Some may be so small that they lose digits, which others outweigh.
@@ -118,12 +118,12 @@ def _in_floats(array: Array) -> Array:
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def _weights(product: CoreOperation, weights: Array, factor: Array) -> Array | None:
+def _scaled_weights(product: CoreOperation, weights: Array, factor: Array) -> Array | None:
     """Weights with their output channels scaled."""
     wide = _in_floats(weights)  # factors are of 64 bits, and so is what comes out
     if product.opcode == "MatMul":
         return wide * factor if weights.ndim == 2 else None
-    filled = OPS[product.opcode].filled(product.attributes)
+    filled = OPS[product.opcode].with_defaults(product.attributes)
     if product.opcode == "ConvTranspose":
         if filled["groups"] != 1 or filled["layout"] != "NCHW":
             return None

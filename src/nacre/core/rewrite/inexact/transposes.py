@@ -33,7 +33,7 @@ def join_transposes(site: RewriteSite) -> int | None:
     return site.add("Transpose", before.operands[0], permutation=order)
 
 
-def idle(site: RewriteSite) -> int | None:
+def transpose_of_ones(site: RewriteSite) -> int | None:
     """A transposition that moves nothing but axes of size 1 is a reshape."""
     shape = site.type(site.operands[0]).shape
     kept = [axis for axis in site.op.attributes["permutation"] if shape[axis] != 1]
@@ -44,7 +44,7 @@ def idle(site: RewriteSite) -> int | None:
 
 def elementwise(site: RewriteSite) -> int | None:
     """A function of transposed tensors: the transposition of the function."""
-    order = _order(site)
+    order = _common_order(site)
     if order is None:
         return None
     operands = [_transpose(site, value, order) for value in site.operands]
@@ -54,7 +54,7 @@ def elementwise(site: RewriteSite) -> int | None:
     return site.add("Transpose", made, permutation=order)
 
 
-def _order(site: RewriteSite) -> Order | None:
+def _common_order(site: RewriteSite) -> Order | None:
     """The one order in which operands are transposed."""
     rank = site.op.type.rank
     orders = {
@@ -85,7 +85,7 @@ def _transpose(site: RewriteSite, value: int, order: Order) -> int | None:
     return None
 
 
-def _attributes(
+def _rewrite_attributes(
     change: Callable[[Mapping[str, object], Order], dict[str, object]],
 ) -> Callable[[RewriteSite], int | None]:
     """A rewrite for an operation with one tensor whose attributes name axes."""
@@ -95,7 +95,7 @@ def _attributes(
         if before is None:
             return None
         order = tuple(before.attributes["permutation"])
-        filled = OPS[site.op.opcode].filled(site.op.attributes)
+        filled = OPS[site.op.opcode].with_defaults(site.op.attributes)
         given = change(filled, order)
         made = site.add(site.op.opcode, before.operands[0], *site.operands[1:], **given)
         return site.add("Transpose", made, permutation=order)
@@ -117,7 +117,7 @@ def _pads(filled: Mapping[str, object], order: Order) -> dict[str, object]:
     return {**filled, "pads": (*begins, *(pads[half + axis] for axis in back))}
 
 
-def slice_given(filled: Mapping[str, object], order: Order) -> dict[str, object]:
+def slice_attributes(filled: Mapping[str, object], order: Order) -> dict[str, object]:
     """What a slice of a transposed tensor is before the transposition."""
     back = inverse(order)
     found: dict[str, object] = {}
@@ -138,15 +138,15 @@ def _sizes(filled: Mapping[str, object], order: Order) -> dict[str, object]:
     return found
 
 
-resize = _attributes(_sizes)
-softmax = _attributes(_axis)
-pad = _attributes(_pads)
-slice_ = _attributes(slice_given)
+resize = _rewrite_attributes(_sizes)
+softmax = _rewrite_attributes(_axis)
+pad = _rewrite_attributes(_pads)
+slice_ = _rewrite_attributes(slice_attributes)
 
 
 def concat(site: RewriteSite) -> int | None:
     """Transposed tensors after each other."""
-    order = _order(site)
+    order = _common_order(site)
     if order is None:
         return None
     sources = [site.maker(value, "Transpose") for value in site.operands]
@@ -165,19 +165,19 @@ def reduction(site: RewriteSite) -> int | None:
         return None
     order = tuple(before.attributes["permutation"])
     over = tuple(sorted(order[axis] for axis in axes))
-    return _over(site, before, over, {"axes": over})
+    return _reduce_before_transpose(site, before, over, {"axes": over})
 
 
-def place(site: RewriteSite) -> int | None:
+def arg_extremum(site: RewriteSite) -> int | None:
     """Where the largest or the smallest element is: along the axis as it lay before."""
     before = site.maker(site.operands[0], "Transpose")
     if before is None:
         return None
     axis = before.attributes["permutation"][site.op.attributes["axis"]]
-    return _over(site, before, (axis,), {"axis": axis})
+    return _reduce_before_transpose(site, before, (axis,), {"axis": axis})
 
 
-def _over(
+def _reduce_before_transpose(
     site: RewriteSite, before: CoreOperation, over: Order, named: Mapping[str, object]
 ) -> int | None:
     """An operation that goes over axes of what was transposed."""
@@ -212,7 +212,7 @@ SINKING: Mapping[str, Sequence[Rewrite]] = {
     **{name: [elementwise] for name in ELEMENTWISE},
     **{name: [softmax] for name in ("Softmax", "LogSoftmax", "BatchNorm", "CumSum")},
     **{name: [reduction] for name in ("Sum", "Mean", "Reduce")},
-    **{name: [place] for name in ("ArgMax", "ArgMin")},
+    **{name: [arg_extremum] for name in ("ArgMax", "ArgMin")},
     "Transpose": [join_transposes],
     "Resize": [resize],
     "Concat": [concat],
@@ -222,4 +222,4 @@ SINKING: Mapping[str, Sequence[Rewrite]] = {
 LAST: Mapping[str, Sequence[Rewrite]] = {
     name: [convolution] for name in ("Conv", "ConvTranspose", "MaxPool", "AvgPool", "LpPool")
 }
-IDLE: Mapping[str, Sequence[Rewrite]] = {"Transpose": [idle]}
+IDLE: Mapping[str, Sequence[Rewrite]] = {"Transpose": [transpose_of_ones]}

@@ -28,13 +28,13 @@ def gelu(site: RewriteSite) -> int | None:
     for value, third in either_order(site.op):
         product, bounds = _without_bounds(site, value)
         for first, second in either_order(site.maker(product, "BinOp", op="Mul")):
-            made = _of_factors(site, (first, second, third), bounds)
+            made = _gelu_of_factors(site, (first, second, third), bounds)
             if made is not None:
                 return made
     return None
 
 
-def _of_factors(site: RewriteSite, factors: tuple[int, int, int], bounds: Range) -> int | None:
+def _gelu_of_factors(site: RewriteSite, factors: tuple[int, int, int], bounds: Range) -> int | None:
     """The `Gelu` of three factors, of which the product of the first two is held in bounds."""
     first, second, third = factors
     if site.is_number(third, 0.5):
@@ -48,7 +48,7 @@ def _of_factors(site: RewriteSite, factors: tuple[int, int, int], bounds: Range)
         (second, third, _range(site, second)),
         (third, second, _gate_range(site, third)),
     ):
-        if _is_idle(bounds, (reached[0] / 2, reached[1] / 2)):
+        if _cuts_nothing(bounds, (reached[0] / 2, reached[1] / 2)):
             made = _gelu(site, x, gate)
             if made is not None:
                 return made
@@ -80,7 +80,7 @@ def _argument_of_erf(site: RewriteSite, gate: int) -> int | None:
     low, high = (end / sqrt(2) for end in _range(site, x))
     reached = (low, high), (erf(low), erf(high)), _gate_range(site, x)
     bounds = of_argument, of_erf, of_sum
-    return x if all(map(_is_idle, bounds, reached)) else None
+    return x if all(map(_cuts_nothing, bounds, reached)) else None
 
 
 def _is_by_tanh(site: RewriteSite, gate: int, x: int) -> bool:
@@ -131,7 +131,7 @@ def _range(site: RewriteSite, value: int) -> Range:
     found = site.maker(value, "Clip")
     if found is None:
         return _ALL
-    given = OPS["Clip"].filled(found.attributes)
+    given = OPS["Clip"].with_defaults(found.attributes)
     return float(given["min"]), float(given["max"])
 
 
@@ -141,7 +141,7 @@ def _gate_range(site: RewriteSite, x: int) -> Range:
     return 1 + erf(low / sqrt(2)), 1 + erf(high / sqrt(2))
 
 
-def _is_idle(bounds: Range, reached: Range) -> bool:
+def _cuts_nothing(bounds: Range, reached: Range) -> bool:
     """Whether bounds cut off less than one of their steps."""
     (low, high), (least, most) = bounds, reached
     step = (high - low) / _STEPS if isfinite(high - low) else 0.0

@@ -30,7 +30,7 @@ _LEAST_GUARD = 1e-15  # where a root of 0 is replaced, so that the norm of zeros
 _UNBOUNDED = 3e38  # what a spread is held below only in name
 
 
-class Spread(NamedTuple):
+class Variance(NamedTuple):
     """What a root is taken of: a variance or a mean of squares, times a factor, and epsilon."""
 
     is_centred: bool
@@ -47,7 +47,7 @@ class Moments:
         self._shape = site.type(x).shape
         self._count = prod(self._shape[axis] for axis in axes)
         self._kept = tuple(1 if a in axes else d for a, d in enumerate(self._shape))
-        self.root: Spread | None = None  # the only one there is
+        self.root: Variance | None = None  # the only one there is
         self._known: dict[int, Polynomial | None] = {}
 
     def of_site(self) -> Polynomial | None:
@@ -106,7 +106,11 @@ class Moments:
             return _scale(self.of(a, depth), 1 / over.astype(np.float64)) if is_sound else None
         root = self._root(b, depth)
         above = None if root is None else self.of(a, depth)
-        return None if root is None or above is None else _product(above, self._over(root))
+        return (
+            None
+            if root is None or above is None
+            else _product(above, self._add_reciprocal_root(root))
+        )
 
     def _power(self, a: int, b: int, depth: int) -> Polynomial | None:
         exponent = self._site.number(b)
@@ -114,8 +118,8 @@ class Moments:
             base = self.of(a, depth)
             return None if base is None else _product(base, base)
         if exponent == -0.5:
-            inner = self._spread(a, depth)
-            return None if inner is None else self._over(inner)
+            inner = self._variance(a, depth)
+            return None if inner is None else self._add_reciprocal_root(inner)
         return None
 
     def _through_view(self, op: CoreOperation, depth: int) -> Polynomial | None:
@@ -134,7 +138,7 @@ class Moments:
         shape = self._site.type(source).shape
         given = op.attributes["axes"] or range(len(shape))
         axes = tuple(sorted({axis % len(shape) for axis in given}))
-        if shape != self._shape or not _same_over(shape, axes, self._axes):
+        if shape != self._shape or not _are_same_axes(shape, axes, self._axes):
             return None
         inner = self.of(source, depth)
         factor = 1.0 if op.opcode == "Mean" else float(self._count)
@@ -148,51 +152,51 @@ class Moments:
         name = op.attributes.get("op")
         if op.opcode != "Unary" or name not in ("Rsqrt", "Reciprocal"):
             return None
-        read = self._spread if name == "Rsqrt" else self._root
+        read = self._variance if name == "Rsqrt" else self._root
         found = read(op.operands[0], depth)
-        return None if found is None else self._over(found)
+        return None if found is None else self._add_reciprocal_root(found)
 
-    def _over(self, spread: Spread) -> Polynomial | None:
+    def _add_reciprocal_root(self, variance: Variance) -> Polynomial | None:
         """1 / sqrt(factor * (spread + epsilon / factor))."""
-        plain = Spread(spread.is_centred, 1.0, spread.epsilon / spread.factor)
+        plain = Variance(variance.is_centred, 1.0, variance.epsilon / variance.factor)
         if self.root is not None and self.root != plain:
             return None
         self.root = plain
-        return {("root",): np.array(1 / sqrt(spread.factor))}
+        return {("root",): np.array(1 / sqrt(variance.factor))}
 
-    def _root(self, value: int, depth: int) -> Spread | None:
+    def _root(self, value: int, depth: int) -> Variance | None:
         """What a value is the root of; a small number may be added to it, or hold it from below."""
         op = self._site.maker(value)
         assert op is not None
         if op.opcode in _VIEWS or op.opcode == "Broadcast":
             return self._root(op.operands[0], depth)
         if op.opcode == "Unary" and op.attributes["op"] == "Sqrt":
-            return self._spread(op.operands[0], depth)
+            return self._variance(op.operands[0], depth)
         if op.opcode == "BinOp" and op.attributes["op"] == "Pow":
             is_root = self._site.number(op.operands[1]) == 0.5
-            return self._spread(op.operands[0], depth) if is_root else None
+            return self._variance(op.operands[0], depth) if is_root else None
         if op.opcode == "Reduce" and op.attributes["op"] == "L2":
             squares = self._reduction(_squares_of(op), depth)
-            return None if squares is None else self._spread_of(squares)
+            return None if squares is None else self._variance_of(squares)
         guarded = guard_of(self._site, op)
         inner = self._root(guarded[0], depth + 1) if guarded and depth < _MOST_DEPTH else None
         if guarded is None or inner is None or not 0 <= guarded[1] <= self._most_guard:
             return None
         return inner._replace(epsilon=inner.epsilon + guarded[1] ** 2)
 
-    def _spread(self, value: int, depth: int) -> Spread | None:
+    def _variance(self, value: int, depth: int) -> Variance | None:
         """A variance or a mean of squares, epsilon added, held at 0 or a little above."""
         polynomial = self.of(value, depth)
         if polynomial is not None:
-            return self._spread_of(polynomial)
+            return self._variance_of(polynomial)
         op = self._site.maker(value)
         assert op is not None
         if depth > _MOST_DEPTH:
             return None
         if op.opcode in _VIEWS or op.opcode == "Broadcast" or _is_no_op(op):
-            return self._spread(op.operands[0], depth + 1)
+            return self._variance(op.operands[0], depth + 1)
         guarded = guard_of(self._site, op)
-        inner = None if guarded is None else self._spread(guarded[0], depth + 1)
+        inner = None if guarded is None else self._variance(guarded[0], depth + 1)
         if guarded is None or inner is None or guarded[1] < 0:
             return None
         is_added = op.opcode == "BinOp" and op.attributes["op"] == "Add"
@@ -200,7 +204,7 @@ class Moments:
             return None
         return inner._replace(epsilon=inner.epsilon + guarded[1])
 
-    def _spread_of(self, polynomial: Polynomial) -> Spread | None:
+    def _variance_of(self, polynomial: Polynomial) -> Variance | None:
         numbers = {term: _number(array) for term, array in polynomial.items()}
         numbers = {term: n for term, n in numbers.items() if n is None or n != 0}
         epsilon = numbers.pop((), 0.0)
@@ -210,12 +214,12 @@ class Moments:
         is_variance = minus is not None and abs(minus + factor) <= _TOLERANCE * factor
         if minus is not None and not is_variance:
             return None
-        return Spread(is_variance, factor, epsilon) if isfinite(factor + epsilon) else None
+        return Variance(is_variance, factor, epsilon) if isfinite(factor + epsilon) else None
 
 
 def guard_of(site: RewriteSite, op: CoreOperation) -> tuple[int, float] | None:
     """A value and the number that it is held above, or that is added to it."""
-    given = OPS[op.opcode].filled(op.attributes)
+    given = OPS[op.opcode].with_defaults(op.attributes)
     if op.opcode == "Clip" and given["max"] >= _UNBOUNDED:
         return op.operands[0], float(given["min"])
     if op.opcode in ("Relu", "ReluNan"):
@@ -250,7 +254,7 @@ def _squares_of(op: CoreOperation) -> CoreOperation:
     return operation(op.value_id, "Reduce", op.operands, op.type, given)
 
 
-def _same_over(shape: Axes, axes: Axes, wanted: Axes) -> bool:
+def _are_same_axes(shape: Axes, axes: Axes, wanted: Axes) -> bool:
     """Whether two sets of axes are the same but for such of size 1."""
     return {a for a in axes if shape[a] != 1} == {a for a in wanted if shape[a] != 1}
 

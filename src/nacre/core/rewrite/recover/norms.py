@@ -74,13 +74,13 @@ def _candidates(site: RewriteSite) -> dict[tuple[int, Axes], None]:
             shape = site.type(op.operands[0]).shape
             given = op.attributes["axes"] or range(len(shape))
             axes = tuple(sorted({axis % len(shape) for axis in given}))
-            for x in (op.operands[0], *_inside(site, op.operands[0])):
+            for x in (op.operands[0], *_centred_or_squared(site, op.operands[0])):
                 found.setdefault((x, axes))
         pending += op.operands
     return found if has_root else {}
 
 
-def _inside(site: RewriteSite, value: int) -> list[int]:
+def _centred_or_squared(site: RewriteSite, value: int) -> list[int]:
     """What is squared, or what a mean is taken off, in the operand of a reduction."""
     found: list[int] = []
     for _ in range(2):
@@ -143,7 +143,7 @@ def scale_and_bias(site: RewriteSite) -> int | None:
         return None
     turn = site.only(split[0], "Transpose")
     norm = site.only(split[0] if turn is None else turn.operands[0], "LayerNorm", "RmsNorm")
-    whole = None if norm is None else _over_rows(norm, turn, split[1])
+    whole = None if norm is None else _row_constant(norm, turn, split[1])
     if norm is None or whole is None:
         return None
     x, *given = norm.operands
@@ -158,7 +158,7 @@ def scale_and_bias(site: RewriteSite) -> int | None:
     return made if turn is None else site.add("Transpose", made, **turn.attributes)
 
 
-def _over_rows(norm: CoreOperation, turn: CoreOperation | None, constant: Array) -> Array | None:
+def _row_constant(norm: CoreOperation, turn: CoreOperation | None, constant: Array) -> Array | None:
     """A constant for each element of a row that is normalised, if that is what it comes to."""
     rank = norm.type.rank
     if constant.ndim > rank:

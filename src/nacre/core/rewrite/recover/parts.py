@@ -25,7 +25,7 @@ def shape_with_ones(shape: Axes, axes: Axes) -> Axes:
     return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
 
 
-def behind_views(site: RewriteSite, value: int) -> int:
+def skip_views(site: RewriteSite, value: int) -> int:
     """A value before the views that it is seen through."""
     found = site.maker(value, *_VIEWS)
-    return value if found is None else behind_views(site, found.operands[0])
+    return value if found is None else skip_views(site, found.operands[0])

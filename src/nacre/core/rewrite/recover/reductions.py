@@ -6,11 +6,11 @@ from math import isclose
 
 import numpy as np
 
-from nacre.core.rewrite.recover.parts import behind_views, shape_with_ones
+from nacre.core.rewrite.recover.parts import shape_with_ones, skip_views
 from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 
 
-def kept_axes(site: RewriteSite) -> int | None:
+def reduction_keeping_axes(site: RewriteSite) -> int | None:
     """A reduction whose axes a view puts back: one that keeps them."""
     found = site.maker(site.operands[0], "Mean", "Sum", "Reduce")
     if found is None or found.attributes.get("keepdims"):
@@ -44,7 +44,7 @@ def softmax(site: RewriteSite) -> int | None:
     if site.attributes["op"] != "Div":
         return None
     powers, total = site.operands
-    sums = site.maker(behind_views(site, total), "Sum")
+    sums = site.maker(skip_views(site, total), "Sum")
     exp = site.maker(powers, "Exp")
     if sums is None or exp is None or sums.operands[0] != powers:
         return None
@@ -61,10 +61,10 @@ def _without_maximum(site: RewriteSite, value: int, axis: int) -> int:
     less = site.maker(value, "BinOp", op="Sub")
     if less is None:
         return value
-    x, most = less.operands[0], behind_views(site, less.operands[1])
+    x, most = less.operands[0], skip_views(site, less.operands[1])
     split = site.split(site.maker(most, "BinOp", op="Max"))
     if split is not None and bool(np.isneginf(split[1].astype(np.float64)).all()):
-        most = behind_views(site, split[0])
+        most = skip_views(site, split[0])
     top = site.maker(most, "Reduce", op="Max")
     is_top = top is not None and top.operands[0] == x
     rank = site.type(x).rank
@@ -72,5 +72,5 @@ def _without_maximum(site: RewriteSite, value: int, axis: int) -> int:
     return x if is_top and is_along else value
 
 
-KEPT_AXES: Rules = {"Reshape": [kept_axes], "ExpandDims": [kept_axes]}
+KEPT_AXES: Rules = {"Reshape": [reduction_keeping_axes], "ExpandDims": [reduction_keeping_axes]}
 REDUCTIONS: Rules = {"BinOp": [mean_of_sum, softmax]}

@@ -45,7 +45,7 @@ def root_of_squares(site: RewriteSite) -> int | None:
     return made
 
 
-def length(site: RewriteSite) -> int | None:
+def l2_norm(site: RewriteSite) -> int | None:
     """The root of a sum of squares, as one operation."""
     is_root = site.attributes["op"] == "L2"  # of floats: integers have none
     return _root_by_norm(site, site.operands[0], site.op) if is_root else None
@@ -68,4 +68,4 @@ def _root_by_norm(site: RewriteSite, x: int, reduction: CoreOperation) -> int | 
 
 
 # Afterwards: a root that belongs to a norm is none by itself.
-ROOTS: Rules = {"Unary": [root_of_squares], "Reduce": [length]}
+ROOTS: Rules = {"Unary": [root_of_squares], "Reduce": [l2_norm]}

@@ -11,7 +11,7 @@ torch: Any = library()
 Tensor = Any
 
 
-def _running(x: Tensor, dim: int, is_better: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401
+def _running_best(x: Tensor, dim: int, is_better: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401
     """The best element so far and its place, in rounds that double how far is looked back."""
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
@@ -32,13 +32,13 @@ def _running(x: Tensor, dim: int, is_better: Any) -> tuple[Tensor, Tensor]:  # n
 @decomposes("cummax.default")
 def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The largest element so far; the last of equals, and a NaN above all."""
-    return _running(x, dim, lambda old, new: ((old > new) | (old != old)) & (new == new))
+    return _running_best(x, dim, lambda old, new: ((old > new) | (old != old)) & (new == new))
 
 
 @decomposes("cummin.default")
 def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The smallest element so far; the last of equals, and a NaN below all."""
-    return _running(x, dim, lambda old, new: ((old < new) | (old != old)) & (new == new))
+    return _running_best(x, dim, lambda old, new: ((old < new) | (old != old)) & (new == new))
 
 
 @decomposes("kthvalue.default")

@@ -15,7 +15,7 @@ _ZEROS, _BORDER, _REFLECTION = range(3)
 _NEAREST = 1
 
 
-def _place(at: Tensor, size: int, is_aligned: bool, padding: int) -> Tensor:
+def _grid_coordinate(at: Tensor, size: int, is_aligned: bool, padding: int) -> Tensor:
     """A coordinate between -1 and 1 as one of an axis, moved inside as the padding says."""
     if is_aligned:
         at = (at + 1) / 2 * (size - 1)
@@ -42,7 +42,7 @@ def grid_sampler_3d(
     batch, _, *dims = x.shape
     rank = len(dims)
     found = [
-        _place(grid[..., rank - 1 - axis], dims[axis], align_corners, padding)
+        _grid_coordinate(grid[..., rank - 1 - axis], dims[axis], align_corners, padding)
         for axis in range(rank)
     ]
     around: list[list[tuple[Tensor, Tensor | None]]] = []

@@ -12,7 +12,7 @@ torch: Any = library()
 Tensor = Any
 
 
-def _each(given: Sequence[int] | int, rank: int) -> list[int]:
+def _per_axis(given: Sequence[int] | int, rank: int) -> list[int]:
     numbers = [given] if isinstance(given, int) else list(given)
     return numbers * rank if len(numbers) == 1 else numbers
 
@@ -31,7 +31,7 @@ def _widen_windows(x: Tensor, axis: int, count: int) -> tuple[Tensor, int]:
 def _adaptive_max_pool(rank: int) -> Any:  # noqa: ANN401 - a decomposition
     def decomposed(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
         """So many largest elements as asked for, and where they lie."""
-        wanted, sizes = _each(output_size, rank), x.shape[-rank:]
+        wanted, sizes = _per_axis(output_size, rank), x.shape[-rank:]
         plane = 1
         for size in sizes:
             plane *= size

@@ -83,7 +83,7 @@ def prune_values(model: Json) -> None:
         inputs = set(_texts(graph.get("inputs")))
         for name, value in graph["tensor_values"].items():
             if name not in inputs and isinstance(value, dict):
-                _give_numbers(value)
+                _fix_sizes(value)
     _prune_ranges(model)
 
 
@@ -140,7 +140,7 @@ def _texts(found: Json, passed_over: frozenset[int] | set[int] = frozenset()) ->
             waiting.extend(value)
 
 
-def _give_numbers(value: dict[str, Any]) -> None:
+def _fix_sizes(value: dict[str, Any]) -> None:
     for key in _SIZES:
         if isinstance(value.get(key), list):
             value[key] = [_number(size) for size in value[key]]

@@ -101,10 +101,10 @@ class _Counter:
 
     def work(self, tree: ast.expr) -> int:
         """Steps for an expression."""
-        self._visited(tree, 0)
+        self._count(tree, 0)
         return self._nodes + self._work
 
-    def _visited(self, node: ast.AST, depth: int) -> tuple[int, frozenset[str]]:
+    def _count(self, node: ast.AST, depth: int) -> tuple[int, frozenset[str]]:
         """How many nodes there are below one, and which symbols."""
         self._nodes += 1
         if self._nodes > _MOST_NODES or depth > _MOST_DEPTH:
@@ -112,7 +112,7 @@ class _Counter:
         if isinstance(node, ast.Name):
             return 1, frozenset({node.id} - _FUNCTIONS)
         parts = [
-            self._visited(part, depth + 1)
+            self._count(part, depth + 1)
             for part in ast.iter_child_nodes(node)
             if isinstance(part, ast.expr)
         ]

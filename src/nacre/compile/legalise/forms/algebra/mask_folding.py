@@ -99,7 +99,7 @@ class _MaskFolder:
         if op.opcode == "Where":
             return self._choice(op, depth)
         if op.opcode == "Clip":
-            least = float(str(OPS["Clip"].filled(op.attributes)["min"]))
+            least = float(str(OPS["Clip"].with_defaults(op.attributes)["min"]))
             return self._bounded(op, op.operands[0], least, depth)
         if op.opcode == "Concat":
             return self._joined(op, depth)
@@ -255,14 +255,16 @@ class _MaskFolder:
     def _moved(self, op: CoreOperation, depth: int) -> _Masked:
         """Elements in other places; of what is padded, the scores are 0."""
         made = self.read(op.operands[0], depth + 1)
-        is_filled = op.opcode != "Pad" or OPS["Pad"].filled(op.attributes)["mode"] == "constant"
+        is_filled = (
+            op.opcode != "Pad" or OPS["Pad"].with_defaults(op.attributes)["mode"] == "constant"
+        )
         if made.scores is None or made.mask is None or not is_filled:
             return self._leaf(op.value_id)
         self.is_spelt_otherwise = True
         site, shape = self._site, self._site.type(op.operands[0]).shape
         filled = dict[str, object]()
         if op.opcode == "Pad":
-            self.fills.add(float(str(OPS["Pad"].filled(op.attributes)["value"])))
+            self.fills.add(float(str(OPS["Pad"].with_defaults(op.attributes)["value"])))
             filled = {"value": 0.0}
         scores, mask = (self._spread(value, shape, op.type.dtype) for value in made[:2])
         scores = site.add(op.opcode, scores, **{**op.attributes, **filled})

@@ -81,7 +81,7 @@ def _matrix(site: RewriteSite, axis: int) -> Array:
     spec = OPS["Resize"]
     real = site.op.type.element if site.op.type.dtype == "f64" else _F32
     types = TensorType(real, (size, size)), TensorType(real, (count, size))
-    call = Call(types[:1], types[1:], {**spec.filled(site.op.attributes), **given})
+    call = Call(types[:1], types[1:], {**spec.with_defaults(site.op.attributes), **given})
     made: Array = np.empty((count, size), real.dtype)
     PRIMITIVES["core.Resize"].bind(call)([np.eye(size, dtype=real.dtype)], [made])
     return made

@@ -6,7 +6,7 @@ from math import prod
 
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
-from nacre.core.rewrite.inexact.transposes import inverse, slice_given
+from nacre.core.rewrite.inexact.transposes import inverse, slice_attributes
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 
@@ -20,7 +20,7 @@ def before_resize(site: RewriteSite) -> int | None:
         return None
     order = site.op.attributes["permutation"]
     transpose = site.add("Transpose", found.operands[0], permutation=order)
-    filled = OPS["Resize"].filled(found.attributes)
+    filled = OPS["Resize"].with_defaults(found.attributes)
     given = {n: tuple(filled[n][a] for a in order) for n in ("sizes", "scales") if filled[n]}
     return site.add("Resize", transpose, **{**found.attributes, **given})
 
@@ -30,7 +30,7 @@ def before_early_resize(site: RewriteSite) -> int | None:
     found = _enlarging(site, "Resize")
     if found is None:
         return None
-    is_mixing = OPS["Resize"].filled(found.attributes)["mode"] != "nearest"
+    is_mixing = OPS["Resize"].with_defaults(found.attributes)["mode"] != "nearest"
     last = site.op.attributes["permutation"][-1]
     is_kept = found.type.shape[last] == site.type(found.operands[0]).shape[last]
     return before_resize(site) if is_mixing or is_kept else None
@@ -61,8 +61,8 @@ def before_joining(site: RewriteSite) -> int | None:
 def _slice_before(
     site: RewriteSite, transpose: int, part: CoreOperation, order: tuple[int, ...]
 ) -> int:
-    filled = OPS["Slice"].filled(part.attributes)
-    return site.add("Slice", transpose, **slice_given(filled, inverse(order)))
+    filled = OPS["Slice"].with_defaults(part.attributes)
+    return site.add("Slice", transpose, **slice_attributes(filled, inverse(order)))
 
 
 def _enlarging(site: RewriteSite, opcode: str) -> CoreOperation | None:

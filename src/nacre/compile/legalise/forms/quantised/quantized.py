@@ -205,9 +205,9 @@ def spelt_out(site: RewriteSite) -> int | None:
     """Integers that the device does not dequantize, or not by one scale: as floats, then scaled."""
     x, scale, *zeros = site.operands
     is_pair = site.maker(x, "Quantize") is not None
-    if (_has_step(site) and (is_pair or site.type(x).dtype == "i8")) or OPS["Dequantize"].filled(
-        site.op.attributes
-    )["block"]:
+    if (_has_step(site) and (is_pair or site.type(x).dtype == "i8")) or OPS[
+        "Dequantize"
+    ].with_defaults(site.op.attributes)["block"]:
         return None
     value = site.add("Cast", x, to=site.op.type.dtype)
     for part, op in (*((zero, "Sub") for zero in zeros), (scale, "Mul")):
@@ -218,7 +218,7 @@ def spelt_out(site: RewriteSite) -> int | None:
 def by_channel(site: RewriteSite) -> int | None:
     """A scale for each channel of a computed tensor, or an odd one: divided first."""
     x, scale, *zeros = site.operands
-    filled, dtype = OPS["Quantize"].filled(site.op.attributes), site.type(x).dtype
+    filled, dtype = OPS["Quantize"].with_defaults(site.op.attributes), site.type(x).dtype
     if _has_step(site) or filled["block"] or site.constant(scale) is None:
         return None
     steps = site.add("BinOp", x, _along(site, scale, dtype), op="Div")
@@ -246,7 +246,7 @@ def _along(site: RewriteSite, part: int, dtype: str) -> int:
     wide = part if site.type(part).dtype == dtype else site.add("Cast", part, to=dtype)
     if _is_single(site):
         return wide
-    axis = OPS[site.op.opcode].filled(site.op.attributes)["axis"]
+    axis = OPS[site.op.opcode].with_defaults(site.op.attributes)["axis"]
     rank = len(site.op.type.shape)
     along = tuple(site.type(part).shape[0] if at == axis % rank else 1 for at in range(rank))
     return site.add("Reshape", wide, new_shape=along)

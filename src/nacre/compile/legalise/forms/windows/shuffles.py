@@ -66,7 +66,7 @@ def _product(site: RewriteSite, value: int) -> CoreOperation | None:
     found = site.only(value, "Linear") or site.only(value, "Conv")
     if found is None or found.opcode == "Linear":
         return found
-    filled = OPS["Conv"].filled(found.attributes)
+    filled = OPS["Conv"].with_defaults(found.attributes)
     return found if filled["layout"] == "NHWC" and filled["groups"] == 1 else None
 
 

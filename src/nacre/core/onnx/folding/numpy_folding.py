@@ -22,7 +22,7 @@ _WHOLE = "iub"  # kinds of NumPy: integers and truth values
 _PLAIN = frozenset("?bBhHiIlLqQfd")  # what NumPy casts as ONNX says
 
 
-def direct(node: Node, arrays: Sequence[Array | None]) -> Array | None:
+def fold_with_numpy(node: Node, arrays: Sequence[Array | None]) -> Array | None:
     """The only output of a node; None where the reference implementation has to be asked."""
     first, fold = _FORMS.get(node.op, (0, None))
     known = [array for array in arrays if array is not None]

@@ -18,58 +18,60 @@ _OPCODES = tuple(name for name, spec in OPS.items() if spec.profile == "nacre-1"
 
 
 @operation_rule("NCR01", "operand-types", _FURTHER, *_OPCODES)
-def operand_types(use: OperationFacts) -> Iterator[str]:
+def operand_types(facts: OperationFacts) -> Iterator[str]:
     """An operand of an operation of `nacre-1` has an element type that it is not for."""
-    spec, op = use.spec, use.attributes.get("op")
+    spec, op = facts.spec, facts.attributes.get("op")
     first: str | None = None  # the type that `same` refers to: of the last operand with a class
-    for index, type_ in enumerate(use.types):
+    for index, type_ in enumerate(facts.types):
         name = spec.operands[min(index, len(spec.operands) - 1)]
-        accepted = spec.accepted(index, op)
+        accepted = spec.accepted_types(index, op)
         if spec.most is None and index > 0:
             accepted = "same"
         if accepted == "same":
             if type_.dtype != first:
                 yield f"operand `{name}` has the type `{type_.dtype}`, expected `{first}`"
         elif type_.dtype not in CLASSES[accepted]:
-            what = f"`{use.opcode}`"
+            what = f"`{facts.opcode}`"
             what = f"`{op}` of {what}" if index == 0 and op in spec.by_op else what
             expected = CLASS_WORDS[accepted]
             yield f"operand `{name}` of {what} has the type `{type_.dtype}`, expected {expected}"
         if accepted in ("any", "number", "float") and first is None:
             first = type_.dtype
     if spec.problem is not None:
-        told = spec.problem([t.dtype for t in use.types], spec.filled(use.attributes))
+        told = spec.problem([t.dtype for t in facts.types], spec.with_defaults(facts.attributes))
         if told is not None:
-            yield f"`{use.opcode}`: {told}"
+            yield f"`{facts.opcode}`: {told}"
 
 
 @operation_rule("NCR02", "operands-fit", _FURTHER, *_OPCODES)
-def operands_fit(use: OperationFacts) -> Iterator[str]:
+def operands_fit(facts: OperationFacts) -> Iterator[str]:
     """Shapes and attributes of an operation of `nacre-1` do not go together."""
-    if use.spec.primitive is None or next(attribute_words(use), None) is not None:
+    if facts.spec.primitive is None or next(attribute_words(facts), None) is not None:
         return
-    shape = PRIMITIVES[use.spec.primitive].shape
+    shape = PRIMITIVES[facts.spec.primitive].shape
     if isinstance(shape, Fitting):
-        reason = shape.reason([t.shape for t in use.types], use.spec.filled(use.attributes))
+        reason = shape.reason(
+            [t.shape for t in facts.types], facts.spec.with_defaults(facts.attributes)
+        )
         if reason is not None:
-            yield f"`{use.opcode}`: {reason}"
+            yield f"`{facts.opcode}`: {reason}"
 
 
 @operation_rule("NCR03", "attribute-word", _FURTHER, *_OPCODES)
-def attribute_word(use: OperationFacts) -> Iterator[str]:
+def attribute_word(facts: OperationFacts) -> Iterator[str]:
     """A word that an operation of `nacre-1` does not know, or an element type that is none."""
-    yield from attribute_words(use)
+    yield from attribute_words(facts)
 
 
-def attribute_words(use: OperationFacts) -> Iterator[str]:
+def attribute_words(facts: OperationFacts) -> Iterator[str]:
     """What is wrong with words."""
-    for spec in use.spec.attributes:
-        value = use.attributes.get(spec.name)
+    for spec in facts.spec.attributes:
+        value = facts.attributes.get(spec.name)
         if value is None:
             continue
         known = tuple(GRAPH_TYPES) if spec.kind == "dtype" else spec.choices
         if spec.kind in ("word", "dtype") and value not in known:
             hint = did_you_mean(str(value), known)
             expected = ", ".join(f"`{word}`" for word in known)
-            told = f"{backquote(str(value))} is no `{spec.name}` of `{use.opcode}`"
+            told = f"{backquote(str(value))} is no `{spec.name}` of `{facts.opcode}`"
             yield f"{told}, expected one of {expected}{'; ' + hint if hint else ''}"

@@ -12,7 +12,7 @@ torch: Any = library()
 Tensor = Any
 
 
-def _diagonal_places(rows: int, columns: int, offset: int) -> Tensor:
+def _diagonal_indices(rows: int, columns: int, offset: int) -> Tensor:
     """Where the diagonal lies in a matrix whose rows follow each other."""
     first = offset if offset >= 0 else -offset * columns
     count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
@@ -28,7 +28,7 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     """The diagonal of matrices that two axes make."""
     matrices = _matrices_last(x, dim1, dim2)
     *outer, rows, columns = matrices.shape
-    at = _diagonal_places(rows, columns, offset)
+    at = _diagonal_indices(rows, columns, offset)
     return matrices.reshape(*outer, rows * columns).index_select(-1, at)
 
 
@@ -37,7 +37,7 @@ def diagonal_scatter(x: Tensor, part: Tensor, offset: int = 0, dim1: int = 0, di
     """The diagonal replaced."""
     matrices = _matrices_last(x, dim1, dim2)
     *outer, rows, columns = matrices.shape
-    at = _diagonal_places(rows, columns, offset)
+    at = _diagonal_indices(rows, columns, offset)
     made = matrices.reshape(*outer, rows * columns).index_copy(-1, at, part)
     return made.reshape(matrices.shape).movedim((-2, -1), (dim1, dim2))
 
@@ -125,11 +125,11 @@ def as_strided_scatter(
     """Elements replaced, by their distances in memory."""
     if not x.is_contiguous():
         return NotImplemented
-    at = strided_places(size, stride, offset or 0).reshape(-1)
+    at = strided_indices(size, stride, offset or 0).reshape(-1)
     return x.reshape(-1).index_copy(0, at, src.reshape(-1)).reshape(x.shape)
 
 
-def strided_places(size: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
+def strided_indices(size: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
     """Where the elements of a strided view lie in memory."""
     at = torch.full([1] * len(size), offset)
     for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
@@ -148,7 +148,7 @@ def as_strided(
     ordered = x.permute(order)
     if not ordered.is_contiguous():
         return NotImplemented
-    at = strided_places(size, stride, offset or 0)
+    at = strided_indices(size, stride, offset or 0)
     return ordered.reshape(-1).index_select(0, at.reshape(-1)).reshape(size)
 
 

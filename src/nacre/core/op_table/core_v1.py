@@ -14,13 +14,13 @@ def _scalar(dtype: str) -> Callable[..., TensorType | None]:
     return lambda types, attributes: TensorType(dtype)
 
 
-def _declared(types: Sequence[TensorType], attributes: Attributes) -> TensorType | None:
+def _declared_type(types: Sequence[TensorType], attributes: Attributes) -> TensorType | None:
     """A tensor literal says its type itself."""
     dtype, shape = attributes.get("dtype"), attributes.get("shape")
     return TensorType(str(dtype), shape) if dtype and isinstance(shape, tuple) else None
 
 
-def _open(types: Sequence[TensorType], attributes: Attributes) -> TensorType | None:
+def _no_type(types: Sequence[TensorType], attributes: Attributes) -> TensorType | None:
     """An input has whatever type it is given."""
     return None
 
@@ -44,7 +44,7 @@ _AXES = required("axes", "ints")
 _KEEPDIMS = optional("keepdims", "bool", False)
 
 FIRST = (
-    _v1("Input", "a tensor from outside", "", required("name", "string"), infer=_open),
+    _v1("Input", "a tensor from outside", "", required("name", "string"), infer=_no_type),
     _v1("ConstI64", "an integer", "", required("value", "int"), infer=_scalar("i64"),
         traits=("constant",)),
     _v1("ConstF32", "a float", "", required("value", "float"), infer=_scalar("f32"),
@@ -52,7 +52,7 @@ FIRST = (
     _v1("ConstF64", "a double", "", required("value", "float"), infer=_scalar("f64"),
         traits=("constant",)),
     _v1("ConstTensor", "a tensor given element by element", "", required("data", "data"),
-        required("dtype", "dtype"), required("shape", "ints"), infer=_declared,
+        required("dtype", "dtype"), required("shape", "ints"), infer=_declared_type,
         traits=("constant",)),
     _v1("BinOp", "two tensors element by element, broadcast", "lhs rhs",
         required("op", "word", *_BINARY), traits=("elementwise", "commutative"), aten=_BINARY,

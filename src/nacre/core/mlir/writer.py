@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from nacre.core.mlir.body import Body, Code, constant_text
+from nacre.core.mlir.body import Code, RegionBody, constant_text
 from nacre.core.mlir.types import element_text, tensor_text
 from nacre.core.module import CoreOperation, Shape, TensorType
 
@@ -28,7 +28,7 @@ class Value(Struct, frozen=True):
     type: TensorType
 
     @property
-    def typed(self) -> str:
+    def type_text(self) -> str:
         """Its type as MLIR writes it."""
         return tensor_text(self.type)
 
@@ -64,10 +64,10 @@ class MlirWriter:
     def zeros(self, type_: TensorType) -> Value:
         """A tensor of zeros."""
         zero, empty = self.scalar("zero", 0, type_.dtype), self.empty(type_)
-        typed = f"ins({zero} : {element_text(type_.dtype)}) outs({empty.name} : {empty.typed})"
-        return self.add("zeros", f"linalg.fill {typed} -> {empty.typed}", type_)
+        typed = f"ins({zero} : {element_text(type_.dtype)}) outs({empty.name} : {empty.type_text})"
+        return self.add("zeros", f"linalg.fill {typed} -> {empty.type_text}", type_)
 
-    def finished(self, result: Value) -> tuple[Value, list[str]]:
+    def finish(self, result: Value) -> tuple[Value, list[str]]:
         """The result under the name of the module's value, and the lines of all statements.
 
         A result that is an operand keeps its name: nothing is to be done.
@@ -93,7 +93,7 @@ class MlirWriter:
     ) -> Value:
         """A `linalg.generic`. It has one result: how several are written, readers disagree."""
         every = [*inputs, output]
-        body = Body([value.type.dtype for value, _ in every])
+        body = RegionBody([value.type.dtype for value, _ in every])
         result = code(body, *body.arguments)
         maps = ", ".join(map_text(len(loops), axes) for _, axes in every)
         iterators = ", ".join(f'"{loop}"' for loop in loops)
@@ -104,11 +104,13 @@ class MlirWriter:
             f"^bb0({arguments}):",
             *(f"  {line}" for line in body.lines),
             f"  linalg.yield {result.name} : {element_text(result.dtype)}",
-            f"}} -> {output[0].typed}",
+            f"}} -> {output[0].type_text}",
         ]
         return self.add(stem, "\n".join(lines), output[0].type)
 
-    def mapped(self, stem: str, values: Sequence[Value], type_: TensorType, code: Code) -> Value:
+    def add_elementwise(
+        self, stem: str, values: Sequence[Value], type_: TensorType, code: Code
+    ) -> Value:
         """A function of single elements; the values broadcast to the shape of the result.
 
         `code` gets the elements without the one that the result had before.
@@ -123,14 +125,14 @@ class MlirWriter:
         if value.type.dtype == dtype:
             return value
         type_ = TensorType(dtype, value.type.shape)
-        return self.mapped("cast", [value], type_, lambda body, x: body.cast(x, dtype))
+        return self.add_elementwise("cast", [value], type_, lambda body, x: body.cast(x, dtype))
 
 
 def operands_text(inputs: Sequence[Value], output: Value) -> str:
     """The operands of an operation of linalg."""
     names = ", ".join(value.name for value in inputs)
-    types = ", ".join(value.typed for value in inputs)
-    return f"ins({names} : {types}) outs({output.name} : {output.typed})"
+    types = ", ".join(value.type_text for value in inputs)
+    return f"ins({names} : {types}) outs({output.name} : {output.type_text})"
 
 
 @lru_cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,29 @@ class OnnxNode:
     def __init__(
         self, node: Node, operands: Sequence[Tensor | None], builder: ModelBuilder
     ) -> None:
-        self.node = node
+        self.source = node  # as the file has it
         self.builder = builder
         self._operands = list(operands)
 
     @property
+    def op(self) -> str:
+        """What ONNX calls the operation."""
+        return self.source.op
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of its results; one that nobody asks for has none."""
+        return self.source.outputs
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Those that the file gives."""
+        return self.source.attributes
+
+    @property
     def opset(self) -> int:
         """The version of the node's domain."""
-        return self.node.opset
+        return self.source.opset
 
     @property
     def count(self) -> int:
@@ -90,7 +105,7 @@ class OnnxNode:
         try:
             name = dtype_name(array.dtype)
         except ValueError:
-            raise _lacks(array) from None
+            raise _unsupported_elements(array) from None
         return self.builder.constant(array, name)
 
     def scalar(self, number: float, dtype: str) -> int:
@@ -110,7 +125,7 @@ class OnnxNode:
         try:
             return TensorType(dtype_name(tensor.dtype), tensor.shape)
         except ValueError:
-            raise _lacks(tensor) from None
+            raise _unsupported_elements(tensor) from None
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an operand."""
@@ -124,20 +139,20 @@ class OnnxNode:
 
     def attribute(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
         """An attribute, or its default."""
-        return self.node.attributes.get(name, default)
+        return self.attributes.get(name, default)
 
     def require(self, name: str) -> Any:  # noqa: ANN401 - whatever it holds
         """An attribute that must be given."""
-        if name not in self.node.attributes:
+        if name not in self.attributes:
             raise Unsound(f"attribute `{name}` is missing")
-        return self.node.attributes[name]
+        return self.attributes[name]
 
     def ints(
         self, name: str, index: int | None = None, default: Sequence[int] | None = None
     ) -> tuple[int, ...] | None:
         """Integers that are an attribute in some versions and an operand in others."""
-        if name in self.node.attributes:
-            found = self.node.attributes[name]
+        if name in self.attributes:
+            found = self.attributes[name]
             return tuple(int(v) for v in found) if isinstance(found, tuple) else (int(found),)
         if index is not None and self.has(index):
             array = self.require_known(index, f"`{name}`")
@@ -146,8 +161,8 @@ class OnnxNode:
 
     def number(self, name: str, index: int | None, default: float) -> float:
         """A number that is an attribute in some versions and an operand in others."""
-        if name in self.node.attributes:
-            return float(self.node.attributes[name])
+        if name in self.attributes:
+            return float(self.attributes[name])
         if index is not None and self.has(index):
             array = self.require_known(index, f"`{name}`")
             return float(np.ravel(array)[0]) if array.size else default
@@ -168,7 +183,7 @@ class OnnxNode:
         try:
             return self.builder.add(opcode, *values, **attributes)
         except InputError as error:
-            raise _problem(error) from None
+            raise _refusal_of(error) from None
 
     def reshape(self, value: int, shape: Sequence[int]) -> int:
         """The same elements under another shape."""
@@ -208,7 +223,7 @@ def describe_error(error: InputError) -> str:
     return _TYPE.sub(r"\1", "; ".join(d.message for d in error.diagnostics))
 
 
-def _problem(error: InputError) -> Unsupported | Unsound:
+def _refusal_of(error: InputError) -> Unsupported | Unsound:
     """What a rule of Core IR says about the node that an operation was made for."""
     found = error.diagnostics
     told = describe_error(error)
@@ -216,7 +231,7 @@ def _problem(error: InputError) -> Unsupported | Unsound:
     return Unsupported(told, remedies[0]) if len(remedies) == len(found) else Unsound(told)
 
 
-def _lacks(array: Array) -> Unsupported:
+def _unsupported_elements(array: Array) -> Unsupported:
     kind = dtype_title(array.dtype)
     held = "text" if kind == "STRING" else f"elements of type {kind}"
     remedy = "turn text into numbers before the model" if kind == "STRING" else CAST

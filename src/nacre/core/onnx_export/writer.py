@@ -11,7 +11,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.handlers import Handlers
 from nacre.core.module import CoreOperation, Shape, TensorType
 from nacre.core.onnx_export.graph import Graph, Node, Value
-from nacre.core.onnx_export.types import CODES, TELLING, carrier, compute_type, takes
+from nacre.core.onnx_export.types import CODES, TELLING, compute_type, takes, wider_type
 from nacre.core.ops import OPS
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
@@ -33,7 +33,7 @@ class OnnxWriter:
     def __init__(self, op: CoreOperation, operands: Sequence[Value], graph: Graph) -> None:
         self.op = op
         self.type = op.type
-        self.attributes: Mapping[str, Any] = OPS[op.opcode].filled(op.attributes)
+        self.attributes: Mapping[str, Any] = OPS[op.opcode].with_defaults(op.attributes)
         self.operands = tuple(operands)
         self.graph = graph
         self._stem = f"%{op.value_id}"
@@ -44,9 +44,9 @@ class OnnxWriter:
         self, operation: str, *operands: Value | None, type_: TensorType, **attributes: object
     ) -> Value:
         """One more node and its result."""
-        return self.several(operation, operands, (type_,), **attributes)[0]
+        return self.add_node(operation, operands, (type_,), **attributes)[0]
 
-    def several(
+    def add_node(
         self,
         operation: str,
         operands: Sequence[Value | None],
@@ -69,7 +69,7 @@ class OnnxWriter:
         if telling is not None and not takes(operation, telling.dtype):
             raise Unsupported(f"onnxruntime has no {operation} of `{telling.dtype}`")
 
-    def each(
+    def elementwise(
         self, operation: str, *operands: Value, dtype: str = "", **attributes: object
     ) -> Value:
         """A node that works element by element, broadcast."""
@@ -77,11 +77,11 @@ class OnnxWriter:
         type_ = TensorType(dtype or operands[-1].dtype, shape)
         return self.add(operation, *operands, type_=type_, **attributes)
 
-    def moved(
+    def move(
         self, operation: str, value: Value, *others: Value | None, shape: Shape, **given: object
     ) -> Value:
         """A node that moves elements, in a type that onnxruntime moves."""
-        dtype = carrier(operation, value.dtype)
+        dtype = wider_type(operation, value.dtype)
         if dtype is None:
             raise Unsupported(f"onnxruntime has no {operation} of `{value.dtype}`")
         type_ = TensorType(dtype, shape)
@@ -90,9 +90,9 @@ class OnnxWriter:
 
     def where(self, condition: Value, a: Value, b: Value) -> Value:
         """Elements of the one or the other."""
-        dtype = carrier("Where", a.dtype)
+        dtype = wider_type("Where", a.dtype)
         assert dtype is not None  # every type has one
-        made = self.each("Where", condition, self.cast(a, dtype), self.cast(b, dtype))
+        made = self.elementwise("Where", condition, self.cast(a, dtype), self.cast(b, dtype))
         return self.cast(made, a.dtype)
 
     # Types
@@ -105,13 +105,13 @@ class OnnxWriter:
         type_ = TensorType(dtype, value.shape)
         return self.add("Cast", value, type_=type_, to=CODES[dtype], **given)
 
-    def wide(self, value: Value) -> Value:
+    def to_compute_type(self, value: Value) -> Value:
         """A number in the type that is computed in."""
         if value.dtype == "bool":
             raise Unsupported("arithmetic on `bool`")
         return self.cast(value, compute_type(value.dtype))
 
-    def result(self, value: Value) -> Value:
+    def to_result_type(self, value: Value) -> Value:
         """A value in the element type of the result."""
         return self.cast(value, self.type.dtype)
 
@@ -128,7 +128,7 @@ class OnnxWriter:
 
     def array(self, array: Array, dtype: str) -> Value:
         """Elements that are known."""
-        return self.graph.shared(f"{self._stem}.constant", array, dtype)
+        return self.graph.shared_tensor(f"{self._stem}.constant", array, dtype)
 
     def elements(self, value: Value) -> Array | None:
         """The elements of a constant; None where they are computed."""
@@ -140,25 +140,25 @@ class OnnxWriter:
         """The same elements under another shape."""
         if value.shape == tuple(shape):
             return value
-        return self.moved("Reshape", value, self.ints(shape), shape=tuple(shape))
+        return self.move("Reshape", value, self.ints(shape), shape=tuple(shape))
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """The axes in another order."""
         if list(order) == sorted(order):
             return value
         shape = tuple(value.shape[axis] for axis in order)
-        return self.moved("Transpose", value, shape=shape, perm=list(order))
+        return self.move("Transpose", value, shape=shape, perm=list(order))
 
     def expand(self, value: Value, shape: Shape) -> Value:
         """Stretched to a shape."""
         if value.shape == shape:
             return value
-        return self.moved("Expand", value, self.ints(shape), shape=shape)
+        return self.move("Expand", value, self.ints(shape), shape=shape)
 
     def gather(self, value: Value, indices: Value, axis: int) -> Value:
         """The indices in the place of an axis."""
         shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
-        return self.moved("Gather", value, indices, shape=shape, axis=axis)
+        return self.move("Gather", value, indices, shape=shape, axis=axis)
 
     def part(self, value: Value, axis: int, start: int, stop: int | None, step: int = 1) -> Value:
         """A part along one axis; without a stop it goes to the end, backwards to the beginning."""
@@ -166,11 +166,11 @@ class OnnxWriter:
         size = len(range(value.shape[axis])[slice(start, stop, step)])
         shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
         lists = (self.ints([number]) for number in (start, last, axis, step))
-        return self.moved("Slice", value, *lists, shape=shape)
+        return self.move("Slice", value, *lists, shape=shape)
 
     def concatenate(self, values: Sequence[Value], axis: int) -> Value:
         """Tensors after each other along an axis."""
-        dtype = carrier("Concat", values[0].dtype)
+        dtype = wider_type("Concat", values[0].dtype)
         assert dtype is not None  # every type has one
         size = sum(value.shape[axis] for value in values)
         first = values[0].shape

@@ -38,18 +38,18 @@ class Axis:
         return abs(self.scale * self.size - self.count) < _CLOSE * self.count
 
     @property
-    def exact_count(self) -> float:
+    def unrounded_count(self) -> float:
         """The size after, before it was rounded."""
         return self.count if self.is_whole else self.scale * self.size
 
     @property
-    def is_kept(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether nothing happens to it."""
         return self == Axis(self.size, self.size, 1.0)
 
 
 def _align_corners(a: Axis, places: Array) -> Array:
-    wide = a.exact_count - 1
+    wide = a.unrounded_count - 1
     at: Array = places * (a.size - 1) / wide if wide else places * 0.0
     return at
 
@@ -60,7 +60,7 @@ def _tf_half_pixel(a: Axis, places: Array) -> Array:
 
 
 def _tf_crop(a: Axis, places: Array) -> Array:
-    last, wide = a.size - 1, a.exact_count - 1
+    last, wide = a.size - 1, a.unrounded_count - 1
     if abs(wide) < 1e-9:
         return np.full_like(places, 0.5 * (a.start + a.end) * last)
     at: Array = a.start * last + places * (a.end - a.start) * last / wide
@@ -100,7 +100,7 @@ def neighbours(a: Axis, at: Array, rounding: str) -> Array:
     return np.clip(rounded, 0, a.size - 1).astype(np.int64)
 
 
-def is_plain(a: Axis, mode: str, rounding: str) -> bool:
+def is_precision_independent(a: Axis, mode: str, rounding: str) -> bool:
     """Whether neighbours are the same by f32 and by f64, which Core IR's `Resize` goes by."""
     narrow, wide = (
         neighbours(a, coordinates(a, mode, dtype), rounding) for dtype in (np.float32, np.float64)

@@ -113,12 +113,12 @@ _FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, str]], ...] = tuple(
 )  # fmt: skip
 
 
-def shape_depends(key: str) -> tuple[str, str]:
+def explain_open_shape(key: str) -> tuple[str, str]:
     """Why a call whose result has no known shape has no form, and what would do."""
     return REFUSED.get(key, _COUNTED) if key != "index_select.default" else _CHOSEN
 
 
-def why_not(key: str) -> tuple[str, str]:
+def explain_refusal(key: str) -> tuple[str, str]:
     """Why a call has no form that nothing takes, and what would do."""
     found = REFUSED.get(key)
     if found is not None:
