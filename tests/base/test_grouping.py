@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.base.grouping import by_cause, merge_notes
+from nacre.base.grouping import group_by_cause, merge_notes
 from nacre.base.rules import RULES
 from nacre.base.source import Source
 from nacre.nem import check
@@ -34,7 +34,7 @@ def test_many_findings_of_one_cause_are_shown_as_one(
 
 def test_the_order_of_first_findings_is_kept() -> None:
     found = check(text_with(5))
-    groups = by_cause(found)
+    groups = group_by_cause(found)
     assert [len(g.others) for g in groups] == [4, 0]
     assert [g.first for g in groups] == [found[0], found[-1]]
 
@@ -43,7 +43,7 @@ def test_other_files_codes_and_helps_stay_apart() -> None:
     rule = RULES["NAM01"]
     spans = [Source(name, "abc").span(0, 1) for name in ("a", "a", "b")]
     made = [rule.at(span, "m 1", help=help_) for span, help_ in zip(spans, "xyx", strict=True)]
-    assert len(by_cause(made)) == 3
+    assert len(group_by_cause(made)) == 3
 
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
@@ -71,13 +71,13 @@ ONE_MISTAKE = {
 def test_one_mistake_is_one_group_whatever_the_names(mistake: str) -> None:
     found = [one for one in check(ONE_MISTAKE[mistake]) if one.severity != "info"]
     assert len(found) >= len(NAMES) - 1
-    (group,) = by_cause(found)
+    (group,) = group_by_cause(found)
     assert len(group.others) == len(found) - 1
 
 
 def test_names_that_are_the_mistake_stay_apart() -> None:
     found = check("".join(f"let r{i} = region({n}, 0, 4)\n" for i, n in enumerate(NAMES)))
-    assert [len(group.others) for group in by_cause(found)] == [0] * len(NAMES)
+    assert [len(group.others) for group in group_by_cause(found)] == [0] * len(NAMES)
 
 
 def test_notes_of_one_kind_are_one_line() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nacre
-from nacre.base.hints import at_terminal, for_reader, setting
+from nacre.base.hints import at_terminal, help_for_reader, setting
 from nacre.nem import check
 from tests.cli.runner import invoke
 
@@ -19,10 +19,10 @@ OPTION = re.compile(r"help\w* ?= ?\(?\s*f?[\"'](?:(?!setting)[^\n])*`--[a-z]")
 
 def test_a_setting_is_spelt_for_its_reader() -> None:
     help_ = f"allow more: {setting('`--max-bytes`', '`max_bytes=`')}, or less work"
-    assert for_reader(help_) == "allow more: `max_bytes=`, or less work"
+    assert help_for_reader(help_) == "allow more: `max_bytes=`, or less work"
     with at_terminal():
-        assert for_reader(help_) == "allow more: `--max-bytes`, or less work"
-    assert for_reader(None) is None
+        assert help_for_reader(help_) == "allow more: `--max-bytes`, or less work"
+    assert help_for_reader(None) is None
 
 
 def test_the_library_names_no_options_without_their_arguments() -> None:

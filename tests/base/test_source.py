@@ -202,8 +202,8 @@ def test_what_is_not_text_is_refused_at_its_exact_place(
     path.write_bytes(raw)
     found = refused(read_source(path, name="a.nem"))
     assert (found.kind, found.reason) == ("not text", reason)
-    assert found.place is not None
-    assert found.place.location == Location("a.nem", line, column, line, column + 1)
+    assert found.span is not None
+    assert found.span.location == Location("a.nem", line, column, line, column + 1)
 
 
 @given(st.binary(max_size=40))
@@ -212,5 +212,5 @@ def test_any_bytes_are_text_or_have_a_place_where_they_are_not(raw: bytes) -> No
     if isinstance(found, Source):
         assert found.text.encode() == raw.removeprefix(BOM)
     else:
-        assert found.place is not None
-        assert found.place.end == found.place.start + 1
+        assert found.span is not None
+        assert found.span.end == found.span.start + 1

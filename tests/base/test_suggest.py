@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.base.suggest import Hints, did_you_mean, edit_distance, nearest
+from nacre.base.suggest import Suggestions, did_you_mean, edit_distance, nearest
 
 WORDS = st.text("abc", max_size=7)
 
@@ -84,9 +84,9 @@ def test_of_very_many_names_one_that_begins_alike_is_found() -> None:
 
 
 def test_the_first_mistakes_of_a_list_get_a_hint_and_the_rest_none() -> None:
-    hints = Hints(["alpha", "beta"])
+    hints = Suggestions(["alpha", "beta"])
     found = [hints.help("alpah") for _ in range(20)]
     assert found[:8] == ["did you mean `alpha`?"] * 8
     assert found[8:] == [None] * 12
-    assert Hints(["alpha"]).suffix("alpah") == "; did you mean `alpha`?"
-    assert Hints(["alpha"]).suffix("q") == ""
+    assert Suggestions(["alpha"]).suffix("alpah") == "; did you mean `alpha`?"
+    assert Suggestions(["alpha"]).suffix("q") == ""

@@ -55,8 +55,8 @@ class ElementType:
             import ml_dtypes
 
             home = ml_dtypes
-        found: np.dtype[Any] = np.dtype(getattr(home, self.dtype_name))
-        return found
+        dtype: np.dtype[Any] = np.dtype(getattr(home, self.dtype_name))
+        return dtype
 
 
 _ROWS = (

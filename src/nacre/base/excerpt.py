@@ -12,13 +12,13 @@ def safe(text: str) -> str:
     """The text with control characters made visible, so that a file cannot drive the terminal."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_visible(c) for c in text)
+    return "".join(_control_picture(c) for c in text)
 
 
 def backquote(text: str, most: int = 40) -> str:
     """The text in backticks for a message, cut when long."""
-    shown = safe(text)
-    return f"`{shown}`" if len(shown) <= most else f"`{shown[:most]}{_ELLIPSIS}`"
+    visible = safe(text)
+    return f"`{visible}`" if len(visible) <= most else f"`{visible[:most]}{_ELLIPSIS}`"
 
 
 def excerpt(line: str, start: int, end: int, width: int = 100) -> tuple[str, int, int]:
@@ -28,38 +28,38 @@ def excerpt(line: str, start: int, end: int, width: int = 100) -> tuple[str, int
     """
     start = min(start, len(line))
     first, last = _window(line, start, width)
-    cells = [_cell(c) for c in line[first:last]]
+    cells = [_display_text(c) for c in line[first:last]]
     prefix = _ELLIPSIS if first else ""
     suffix = _ELLIPSIS if last < len(line) else ""
     from_cell = len(prefix) + sum(_width(c) for c in cells[: start - first])
-    shown = [_width(c) for c in cells[start - first : max(start, min(end, last)) - first]]
-    return prefix + "".join(cells) + suffix, from_cell, max(1, sum(shown))
+    widths = [_width(c) for c in cells[start - first : max(start, min(end, last)) - first]]
+    return prefix + "".join(cells) + suffix, from_cell, max(1, sum(widths))
 
 
 def _window(line: str, start: int, width: int) -> tuple[int, int]:
     """Which characters around `start` to show, so that they fill at most `width` cells."""
 
-    def room(c: str) -> int:
-        return max(1, _width(_cell(c)))  # a heap of combining marks is cut as well
+    def width_of(c: str) -> int:
+        return max(1, _width(_display_text(c)))  # a heap of combining marks is cut as well
 
-    if len(line) <= width and sum(map(room, line)) <= width:
+    if len(line) <= width and sum(map(width_of, line)) <= width:
         return 0, len(line)
     first, free = start, width // 2
-    while first > 0 and room(line[first - 1]) <= free:
+    while first > 0 and width_of(line[first - 1]) <= free:
         first -= 1
-        free -= room(line[first])
+        free -= width_of(line[first])
     last, free = start, free + width - width // 2
-    while last < len(line) and room(line[last]) <= free:
-        free -= room(line[last])
+    while last < len(line) and width_of(line[last]) <= free:
+        free -= width_of(line[last])
         last += 1
     return first, last
 
 
-def _cell(c: str) -> str:
-    return " " * _TAB if c == "\t" else _visible(c)
+def _display_text(c: str) -> str:
+    return " " * _TAB if c == "\t" else _control_picture(c)
 
 
-def _visible(c: str) -> str:
+def _control_picture(c: str) -> str:
     if c == "\t" or c.isprintable():
         return c
     if ord(c) < 0x20:

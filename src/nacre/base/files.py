@@ -37,13 +37,13 @@ def write_whole(path: Path, parts: Parts) -> None:
     if _is_special(target):
         _write_through(target, parts)
         return
-    made = _Temporary.write_to(target, parts)
+    temporary = _Temporary.write_to(target, parts)
     batch = _BATCH.get()
     if batch is not None:
-        batch.append(made)
+        batch.append(temporary)
         return
-    with made.remove_on_failure():
-        made.replace_target()
+    with temporary.remove_on_failure():
+        temporary.replace_target()
     sync_folder(target.parent)
 
 
@@ -61,8 +61,8 @@ def write_together() -> Iterator[None]:
             pass
     finally:
         _BATCH.reset(token)
-        for made in batch:
-            made.path.unlink(missing_ok=True)
+        for temporary in batch:
+            temporary.path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -74,11 +74,11 @@ def _replace_files(batch: list[_Temporary], *, is_all: bool) -> Iterator[None]:
     seconds: dict[Path, Path | None] = {}
     done: list[Path] = []
     try:
-        for made in [] if is_all and len(batch) == 1 else batch:
-            seconds[made.target] = _second_name(made.target)
-        for made in batch:
-            made.replace_target()
-            done.append(made.target)
+        for temporary in [] if is_all and len(batch) == 1 else batch:
+            seconds[temporary.target] = _hard_link(temporary.target)
+        for temporary in batch:
+            temporary.replace_target()
+            done.append(temporary.target)
         yield
     except BaseException:
         for target in done:
@@ -91,12 +91,12 @@ def _replace_files(batch: list[_Temporary], *, is_all: bool) -> Iterator[None]:
     finally:
         for second in filter(None, seconds.values()):
             second.unlink(missing_ok=True)
-    for folder in {made.target.parent for made in batch}:
+    for folder in {temporary.target.parent for temporary in batch}:
         sync_folder(folder)
     batch.clear()
 
 
-def _second_name(target: Path) -> Path | None:
+def _hard_link(target: Path) -> Path | None:
     """Another name of a file, which keeps its contents; None where there is no file."""
     if not target.exists():
         return None
@@ -174,16 +174,16 @@ class FileSet:
 
     def add(self, name: str, parts: Parts) -> HashedFile:
         """Write a file under a name with the hash of what was written."""
-        made = _Temporary.write_to(self._folder / name, parts)
-        found = HashedFile(name, hashed_name(name, made.sha256), made.sha256)
-        path = self._folder / found.stored
-        with made.remove_on_failure():
+        temporary = _Temporary.write_to(self._folder / name, parts)
+        file = HashedFile(name, hashed_name(name, temporary.sha256), temporary.sha256)
+        path = self._folder / file.stored
+        with temporary.remove_on_failure():
             is_new = not path.exists()
-            os.replace(made.path, path)
+            os.replace(temporary.path, path)
         if is_new:
             self._added.append(path)
-        self._files.append(found)
-        return found
+        self._files.append(file)
+        return file
 
     def commit(self, parts: Parts, *, moved: Iterable[HashedFile] = (), old: Iterable[str]) -> None:
         """Put the file that names the others in place.
@@ -199,18 +199,18 @@ class FileSet:
         if _is_special(target):
             _write_through(target, parts)
             return
-        made = _Temporary.write_to(target, parts)
-        with made.remove_on_failure():
+        temporary = _Temporary.write_to(target, parts)
+        with temporary.remove_on_failure():
             sync_folder(self._folder)
-            self._commit = made
+            self._commit = temporary
             # What was written together with these files comes and stays with them.
             with _replace_files(_BATCH.get() or [], is_all=False):
-                made.replace_target()
+                temporary.replace_target()
         sync_folder(target.parent)
         for file in moved:
             os.replace(self._folder / file.stored, self._folder / file.name)
-        kept = {file.name if file in moved else file.stored for file in self._files}
-        for name in set(old) - kept:
+        current = {file.name if file in moved else file.stored for file in self._files}
+        for name in set(old) - current:
             with contextlib.suppress(OSError):  # it only takes space
                 os.unlink(self._folder / name)
 
@@ -226,11 +226,11 @@ class FileSet:
 def file_set(target: Path) -> Iterator[FileSet]:
     """Files beside `target`, which is written last and names them; nobody else writes meanwhile."""
     with lock_folder(target.parent):
-        made = FileSet(target)
+        files = FileSet(target)
         try:
-            yield made
+            yield files
         except BaseException:
-            made.discard()
+            files.discard()
             raise
 
 
@@ -254,11 +254,11 @@ def hashed_name(name: str, digest: str) -> str:
     return f"{stem}.{digest[:HASH_DIGITS]}{dot}{suffix}"
 
 
-def is_name_of(found: str, name: str) -> bool:
+def is_stored_name_of(stored: str, name: str) -> bool:
     """Whether a file is what `name` is called with a hash, or without."""
     stem, dot, suffix = name.rpartition(".")
     hashed = rf"{re.escape(stem)}\.[0-9a-f]{{{HASH_DIGITS}}}{re.escape(dot + suffix)}"
-    return found == name or re.fullmatch(hashed, found) is not None
+    return stored == name or re.fullmatch(hashed, stored) is not None
 
 
 def is_temporary(name: str) -> bool:
@@ -266,18 +266,18 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def read_settled(path: Path, read: Callable[[], T]) -> T:
+def read_unchanged(path: Path, read: Callable[[], T]) -> T:
     """Read a file and what lies beside it; again, where the file was replaced meanwhile."""
     for attempt in range(_MOST_READS):
         before = identity_of(path)
         try:
-            found = read()
+            result = read()
         except Exception:
             if identity_of(path) == before:
                 raise
         else:
             if identity_of(path) == before:
-                return found
+                return result
         time.sleep(0.01 * attempt)
     return read()
 

@@ -9,22 +9,22 @@ from itertools import pairwise
 from nacre.base.diagnostics import Edit, Fix
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source, Span
-from nacre.base.suggest import surely_meant
+from nacre.base.suggest import intended_name
 
 _BLANKS = " \t"
 
 
-def replacing(span: Span, text: str) -> Fix:
+def replacement_fix(span: Span, text: str) -> Fix:
     """Write something else in a place."""
     return Fix(f"write {backquote(text)}", (Edit(span, text),))
 
 
-def inserting(source: Source, offset: int, text: str) -> Fix:
+def insertion_fix(source: Source, offset: int, text: str) -> Fix:
     """Add what is missing."""
     return Fix(f"add {backquote(text.strip())}", (Edit(source.span(offset, offset), text),))
 
 
-def including(source: Source, file: str) -> Fix:
+def include_fix(source: Source, file: str) -> Fix:
     """Add an include before the first word of a file."""
     text, at = source.text, 0
     while text[at : at + 1] == "#" or text[at : at + 1].isspace():
@@ -32,19 +32,21 @@ def including(source: Source, file: str) -> Fix:
         if at == 0:
             at = len(text)
     newline = "\r\n" if "\r\n" in text else "\n"
-    return inserting(source, at, f'include "{file}"{newline}')
+    return insertion_fix(source, at, f'include "{file}"{newline}')
 
 
-def respelling(span: Span, name: str, known: Iterable[str], *, is_own: bool = False) -> Fix | None:
-    """Write the name that was meant, where it can be one only; `is_own`: people chose the names."""
-    meant = surely_meant(name, known, is_own=is_own)
-    return None if meant is None else replacing(span, meant)
+def respelling_fix(
+    span: Span, name: str, known: Iterable[str], *, is_user_chosen: bool = False
+) -> Fix | None:
+    """Write the name that was meant, where it can be one only."""
+    meant = intended_name(name, known, is_user_chosen=is_user_chosen)
+    return None if meant is None else replacement_fix(span, meant)
 
 
-def removing(span: Span) -> Fix:
+def removal_fix(span: Span) -> Fix:
     """Take something out, with the blanks before it; with its line, where it stands alone."""
     text, start, end = span.source.text, span.start, span.end
-    shown = text[start:end]
+    removed = text[start:end]
     while start > 0 and text[start - 1] in _BLANKS:
         start -= 1
     begins = start == 0 or text[start - 1] == "\n"
@@ -57,24 +59,24 @@ def removing(span: Span) -> Fix:
             end = line_end
         else:  # something follows on the line, whose indentation stays
             start, end = span.start, after
-    return _without(span.source, start, end, shown)
+    return _removal_of(span.source, start, end, removed)
 
 
-def removing_item(span: Span) -> Fix:
+def item_removal_fix(span: Span) -> Fix:
     """Take an entry out of a list with commas, and one of its commas with it."""
     text, start, end = span.source.text, span.start, span.end
     before = len(text[:start].rstrip())
     if before and text[before - 1] == ",":
-        return _without(span.source, before - 1, end, text[start:end])
+        return _removal_of(span.source, before - 1, end, text[start:end])
     after = end + len(text[end:]) - len(text[end:].lstrip())
     if text[after : after + 1] == ",":
         end = after + 1
         while end < len(text) and text[end] in _BLANKS:
             end += 1
-    return _without(span.source, start, end, text[start:end])
+    return _removal_of(span.source, start, end, text[start:end])
 
 
-def reordering(spans: Sequence[Span], order: Sequence[int]) -> Fix:
+def reordering_fix(spans: Sequence[Span], order: Sequence[int]) -> Fix:
     """Put stretches of text into each other's places: the i-th place gets stretch `order[i]`."""
     texts = [span.source.text[span.start : span.end] for span in spans]
     edits = tuple(
@@ -127,5 +129,5 @@ def _line_end(text: str, offset: int) -> int:
     return offset
 
 
-def _without(source: Source, start: int, end: int, shown: str) -> Fix:
-    return Fix(f"take {backquote(shown)} out", (Edit(source.span(start, end), ""),))
+def _removal_of(source: Source, start: int, end: int, removed: str) -> Fix:
+    return Fix(f"take {backquote(removed)} out", (Edit(source.span(start, end), ""),))

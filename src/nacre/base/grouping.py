@@ -36,36 +36,36 @@ class Group:
         return f"and {len(self.others)} more like it: {word} {listed}{more}"
 
 
-def by_cause(diagnostics: Iterable[Diagnostic]) -> list[Group]:
+def group_by_cause(diagnostics: Iterable[Diagnostic]) -> list[Group]:
     """Groups in the order of their first findings; those of fewer than three stay apart.
 
     Findings of one code and file have one cause where they are alike but for numbers, or but for
     names, or where they point at one place and are alike but for both.
     """
     listed = list(diagnostics)
-    likenesses = [_likenesses(found) for found in listed]
-    sizes = Counter(key for keys in likenesses for key in keys)
+    keys_of = [_cause_keys(finding) for finding in listed]
+    sizes = Counter(key for keys in keys_of for key in keys)
     groups: dict[tuple[object, ...], list[Diagnostic]] = {}
-    for found, keys in zip(listed, likenesses, strict=True):
-        groups.setdefault(max(keys, key=sizes.__getitem__), []).append(found)
+    for finding, keys in zip(listed, keys_of, strict=True):
+        groups.setdefault(max(keys, key=sizes.__getitem__), []).append(finding)
     joined = {id(group[0]): group for group in groups.values() if len(group) >= _FEWEST}
-    left_out = {id(found) for group in joined.values() for found in group[1:]}
+    left_out = {id(finding) for group in joined.values() for finding in group[1:]}
     return [
-        Group(found, tuple(joined.get(id(found), [])[1:]))
-        for found in listed
-        if id(found) not in left_out
+        Group(finding, tuple(joined.get(id(finding), [])[1:]))
+        for finding in listed
+        if id(finding) not in left_out
     ]
 
 
-def _likenesses(found: Diagnostic) -> list[tuple[object, ...]]:
+def _cause_keys(finding: Diagnostic) -> list[tuple[object, ...]]:
     """What other findings must have to be of one cause with this one; any of them will do."""
-    kind = (found.code, found.severity, found.span.source.name)
-    text = f"{found.message}\n{found.help or ''}"
-    pointed_at = found.span.source.text[found.span.start : found.span.end][:_MOST_OF_A_NAME]
+    kind = (finding.code, finding.severity, finding.span.source.name)
+    text = f"{finding.message}\n{finding.help or ''}"
+    pointed_at = finding.span.source.text[finding.span.start : finding.span.end][:_MOST_OF_A_NAME]
     unnamed = _QUOTED.sub(lambda name: name[0] if name[1] == pointed_at else "`", text)
     bare = _NUMBER.sub("#", unnamed)
-    spans = {(p.source.name, p.start, p.end) for p in (r.span for r in found.related)}
-    spans.add((found.span.source.name, found.span.start, found.span.end))
+    spans = {(p.source.name, p.start, p.end) for p in (r.span for r in finding.related)}
+    spans.add((finding.span.source.name, finding.span.start, finding.span.end))
     return [
         (*kind, "numbers", _NUMBER.sub("#", text)),
         (*kind, "names", unnamed),
@@ -80,21 +80,21 @@ def merge_notes(notes: Iterable[str]) -> list[str]:
     """
     kinds: dict[str, list[str]] = {}
     for note in notes:
-        kinds.setdefault(_kind(note), []).append(note)
+        kinds.setdefault(_note_pattern(note), []).append(note)
     return [line for kind in kinds.values() for line in _merge(kind)]
 
 
-def _kind(note: str) -> str:
+def _note_pattern(note: str) -> str:
     """A note without names, numbers and the forms of a verb that follow from a number."""
     bare = re.sub(r"\d[\d.,e+-]*", "#", _QUOTED.sub("`", note))
     return re.sub(r"\b(element|lie|is|are|it|they)s?\b", "_", bare)
 
 
-def _merge(kind: list[str]) -> list[str]:
-    if len(kind) < _FEWEST:
-        return kind
-    names = list(dict.fromkeys(found[1] for note in kind[1:] if (found := _QUOTED.search(note))))
+def _merge(notes: list[str]) -> list[str]:
+    if len(notes) < _FEWEST:
+        return notes
+    names = list(dict.fromkeys(match[1] for note in notes[1:] if (match := _QUOTED.search(note))))
     listed = ", ".join(f"`{name}`" for name in names[:_MOST_NAMES])
     more = ", ..." if len(names) > _MOST_NAMES else ""
     about = f": {listed}{more}" if names else ""
-    return [f"{kind[0]} (and {len(kind) - 1} more notes of this kind{about})"]
+    return [f"{notes[0]} (and {len(notes) - 1} more notes of this kind{about})"]

@@ -17,16 +17,16 @@ class Handlers(Generic[Handler]):
     """A table that modules fill as they are imported."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Handler] = {}
+        self._handlers: dict[str, Handler] = {}
 
     def register(self, *names: str) -> Callable[[Handler], Handler]:
         """A decorator that puts a function in the table; a name has one function."""
 
         def register_handler(handler: Handler) -> Handler:
             for name in names:
-                if name in self._found:
+                if name in self._handlers:
                     raise ValueError(f"two handlers for {name}")
-                self._found[name] = handler
+                self._handlers[name] = handler
             return handler
 
         return register_handler
@@ -34,4 +34,4 @@ class Handlers(Generic[Handler]):
     @property
     def registered(self) -> Mapping[str, Handler]:
         """Every function by its name, of the modules that are imported."""
-        return MappingProxyType(self._found)
+        return MappingProxyType(self._handlers)

@@ -21,7 +21,7 @@ def setting(option: str, argument: str) -> str:
     return f"{_OPEN}{option}{_BETWEEN}{argument}{_CLOSE}"
 
 
-def for_reader(help: str | None) -> str | None:
+def help_for_reader(help: str | None) -> str | None:
     """A help with its settings as the reader writes them."""
     if help is None or _OPEN not in help:
         return help

@@ -20,8 +20,8 @@ class LazyPackage(ModuleType):
         if name not in self._homes:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         home = self._homes[name]
-        found = importlib.import_module(f"{self.__name__}.{home or name}")
-        return found if home is None else getattr(found, name)
+        value = importlib.import_module(f"{self.__name__}.{home or name}")
+        return value if home is None else getattr(value, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         # Importing `nacre.core.verify` would put that module in the place of the function.

@@ -22,11 +22,11 @@ UNPACKED_TYPES = frozenset(
 
 def pack_i4(values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
     """Pack integers in -8..7 (any shape, C order) into ceil(n / 2) bytes."""
-    given = np.asarray(values).reshape(-1)
+    elements = np.asarray(values).reshape(-1)
     # The range is that of the values as given: a huge uint64 would wrap into -8..7.
-    if given.size and (int(given.min()) < -8 or int(given.max()) > 7):
-        raise ValueError(f"i4 holds -8..7, found {int(given.min())}..{int(given.max())}")
-    flat = given.astype(np.int64, copy=False)
+    if elements.size and (int(elements.min()) < -8 or int(elements.max()) > 7):
+        raise ValueError(f"i4 holds -8..7, found {int(elements.min())}..{int(elements.max())}")
+    flat = elements.astype(np.int64, copy=False)
     nibbles = np.zeros(flat.size + flat.size % 2, np.uint8)
     nibbles[: flat.size] = np.bitwise_and(flat, 0xF).astype(np.uint8)
     return nibbles[0::2] | np.left_shift(nibbles[1::2], 4, dtype=np.uint8)
@@ -64,7 +64,7 @@ def as_nibbles(array: npt.NDArray[Any], element: ElementType) -> npt.NDArray[Any
     return array.astype(element.dtype) if fits else array
 
 
-def nibbles(data: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def nibbles_of_file(data: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Bytes that a NumPy file kept of `int4` or `uint4`; ValueError where one is no nibble."""
     raw = np.ascontiguousarray(data).view(np.uint8)
     if raw.size and int(raw.max()) > _NIBBLE:
@@ -74,15 +74,17 @@ def nibbles(data: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return raw.view(getattr(ml_dtypes, name))
 
 
-def is_untyped(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+def is_untyped(stored: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Whether elements may be those of a type that NumPy's files keep nothing of but its size."""
     is_numpys_own = wanted.isbuiltin == 1
-    is_plain = found.kind == "V" and found.names is None and found.subdtype is None
-    return is_plain and not is_numpys_own and found.itemsize == wanted.itemsize
+    is_plain = stored.kind == "V" and stored.names is None and stored.subdtype is None
+    return is_plain and not is_numpys_own and stored.itemsize == wanted.itemsize
 
 
 def restore_type(array: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]:
     """An array with the type that its file lost; ValueError where a byte is no nibble."""
     if not is_untyped(array.dtype, wanted):
         return array
-    return nibbles(array, wanted.name) if wanted.name in NIBBLE_TYPES else array.view(wanted)
+    return (
+        nibbles_of_file(array, wanted.name) if wanted.name in NIBBLE_TYPES else array.view(wanted)
+    )

@@ -44,16 +44,18 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "code": diagnostic.code,
         "severity": diagnostic.severity,
         "message": diagnostic.message,
-        **_place(diagnostic.location),
-        "related": [{"message": r.message, **_place(r.location)} for r in diagnostic.related],
+        **_location_json(diagnostic.location),
+        "related": [
+            {"message": r.message, **_location_json(r.location)} for r in diagnostic.related
+        ],
         "help": diagnostic.help,
         **({"data": dict(diagnostic.data)} if diagnostic.data is not None else {}),
-        **({"fix": _fix(diagnostic.fix)} if diagnostic.fix is not None else {}),
+        **({"fix": _fix_json(diagnostic.fix)} if diagnostic.fix is not None else {}),
     }
 
 
-def _fix(fix: Fix) -> dict[str, Any]:
-    edits = [{**_place(e.span.location), "replacement": e.replacement} for e in fix.edits]
+def _fix_json(fix: Fix) -> dict[str, Any]:
+    edits = [{**_location_json(e.span.location), "replacement": e.replacement} for e in fix.edits]
     return {"description": fix.description, "edits": edits}
 
 
@@ -70,7 +72,7 @@ def summary(diagnostics: Sequence[Diagnostic]) -> str:
     return ", ".join(parts) or "no problems"
 
 
-def _place(location: Location) -> dict[str, Any]:
+def _location_json(location: Location) -> dict[str, Any]:
     return {
         "file": location.file,
         "line": location.line,
@@ -88,8 +90,8 @@ def _render(diagnostic: Diagnostic, colour: bool, explain: bool) -> str:
     gutter = max(len(str(span.location.line)) for span, _, _ in spans)
     for index, (span, label, mark) in enumerate(spans):
         arrow = "-->" if index == 0 else ":::"
-        place = str(span.location) if span.source.is_shown else span.source.name
-        lines.append(f"{' ' * gutter}{paint(arrow, 'rule')} {safe(place)}")
+        where = str(span.location) if span.source.is_shown else span.source.name
+        lines.append(f"{' ' * gutter}{paint(arrow, 'rule')} {safe(where)}")
         if not span.source.is_shown:
             lines += [f"{' ' * gutter} {paint('=', 'rule')} {safe(label)}"] if label else []
             continue
@@ -110,12 +112,12 @@ def _excerpt_lines(
     line = span.source.line_text(location.line)
     start = location.column - 1
     end = location.end_column - 1 if location.end_line == location.line else len(line)
-    shown, cell, cells = excerpt(line, start, end)
+    text, cell, cells = excerpt(line, start, end)
     bar = paint("|", "rule")
     under = paint(mark * cells, severity if mark == "^" else "rule")
     return [
         f"{' ' * gutter} {bar}",
-        f"{paint(str(location.line).rjust(gutter), 'rule')} {bar} {shown}",
+        f"{paint(str(location.line).rjust(gutter), 'rule')} {bar} {text}",
         f"{' ' * gutter} {bar} {' ' * cell}{under}{' ' + label if label else ''}",
     ]
 

@@ -16,7 +16,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Generic, TypeVar
 
 from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related, Severity
-from nacre.base.hints import for_reader
+from nacre.base.hints import help_for_reader
 from nacre.base.source import Span
 
 _CODE = re.compile(r"[A-Z]{3,4}\d{2,3}")
@@ -69,8 +69,8 @@ class Rule:
             raise InternalError(f"{self.code} describes behaviour; no diagnostic carries it")
         if fix is not None and not self.fix:
             raise InternalError(f"{self.code} does not say what its fix does")
-        shown = for_reader(help)
-        return Diagnostic(self.code, self.severity, message, span, related, shown, fix=fix)
+        help_text = help_for_reader(help)
+        return Diagnostic(self.code, self.severity, message, span, related, help_text, fix=fix)
 
 
 def _show_both(example: re.Match[str]) -> str:
@@ -121,9 +121,9 @@ def declare(
     fix: str = "",
 ) -> Rule:
     """Register a rule that is emitted where the mistake is met, or a promised behaviour."""
-    made = Rule(code, name, severity, spec, page, behaviour, strict_only, language, fix)
-    _register(made)
-    return made
+    new_rule = Rule(code, name, severity, spec, page, behaviour, strict_only, language, fix)
+    _register(new_rule)
+    return new_rule
 
 
 def rule(
@@ -138,9 +138,9 @@ def rule(
     """Register a function as the rule `code`; its docstring is the rule's page."""
 
     def register(find: Callable[[Facts], Iterator[Diagnostic]]) -> Check[Facts]:
-        made = Rule(code, name, severity, spec, find.__doc__ or "", language=language, fix=fix)
-        _register(made)
-        return Check(made, find)
+        new_rule = Rule(code, name, severity, spec, find.__doc__ or "", language=language, fix=fix)
+        _register(new_rule)
+        return Check(new_rule, find)
 
     return register
 
@@ -155,11 +155,11 @@ def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
     )
 
 
-def _register(made: Rule) -> None:
-    if not _CODE.fullmatch(made.code):
-        raise InternalError(f"{made.code!r} does not look like a rule code")
-    if made.code in _REGISTERED:
-        raise InternalError(f"rule {made.code} is declared twice")
-    if not made.source_text.strip():
-        raise InternalError(f"rule {made.code} has no page")
-    _REGISTERED[made.code] = made
+def _register(new_rule: Rule) -> None:
+    if not _CODE.fullmatch(new_rule.code):
+        raise InternalError(f"{new_rule.code!r} does not look like a rule code")
+    if new_rule.code in _REGISTERED:
+        raise InternalError(f"rule {new_rule.code} is declared twice")
+    if not new_rule.source_text.strip():
+        raise InternalError(f"rule {new_rule.code} has no page")
+    _REGISTERED[new_rule.code] = new_rule

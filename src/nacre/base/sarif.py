@@ -57,11 +57,15 @@ def _result(diagnostic: Diagnostic, rule_index: int) -> dict[str, Any]:
         "ruleIndex": rule_index,
         "level": _LEVELS[diagnostic.severity],
         "message": {"text": text},
-        "locations": [{"physicalLocation": _physical(diagnostic.span)}],
+        "locations": [{"physicalLocation": _physical_location(diagnostic.span)}],
     }
     if diagnostic.related:
         result["relatedLocations"] = [
-            {"id": i, "message": {"text": r.message}, "physicalLocation": _physical(r.span)}
+            {
+                "id": i,
+                "message": {"text": r.message},
+                "physicalLocation": _physical_location(r.span),
+            }
             for i, r in enumerate(diagnostic.related)
         ]
     if diagnostic.fix is not None:
@@ -73,7 +77,7 @@ def _fix(fix: Fix) -> dict[str, Any]:
     """All edits of a fix are of one file, so that it has one change."""
     replacements = [
         {
-            "deletedRegion": _physical(edit.span)["region"],
+            "deletedRegion": _physical_location(edit.span)["region"],
             "insertedContent": {"text": edit.replacement},
         }
         for edit in fix.edits
@@ -83,15 +87,15 @@ def _fix(fix: Fix) -> dict[str, Any]:
     return {"description": {"text": fix.description}, "artifactChanges": [change]}
 
 
-def _physical(span: Span) -> dict[str, Any]:
-    place = span.location
+def _physical_location(span: Span) -> dict[str, Any]:
+    location = span.location
     return {
         "artifactLocation": {"uri": _uri(span)},
         "region": {
-            "startLine": place.line,
-            "startColumn": place.column,
-            "endLine": place.end_line,
-            "endColumn": place.end_column,
+            "startLine": location.line,
+            "startColumn": location.column,
+            "endLine": location.end_line,
+            "endColumn": location.end_column,
         },
     }
 

@@ -94,11 +94,11 @@ def whole_file(name: str) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a file could not become a source; `place` is where in it the trouble starts."""
+    """Why a file could not become a source; `span` is where in it the trouble starts."""
 
     reason: str
     kind: Literal["missing", "not a file", "denied", "too large", "not text"]
-    place: Span | None = None
+    span: Span | None = None
 
 
 def read_source(
@@ -119,9 +119,9 @@ def decode_source(raw: bytes, *, name: str, path: Path | None = None) -> Source 
     except UnicodeDecodeError as error:
         offset = mark + error.start
         at = len(raw[mark:offset].decode("utf-8"))
-        shown = Source(name, raw[mark:].decode("utf-8", "replace"), path)
+        readable = Source(name, raw[mark:].decode("utf-8", "replace"), path)
         reason = f"byte 0x{raw[offset]:02x} at offset {offset} is not UTF-8"
-        return Unreadable(reason, "not text", shown.span(at, at + 1))
+        return Unreadable(reason, "not text", readable.span(at, at + 1))
     source = Source(name, text, path)
     if (at := text.find("\0")) >= 0:
         reason = f"character {at} is NUL: this is a binary file"

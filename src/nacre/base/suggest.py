@@ -14,7 +14,7 @@ _MOST_HINTS = 8
 # A name that is sure to be misspelt differs by no more edits, in no word shorter than that.
 _MOST_SURE_EDITS = 2
 _SHORTEST_SURE = 3
-_SHORTEST_SURE_OWN = 4
+_SHORTEST_SURE_OF_USERS = 4
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
@@ -48,7 +48,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         return None
     limit = max(1, len(name) // 3)
     folded, letters, best = name.lower(), set(name), None
-    for candidate in _comparable(name, known, limit):
+    for candidate in _candidates(name, known, limit):
         if candidate.lower() == folded:
             return candidate if limit >= 0 else best  # below 0 the name itself was found
         # An edit brings in or takes away one letter at most.
@@ -60,21 +60,21 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return best
 
 
-def _comparable(name: str, known: Iterable[str], limit: int) -> list[str]:
+def _candidates(name: str, known: Iterable[str], limit: int) -> list[str]:
     """The names of about the right length, in order; of very many those that begin alike."""
     size = len(name)
-    found = {one for one in known if -limit <= len(one) - size <= limit}
-    if len(found) > _MOST_COMPARED:
+    candidates = {candidate for candidate in known if -limit <= len(candidate) - size <= limit}
+    if len(candidates) > _MOST_COMPARED:
         head = name[:2].lower()
-        found = {one for one in found if one[:2].lower() == head}
-    return sorted(found)[:_MOST_COMPARED]
+        candidates = {candidate for candidate in candidates if candidate[:2].lower() == head}
+    return sorted(candidates)[:_MOST_COMPARED]
 
 
-def surely_meant(name: str, known: Iterable[str], *, is_own: bool = False) -> str | None:
+def intended_name(name: str, known: Iterable[str], *, is_user_chosen: bool = False) -> str | None:
     """The only known name that `name` can be a misspelling of; None where that is not sure.
 
     Two names that are near, one that differs by a number, or in a word of a few letters, are none.
-    Where people chose the names (`is_own`), `xbuf` and `ybuf` are two names, not a misspelling.
+    Where people chose the names (`is_user_chosen`), `xbuf` and `ybuf` are two, not a misspelling.
     """
     known = set(known)
     if not 2 <= len(name) <= _LONGEST or len(known) >= _MOST_COMPARED:
@@ -84,20 +84,20 @@ def surely_meant(name: str, known: Iterable[str], *, is_own: bool = False) -> st
         return same[0] if len(same) == 1 else None
     limit = min(max(1, len(name) // 3), _MOST_SURE_EDITS)
     near = [one for one in known if edit_distance(name, one, limit) <= limit]
-    return near[0] if len(near) == 1 and _is_misspelling(name, near[0], is_own) else None
+    return near[0] if len(near) == 1 and _is_misspelling(name, near[0], is_user_chosen) else None
 
 
-def _is_misspelling(name: str, meant: str, is_own: bool) -> bool:
+def _is_misspelling(name: str, meant: str, is_user_chosen: bool) -> bool:
     first, second = _WORD.findall(name), _WORD.findall(meant)
     if [w for w in first if w.isdigit()] != [w for w in second if w.isdigit()]:
         return False
     if len(first) != len(second):
         first, second = ["".join(first)], ["".join(second)]
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
-    shortest = _SHORTEST_SURE_OWN if is_own else _SHORTEST_SURE
+    shortest = _SHORTEST_SURE_OF_USERS if is_user_chosen else _SHORTEST_SURE
     if any(max(len(a), len(b)) < shortest for a, b in pairs):
         return False
-    return not is_own or not any(_differs_at_an_end(a, b) for a, b in pairs)
+    return not is_user_chosen or not any(_differs_at_an_end(a, b) for a, b in pairs)
 
 
 def _differs_at_an_end(a: str, b: str) -> bool:
@@ -107,11 +107,11 @@ def _differs_at_an_end(a: str, b: str) -> bool:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A help line that names the nearest known name, or None."""
-    found = nearest(name, known)
-    return None if found is None else f"did you mean `{found}`?"
+    near = nearest(name, known)
+    return None if near is None else f"did you mean `{near}`?"
 
 
-class Hints:
+class Suggestions:
     """Help lines for the names of one list; the first few that are wrong get one."""
 
     def __init__(self, known: Iterable[str]) -> None:
@@ -127,5 +127,5 @@ class Hints:
 
     def suffix(self, name: str) -> str:
         """The same behind a message: `; did you mean ..?`, or nothing."""
-        found = self.help(name)
-        return f"; {found}" if found else ""
+        hint = self.help(name)
+        return f"; {hint}" if hint else ""

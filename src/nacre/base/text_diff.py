@@ -15,13 +15,13 @@ def unified_diff(before: str, after: str, name: str) -> str:
     if before == after:
         return ""
     old, new = _lines(before), _lines(after)
-    head, tail = _common(old, new)
+    head, tail = _common_ends(old, new)
     if max(len(old), len(new)) - head - tail > _MOST_MATCHED_LINES:
-        parts = _one_block(old, new, head, tail)
+        parts = _single_hunk(old, new, head, tail)
     else:
         parts = list(difflib.unified_diff(old, new, n=_CONTEXT))[2:]
-    shown = [part if part.endswith("\n") else f"{part}\n{_NO_NEWLINE}" for part in parts]
-    return f"--- {name}\n+++ {name}\n{''.join(shown)}"
+    lines = [part if part.endswith("\n") else f"{part}\n{_NO_NEWLINE}" for part in parts]
+    return f"--- {name}\n+++ {name}\n{''.join(lines)}"
 
 
 def _lines(text: str) -> list[str]:
@@ -31,7 +31,7 @@ def _lines(text: str) -> list[str]:
     ]
 
 
-def _common(old: list[str], new: list[str]) -> tuple[int, int]:
+def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
     """How many lines both begin with, and how many of the others both end with."""
     most = min(len(old), len(new))
     head = next((i for i in range(most) if old[i] != new[i]), most)
@@ -40,7 +40,7 @@ def _common(old: list[str], new: list[str]) -> tuple[int, int]:
     return head, tail
 
 
-def _one_block(old: list[str], new: list[str], head: int, tail: int) -> list[str]:
+def _single_hunk(old: list[str], new: list[str], head: int, tail: int) -> list[str]:
     first, last = max(0, head - _CONTEXT), min(tail, _CONTEXT)
     counts = [len(lines) - tail + last - first for lines in (old, new)]
     begin = [first + 1 if count else first for count in counts]

@@ -11,7 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import safe
-from nacre.base.grouping import Group, by_cause
+from nacre.base.grouping import Group, group_by_cause
 from nacre.base.rendering import render_json, render_text
 from nacre.base.source import (
     MAX_SOURCE_BYTES,
@@ -100,7 +100,7 @@ def show(
 
         click.echo(render_sarif(diagnostics))
     elif diagnostics:
-        groups = [Group(found) for found in diagnostics] if every else by_cause(diagnostics)
+        groups = [Group(found) for found in diagnostics] if every else group_by_cause(diagnostics)
         parts = []
         for group in groups:
             text = render_text([group.first], colour=wants_colour(), explain=explain)

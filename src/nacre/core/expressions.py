@@ -12,7 +12,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source
-from nacre.base.suggest import Hints, did_you_mean
+from nacre.base.suggest import Suggestions, did_you_mean
 from nacre.core.expression_reader import Node, read_expression
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
@@ -94,7 +94,7 @@ class _TypeInference:
         self._source = source
         self._nodes = nodes
         self._inputs = inputs
-        self._hints = Hints(inputs)
+        self._hints = Suggestions(inputs)
         self._found: list[Diagnostic] = []
 
     def steps(self) -> list[_Step]:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote
-from nacre.base.files import file_set, is_name_of, read_settled
+from nacre.base.files import file_set, is_stored_name_of, read_unchanged
 from nacre.base.source import Source, Span, Unreadable, read_source
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.rules.storage import STO01, STO02, STO03
@@ -141,7 +141,7 @@ def _names_beside(target: Path) -> set[str]:
     if isinstance(found, Unreadable):
         return set()
     own = target.name + _SUFFIX
-    return {name for name in _FILE.findall(found.text) if is_name_of(name, own)}
+    return {name for name in _FILE.findall(found.text) if is_stored_name_of(name, own)}
 
 
 def _is_big(op: CoreOperation, array: Array) -> bool:
@@ -158,13 +158,13 @@ def _with_attributes(op: CoreOperation, given: Attributes) -> CoreOperation:
 def load(path: str | os.PathLike[str]) -> Module:
     """Read a module; InputError says what is wrong with its text or its constants."""
     target = Path(path)
-    return read_settled(target, lambda: _load(target))
+    return read_unchanged(target, lambda: _load(target))
 
 
 def _load(target: Path) -> Module:
     source = read_source(target)
     if isinstance(source, Unreadable):
-        span = source.place or Source(str(target), "").span(0, 0)
+        span = source.span or Source(str(target), "").span(0, 0)
         help_ = _OTHER_FORMATS if source.kind == "not text" else None
         raise InputError([STO01.at(span, f"{backquote(str(target))} {source.reason}", help=help_)])
     return load_source(source, target.parent)

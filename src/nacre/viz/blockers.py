@@ -18,18 +18,18 @@ def blockers(timeline: Timeline) -> Column:
     is_task = np.array([isinstance(steps.statements[int(p)], Task) for p in steps.position], bool)
     step_of = np.full(size + 1, NONE, np.int64)
     step_of[steps.node[is_task]] = np.flatnonzero(is_task)
-    before = _latest_before(timeline, step_of)
+    before = _latest_predecessor(timeline, step_of)
     # Gates and iterations complete by themselves: follow them back to a task, twice as far in
     # each round, because the completions of iterations form long chains.
     reach = np.where(step_of >= 0, np.arange(size + 1), before)
     while not np.array_equal(further := reach[reach], reach):
         reach = further
-    found = step_of[reach[before[steps.node]]]
-    held = (timeline.ready > 0) & (timeline.start >= 0) & (found != NONE)
-    return np.where(held & (timeline.end[found] == timeline.ready), found, NONE)
+    blocker = step_of[reach[before[steps.node]]]
+    has_waited = (timeline.ready > 0) & (timeline.start >= 0) & (blocker != NONE)
+    return np.where(has_waited & (timeline.end[blocker] == timeline.ready), blocker, NONE)
 
 
-def _latest_before(timeline: Timeline, step_of: Column) -> Column:
+def _latest_predecessor(timeline: Timeline, step_of: Column) -> Column:
     """By node: the latest of the nodes that it waits for, tasks preferred; `size` for none."""
     graph = timeline.steps.graph
     is_task = step_of[graph.sources] >= 0

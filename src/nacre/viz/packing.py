@@ -22,12 +22,12 @@ _MOST_BYTES = 10  # of an integer of 64 bits
 
 def pack_column(column: Column) -> str:
     """The shortest of the column itself, its differences and their differences."""
-    made = []
+    encodings = []
     values = np.asarray(column, np.int64)
     for order in range(_MOST_DIFFERENCES + 1):
-        made.append(bytes([order]) + _variable_length(_without_runs(_zigzag(values))))
+        encodings.append(bytes([order]) + _encode_varints(_encode_zero_runs(_zigzag(values))))
         values = np.diff(values, prepend=np.int64(0))
-    return base64.b64encode(min(made, key=len)).decode("ascii")
+    return base64.b64encode(min(encodings, key=len)).decode("ascii")
 
 
 def pack_list(values: Iterable[int]) -> str:
@@ -40,7 +40,7 @@ def _zigzag(values: Column) -> npt.NDArray[np.uint64]:
     return ((values << 1) ^ (values >> 63)).view(np.uint64)
 
 
-def _without_runs(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _encode_zero_runs(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Each run of zeros becomes a zero and its length."""
     is_zero = values == 0
     before = np.concatenate([[False], is_zero[:-1]])
@@ -48,14 +48,14 @@ def _without_runs(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     after = np.concatenate([is_zero[1:], [False]])
     lengths = np.flatnonzero(is_zero & ~after) - starts + 1
     # What stays keeps its place in order: a run's length stands behind the run's first zero.
-    kept = np.flatnonzero(~is_zero)
-    positions = np.concatenate([2 * kept, 2 * starts, 2 * starts + 1])
-    entries = np.concatenate([values[kept], values[starts], lengths.astype(np.uint64)])
+    nonzero = np.flatnonzero(~is_zero)
+    positions = np.concatenate([2 * nonzero, 2 * starts, 2 * starts + 1])
+    entries = np.concatenate([values[nonzero], values[starts], lengths.astype(np.uint64)])
     result: npt.NDArray[np.uint64] = entries[np.argsort(positions, kind="stable")]
     return result
 
 
-def _variable_length(values: npt.NDArray[np.uint64]) -> bytes:
+def _encode_varints(values: npt.NDArray[np.uint64]) -> bytes:
     """Seven bits a byte, lowest first; the high bit says that more follow."""
     shifts = np.arange(_MOST_BYTES, dtype=np.uint64) * np.uint64(_BITS)
     groups = (values[:, None] >> shifts).astype(np.uint8) & np.uint8(0x7F)

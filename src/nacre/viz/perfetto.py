@@ -34,29 +34,29 @@ def varint(value: int) -> bytes:
     return bytes(parts)
 
 
-def number(field: int, value: int) -> bytes:
+def number_field(field: int, value: int) -> bytes:
     """A field that holds a number."""
     return varint(field << 3) + varint(value)
 
 
-def fixed64(field: int, value: int) -> bytes:
+def fixed64_field(field: int, value: int) -> bytes:
     """A field that holds eight bytes."""
     return varint(field << 3 | 1) + value.to_bytes(8, "little")
 
 
-def message(field: int, content: bytes) -> bytes:
+def bytes_field(field: int, content: bytes) -> bytes:
     """A field that holds bytes, a string or another message."""
     return varint(field << 3 | 2) + varint(len(content)) + content
 
 
-def text(field: int, value: str) -> bytes:
+def text_field(field: int, value: str) -> bytes:
     """A field that holds a string."""
-    return message(field, value.encode())
+    return bytes_field(field, value.encode())
 
 
 def packet(content: bytes) -> bytes:
     """A packet of the trace."""
-    return message(1, content + number(10, _SEQUENCE))
+    return bytes_field(1, content + number_field(10, _SEQUENCE))
 
 
 def write_perfetto(result: TimedResult, path: Path) -> None:
@@ -67,7 +67,7 @@ def write_perfetto(result: TimedResult, path: Path) -> None:
 def packets(result: TimedResult) -> Iterator[bytes]:
     """The trace, packet by packet, in the order of time on every track."""
     timeline = result.timeline
-    yield packet(number(13, _STATE_CLEARED) + message(12, _names(timeline)))
+    yield packet(number_field(13, _STATE_CLEARED) + bytes_field(12, _interned_names(timeline)))
     yield from _tracks(timeline)
     yield from _slices(timeline)
     for index, counter in enumerate(counters(timeline)):
@@ -83,19 +83,20 @@ def _tracks(timeline: Timeline) -> Iterator[bytes]:
 
 
 def _track(uuid: int, name: str, parent: int | None = None, extra: bytes = b"") -> bytes:
-    above = b"" if parent is None else number(5, parent)
-    return packet(message(60, number(1, uuid) + text(2, name) + above + extra))
+    above = b"" if parent is None else number_field(5, parent)
+    return packet(bytes_field(60, number_field(1, uuid) + text_field(2, name) + above + extra))
 
 
-def _names(timeline: Timeline) -> bytes:
+def _interned_names(timeline: Timeline) -> bytes:
     """The names of statements, by their positions: events refer to them by number."""
     steps = timeline.steps
     tasks = [s for s in steps.statements.values() if isinstance(s, Task)]
     names = b"".join(
-        message(2, number(1, task.position + 1) + text(2, task.token or task.op)) for task in tasks
+        bytes_field(2, number_field(1, task.position + 1) + text_field(2, task.token or task.op))
+        for task in tasks
     )
     return names + b"".join(
-        message(3, number(1, i) + text(2, key)) for i, key in enumerate(_NOTES, 1)
+        bytes_field(3, number_field(1, i) + text_field(2, key)) for i, key in enumerate(_NOTES, 1)
     )
 
 
@@ -120,31 +121,39 @@ def _slices(timeline: Timeline) -> Iterator[bytes]:
         for unit in timeline.unit[step].tolist():
             if unit < 0:
                 continue
-            track = number(11, _FIRST_UNIT + unit)
+            track = number_field(11, _FIRST_UNIT + unit)
             if is_begin:
-                event = number(9, _BEGIN) + number(10, int(steps.position[step]) + 1) + track
+                event = (
+                    number_field(9, _BEGIN)
+                    + number_field(10, int(steps.position[step]) + 1)
+                    + track
+                )
                 event += _annotations(timeline, step) + flows.at(step)
-                yield _event(int(timeline.start[step]), event)
+                yield _event_packet(int(timeline.start[step]), event)
             else:
-                yield _event(int(timeline.end[step]), number(9, _END) + track)
+                yield _event_packet(int(timeline.end[step]), number_field(9, _END) + track)
 
 
-def _event(time: int, event: bytes) -> bytes:
-    return packet(number(8, time) + message(11, event) + number(13, _NEEDS_STATE))
+def _event_packet(time: int, event: bytes) -> bytes:
+    return packet(number_field(8, time) + bytes_field(11, event) + number_field(13, _NEEDS_STATE))
 
 
 def _annotations(timeline: Timeline, step: int) -> bytes:
     stalls = timeline.stalls
     iteration = timeline.steps.iteration(step)
-    notes = [message(4, number(1, 1) + text(6, ",".join(map(str, iteration))))] if iteration else []
-    notes.append(message(4, number(1, 2) + number(3, timeline.steps.line(step))))
+    notes = (
+        [bytes_field(4, number_field(1, 1) + text_field(6, ",".join(map(str, iteration))))]
+        if iteration
+        else []
+    )
+    notes.append(bytes_field(4, number_field(1, 2) + number_field(3, timeline.steps.line(step))))
     columns = (stalls.window, stalls.dependence, stalls.token, stalls.unit)
     for iid, column in enumerate(columns, 3):
         if column[step]:
-            notes.append(message(4, number(1, iid) + number(3, int(column[step]))))
+            notes.append(bytes_field(4, number_field(1, iid) + number_field(3, int(column[step]))))
     debug = timeline.steps.debug_name(step)
     if debug is not None:
-        notes.append(message(4, number(1, len(_NOTES)) + text(6, debug)))
+        notes.append(bytes_field(4, number_field(1, len(_NOTES)) + text_field(6, debug)))
     return b"".join(notes)
 
 
@@ -159,21 +168,21 @@ class _Flows:
     def at(self, step: int) -> bytes:
         """The flows that begin or end at a step; a flow is known by the step that makes it."""
         statement = self._steps.statement(step)
-        own = fixed64(47, step + 1) if statement.position in self._named else b""
+        flows = fixed64_field(47, step + 1) if statement.position in self._named else b""
         if not isinstance(statement, Task):
-            return own
+            return flows
         grid, row = self._steps.grid(statement), np.array([self._steps.row[step]])
         for dep in statement.deps:
             above = grid.row_in(self._steps.grid(self._tasks[dep]), row)
-            own += fixed64(47, int(self._steps.numbers[dep][above[0]]) + 1)
-        return own
+            flows += fixed64_field(47, int(self._steps.numbers[dep][above[0]]) + 1)
+        return flows
 
 
 def _counter_events(uuid: int, counter: Counter) -> Iterator[bytes]:
-    yield _track(uuid, counter.name, None, message(8, b""))
+    yield _track(uuid, counter.name, None, bytes_field(8, b""))
     for time, value in _changes(counter):
-        event = number(9, _COUNTER) + number(11, uuid) + number(30, value)
-        yield _event(time, event)
+        event = number_field(9, _COUNTER) + number_field(11, uuid) + number_field(30, value)
+        yield _event_packet(time, event)
 
 
 def _changes(counter: Counter) -> Iterable[tuple[int, int]]:

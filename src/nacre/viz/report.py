@@ -30,7 +30,7 @@ SCRIPTS = (
     "report.js",
 )
 STYLES = ("report.css",)
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 
 def render_report(
@@ -45,7 +45,7 @@ def render_report(
     script = "(() => {\n'use strict';\n" + _assets(SCRIPTS) + "})();\n"
     style = _assets(STYLES)
     parts = {
-        "policy": _policy(script, style),
+        "policy": _content_security_policy(script, style),
         "title": html.escape(title),
         "sentence": html.escape(_as_sentence(result.sentence())),
         "style": style,
@@ -53,7 +53,7 @@ def render_report(
         "data": embedded_json(report_data(result) | {"title": title, "layers": layers}),
     }
     # In one pass: what is put in is never looked at again.
-    return _PLACE.sub(lambda place: parts[place[1]], _asset("report.html"))
+    return _PLACEHOLDER.sub(lambda match: parts[match[1]], _asset("report.html"))
 
 
 def write_report(
@@ -81,7 +81,7 @@ def embedded_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _policy(script: str, style: str) -> str:
+def _content_security_policy(script: str, style: str) -> str:
     """No network at all, and no script or style but the page's own."""
     return (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "

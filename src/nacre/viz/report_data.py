@@ -118,14 +118,14 @@ def _statements(
 
 def _debug_names(tasks: tuple[Task, ...]) -> dict[str, Any]:
     """What `@debug` calls the statements: the names, and for each statement its name's number."""
-    given = [task.debug_name for task in tasks]
-    names = list(dict.fromkeys(name for name in given if name is not None))
+    by_statement = [task.debug_name for task in tasks]
+    names = list(dict.fromkeys(name for name in by_statement if name is not None))
     if not names:
         return {}
     number = {name: index for index, name in enumerate(names)}
     return {
         "debug_names": names,
-        "debug": pack_list(NONE if name is None else number[name] for name in given),
+        "debug": pack_list(NONE if name is None else number[name] for name in by_statement),
     }
 
 
@@ -209,22 +209,22 @@ def _critical(result: TimedResult, tasks: tuple[Task, ...]) -> dict[str, Any]:
 
 
 def _roofline(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, Any] | None:
-    made = roofline(timeline)
-    if made is None:
+    chart = roofline(timeline)
+    if chart is None:
         return None
     number = {task.position: index for index, task in enumerate(tasks)}
     return {
-        "border": made.border,
-        "bytes_per_cycle": made.bytes_per_cycle,
-        "roofs": [{"types": r.types, "macs_per_cycle": r.macs_per_cycle} for r in made.roofs],
+        "border": chart.border,
+        "bytes_per_cycle": chart.bytes_per_cycle,
+        "roofs": [{"types": r.types, "macs_per_cycle": r.macs_per_cycle} for r in chart.roofs],
         "points": {
-            "statement": [number[p.position] for p in made.points],
-            "macs": [p.macs for p in made.points],
-            "bytes": [round(p.bytes_moved, 3) for p in made.points],
-            "busy": [p.busy for p in made.points],
+            "statement": [number[p.position] for p in chart.points],
+            "macs": [p.macs for p in chart.points],
+            "bytes": [round(p.bytes_moved, 3) for p in chart.points],
+            "busy": [p.busy for p in chart.points],
         },
-        "macs": made.macs,
-        "bytes": made.bytes_moved,
+        "macs": chart.macs,
+        "bytes": chart.bytes_moved,
     }
 
 

@@ -60,12 +60,12 @@ class Roofline:
 
 def roofline(timeline: Timeline) -> Roofline | None:
     """The roofline of a timed plan; None where nothing multiplies."""
-    products = {t.position: m for t in _ran(timeline) if (m := _macs(timeline, t))}
+    products = {t.position: m for t in _tasks_with_instances(timeline) if (m := _macs(timeline, t))}
     if not products:
         return None
-    border = next((b for b in ("DDR", "L2") if _crossings(timeline, b)), "DDR")
-    moved = _crossings(timeline, border)
-    share = _shares(timeline, moved, products)
+    border = next((b for b in ("DDR", "L2") if _bytes_across(timeline, b)), "DDR")
+    moved = _bytes_across(timeline, border)
+    share = _bytes_by_product(timeline, moved, products)
     tasks = timeline.steps.plan.program.task_at
     points = tuple(
         Point(
@@ -88,7 +88,7 @@ def roofline(timeline: Timeline) -> Roofline | None:
     )
 
 
-def _ran(timeline: Timeline) -> Iterable[Task]:
+def _tasks_with_instances(timeline: Timeline) -> Iterable[Task]:
     """The tasks of the program of which there are instances."""
     tasks = timeline.steps.plan.program.tasks
     return (t for t in tasks if timeline.steps.numbers.get(t.position, np.zeros(0)).size)
@@ -97,10 +97,16 @@ def _ran(timeline: Timeline) -> Iterable[Task]:
 def _macs(timeline: Timeline, task: Task) -> int:
     if task.op in COPIES:
         return 0
-    made = signatures(task, timeline.steps.grid(task))
-    macs = [work_of(task, s.call).macs if s.call is not None else 0 for s in made.distinct]
+    task_signatures = signatures(task, timeline.steps.grid(task))
+    macs = [
+        work_of(task, s.call).macs if s.call is not None else 0 for s in task_signatures.distinct
+    ]
     rows = timeline.steps.numbers[task.position].size
-    return macs[0] * rows if made.index is None else sum(macs[i] for i in made.index)
+    return (
+        macs[0] * rows
+        if task_signatures.index is None
+        else sum(macs[i] for i in task_signatures.index)
+    )
 
 
 def _busy(timeline: Timeline, task: Task) -> int:
@@ -111,17 +117,17 @@ def _levels(task: Task) -> list[str]:
     return [str(o.region.buffer.level) for o in task.operands if o.region and o.region.buffer]
 
 
-def _crossings(timeline: Timeline, border: str) -> dict[int, int]:
+def _bytes_across(timeline: Timeline, border: str) -> dict[int, int]:
     """Bytes that each copy moves over a border, by the statement's position."""
-    found = {}
-    for task in _ran(timeline):
+    bytes_moved = {}
+    for task in _tasks_with_instances(timeline):
         levels = _levels(task)
         if task.op in COPIES and border in levels:
             moved = copied_bytes(task, timeline.steps.grid(task))
             rows = timeline.steps.numbers[task.position].size
             total = moved * rows if isinstance(moved, int) else int(moved.sum())
-            found[task.position] = levels.count(border) * total
-    return found
+            bytes_moved[task.position] = levels.count(border) * total
+    return bytes_moved
 
 
 def _bandwidth(timeline: Timeline, border: str, moved: dict[int, int]) -> int:
@@ -153,11 +159,11 @@ def _roofs(timeline: Timeline, products: list[Task]) -> tuple[Roof, ...]:
     return tuple(Roof(", ".join(names), rate) for rate, names in sorted(types.items()))
 
 
-def _shares(
+def _bytes_by_product(
     timeline: Timeline, moved: dict[int, int], products: dict[int, int]
 ) -> dict[int, Fraction]:
     """The bytes that each product is charged with."""
-    flow = _Flow(list(_ran(timeline)), frozenset(products))
+    flow = _DataFlow(list(_tasks_with_instances(timeline)), frozenset(products))
     shares: dict[int, Fraction] = defaultdict(Fraction)
     tasks = timeline.steps.plan.program.task_at
     # Copies with the same buffers behind them end at the same products.
@@ -171,7 +177,7 @@ def _shares(
     return shares
 
 
-class _Flow:
+class _DataFlow:
     """Which products a copy's data reaches, or comes from, through buffers."""
 
     def __init__(self, tasks: list[Task], products: frozenset[int]) -> None:
@@ -183,25 +189,25 @@ class _Flow:
             for buffer in _buffers(task, "write"):
                 self._writers[buffer].append(task)
         self._products = products
-        self._from = cache(self._walk)
+        self._from = cache(self._reachable_products)
 
     def products(self, copy: Task) -> frozenset[int]:
         """The products that a copy feeds; those that it comes from where it feeds none."""
         fed = self._from(_buffers(copy, "write"), True)
         return fed or self._from(_buffers(copy, "read"), False)
 
-    def _walk(self, buffers: frozenset[int], forward: bool) -> frozenset[int]:
+    def _reachable_products(self, buffers: frozenset[int], forward: bool) -> frozenset[int]:
         users = self._readers if forward else self._writers
-        seen, todo, found = set(buffers), list(buffers), set[int]()
+        seen, todo, products = set(buffers), list(buffers), set[int]()
         while todo:
             for task in users[todo.pop()]:
                 if task.position in self._products:
-                    found.add(task.position)
+                    products.add(task.position)
                     continue
                 for buffer in _buffers(task, "write" if forward else "read") - seen:
                     seen.add(buffer)
                     todo.append(buffer)
-        return frozenset(found)
+        return frozenset(products)
 
 
 def _buffers(task: Task, access: str) -> frozenset[int]:

@@ -54,8 +54,8 @@ def utilisation(timeline: Timeline) -> list[UnitUse]:
 
 def _occupations(timeline: Timeline) -> tuple[Column, Column]:
     """Steps and the instances that they held, sorted by instance and time."""
-    held = (timeline.unit >= 0) & (timeline.start >= 0)[:, None]
-    step, slot = np.nonzero(held)
+    is_occupied = (timeline.unit >= 0) & (timeline.start >= 0)[:, None]
+    step, slot = np.nonzero(is_occupied)
     unit = timeline.unit[step, slot]
     # A task of no cycles comes before the one that follows it at the same time.
     order = np.lexsort((timeline.end[step], timeline.start[step], unit))
@@ -68,12 +68,12 @@ def _gaps(timeline: Timeline, step: Column, unit: Column) -> dict[str, Column]:
     is_first = np.append(True, unit[1:] != unit[:-1])[: unit.size]
     free_since = np.where(is_first, 0, np.roll(timeline.end[step], 1))
     at = start - stalls.total[step]
-    found = {CAUSES[0]: np.clip(at - free_since, 0, start - free_since)}
+    gaps = {CAUSES[0]: np.clip(at - free_since, 0, start - free_since)}
     for cause in CAUSES[1:]:
         until = at + getattr(stalls, cause)[step]
-        found[cause] = np.maximum(0, np.minimum(until, start) - np.maximum(at, free_since))
+        gaps[cause] = np.maximum(0, np.minimum(until, start) - np.maximum(at, free_since))
         at = until
-    return found
+    return gaps
 
 
 def _sum_by_bin(unit: Column, values: Column, total: int) -> Column:

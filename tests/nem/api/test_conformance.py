@@ -293,7 +293,7 @@ def test_every_variant_of_every_family_is_tried() -> None:
             wanted = {
                 operand.name: elem
                 for family_operand, elem in instance.operands.items()
-                for operand in OPCODES[name].bound(family_operand)
+                for operand in OPCODES[name].operands_bound_to(family_operand)
             }
             fixed = {n: e for n, e in wanted.items() if e in ELEMENT_TYPES}
             absent = {n for n, e in wanted.items() if e == "absent"}

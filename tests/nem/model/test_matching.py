@@ -216,7 +216,7 @@ def signature_by(op: str, instance: Instance) -> Signature:
     elems = {
         spec.name: elem
         for name, elem in instance.operands.items()
-        for spec in opcode.bound(name)
+        for spec in opcode.operands_bound_to(name)
         if elem != "absent"
     }
     uses = tuple(

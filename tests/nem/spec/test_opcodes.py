@@ -344,7 +344,7 @@ def test_operand_counts(
 def test_a_family_operand_means_these_operands(
     name: str, family_operand: str, operands: list[str]
 ) -> None:
-    assert [o.name for o in existing(name).bound(family_operand)] == operands
+    assert [o.name for o in existing(name).operands_bound_to(family_operand)] == operands
 
 
 @pytest.mark.parametrize(

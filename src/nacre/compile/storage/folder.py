@@ -20,7 +20,7 @@ from safetensors.numpy import save as save_tensors
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import safe
-from nacre.base.files import FileSet, HashedFile, file_set, make_folder, read_settled
+from nacre.base.files import FileSet, HashedFile, file_set, make_folder, read_unchanged
 from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.consistency import mismatch
@@ -106,7 +106,7 @@ def _add_modules(
 
 def load(folder: Path) -> CompiledModel:
     """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
-    return read_settled(folder / MANIFEST, lambda: _load(folder))
+    return read_unchanged(folder / MANIFEST, lambda: _load(folder))
 
 
 def _load(folder: Path) -> CompiledModel:

@@ -10,7 +10,7 @@ import msgspec
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
-from nacre.base.files import hashed_name, is_name_of, is_temporary
+from nacre.base.files import hashed_name, is_stored_name_of, is_temporary
 from nacre.base.hints import setting
 from nacre.base.source import Unreadable, read_bytes, whole_file
 from nacre.compile.rules import CMP11
@@ -35,7 +35,7 @@ class _Marks(msgspec.Struct, frozen=True):
 
 def is_part(name: str) -> bool:
     """Whether a file is called as one of a bundle, with its hash or without."""
-    return any(is_name_of(name, part) for part in (*TEXTS, *DATA))
+    return any(is_stored_name_of(name, part) for part in (*TEXTS, *DATA))
 
 
 def place_of(folder: Path, name: str, digest: str) -> Path:
@@ -56,7 +56,7 @@ def program_path(folder: Path) -> Path:
 
 def is_program_of_bundle(path: Path) -> bool:
     """Whether a file is the program of a bundle, whose manifest has its hash."""
-    return is_name_of(path.name, PROGRAM) and _marks(path.parent) is not None
+    return is_stored_name_of(path.name, PROGRAM) and _marks(path.parent) is not None
 
 
 def names_of_old(folder: Path) -> set[str]:

@@ -22,7 +22,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote
 from nacre.base.packing import as_nibbles
-from nacre.base.suggest import Hints
+from nacre.base.suggest import Suggestions
 from nacre.core.constants import kernel_type, to_carried
 from nacre.core.evaluation.memory import captured_arrays
 from nacre.core.evaluation.plan import initial_values, make_plan, to_declared
@@ -224,7 +224,7 @@ def _problems(
             yield EVL03.at(operation_span(module, index), f"input {backquote(name)} {found}")
         else:
             ready[name] = to_carried(array, type_)
-    hints = Hints(names)
+    hints = Suggestions(names)
     for extra in inputs:
         if extra not in names:
             message = f"the module has no input {backquote(str(extra))}{hints.suffix(str(extra))}"

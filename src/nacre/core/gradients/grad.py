@@ -13,7 +13,7 @@ from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError, InternalError, has_errors
 from nacre.base.excerpt import backquote
-from nacre.base.suggest import Hints
+from nacre.base.suggest import Suggestions
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.run import operation_span
 from nacre.core.gradients.site import GradientSite
@@ -85,7 +85,7 @@ def _inputs_by_name(module: Module, canonical: Module, wrt: Iterable[str]) -> li
         if op.opcode == "Input"
     }
     found: list[Diagnostic] = []
-    hints = Hints(known)
+    hints = Suggestions(known)
     for name in wrt:
         op = known.get(name)
         if op is None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES, bytes_needed
-from nacre.base.files import file_set, is_name_of
+from nacre.base.files import file_set, is_stored_name_of
 from nacre.base.source import Unreadable, read_bytes
 from nacre.core.onnx.reading.files import STATE, onnx
 from nacre.core.onnx_export.graph import Graph, Tensor, Value, unique
@@ -75,7 +75,7 @@ def _names_beside(path: Path) -> set[str]:
     entries = (e for t in found.graph.initializer for e in t.external_data if e.key == "location")
     own = path.name + _SUFFIX
     is_ours = found.producer_name == PRODUCER
-    return {entry.value for entry in entries if is_ours and is_name_of(entry.value, own)}
+    return {entry.value for entry in entries if is_ours and is_stored_name_of(entry.value, own)}
 
 
 def _size(tensor: Tensor) -> int:

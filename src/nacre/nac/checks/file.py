@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.files import read_settled
+from nacre.base.files import read_unchanged
 from nacre.nac.checks import program, schedule, tables, weights
 from nacre.nac.checks.examination import Check, Examination
 from nacre.nac.format.cursor import Broken
@@ -49,7 +49,7 @@ def check_file(
     """A file, its weights where they lie beside it, and all that is wrong with both."""
     if isinstance(path, bytes | memoryview):
         return _check(path, checks)
-    return read_settled(Path(os.fspath(path)), lambda: _check(path, checks))
+    return read_unchanged(Path(os.fspath(path)), lambda: _check(path, checks))
 
 
 def _check(

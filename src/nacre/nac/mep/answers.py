@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nacre.base.excerpt import backquote
-from nacre.base.suggest import Hints
+from nacre.base.suggest import Suggestions
 from nacre.nac.mep.actions import actions_of
 from nacre.nac.mep.program import Program
 from nacre.nac.mep.values import Fault
@@ -84,6 +84,6 @@ def _unused_answers(
     prompts: Sequence[Prompt], given: Mapping[str, Any]
 ) -> tuple[tuple[str, str | None], ...]:
     asked = {prompt.text for prompt in prompts}
-    hints = Hints(asked)
+    hints = Suggestions(asked)
     unasked = [str(name) for name in given if name not in asked][:_MOST_FINDINGS]
     return tuple((f"the plan never asks for {backquote(n)}", hints.help(n)) for n in unasked)

@@ -76,7 +76,7 @@ def _bind_types(opcode: Opcode, instance: Instance) -> Iterator[dict[str, str]]:
     fixed = {
         operand.name: elem
         for family_operand, elem in instance.operands.items()
-        for operand in opcode.bound(family_operand)
+        for operand in opcode.operands_bound_to(family_operand)
         if elem not in (ABSENT, ANY)
     }
     absent = {n for n, elem in instance.operands.items() if elem == ABSENT}

@@ -15,7 +15,11 @@ def bound_types(opcode: Opcode, instance: Instance, directions: Iterable[str]) -
     """The element types that a variant gives to operands, indices and positions left out."""
     found = []
     for name, type_ in instance.operands.items():
-        specs = [o for o in opcode.bound(name) if o.direction in directions and o.elem is None]
+        specs = [
+            o
+            for o in opcode.operands_bound_to(name)
+            if o.direction in directions and o.elem is None
+        ]
         if specs and type_ in ELEMENT_TYPES:
             found.append(type_)
     return found
@@ -34,7 +38,7 @@ def _bindings(opcode: Opcode, instance: Instance) -> str | None:
     """Why the operands of an opcode have no types, or two of them, by a variant."""
     input_ = input_type(opcode, instance)
     for operand in opcode.operands:
-        names = [name for name in instance.operands if operand in opcode.bound(name)]
+        names = [name for name in instance.operands if operand in opcode.operands_bound_to(name)]
         types = {instance.operands[name] for name in names}
         if len(names) > 1:
             listed = " and ".join(f"`{name}`" for name in names)
@@ -50,7 +54,7 @@ def _bindings(opcode: Opcode, instance: Instance) -> str | None:
 
 def _positions(opcode: Opcode, instance: Instance) -> str | None:
     for name, type_ in instance.operands.items():
-        specs = [o for o in opcode.bound(name) if o.elem == "integer"]
+        specs = [o for o in opcode.operands_bound_to(name) if o.elem == "integer"]
         if specs and not _is_integer(type_) and type_ not in (ABSENT, ANY):
             return f"`{name}` of `{opcode.name}` is {type_}, expected an integer type"
     return None
@@ -113,6 +117,6 @@ def accumulator_of(opcode: Opcode, instance: Instance) -> str:
     named = [
         type_
         for name, type_ in instance.operands.items()
-        if any(o.name in mains for o in opcode.bound(name))
+        if any(o.name in mains for o in opcode.operands_bound_to(name))
     ]
     return "i32" if all(_is_integer(t) for t in named or types) else "f32"

@@ -120,7 +120,9 @@ def _one_type(inputs_differ: str, output_differs: str) -> Judge:
     """Families with one type for all that they bind."""
 
     def judge(opcode: Opcode, typing: Typing, known: Match) -> Iterator[Cause]:
-        bound = {spec.name for name in known.instance.operands for spec in opcode.bound(name)}
+        bound = {
+            spec.name for name in known.instance.operands for spec in opcode.operands_bound_to(name)
+        }
         uses = [use for use in typing.signature.uses if use.name in bound]
         outputs = {spec.name for spec in opcode.outputs}
         inputs = {use.elem for use in uses if use.name not in outputs}

@@ -6,7 +6,7 @@ import re
 
 from nacre.base.diagnostics import Fix
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import replacing
+from nacre.base.fixes import replacement_fix
 from nacre.base.source import Span
 from nacre.nem.model.arithmetic import apply, float_operation, in_range
 from nacre.nem.model.folding import (
@@ -215,4 +215,4 @@ def describe(node: Value) -> str:
 def _as_integer(span: Span) -> Fix | None:
     """The integer that a float such as `64.0` is."""
     match = re.fullmatch(r"(\d{1,18})\.0+", span.source.text[span.start : span.end])
-    return None if match is None else replacing(span, match[1])
+    return None if match is None else replacement_fix(span, match[1])

@@ -113,7 +113,7 @@ def attribute_name(name: str) -> str:
 def input_type(opcode: Opcode, instance: Instance) -> str | None:
     """The type of an opcode's input by a variant; required operands that it leaves out have it."""
     for name, type_ in instance.operands.items():
-        if type_ != ABSENT and any(spec.role == "input" for spec in opcode.bound(name)):
+        if type_ != ABSENT and any(spec.role == "input" for spec in opcode.operands_bound_to(name)):
             return type_
     return None
 

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Fix, Related
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing, replacing
+from nacre.base.fixes import removal_fix, replacement_fix
 from nacre.base.hints import setting
 from nacre.base.source import Source, Span, Unreadable, read_source
-from nacre.base.suggest import did_you_mean, surely_meant
+from nacre.base.suggest import did_you_mean, intended_name
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.spec.limits import MAX_INCLUDED_FILES
 from nacre.nem.spec.rules.includes import DVD02, INC01, INC02, INC08, INC09
@@ -86,8 +86,8 @@ _MODEL_HELP = "a model is no program yet: `nacre compile MODEL --device D -o FOL
 def unreadable(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
     """A file that could not be read, as a diagnostic."""
     rule = {"too large": LEX09, "not text": LEX10}.get(problem.kind, LEX11)
-    span = problem.place if problem.place is not None else Source(name, "", path).span(0, 0)
-    message = f"`{name}` {problem.reason}" if problem.place is None else problem.reason
+    span = problem.span if problem.span is not None else Source(name, "", path).span(0, 0)
+    message = f"`{name}` {problem.reason}" if problem.span is None else problem.reason
     is_model = Path(name).suffix in _MODEL_SUFFIXES
     return rule.at(span, message, help=_MODEL_HELP if rule is LEX10 and is_model else None)
 
@@ -182,8 +182,8 @@ class _Loader:
             beside = backquote(file.source.name, 80)
             message = f"file {backquote(text, 80)} does not exist beside {beside}"
             files = [builtin_file(name) for name in builtin_names()]
-            meant = surely_meant(text, files) if rule is INC02 else None
-            fix = None if meant is None else replacing(span, f'"{meant}"')
+            meant = intended_name(text, files) if rule is INC02 else None
+            fix = None if meant is None else replacement_fix(span, f'"{meant}"')
             return rule.at(span, message, help=did_you_mean(text, files), fix=fix)
         if not self._roots.holds(resolved):
             folders = " and ".join(f"`{folder}`" for folder in self._roots.folders)
@@ -199,7 +199,7 @@ class _Loader:
             return INC09.at(span, f"more than {MAX_INCLUDED_FILES} files are included")
         source = read_source(resolved, name=str(path))
         if isinstance(source, Unreadable):
-            colon = ":" if source.place is not None else ""
+            colon = ":" if source.span is not None else ""
             return rule.at(span, f"{backquote(text, 80)}{colon} {source.reason}")
         return key, parse(Source(source.name, source.text, path)), False
 
@@ -242,4 +242,4 @@ def _without_include(span: Span) -> Fix | None:
     source, end = span.source, len(span.source.text[: span.start].rstrip())
     start = end - len("include")
     is_there = start >= 0 and source.text[start:end] == "include"
-    return removing(source.span(start, span.end)) if is_there else None
+    return removal_fix(source.span(start, span.end)) if is_there else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import Diagnostic, InternalError, Related
-from nacre.base.fixes import including, respelling
+from nacre.base.fixes import include_fix, respelling_fix
 from nacre.base.rules import Rule
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
@@ -149,8 +149,8 @@ def _missing_parent(
                        related=related, help="move it above")  # fmt: skip
     elif not into.may_define(parent):
         help_ = did_you_mean(parent, into.devices)
-        fix = respelling(span, parent, into.devices)
+        fix = respelling_fix(span, parent, into.devices)
         if parent in builtin_names():
             help_ = f'add `include "{builtin_file(parent)}"`'
-            fix = including(span.source, builtin_file(parent))
+            fix = include_fix(span.source, builtin_file(parent))
         yield INH07.at(span, f"parent device `{parent}` is not defined", help=help_, fix=fix)

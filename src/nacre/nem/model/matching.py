@@ -230,7 +230,7 @@ def _operands(signature: Signature, instance: Instance) -> Iterator[Difference]:
     opcode = signature.opcode
     bound: set[str] = set()
     for family_operand, wanted in instance.operands.items():
-        specs = opcode.bound(family_operand)
+        specs = opcode.operands_bound_to(family_operand)
         bound.update(spec.name for spec in specs)
         places = signature.places(specs)
         if wanted == ABSENT:
@@ -310,7 +310,7 @@ def quantised_operands(opcode: Opcode, instance: Instance) -> tuple[OperandSpec,
     are what they are.
     """
     if instance.quant_on is not None:
-        return opcode.bound(instance.quant_on)
+        return opcode.operands_bound_to(instance.quant_on)
     if opcode.is_product or instance.family in standard_families():
         return opcode.quant_operands(instance.family)
     return tuple(spec for spec in opcode.operands if spec.elem is None)

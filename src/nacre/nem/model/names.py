@@ -8,7 +8,7 @@ from itertools import islice
 
 from nacre.base.diagnostics import Diagnostic, Edit, Fix, Related
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing, removing_item, respelling
+from nacre.base.fixes import item_removal_fix, removal_fix, respelling_fix
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
 from nacre.base.suggest import did_you_mean
@@ -224,7 +224,7 @@ class Names:
         if len(self.found) > _MOST_SUGGESTIONS:
             return None
         known = list(islice(self.scope.visible(*kinds), _MOST_SUGGESTED))
-        return respelling(self._span(node), node.name, known, is_own=True)
+        return respelling_fix(self._span(node), node.name, known, is_user_chosen=True)
 
     def _span(self, node: Node) -> Span:
         return self.source.span(node.start, node.end)
@@ -237,10 +237,10 @@ def _without_token(span: Span) -> Fix | None:
     opened = re.search(r"(?:(,\s*)?\bdeps\s*=\s*\[|\bwait\s*\()\s*$", text[begin : span.start])
     closed = re.match(r"\s*[\])]", behind)
     if opened is None or closed is None:
-        return removing_item(span)
+        return item_removal_fix(span)
     whole = source.span(begin + opened.start(), span.end + closed.end())
     if opened[1] is None:
-        return removing(whole)
+        return removal_fix(whole)
     return Fix("take `deps` out", (Edit(whole, ""),))
 
 

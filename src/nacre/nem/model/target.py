@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import including, respelling
+from nacre.base.fixes import include_fix, respelling_fix
 from nacre.base.source import Span, Unreadable, read_source
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
@@ -66,10 +66,10 @@ def _named(name: str, span: Span, scope: Linked) -> Target:
         return _concrete(device, span)
     if name in builtin_names():
         help_: str | None = f'add `include "{builtin_file(name)}"` at the top of the file'
-        fix: Fix | None = including(span.source, builtin_file(name))
+        fix: Fix | None = include_fix(span.source, builtin_file(name))
     else:
         help_ = did_you_mean(name, (*scope.devices, *builtin_names()))
-        fix = respelling(span, name, (*scope.devices, *builtin_names()))
+        fix = respelling_fix(span, name, (*scope.devices, *builtin_names()))
     if scope.may_define(name):
         return _unknown()
     message = f"device {backquote(name)} is not defined in an included file"

@@ -8,7 +8,7 @@ import msgspec
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import respelling
+from nacre.base.fixes import respelling_fix
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.expressions import Expressions, describe
 from nacre.nem.model.folding import REGION_BOUND, SHAPE, VALUE, Folded, LoopVariable, Operation
@@ -180,9 +180,10 @@ class Values(Expressions):
             lets = [one.name for one in self._names.lets() if isinstance(one.value, kind)]
             message = f"unknown name {backquote(node.name)}; {what} is needed here"
             span = self._names.source.span(node.start, node.end)
+            fix = respelling_fix(span, node.name, lets, is_user_chosen=True)
             self._names.report(NAM01, node, message,
                                help=did_you_mean(node.name, [*lets, *others]) or help_,
-                               fix=respelling(span, node.name, lets, is_own=True))  # fmt: skip
+                               fix=fix)  # fmt: skip
             return None
         message = f"{backquote(node.name)} is {symbol.described}, not {what}"
         self._names.report(NAM03, node, message, help=help_,

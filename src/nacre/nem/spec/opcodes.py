@@ -114,7 +114,7 @@ class Opcode(Struct, frozen=True):
     @property
     def max_inputs(self) -> int | None:
         """The largest number of input regions; None without bound."""
-        return _most(self.inputs)
+        return _max_count(self.inputs)
 
     @property
     def min_outputs(self) -> int:
@@ -124,7 +124,7 @@ class Opcode(Struct, frozen=True):
     @property
     def max_outputs(self) -> int | None:
         """The largest number of output regions; None without bound."""
-        return _most(self.outputs)
+        return _max_count(self.outputs)
 
     @property
     def required_attributes(self) -> tuple[AttributeSpec, ...]:
@@ -153,12 +153,12 @@ class Opcode(Struct, frozen=True):
         """Whether the opcode can match a family variant of that name."""
         return not self.variants or variant in self.variants
 
-    def bound(self, family_operand: str) -> tuple[OperandSpec, ...]:
+    def operands_bound_to(self, family_operand: str) -> tuple[OperandSpec, ...]:
         """The operands that a family means by one of its own; none when the opcode has no such."""
         names = dict(self.bindings).get(family_operand, (family_operand,))
-        found = tuple(operand for operand in self.operands if operand.name in names)
+        bound = tuple(operand for operand in self.operands if operand.name in names)
         role = _ROLES_IN_FAMILIES.get(family_operand)
-        return found or tuple(operand for operand in self.operands if operand.role == role)
+        return bound or tuple(operand for operand in self.operands if operand.role == role)
 
     def quant_operands(self, family: str) -> tuple[OperandSpec, ...]:
         """The operands that must carry `quant` when that family says `quant = required`."""
@@ -179,7 +179,7 @@ def opcode(name: str) -> Opcode | None:
     return OPCODES.get(name)
 
 
-def _most(operands: tuple[OperandSpec, ...]) -> int | None:
+def _max_count(operands: tuple[OperandSpec, ...]) -> int | None:
     return None if any(operand.variadic for operand in operands) else len(operands)
 
 

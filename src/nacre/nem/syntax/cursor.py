@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from nacre.base.diagnostics import Diagnostic, Fix, Related
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import inserting, removing, respelling
+from nacre.base.fixes import insertion_fix, removal_fix, respelling_fix
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS, MAX_NESTING
@@ -102,11 +102,11 @@ class Cursor:
     def respelling(self, known: Iterable[str]) -> Fix | None:
         """Write the word that the token at hand was meant to be, where it can be one only."""
         start, text = self.start(), self.texts[self.i]
-        return respelling(self.source.span(start, start + len(text)), text, known)
+        return respelling_fix(self.source.span(start, start + len(text)), text, known)
 
     def removing_token(self) -> Fix:
         """Take the token at hand out."""
-        return removing(self.source.span(self.start(), self.start() + len(self.texts[self.i])))
+        return removal_fix(self.source.span(self.start(), self.start() + len(self.texts[self.i])))
 
     def fail(
         self, rule: Rule, message: str, *, help: str | None = None, fix: Fix | None = None
@@ -168,9 +168,9 @@ class Cursor:
     def _inserting(self, mark: str) -> Fix | None:
         """Add a mark that alone can stand here; it goes with what it is written beside."""
         if mark in _MARKS_BEFORE and self.i and not self.starts_line(self.i):
-            return inserting(self.source, self.start(), mark)
+            return insertion_fix(self.source, self.start(), mark)
         if mark in _MARKS_BEHIND and self.i:
-            return inserting(self.source, self.last_end(), _MARKS_BEHIND[mark])
+            return insertion_fix(self.source, self.last_end(), _MARKS_BEHIND[mark])
         return None
 
     def name(self, what: str) -> NameRef:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing
+from nacre.base.fixes import removal_fix
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.rules.devices import DEV17, DEV19, INH08
 from nacre.nem.spec.rules.document import DOC19
@@ -186,7 +186,7 @@ def _refuse_twice(c: Cursor, entries: Sequence[tuple[NameRef, Node]], where: str
         if first is not entry:
             is_same = text[first.start : first.end] == text[entry.start : entry.end]
             message = f"{backquote(name.name)} is given twice in {where}"
-            fix = removing(c.span(entry)) if is_same else None
+            fix = removal_fix(c.span(entry)) if is_same else None
             c.report(DEV17, message, name.start, name.end, fix=fix)
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Fix
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import replacing
+from nacre.base.fixes import replacement_fix
 from nacre.base.source import Source, Span
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 from nacre.nem.spec.rules.lexical import LEX01, LEX02, LEX03
@@ -150,13 +150,13 @@ def _number_fix(span: Span) -> Fix | None:
     if len(text) > _MOST_SHOWN:
         return None
     if re.fullmatch(r"\.\d+([eE][+-]?\d+)?", text):
-        return replacing(span, f"0{text}")
+        return replacement_fix(span, f"0{text}")
     if re.fullmatch(r"\d+\.", text):
-        return replacing(span, f"{text}0")
+        return replacement_fix(span, f"{text}0")
     if match := re.fullmatch(r"(\d+)([eE][+-]?\d+)", text):
-        return replacing(span, f"{match[1]}.0{match[2]}")
+        return replacement_fix(span, f"{match[1]}.0{match[2]}")
     if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[oO][0-7]{1,21}", text):
-        return replacing(span, str(int(text, 0)))
+        return replacement_fix(span, str(int(text, 0)))
     return None
 
 

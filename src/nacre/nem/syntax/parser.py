@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Edit, Fix, has_errors, in_order
-from nacre.base.fixes import inserting, removing
+from nacre.base.fixes import insertion_fix, removal_fix
 from nacre.base.source import Source, Span
 from nacre.nem.spec.rules.document import DOC01, DOC02, DOC03, DOC04, DOC05
 from nacre.nem.syntax.ast import (
@@ -159,7 +159,7 @@ class _DocumentReader:
         elif not has_colon:
             c.report(DOC05, f"the header of program `{name.name}` lacks its colon", start, name.end,
                      help=f"write `program {name.name}:`",
-                     fix=inserting(c.source, name.end, ":"))  # fmt: skip
+                     fix=insertion_fix(c.source, name.end, ":"))  # fmt: skip
         parts.header = parts.header or header
 
     def _device(self) -> None:
@@ -222,4 +222,4 @@ def _moving_to_top(span: Span, first: int) -> Fix:
     source = span.source
     newline = "\r\n" if "\r\n" in source.text else "\n"
     top = Edit(source.span(first, first), source.text[span.start : span.end] + newline)
-    return Fix("move it to the top of the file", (top, *removing(span).edits))
+    return Fix("move it to the top of the file", (top, *removal_fix(span).edits))

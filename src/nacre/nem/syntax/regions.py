@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from nacre.base.diagnostics import Edit, Fix
 from nacre.base.elements import ELEMENT_TYPES, OTHER_SPELLINGS
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing_item, reordering, replacing, respelling
+from nacre.base.fixes import item_removal_fix, reordering_fix, replacement_fix, respelling_fix
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.spec.rules.declarations import DOC08, DOC09, DOC16, DOC22
@@ -133,7 +133,7 @@ def _skip_misspelt(c: Cursor, parts: dict[str, NameRef | ListLit | Quant | None]
             return
         start = c.starts[c.i + 1]
         message, help_ = f"{backquote(word)} is not a type attribute", f"did you mean `{meant}`?"
-        fix = respelling(c.source.span(start, start + len(word)), word, known)
+        fix = respelling_fix(c.source.span(start, start + len(word)), word, known)
         c.report(DOC08, message, start, start + len(word), help=help_, fix=fix)
         c.i += 3
         _scalar_or_list(c)
@@ -145,12 +145,12 @@ def _in_order(written: list[tuple[str, Span]], misplaced: tuple[int, int]) -> Fi
     words = [word for word, _ in written]
     if len(set(words)) == len(words):
         order = sorted(range(len(words)), key=lambda i: _RANK[words[i]])
-        return reordering([span for _, span in written], order)
+        return reordering_fix([span for _, span in written], order)
     word, span = next((w, s) for w, s in written if s.start == misplaced[0])
     first = next(s for w, s in written if w == word)
     text = span.source.text
     is_same = text[first.start : first.end] == text[span.start : span.end]
-    return removing_item(span) if is_same and first is not span else None
+    return item_removal_fix(span) if is_same and first is not span else None
 
 
 def _judge(
@@ -210,8 +210,8 @@ def element_respelling(span: Span, name: str, others: Iterable[str] = ()) -> Fix
     """Write the element type that was meant, also where it is called as elsewhere: `int8`."""
     meant = OTHER_SPELLINGS.get(name.lower())
     if meant is not None:
-        return replacing(span, meant)
-    return respelling(span, name, [*ELEMENT_TYPES, *others])
+        return replacement_fix(span, meant)
+    return respelling_fix(span, name, [*ELEMENT_TYPES, *others])
 
 
 def _layout(c: Cursor) -> NameRef:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import Edit, Fix
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing, removing_item, respelling
+from nacre.base.fixes import item_removal_fix, removal_fix, respelling_fix
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.limits import MAX_LOOP_DEPTH
@@ -268,7 +268,7 @@ def _const(c: Cursor) -> ConstDecl:
             c.name("a type")
         c.report(CST14, f"constant `{name.name}` has a type annotation", colon, c.last_end(),
                  help="take it out: constants are integers",
-                 fix=removing(c.source.span(colon, c.last_end())))  # fmt: skip
+                 fix=removal_fix(c.source.span(colon, c.last_end())))  # fmt: skip
     c.expect("=", "the constant's name")
     value = value_of(c)
     return ConstDecl(start, value.end, name, value)
@@ -319,7 +319,7 @@ def _level(c: Cursor) -> MemLevel | None:
         c.expect("]")
     fix = None
     if name.name not in _LEVELS:
-        fix = respelling(c.span(name), name.name, _LEVELS)
+        fix = respelling_fix(c.span(name), name.name, _LEVELS)
         message = f"{backquote(name.name)} is not a memory level"
         help_ = did_you_mean(name.name, _LEVELS) or "the levels are `DDR`, `L2`, `L1` and `L1[k]`"
     elif index is not None and name.name != "L1":
@@ -346,11 +346,11 @@ def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None
         before = written.setdefault(key.name, span)
         if before is not span:
             message = f"`{key.name}` of buffer `{buffer.name}` is given twice"
-            fix = removing_item(span) if same_text(before, span) else None
+            fix = item_removal_fix(span) if same_text(before, span) else None
             c.report(DOC15, message, key.start, key.end, fix=fix)
         if key.name not in ("size", "align"):
             near = did_you_mean(key.name, _PROPERTIES)
-            fix = respelling(c.span(key), key.name, _PROPERTIES)
+            fix = respelling_fix(c.span(key), key.name, _PROPERTIES)
             c.report(DOC14, f"a buffer has no property {backquote(key.name)}", key.start, key.end,
                      help=near or "the properties are `size` and `align`", fix=fix)  # fmt: skip
         if not c.comma(")"):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from nacre.base.diagnostics import Edit, Fix
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing, removing_item, reordering, replacing, respelling
+from nacre.base.fixes import (
+    item_removal_fix,
+    removal_fix,
+    reordering_fix,
+    replacement_fix,
+    respelling_fix,
+)
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.opcodes import OPCODES
@@ -39,7 +45,7 @@ def task(c: Cursor, token: NameRef | None) -> Stmt:
             op.start,
             op.end,
             help=did_you_mean(op.name, OPCODES),
-            fix=respelling(c.span(op), op.name, OPCODES),
+            fix=respelling_fix(c.span(op), op.name, OPCODES),
         )
     return _compute(c, start, token, op, is_sync)
 
@@ -58,7 +64,7 @@ def _operation(c: Cursor) -> tuple[NameRef, bool]:
         near = did_you_mean(form, _FORMS) if dot else None
         message = f"task {backquote(text)} needs the form `.async` or `.sync`"
         span = c.source.span(start + len(text) - len(form), start + len(text))
-        fix = respelling(span, form, _FORMS) if dot else None
+        fix = respelling_fix(span, form, _FORMS) if dot else None
         help_ = near or f"write `{name}.async` or `{name}.sync`"
         c.report_token(DOC11, message, help=help_, fix=fix)
     c.i += 1
@@ -125,7 +131,7 @@ def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bo
         span = c.source.span(begun, c.last_end())
         before = next((s for w, s in written if w == word), None)
         if before is not None:
-            fix = removing_item(span) if same_text(before, span) else None
+            fix = item_removal_fix(span) if same_text(before, span) else None
             message = f"`{word}` is given twice"
             c.report(DOC17, message, begun, begun + len(word), fix=fix)
         written.append((word, span))
@@ -165,7 +171,7 @@ def _judge_arguments(
         message = "arguments stand in another order than `dst`, `src`, `deps`"
         start = written[late][1].start
         order = sorted(range(len(ranks)), key=ranks.__getitem__)
-        fix = reordering([span for _, span in written], order)
+        fix = reordering_fix([span for _, span in written], order)
         c.report(DOC23, message, start, start + len("dst"), fix=fix,
                  help="`nacre fmt` restores the order")  # fmt: skip
 
@@ -195,7 +201,7 @@ def _compute(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync:
 def _operand_list(c: Cursor, word: str, upper: str, op: NameRef) -> tuple[Operand, ...]:
     text = c.texts[c.i]
     if text == upper:
-        fix = replacing(c.source.span(c.start(), c.start() + len(upper)), word)
+        fix = replacement_fix(c.source.span(c.start(), c.start() + len(upper)), word)
         message = f"`{upper}` is written in upper case"
         c.report_token(DOC21, message, help=f"write `{word}`", fix=fix)
     elif text != word:
@@ -249,7 +255,7 @@ def _refuse_twice(c: Cursor, written: dict[str, Span], word: str, begun: int) ->
     span = c.source.span(begun, c.last_end())
     before = written.setdefault(word, span)
     if before is not span:
-        fix = removing(span) if same_text(before, span) else None
+        fix = removal_fix(span) if same_text(before, span) else None
         what = "`deps`" if word == "deps" else f"attribute {backquote(word)}"
         c.report(DOC17, f"{what} is given twice", begun, begun + len(word), fix=fix)
 

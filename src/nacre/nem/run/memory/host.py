@@ -16,7 +16,7 @@ from nacre.base.hints import setting
 from nacre.base.packing import (
     NIBBLE_TYPES,
     UNPACKED_TYPES,
-    nibbles,
+    nibbles_of_file,
     pack_i4,
     pack_nibbles,
     unpack_nibbles,
@@ -258,7 +258,11 @@ class Host:
 def _packed(buffer: Buffer, array: np.ndarray[Any, Any]) -> Bytes:
     """Elements of 4 bits that came a byte each; InputError where one does not fit."""
     try:
-        return pack_nibbles(nibbles(array, "int4")) if array.dtype == _UNTYPED else pack_i4(array)
+        return (
+            pack_nibbles(nibbles_of_file(array, "int4"))
+            if array.dtype == _UNTYPED
+            else pack_i4(array)
+        )
     except ValueError as error:
         raise host_error(f"the data for `{buffer.name}` does not fit: {error}") from None
 

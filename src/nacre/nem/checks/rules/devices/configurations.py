@@ -8,7 +8,7 @@ from dataclasses import replace
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing, respelling
+from nacre.base.fixes import removal_fix, respelling_fix
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import DeviceFacts
@@ -129,7 +129,7 @@ def _redundant(facts: DeviceFacts, ref: VariantRef, id_: str, before: str) -> Di
     help_ = "leave it out: it is inherited" if is_inherited else "leave one of the two entries out"
     message = f"variant `{id_}` is already {before}"
     span = facts.span(ref)
-    return variant_listed_twice.at(span, message, help=help_, fix=removing(span))
+    return variant_listed_twice.at(span, message, help=help_, fix=removal_fix(span))
 
 
 def _variants(block: VariantBlock | None) -> tuple[VariantRef, ...]:
@@ -218,12 +218,12 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
             message = f"no type family {backquote(ref.family)}"
             help_ = did_you_mean(ref.family, facts.families)
             place = facts.source.span(ref.start, ref.start + len(ref.family))
-            fix = respelling(place, ref.family, facts.families)
+            fix = respelling_fix(place, ref.family, facts.families)
         elif ref.variant not in family.variants:
             message = f"type family `{family.name}` has no variant {backquote(ref.variant)}"
             help_ = did_you_mean(ref.variant, family.variants)
             place = facts.source.span(ref.end - len(ref.variant), ref.end)
-            fix = respelling(place, ref.variant, family.variants)
+            fix = respelling_fix(place, ref.variant, family.variants)
         elif len(ref.types or ()) != family.parameter_count or id_ in family.instances:
             continue
         elif not {t.name for t in ref.types or ()} <= ELEMENT_TYPES.keys():
@@ -300,7 +300,7 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
                 keys = (*allowed, "l1_size_bytes") if allowed is ENGINE_UNITS else allowed
                 help_ = did_you_mean(unit.name, keys) or f"it takes {listed}"
                 span = facts.span(unit)
-                fix = respelling(span, unit.name, keys)
+                fix = respelling_fix(span, unit.name, keys)
                 yield unit_out_of_place.at(span, message, help=help_, fix=fix)
 
 
@@ -327,5 +327,5 @@ def spec_version_in_derived_device(facts: DeviceFacts) -> Iterator[Diagnostic]:
             span,
             f"device `{node.name.name}` inherits its `spec_version` from `{node.extends.name}`",
             help="take it out",
-            fix=removing(span),
+            fix=removal_fix(span),
         )

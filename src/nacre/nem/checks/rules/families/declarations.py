@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import respelling
+from nacre.base.fixes import respelling_fix
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.checks.family_types import type_problem
@@ -187,15 +187,17 @@ def types_without_meaning(family: Family) -> Iterator[Diagnostic]:
 def _unknown_operands(family: Family, opcodes: list[Opcode]) -> Iterator[Diagnostic]:
     node = family.node
     names = ("input", "output", *(o.name for opcode in opcodes for o in opcode.operands))
-    known = [n for n in dict.fromkeys(names) if any(opcode.bound(n) for opcode in opcodes)]
+    known = [
+        n for n in dict.fromkeys(names) if any(opcode.operands_bound_to(n) for opcode in opcodes)
+    ]
     for block in (node.operands, *(variant.operands for variant in node.variants)):
         seen: set[str] = set()
         for binding in block:
             name = binding.operand.name
             span = family.source.span(binding.operand.start, binding.operand.end)
-            if not any(opcode.bound(name) for opcode in opcodes):
+            if not any(opcode.operands_bound_to(name) for opcode in opcodes):
                 message = f"{backquote(name)} is no operand of {_names(opcodes)}"
-                fix = respelling(span, name, known)
+                fix = respelling_fix(span, name, known)
                 yield types_without_meaning.at(span, message, help=_operands(name, known), fix=fix)
             elif name in seen:
                 yield types_without_meaning.at(span, f"operand `{name}` is bound twice")

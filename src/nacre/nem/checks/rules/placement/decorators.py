@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import removing, respelling
+from nacre.base.fixes import removal_fix, respelling_fix
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import ProgramFacts
@@ -99,7 +99,7 @@ def unknown_decorator(facts: ProgramFacts) -> Iterator[Diagnostic]:
             message = f"unknown decorator {backquote('@' + use.name)}"
             help_ = did_you_mean(use.name, DECORATORS)
             span = facts.span(use.node.name)
-            fix = respelling(span, use.name, DECORATORS)
+            fix = respelling_fix(span, use.name, DECORATORS)
             yield unknown_decorator.at(span, message, help=help_, fix=fix)
 
 
@@ -237,5 +237,5 @@ def decorator_repeated(facts: ProgramFacts) -> Iterator[Diagnostic]:
             message = f"`@{use.name}` stands here a second time"
             span, text = facts.span(use.node), facts.span(use.node).source.text
             is_same = text[first.start : first.end] == text[span.start : span.end]
-            fix = removing(span) if is_same else None
+            fix = removal_fix(span) if is_same else None
             yield decorator_repeated.at(span, message, related=related, fix=fix)

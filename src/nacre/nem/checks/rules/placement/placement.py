@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
-from nacre.base.fixes import inserting
+from nacre.base.fixes import insertion_fix
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import device_text, in_iteration, no_value
@@ -270,7 +270,7 @@ def l1_without_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 f"{engines} engines"
             )
             span = facts.span(level)
-            fix = inserting(span.source, span.end, "[0]")
+            fix = insertion_fix(span.source, span.end, "[0]")
             yield l1_without_engine.at(span, message, help="write `L1[0]`", fix=fix)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.fixes import removing
+from nacre.base.fixes import removal_fix
 from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.rules.placement.resources import requests
@@ -25,7 +25,7 @@ def _untargetable(
                 facts.span(request.node.unit),
                 f"`@resource` asks for a `{unit}`, which {UNITS[unit].role}; it takes {allowed}",
                 help="leave `@resource` out",
-                fix=None if decorator is None else removing(facts.span(decorator.node)),
+                fix=None if decorator is None else removal_fix(facts.span(decorator.node)),
             )
 
 

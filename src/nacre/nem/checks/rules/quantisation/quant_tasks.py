@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nacre.base.diagnostics import Diagnostic, Fix
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.fixes import removing_item
+from nacre.base.fixes import item_removal_fix
 from nacre.base.rules import rule
 from nacre.kernels.interface.shapes import Dims, axes_of, axis_of
 from nacre.nem.checks.facts import ProgramFacts
@@ -273,7 +273,7 @@ def _without_quant(facts: ProgramFacts, operand: Operand) -> Fix | None:
         return None
     source = facts.program.source
     start = source.text.rfind("quant", 0, type_.quant.start)
-    return None if start < type_.start else removing_item(source.span(start, type_.quant.end))
+    return None if start < type_.start else item_removal_fix(source.span(start, type_.quant.end))
 
 
 def _is_judged_elsewhere(opcode: Opcode, typing: Typing | None) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import backquote
-from nacre.base.fixes import respelling
+from nacre.base.fixes import respelling_fix
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.checks.attributes import item_node, kind_problem, node_of, usable
@@ -89,7 +89,7 @@ def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 message = f"`{task.op}` has no attribute {backquote(node.name.name)}"
                 help_ = did_you_mean(node.name.name, known) or _attributes_text(opcode)
                 span = facts.span(node.name)
-                fix = respelling(span, node.name.name, known)
+                fix = respelling_fix(span, node.name.name, known)
                 yield unknown_attribute.at(span, message, help=help_, fix=fix)
 
 
@@ -139,7 +139,7 @@ def _wrong_kind(
         message = f"`{spec.name}` of `{task.op}` {problem.text}"
         span = facts.span(problem.node)
         is_word = isinstance(value, str) and span.source.text[span.start : span.end] == value
-        fix = respelling(span, str(value), spec.allowed) if is_word else None
+        fix = respelling_fix(span, str(value), spec.allowed) if is_word else None
         yield wrong_attribute_value.at(span, message, help=help_, fix=fix)
 
 

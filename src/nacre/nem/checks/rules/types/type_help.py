@@ -72,7 +72,11 @@ def at_first(
 
 def bindings_text(found: Violation) -> str:
     """`` `A` is i8, `B` is i16 ``: what families bind, in order."""
-    bound = {s.name for name in found.nearest.instance.operands for s in found.opcode.bound(name)}
+    bound = {
+        s.name
+        for name in found.nearest.instance.operands
+        for s in found.opcode.operands_bound_to(name)
+    }
     uses = [use for use in found.typing.signature.uses if use.name in bound]
     pairs = dict.fromkeys((use.name, use.elem) for use in uses)
     return ", ".join(f"`{name}` is {elem}" for name, elem in pairs)

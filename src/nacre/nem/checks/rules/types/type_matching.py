@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
-from nacre.base.fixes import replacing
+from nacre.base.fixes import replacement_fix
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, violations
@@ -156,7 +156,7 @@ def accumulator_type_differs(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 f"`{ACCUMULATOR}` of `{found.task.op}` is {difference.found}, but variant "
                 f"`{found.nearest.instance.id}` sums in {difference.wanted}",
                 help=f"write `{ACCUMULATOR}={difference.wanted}`",
-                fix=replacing(span, str(difference.wanted)) if is_written else None,
+                fix=replacement_fix(span, str(difference.wanted)) if is_written else None,
             )
 
 
