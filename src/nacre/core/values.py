@@ -116,6 +116,16 @@ def hashable(value: Any) -> Any:  # noqa: ANN401 - whatever an attribute holds
     return value
 
 
+def array_or_none(value: object) -> Array | None:
+    """What was given as an array; None where it is none."""
+    if isinstance(value, np.ma.MaskedArray):
+        return None  # what is masked has no value
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
+        return None
+
+
 def kind_of(value: object) -> str:
     """What an argument is, for a message about its Python type."""
     return "None" if value is None else f"of type {type(value).__name__}"

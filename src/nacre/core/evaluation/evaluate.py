@@ -30,7 +30,7 @@ from nacre.core.evaluation.run import Plan, operation_span
 from nacre.core.module import Module, Shape, TensorType
 from nacre.core.rules.evaluation import EVL01, EVL02, EVL03
 from nacre.core.sessions import Progress
-from nacre.core.values import Array
+from nacre.core.values import Array, array_or_none
 from nacre.core.verify import MAX_FINDINGS
 
 
@@ -214,7 +214,7 @@ def _problems(
                 message = f"input {backquote(name)} is missing, expected {type_}"
                 yield EVL01.at(operation_span(module, index), message)
             continue
-        array = _as_array(inputs[name])
+        array = array_or_none(inputs[name])
         array = None if array is None else as_nibbles(array, type_.element)
         if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
             found = (
@@ -249,17 +249,8 @@ def _four_bit_overflow(array: Array | None, type_: TensorType) -> str | None:
     )
 
 
-def _as_array(value: object) -> Array | None:
-    if isinstance(value, np.ma.MaskedArray):
-        return None  # what is masked has no value
-    try:
-        return np.asarray(value)
-    except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
-        return None
-
-
 def _describe(value: object) -> str:
-    array = _as_array(value)
+    array = array_or_none(value)
     if array is None:
         return "a masked array" if isinstance(value, np.ma.MaskedArray) else "no array"
     order = "" if array.dtype.isnative else " in the byte order of other machines"

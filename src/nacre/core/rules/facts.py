@@ -61,6 +61,11 @@ def operation_rule(
     return register
 
 
+def declare_behaviour(clause: str, code: str, name: str, page: str) -> Rule:
+    """A promise that tests prove."""
+    return declare(code, name, f"Core IR / {clause}", page, behaviour=True, language="Core IR")
+
+
 def operation_rules() -> tuple[OperationRule, ...]:
     """Every rule about single operations, in the order of their declarations."""
     return tuple(_USE_RULES)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
-from nacre.core.rules.facts import OperationFacts, operation_rule
+from nacre.core.rules.facts import OperationFacts, declare_behaviour, operation_rule
 from nacre.core.rules.signature import shape_text
 
 _INDEXING = "Indexing and slicing"
@@ -88,10 +88,7 @@ def gather_of_scalar(facts: OperationFacts) -> Iterator[str]:
         yield f"the input of `Gather` has shape {shape_text(())}, expected one axis or more"
 
 
-def _declare_behaviour(code: str, name: str, page: str) -> Rule:
-    return declare(code, name, f"Core IR / {_INDEXING}", page, behaviour=True, language="Core IR")
-
-
+_declare_behaviour = partial(declare_behaviour, _INDEXING)
 IDX03 = _declare_behaviour(
     "IDX03",
     "index-result",

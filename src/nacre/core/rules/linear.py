@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from nacre.base.excerpt import backquote
-from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
 from nacre.core.rules.binary import broadcast_failure
-from nacre.core.rules.facts import OperationFacts, operation_rule
+from nacre.core.rules.facts import OperationFacts, declare_behaviour, operation_rule
 from nacre.core.rules.signature import is_i64, shape_text
 from nacre.core.values import Custom, Word
 
@@ -160,10 +160,7 @@ def conv_window(facts: OperationFacts) -> Iterator[str]:
             return
 
 
-def _declare_behaviour(code: str, name: str, page: str) -> Rule:
-    return declare(code, name, f"Core IR / {_LINEAR}", page, behaviour=True, language="Core IR")
-
-
+_declare_behaviour = partial(declare_behaviour, _LINEAR)
 DOT02 = _declare_behaviour(
     "DOT02",
     "dot-shape",

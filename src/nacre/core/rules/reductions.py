@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from nacre.base.rules import Rule, declare
-from nacre.core.rules.facts import OperationFacts, operation_rule
+from nacre.core.rules.facts import OperationFacts, declare_behaviour, operation_rule
 from nacre.core.rules.signature import shape_text
 
 _REDUCTIONS = "Reductions"
@@ -37,11 +37,7 @@ def reduction_axis_twice(facts: OperationFacts) -> Iterator[str]:
         seen.add(axis % rank)
 
 
-def _declare_behaviour(code: str, name: str, page: str) -> Rule:
-    clause = f"Core IR / {_REDUCTIONS}"
-    return declare(code, name, clause, page, behaviour=True, language="Core IR")
-
-
+_declare_behaviour = partial(declare_behaviour, _REDUCTIONS)
 RED03 = _declare_behaviour(
     "RED03",
     "kept-dimensions",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from nacre.base.rules import Rule, declare
 from nacre.core.module import Shape
-from nacre.core.rules.facts import OperationFacts, operation_rule
+from nacre.core.rules.facts import OperationFacts, declare_behaviour, operation_rule
 from nacre.core.rules.signature import count_text, element_count, number_text, shape_text
 
 _SHAPES = "Shape manipulation"
@@ -113,10 +113,7 @@ def _first_repeated(axes: Shape) -> int | None:
     return None
 
 
-def _declare_behaviour(code: str, name: str, page: str) -> Rule:
-    return declare(code, name, f"Core IR / {_SHAPES}", page, behaviour=True, language="Core IR")
-
-
+_declare_behaviour = partial(declare_behaviour, _SHAPES)
 SHP06 = _declare_behaviour(
     "SHP06",
     "transposed-shape",

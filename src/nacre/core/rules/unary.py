@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.rules import Rule, declare
-from nacre.core.rules.facts import OperationFacts, operation_rule
+from nacre.core.rules.facts import OperationFacts, declare_behaviour, operation_rule
 
 _UNARY = "Activation and elementwise unary operations"
 
@@ -45,10 +45,7 @@ def _only_floats(facts: OperationFacts) -> Iterator[str]:
         yield f"`{facts.opcode}` of `{facts.types[0].dtype}`, expected floats"
 
 
-def _declare_behaviour(code: str, name: str, page: str) -> Rule:
-    return declare(code, name, f"Core IR / {_UNARY}", page, behaviour=True, language="Core IR")
-
-
+_declare_behaviour = partial(declare_behaviour, _UNARY)
 UNA05 = _declare_behaviour(
     "UNA05",
     "unary-type",

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
-from nacre.kernels.interface.fitting import Fitting, Misfit, expect_rank, expect_shape
+from nacre.kernels.interface.fitting import Fitting, Misfit, expect_shape
 from nacre.kernels.interface.runs import present, swift
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import Index
@@ -33,16 +33,11 @@ from nacre.kernels.windows.sliding import (
     Sliding,
     axis_list,
     fitting_groups,
-    fitting_windows,
+    fitting_weight,
     has_channels_last,
     join_shape,
-    spatial_of,
+    weight_windows,
 )
-
-
-def _windows(x: Dims, weight: Dims, attributes: Attributes) -> Sliding:
-    window = weight[:-2] if has_channels_last(attributes) else weight[2:]
-    return fitting_windows(x, window, attributes)
 
 
 def _counts(sliding: Sliding, attributes: Attributes) -> Dims:
@@ -122,7 +117,7 @@ class _Spreading:
 
 def _bind(call: Call) -> Run:
     x_type, y_type, is_ordered = call.input(0), call.output, call.ordered
-    sliding = _windows(x_type.shape, call.input(1).shape, call.attributes)
+    sliding = weight_windows(x_type.shape, call.input(1).shape, call.attributes)
     channels, outputs = (t.shape[-1 if sliding.is_last else 1] for t in (x_type, y_type))
     counts = y_type.shape[1:-1] if sliding.is_last else y_type.shape[2:]
     groups = call.attributes["groups"]
@@ -154,18 +149,15 @@ def _bind(call: Call) -> Run:
 def fit_conv_transpose(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     """The shape of a transposed convolution."""
     x, weight = inputs[0], inputs[1]
-    spatial_of(x, attributes)
-    expect_rank(weight, len(x), len(x), "`weight`")
-    is_last = has_channels_last(attributes)
-    channels, width = (weight[-1], weight[-2]) if is_last else weight[:2]
+    channels, width = fitting_weight(x, weight, attributes)
     groups = attributes["groups"]
     if groups < 1 or channels % groups:
         raise Misfit(f"`groups` is {groups}, expected a divisor of {channels} input channels")
     fitting_groups(x, weight, channels // groups, attributes)
-    sliding = _windows(x, weight, attributes)
+    sliding = weight_windows(x, weight, attributes)
     if len(inputs) > 2:
         expect_shape(inputs[2], (width * groups,), "`bias`")
-    return join_shape(x[0], _counts(sliding, attributes), width * groups, is_last)
+    return join_shape(x[0], _counts(sliding, attributes), width * groups, sliding.is_last)
 
 
 def _work(call: Call) -> Work:

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
-from nacre.kernels.interface.fitting import Fitting, Misfit, expect_rank, expect_shape
+from nacre.kernels.interface.fitting import Fitting, Misfit, expect_shape
 from nacre.kernels.interface.graph_runs import into_dense
 from nacre.kernels.interface.runs import present, swift
 from nacre.kernels.interface.shapes import Dims
@@ -35,20 +35,18 @@ from nacre.kernels.windows.graph_conv_runs import convolve_runs
 from nacre.kernels.windows.graph_conv_transpose import CONV_TRANSPOSE
 from nacre.kernels.windows.patches import ChannelwiseProduct, PatchProduct
 from nacre.kernels.windows.sliding import (
-    Sliding,
     fitting_counts,
     fitting_groups,
-    fitting_windows,
-    has_channels_last,
+    fitting_weight,
     join_shape,
-    spatial_of,
+    weight_windows,
 )
 
 
 def geometry(call: Call) -> Geometry:
     """The numbers of a call."""
     x, w = call.input(0).shape, call.input(1).shape
-    sliding = _windows(x, w, call.attributes)
+    sliding = weight_windows(x, w, call.attributes)
     channels, outputs = (x[-1], w[-1]) if sliding.is_last else (x[1], w[0])
     return Geometry(sliding, x[0], channels, outputs, call.attributes["groups"])
 
@@ -156,26 +154,18 @@ def _channels_last(use: Geometry) -> Convolve:
     return run
 
 
-def _windows(x: Dims, weight: Dims, attributes: Attributes) -> Sliding:
-    window = weight[:-2] if has_channels_last(attributes) else weight[2:]
-    return fitting_windows(x, window, attributes)
-
-
 def fit_convolution(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     """The shape of a convolution; `Conv` says what the layouts of weights are."""
     x, weight = inputs[0], inputs[1]
-    spatial_of(x, attributes)
-    expect_rank(weight, len(x), len(x), "`weight`")
-    is_last = has_channels_last(attributes)
-    outputs, per_group = (weight[-1], weight[-2]) if is_last else weight[:2]
+    outputs, per_group = fitting_weight(x, weight, attributes)
     groups = fitting_groups(x, weight, per_group, attributes)
     if outputs % groups:
         found = f"`weight` has {outputs} output channels"
         raise Misfit(f"{found}, expected a multiple of `groups`, which is {groups}")
-    sliding = _windows(x, weight, attributes)
+    sliding = weight_windows(x, weight, attributes)
     if len(inputs) > 2:
         expect_shape(inputs[2], (outputs,), "`bias`")
-    return join_shape(x[0], fitting_counts(sliding), outputs, is_last)
+    return join_shape(x[0], fitting_counts(sliding), outputs, sliding.is_last)
 
 
 def _work(call: Call) -> Work:

@@ -172,6 +172,19 @@ def axis_list(attributes: Attributes, name: str, length: int, least: int) -> Dim
     return values
 
 
+def fitting_weight(x: Dims, weight: Dims, attributes: Attributes) -> tuple[int, int]:
+    """The channels of weights, those that stand first in `NCHW` first."""
+    spatial_of(x, attributes)
+    expect_rank(weight, len(x), len(x), "`weight`")
+    return (weight[-1], weight[-2]) if has_channels_last(attributes) else (weight[0], weight[1])
+
+
+def weight_windows(x: Dims, weight: Dims, attributes: Attributes) -> Sliding:
+    """The windows that weights have over an input."""
+    window = weight[:-2] if has_channels_last(attributes) else weight[2:]
+    return fitting_windows(x, window, attributes)
+
+
 def fitting_groups(x: Dims, weight: Dims, per_group: int, attributes: Attributes) -> int:
     """How many groups of channels there are, where weights have so many input channels each."""
     channels, groups = x[-1] if has_channels_last(attributes) else x[1], attributes["groups"]

@@ -13,7 +13,7 @@ from nacre.base.excerpt import backquote
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import did_you_mean
 from nacre.core.unsupported import Unsupported
-from nacre.core.values import Array
+from nacre.core.values import Array, array_or_none
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC44, NAC45, NAC46
 from nacre.nac.run.loaded_program import LoadedProgram
@@ -33,7 +33,7 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
                 message = f"input {backquote(wanted.name)} is missing"
                 found.append(model.finding(wanted.instruction, NAC44, message))
             continue
-        array = _as_array(inputs[wanted.name])
+        array = array_or_none(inputs[wanted.name])
         if array is not None and wanted.dtype is not None:
             array = as_nibbles(array, GRAPH_TYPES[wanted.dtype])
         problem = _problem(array, wanted)
@@ -53,15 +53,6 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
     if found:
         raise InputError(found)
     return ready
-
-
-def _as_array(value: object) -> Array | None:
-    if isinstance(value, np.ma.MaskedArray):
-        return None  # what is masked has no value
-    try:
-        return np.asarray(value)
-    except (ValueError, TypeError, RuntimeError):  # ragged lists, tensors that refuse
-        return None
 
 
 def _problem(array: Array | None, wanted: NacInput) -> str | None:

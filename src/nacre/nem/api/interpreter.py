@@ -161,10 +161,11 @@ class NemInterpreter:
         A program with errors raises InputError, except for codes or groups in `allow`. What goes
         wrong while it runs is in the result: `status` and `diagnostics`.
         """
-        self._require_untimed(order)
-        options = self._options(inputs, order=order, detect_races=detect_races)
-        program = self._own(program).importing(host_imports(imports))
-        return self._session(program, options, allow).run(progress)
+        session = self.start(
+            program, inputs, allow=allow, order=order, detect_races=detect_races,
+            history_bytes=0, imports=imports,
+        )  # fmt: skip
+        return session.run(progress)
 
     def time(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from nacre.base.excerpt import backquote
 from nacre.base.fixes import removal_fix
@@ -16,7 +17,6 @@ from nacre.nem.syntax.ast import (
     Expr,
     IntLit,
     NameRef,
-    Node,
     PerEngine,
     StringLit,
     Topology,
@@ -30,6 +30,9 @@ from nacre.nem.syntax.cursor import Cursor
 from nacre.nem.syntax.expressions import expression, integer_literal, operator_at, string_literal
 from nacre.nem.syntax.families import element_name, read_separated
 from nacre.nem.syntax.values import value_of
+
+_Entry = UnitCount | Characteristic | UnitCharacteristics
+Entry = TypeVar("Entry", UnitCount, Characteristic, UnitCharacteristics)
 
 
 class _Fields:
@@ -138,15 +141,21 @@ def _topology(c: Cursor) -> Topology:
     return Topology(start, c.last_end(), engines, l2_size, device_units, per_engine, starts)
 
 
+def _read_block(c: Cursor, where: str, read: Callable[[Cursor], Entry]) -> tuple[Entry, ...]:
+    """What stands between braces, one entry after the other, none twice."""
+    c.expect("{", where)
+    entries = []
+    while c.texts[c.i] != "}":
+        entries.append(read(c))
+    c.i += 1
+    _refuse_twice(c, entries, where)
+    return tuple(entries)
+
+
 def _device_units(c: Cursor) -> UnitBlock:
     start = c.starts[c.i - 1]
-    c.expect("{", "`device_units`")
-    units = []
-    while c.texts[c.i] != "}":
-        units.append(_unit_count(c))
-    c.i += 1
-    _refuse_twice(c, [(u.unit, u) for u in units], "`device_units`")
-    return UnitBlock(start, c.last_end(), tuple(units))
+    units = _read_block(c, "`device_units`", _unit_count)
+    return UnitBlock(start, c.last_end(), units)
 
 
 def _per_engine(c: Cursor) -> PerEngine:
@@ -166,7 +175,7 @@ def _per_engine(c: Cursor) -> PerEngine:
         c.expect("=", "`l1_size_bytes`")
         l1_size = expression(c)
     c.i += 1
-    _refuse_twice(c, [(u.unit, u) for u in units], "`per_engine`")
+    _refuse_twice(c, units, "`per_engine`")
     return PerEngine(start, c.last_end(), tuple(units), l1_size, l1_start)
 
 
@@ -177,11 +186,12 @@ def _unit_count(c: Cursor) -> UnitCount:
     return UnitCount(unit.start, c.last_end(), unit, count)
 
 
-def _refuse_twice(c: Cursor, entries: Sequence[tuple[NameRef, Node]], where: str) -> None:
+def _refuse_twice(c: Cursor, entries: Sequence[_Entry], where: str) -> None:
     """Report an entry that was there before; one that says the same can be taken out."""
-    seen: dict[str, Node] = {}
+    seen: dict[str, _Entry] = {}
     text = c.source.text
-    for name, entry in entries:
+    for entry in entries:
+        name = entry.key if isinstance(entry, Characteristic) else entry.unit
         first = seen.setdefault(name.name, entry)
         if first is not entry:
             is_same = text[first.start : first.end] == text[entry.start : entry.end]
@@ -192,27 +202,21 @@ def _refuse_twice(c: Cursor, entries: Sequence[tuple[NameRef, Node]], where: str
 
 def _characteristics(c: Cursor) -> CharacteristicsBlock:
     start = c.starts[c.i - 1]
-    c.expect("{", "`unit_characteristics`")
-    groups = []
-    while c.texts[c.i] != "}":
-        groups.append(_group(c))
-    c.i += 1
-    _refuse_twice(c, [(g.unit, g) for g in groups], "`unit_characteristics`")
-    return CharacteristicsBlock(start, c.last_end(), tuple(groups))
+    groups = _read_block(c, "`unit_characteristics`", _group)
+    return CharacteristicsBlock(start, c.last_end(), groups)
 
 
 def _group(c: Cursor) -> UnitCharacteristics:
     unit = c.name("a unit type or `}`")
-    c.expect("{", f"`{unit.name}`")
-    entries = []
-    while c.texts[c.i] != "}":
-        key = c.name("a characteristic or `}`")
-        c.expect("=", f"`{key.name}`")
-        value = _whole_number(c, key)
-        entries.append(Characteristic(key.start, c.last_end(), key, value))
-    c.i += 1
-    _refuse_twice(c, [(e.key, e) for e in entries], f"`{unit.name}`")
-    return UnitCharacteristics(unit.start, c.last_end(), unit, tuple(entries))
+    entries = _read_block(c, f"`{unit.name}`", _characteristic)
+    return UnitCharacteristics(unit.start, c.last_end(), unit, entries)
+
+
+def _characteristic(c: Cursor) -> Characteristic:
+    key = c.name("a characteristic or `}`")
+    c.expect("=", f"`{key.name}`")
+    value = _whole_number(c, key)
+    return Characteristic(key.start, c.last_end(), key, value)
 
 
 def _whole_number(c: Cursor, key: NameRef) -> IntLit | None:

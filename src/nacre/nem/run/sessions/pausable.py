@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Literal
 
-from nacre.nem.model.devices import Device
-from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.host import host_error, whole_number
-from nacre.nem.run.memory.memory import Memory
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.memory.touching import Touching
-from nacre.nem.run.options import RunOptions
 from nacre.nem.run.sessions.conditions import ValuesNow
 from nacre.nem.run.sessions.inspection import Inspection
 from nacre.nem.run.sessions.pauses import Pauses
@@ -25,23 +22,18 @@ from nacre.nem.run.sessions.stops import (
     require_task,
 )
 from nacre.nem.run.sessions.value_expressions import Condition as ParsedCondition
-from nacre.nem.run.timing.result import TimedResult
 
 
 class Pausable(Inspection):
     """A run that can be told where to pause."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        device: Device,
-        memory: Memory,
-        options: RunOptions,
-        timing: TimedResult | None = None,
-    ) -> None:
-        super().__init__(plan, device, memory, options, timing)
-        self._touching = Touching(plan)
-        self._pauses = Pauses(self._stepper, self._touching)
+    @cached_property
+    def _touching(self) -> Touching:
+        return Touching(self.plan)
+
+    @cached_property
+    def _pauses(self) -> Pauses:
+        return Pauses(self._stepper, self._touching)
 
     def add_breakpoint(
         self,
