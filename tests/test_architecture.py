@@ -427,10 +427,10 @@ def test_every_rule_function_is_asked() -> None:
     modules = [importlib.import_module(name) for name in rule_modules()]
     checks = [value for m in modules for value in vars(m).values() if isinstance(value, Check)]
     every = (*STATEMENT_RULES, *ORDER_RULES, *DEVICE_RULES, *FAMILY_RULES)
-    asked = [c.rule.code for c in every if isinstance(c, Check)]
-    assert {c.rule.code for c in checks} == set(asked)
+    asked = [c.code for c in every if isinstance(c, Check)]
+    assert {c.code for c in checks} == set(asked)
     assert len(asked) == len(set(asked))
-    assert all(RULES[c.rule.code] is c.rule for c in checks)
+    assert all(RULES[c.code] is c for c in checks)
 
 
 # Generated files

@@ -84,8 +84,8 @@ def test_a_decorated_function_becomes_a_check_with_its_docstring_as_page() -> No
         if "x" in text:
             yield no_x.at(SOURCE.span(0, 1), f"x in {text}")
 
-    assert RULES["ZZZ02"] is no_x.rule
-    assert no_x.rule.page == "There is an x.\n\nTake it out."
+    assert RULES["ZZZ02"] is no_x
+    assert no_x.page == "There is an x.\n\nTake it out."
     assert [(d.code, d.severity, d.message) for d in no_x("axe")] == [("ZZZ02", "info", "x in axe")]
     assert list(no_x("abc")) == []
 

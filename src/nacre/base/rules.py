@@ -84,28 +84,15 @@ def _show_both(example: re.Match[str]) -> str:
 Facts = TypeVar("Facts")
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Generic[Facts]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Rule, Generic[Facts]):
     """A rule together with the function that finds its violations."""
 
-    rule: Rule
-    find: Callable[[Facts], Iterator[Diagnostic]]
+    find: Callable[[Facts], Iterator[Diagnostic]] = field(repr=False, compare=False)
 
     def __call__(self, facts: Facts) -> Iterator[Diagnostic]:
         """Every violation in `facts`."""
         return self.find(facts)
-
-    def at(
-        self,
-        span: Span,
-        message: str,
-        *,
-        related: tuple[Related, ...] = (),
-        help: str | None = None,
-        fix: Fix | None = None,
-    ) -> Diagnostic:
-        """A diagnostic of this rule."""
-        return self.rule.at(span, message, related=related, help=help, fix=fix)
 
 
 def declare(
@@ -138,9 +125,10 @@ def rule(
     """Register a function as the rule `code`; its docstring is the rule's page."""
 
     def register(find: Callable[[Facts], Iterator[Diagnostic]]) -> Check[Facts]:
-        new_rule = Rule(code, name, severity, spec, find.__doc__ or "", language=language, fix=fix)
-        _register(new_rule)
-        return Check(new_rule, find)
+        page = find.__doc__ or ""
+        check = Check(code, name, severity, spec, page, language=language, fix=fix, find=find)
+        _register(check)
+        return check
 
     return register
 

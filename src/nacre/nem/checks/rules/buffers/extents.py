@@ -69,7 +69,7 @@ def code_of(problem: RegionProblem) -> str | None:
 
 def _report_problems(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
     for problem in region_problems(facts.plan):
-        if code_of(problem) == check.rule.code:
+        if code_of(problem) == check.code:
             when = in_iteration(problem.grid, problem.row) if problem.varies else ""
             message = _MESSAGES[problem.kind](problem, region_text(problem.region), when)
             yield check.at(facts.span(problem.node), message, related=_buffer(facts, problem))

@@ -42,7 +42,7 @@ def _report_conflicts(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterat
         pair = frozenset({conflict.first.position, conflict.second.position})
         if len(seen) > MAX_DIAGNOSTICS:  # nobody reads more, and each takes time to explain
             return
-        if code_of(conflict) == check.rule.code and pair not in seen:
+        if code_of(conflict) == check.code and pair not in seen:
             seen.add(pair)
             yield _explain(facts, check, conflict, remedies.other(conflict))
 

@@ -33,7 +33,7 @@ def _named_once(
 
 
 def _lacking(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
-    for found in violations(facts, check.rule.code):
+    for found in violations(facts, check.code):
         text = "no `quant`, which variant `{}` requires"
         help_ = "add `quant=per_tensor(scale=..., zero_point=...)` to the region"
         yield _named_once(facts, check, found, text, help_)

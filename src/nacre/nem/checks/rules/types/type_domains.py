@@ -103,7 +103,7 @@ def not_a_dequantisation(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 
 def _pairs(facts: ProgramFacts, check: Check[ProgramFacts], pairs: str) -> Iterator[Diagnostic]:
-    for found in violations(facts, check.rule.code):
+    for found in violations(facts, check.code):
         source, result = (use.elem for use in found.typing.signature.uses)
         message = f"`{found.task.op}` goes from {pairs}, found {source} to {result}"
         yield at_first(facts, check, found, message)
