@@ -73,6 +73,7 @@ EXTRA_MANDATORY = {
     "npm_pro_x1": BF16 + BF16_CONV,
     **{name: PRODUCT_VARIANTS for name in NAMES if name.endswith("k")},
 }
+STORES = ["store.quant<f16, i8>.default", "store.quant<f32, i8>.default"]
 EXTENDED = {
     "npm_pro": ["gemm.float<f32>.no_bias"],
     "npm_pro_x1": [
@@ -80,6 +81,7 @@ EXTENDED = {
         "conv2d.float<f32>.no_bias",
         "eltwise<f32>.default",
     ],
+    **{name: STORES for name in NAMES if name.endswith("k")},
 }
 
 
@@ -139,6 +141,7 @@ def test_the_reference_device_has_every_variant(described: dict[str, dict[str, A
     assert len(reference["mandatory"]) == 43
     everywhere = {v for device in described.values() for v in device["mandatory"]}
     assert everywhere <= set(reference["mandatory"])
+    assert reference["extended"] == STORES
 
 
 def test_devices_that_share_a_topology_say_so(described: dict[str, dict[str, Any]]) -> None:

@@ -106,6 +106,7 @@ _JUDGES: dict[str, Judge] = {
     "normalization": _on_reals,
     "softmax": _on_reals,
     "quantize": _conversion((False, True), "floats to integers"),
+    "store": _conversion((False, True), "floats to integers where it converts"),
     "dequantize": _conversion((True, False), "integers to floats"),
 }
 

@@ -1,4 +1,4 @@
-"""The files that nacre ships: the baseline and the built-in devices."""
+"""The files that nacre ships: the baseline, the built-in devices, and families beyond the text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,19 @@ def builtin_file(device: str) -> str:
 
 def builtin(file_name: str) -> Parsed | None:
     """A shipped file by its plain name, parsed; None when there is none of that name."""
-    return _parse(file_name) if file_name in map(builtin_file, builtin_names()) else None
+    return _parse(file_name) if file_name in _shipped() else None
+
+
+@cache
+def _shipped() -> dict[str, Path]:
+    """Every file that an `include` finds without a folder, by its plain name."""
+    files = (_SPEC / BASELINE_FILE, *_SPEC.glob("devices/*.nem"), *_SPEC.glob("families/*.nem"))
+    return {path.name: path for path in files}
 
 
 @cache
 def _parse(file_name: str) -> Parsed:
-    path = _SPEC / file_name if file_name == BASELINE_FILE else _SPEC / "devices" / file_name
+    path = _shipped()[file_name]
     source = read_source(path, name=f"nacre:{file_name}")
     if isinstance(source, Unreadable):
         raise InternalError(f"shipped file {file_name} {source.reason}")

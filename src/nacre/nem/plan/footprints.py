@@ -134,16 +134,35 @@ class Footprint:
 def copies_elements(task: Task) -> bool:
     """Whether a transfer or store moves elements, gaps left alone, and not raw bytes.
 
-    So it is where both sides have one element type and shape and at least one says `strides`.
+    So it is where both sides have one element type and shape and at least one says `strides`, and
+    where a store quantises.
     """
     if len(task.operands) != 2:
         return False
+    if quantises(task):
+        return True
     a, b = (operand.region for operand in task.operands)
     if a is None or b is None or a.elem is None or a.elem != b.elem:
         return False
     if a.shape is None or a.shape != b.shape:
         return False
     return a.strides is not None or b.strides is not None
+
+
+def quantises(task: Task) -> bool:
+    """Whether a store turns floats into integers on its way: the destination says by what `quant`.
+
+    Both sides have a type of one shape; what a device lets a store convert is for TOK05 to say.
+    """
+    if task.op != "store" or len(task.operands) != 2:
+        return False
+    source = next((o.region for o in task.operands if o.access == "read"), None)
+    target = next((o.region for o in task.operands if o.access == "write"), None)
+    if source is None or target is None or source.elem is None or target.elem is None:
+        return False
+    converts = not ELEMENT_TYPES[source.elem].is_integer and ELEMENT_TYPES[target.elem].is_integer
+    has_quant = target.quant is not None and target.quant.form != "per_group"
+    return converts and has_quant and source.shape is not None and source.shape == target.shape
 
 
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

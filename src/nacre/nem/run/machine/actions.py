@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
+from nacre.kernels.interface.call import Array
+from nacre.kernels.numbers.numbers import widen_to_f32
+from nacre.kernels.numbers.quantization import quantizer
 from nacre.nem.model.program import Operand, Task
-from nacre.nem.plan.footprints import copies_elements
+from nacre.nem.plan.calls import lookup_at, parts_of, tensor_type
+from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.signatures import Signatures, signatures
 from nacre.nem.run.memory.layouts import Layout, mark_written
@@ -98,7 +103,7 @@ class ElementCopy(Action):
         """Copy the elements."""
         source, target = self._layouts(row)
         start, low = self._source.offset(row), self._target.offset(row)
-        values = source.array(self._source.storage.data, start)
+        values = self._convert(row, source.array(self._source.storage.data, start))
         if self._source.storage is self._target.storage:
             values = values.copy()
         target.put(self._target.storage.data, low, values)
@@ -106,6 +111,10 @@ class ElementCopy(Action):
             came = source.flags(self._source.storage.written, start)
             mark_written(target, self._target.storage, low, came)
         return True
+
+    def _convert(self, row: int, values: Array) -> Array:
+        """The elements as the destination stores them: as they are."""
+        return values
 
     def writes(self, row: int) -> list[Reach]:
         """From the first to the last element of the destination."""
@@ -129,6 +138,27 @@ class ElementCopy(Action):
             return None
         begin = self._source.offset(row) + int(source.first_bytes()[held[0]])
         return self._source.storage, begin, source.element_bytes
+
+
+class QuantisingStore(ElementCopy):
+    """A store whose floats become integers by the `quant` of its destination."""
+
+    def __init__(self, task: Task, grid: Grid, memory: Memory) -> None:
+        super().__init__(task, grid, memory)
+        self._converters: dict[int, Callable[[Array], Array]] = {}
+
+    def _convert(self, row: int, values: Array) -> Array:
+        """The bits of `quantize`, made once for a type of the destination."""
+        index = self._signatures.index
+        number = 0 if index is None else index[row]
+        if number not in self._converters:
+            _, target = copy_operands(self.task)
+            if target.region is None:
+                raise ValueError("a store without a destination")
+            parts = parts_of(self.task)
+            type_ = tensor_type(target.region, lookup_at(parts, self.grid, row))
+            self._converters[number] = quantizer(type_)
+        return self._converters[number](widen_to_f32(values))
 
 
 class Bounded(Action):
@@ -168,6 +198,8 @@ def copy_operands(task: Task) -> tuple[Operand, Operand]:
 
 def copy_action(task: Task, grid: Grid, memory: Memory) -> Action:
     """What a transfer or store does."""
+    if quantises(task):
+        return QuantisingStore(task, grid, memory)
     if copies_elements(task):
         return ElementCopy(task, grid, memory)
     return ByteCopy(task, grid, memory)

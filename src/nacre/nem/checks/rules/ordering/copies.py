@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration
+from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Operand, Quant, Region, Task
 from nacre.nem.plan.columns import Exact, as_term, first_row, product, value_at
-from nacre.nem.plan.footprints import copies_elements
+from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import TermProblem, Values
 
@@ -40,10 +42,10 @@ def _copies(facts: ProgramFacts) -> Iterator[_Copy]:
             yield _Copy(task, grid, dst, src, dst.region, src.region)
 
 
-def _mismatch(copy: _Copy) -> tuple[str, str, str] | None:
+def _mismatch(copy: _Copy, device: Device) -> tuple[str, str, str] | None:
     """How the types of the two sides differ: of the source, of the destination, and when."""
     into, out_of = copy.into, copy.out_of
-    if into.elem is None or out_of.elem is None:
+    if into.elem is None or out_of.elem is None or _is_converted(copy, device):
         return None
     if into.elem != out_of.elem:
         return f"`{out_of.elem}` elements", f"`{into.elem}`", ""
@@ -57,6 +59,13 @@ def _mismatch(copy: _Copy) -> tuple[str, str, str] | None:
     if _quants_differ(into.quant, out_of.quant):
         return "elements with one `quant`", "elements with another", ""
     return None
+
+
+def _is_converted(copy: _Copy, device: Device) -> bool:
+    """Whether a store quantises on its way, between types that the device lists for it."""
+    types = {"src": copy.out_of.elem, "dst": copy.into.elem}
+    listed = any(i.operands == types for i in device.effective.get("store", ()))
+    return listed and quantises(copy.task)
 
 
 def _count(region: Region, grid: Grid) -> Exact | None:
@@ -86,7 +95,9 @@ def copy_between_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """A transfer or store copies between regions of different types.
 
     This is asked only where both sides have a type: the element types and the numbers of elements
-    are equal, and so is `quant` where both carry one. A copy never converts.
+    are equal, and so is `quant` where both carry one. A copy never converts, but for a `store` of
+    floats into integers of the same shape with `quant` (per tensor or per channel), where the
+    device lists a variant of `store.quant` for the two types.
 
     Bad (-) and good (+):
 
@@ -98,7 +109,7 @@ def copy_between_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
           t = transfer.async(dst=Y, src=X)
     """
     for copy in _copies(facts):
-        found = _mismatch(copy)
+        found = _mismatch(copy, facts.device)
         if found is None or (_has_same_elem(copy) and _misfit(copy, "small") is not None):
             continue
         source, destination, when = found
@@ -107,7 +118,27 @@ def copy_between_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
             facts.span(copy.dst.node.value),
             f"`{copy.task.op}` copies {source}{when}, but its destination has {destination}",
             related=(where,),
+            help=_conversion_help(copy, facts.device),
         )
+
+
+def _conversion_help(copy: _Copy, device: Device) -> str | None:
+    """Why a store does not quantise here; None where nobody can have meant that."""
+    source, target = copy.out_of.elem or "", copy.into.elem or ""
+    if copy.task.op != "store" or not _is_float(source) or _is_float(target):
+        return None
+    if copy.into.quant is None:
+        return "a store quantises where its destination carries `quant`"
+    if copy.into.quant.form == "per_group":
+        return "a store quantises per tensor or per channel; use `quantize` first"
+    if copy.into.shape != copy.out_of.shape:
+        return "a store quantises between regions of one shape"
+    listed = f"device `{device.name}` lists no `store.quant<{source}, {target}>`"
+    return f"{listed}; use `quantize` first, and store its result"
+
+
+def _is_float(elem: str) -> bool:
+    return not ELEMENT_TYPES[elem].is_integer
 
 
 def _has_same_elem(copy: _Copy) -> bool:
@@ -144,7 +175,7 @@ def _unequal(
 ) -> Iterator[Diagnostic]:
     for copy in _copies(facts):
         found = _misfit(copy, how)
-        if found is None or not _has_fitting_types(copy, how):
+        if found is None or not _has_fitting_types(copy, how, facts.device):
             continue
         source, destination, when = found
         yield check.at(
@@ -155,9 +186,9 @@ def _unequal(
         )
 
 
-def _has_fitting_types(copy: _Copy, how: str) -> bool:
+def _has_fitting_types(copy: _Copy, how: str, device: Device) -> bool:
     """Whether the sizes are the mistake, and not the types, which TOK05 reports."""
-    return (how == "small" and _has_same_elem(copy)) or _mismatch(copy) is None
+    return (how == "small" and _has_same_elem(copy)) or _mismatch(copy, device) is None
 
 
 @rule("TOK06", "destination-too-small", _TRANSFER)
