@@ -8,6 +8,7 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite, prod
 
 import numpy as np
@@ -19,6 +20,7 @@ from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import settle
 from nacre.kernels.reductions.normalization_rows import (
     Parameters,
+    Rows,
     centre_rows,
     in_type,
     level_rows,
@@ -29,6 +31,8 @@ from nacre.kernels.reductions.normalization_rows import (
     through_double,
 )
 from nacre.kernels.reductions.reductions import wide_float, widening
+
+Make = Callable[[Call, int], Rows]  # for rows of so many elements
 
 
 def _number(call: Call, name: str) -> Array:
@@ -49,26 +53,17 @@ def _storing(call: Call, compute: Callable[..., Array]) -> Run:
     return swift(run)
 
 
-def _bind_softmax(call: Call) -> Run:
-    return softmax_along(call, _axis(call), softmax_rows)
-
-
-def _bind_log_softmax(call: Call) -> Run:
-    return softmax_along(call, _axis(call), log_softmax_rows)
+def _bind_softmax(call: Call, rows: Make) -> Run:
+    return softmax_along(call, _axis(call), rows)
 
 
 def _axis(call: Call) -> int:
     return fitting_axis(call.attributes["axis"], len(call.input(0).shape))
 
 
-def _bind_layer_norm(call: Call) -> Run:
+def _bind_trailing(call: Call, rows: Make) -> Run:
     size = prod(call.input(0).shape[_axis(call) :])
-    return row_by_row(call, size, centre_rows(call, size), Parameters(1, size))
-
-
-def _bind_rms_norm(call: Call) -> Run:
-    size = prod(call.input(0).shape[_axis(call) :])
-    return row_by_row(call, size, level_rows(call, size), Parameters(1, size))
+    return row_by_row(call, size, rows(call, size), Parameters(1, size))
 
 
 def _bind_channels(call: Call) -> Run:
@@ -197,12 +192,18 @@ def _lrn_work(call: Call) -> Work:
 
 
 GRAPH_NORMALIZATION: tuple[Primitive, ...] = (
-    Primitive("core.Softmax", _bind_softmax, Fitting(_fit_softmax), _exponential_work),
-    Primitive("core.LogSoftmax", _bind_log_softmax, Fitting(_fit_softmax), _exponential_work),
-    Primitive("core.LayerNorm", _bind_layer_norm, Fitting(_fit_trailing), _norm_work),
-    Primitive("core.RmsNorm", _bind_rms_norm, Fitting(_fit_trailing), _norm_work),
-    Primitive("core.GroupNorm", _bind_channels, Fitting(_fit_channels), _norm_work),
-    Primitive("core.InstanceNorm", _bind_channels, Fitting(_fit_channels), _norm_work),
+    *(
+        Primitive(name, partial(_bind_softmax, rows=rows), Fitting(_fit_softmax), _exponential_work)
+        for name, rows in (("core.Softmax", softmax_rows), ("core.LogSoftmax", log_softmax_rows))
+    ),
+    *(
+        Primitive(name, partial(_bind_trailing, rows=rows), Fitting(_fit_trailing), _norm_work)
+        for name, rows in (("core.LayerNorm", centre_rows), ("core.RmsNorm", level_rows))
+    ),
+    *(
+        Primitive(name, _bind_channels, Fitting(_fit_channels), _norm_work)
+        for name in ("core.GroupNorm", "core.InstanceNorm")
+    ),
     Primitive("core.BatchNorm", _bind_batch_norm, Fitting(_fit_batch_norm), _batch_norm_work),
     Primitive("core.Lrn", _bind_lrn, Fitting(_fit_lrn), _lrn_work),
 )

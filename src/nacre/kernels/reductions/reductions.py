@@ -8,7 +8,7 @@ is the maximum and the minimum of whatever it is among, and the first one is whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -200,22 +200,6 @@ def _requantized_extremum(call: Call, pick: np.ufunc, axes: Dims) -> Run:
     return filling(fill)
 
 
-def _reduce_max(call: Call) -> Run:
-    return _extremum(call, np.maximum)
-
-
-def _reduce_min(call: Call) -> Run:
-    return _extremum(call, np.minimum)
-
-
-def _argmax(call: Call) -> Run:
-    return _position(call, is_largest=True)
-
-
-def _argmin(call: Call) -> Run:
-    return _position(call, is_largest=False)
-
-
 def _position(call: Call, is_largest: bool) -> Run:
     type_, elem = call.input(0), call.output.elem
     axis = call.attributes["axis"] % len(type_.shape)
@@ -257,8 +241,12 @@ def reads_input(call: Call) -> Work:
 
 REDUCTIONS = (
     Primitive("reduce_sum", _reduce_sum, _reduced_shape, reads_input),
-    Primitive("reduce_max", _reduce_max, _reduced_shape, reads_input),
-    Primitive("reduce_min", _reduce_min, _reduced_shape, reads_input),
-    Primitive("argmax", _argmax, _position_shape, reads_input),
-    Primitive("argmin", _argmin, _position_shape, reads_input),
+    *(
+        Primitive(name, partial(_extremum, pick=pick), _reduced_shape, reads_input)
+        for name, pick in (("reduce_max", np.maximum), ("reduce_min", np.minimum))
+    ),
+    *(
+        Primitive(name, partial(_position, is_largest=is_largest), _position_shape, reads_input)
+        for name, is_largest in (("argmax", True), ("argmin", False))
+    ),
 )
