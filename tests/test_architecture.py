@@ -349,6 +349,7 @@ def test_every_opcode_that_computes_has_a_primitive() -> None:
     computed = {name for name, row in OPCODES.items() if row.category != "data_movement"}
     opcodes = {name for name in PRIMITIVES if not name.startswith("core.")}
     assert opcodes == computed - {"compute"}
+    assert [name for name in opcodes if not PRIMITIVES[name].examples] == []
     assert all(name == row.name for name, row in PRIMITIVES.items())
 
 

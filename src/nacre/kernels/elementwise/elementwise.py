@@ -12,7 +12,17 @@ from functools import lru_cache, partial
 from typing import Any
 
 from nacre.base.elements import ElementType
-from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
+from nacre.kernels.interface.call import (
+    PLAIN_SHAPES,
+    Array,
+    Attributes,
+    Call,
+    Example,
+    Primitive,
+    Run,
+    TensorType,
+    Work,
+)
 from nacre.kernels.interface.runs import every, looking_up, quietly, storing, writing
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.integer_functions import bind_by_table, bind_integer
@@ -21,6 +31,7 @@ from nacre.kernels.numbers.quantization import dequantizer, quantizer, through_r
 from nacre.kernels.numbers.real_functions import (
     ARITHMETIC,
     BINARY,
+    TRIED_WITH,
     UNARY,
     is_transcendental,
     real_function,
@@ -91,7 +102,9 @@ def _primitive(name: str, arity: int) -> Primitive:
         first = shapes[0] if len(shapes) == arity else None
         return None if first is None or any(dims != first for dims in shapes) else [first]
 
-    return Primitive(name, partial(bind, name), shape, partial(_work, name))
+    given = TRIED_WITH.get(name, {})
+    examples = tuple(Example((x,) * arity, given) for x in PLAIN_SHAPES)
+    return Primitive(name, partial(bind, name), shape, partial(_work, name), examples=examples)
 
 
 ELEMENTWISE: tuple[Primitive, ...] = (

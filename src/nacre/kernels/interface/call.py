@@ -168,6 +168,18 @@ Run = Callable[[Sequence[Array | None], Sequence[Array]], Fault | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """What a primitive is tried on: shapes of inputs, optional ones last, and attributes."""
+
+    shapes: tuple[Dims, ...]
+    attributes: Attributes = field(default_factory=lambda: _NO_ATTRIBUTES)
+
+
+# Small, some of size 1, some odd.
+PLAIN_SHAPES: tuple[Dims, ...] = ((9, 11), (1,), (17,), (2, 1, 7))
+
+
+@dataclass(frozen=True, slots=True)
 class Primitive:
     """A primitive in one place: what it computes, what shape it gives, what it costs."""
 
@@ -176,3 +188,4 @@ class Primitive:
     shape: Callable[[Sequence[Dims | None], Attributes], list[Dims] | None]  # None: do not fit
     work: Callable[[Call], Work]
     takes_known: bool = False  # whether binding makes use of inputs that are known already
+    examples: tuple[Example, ...] = ()  # of an opcode: backends are compared on them

@@ -6,7 +6,7 @@ its indices, and `pad`, which makes one element (see `padding.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,14 @@ from nacre.kernels.interface.call import (
     Array,
     Attributes,
     Call,
+    Example,
     Fault,
     Primitive,
     Run,
     Work,
     integers,
 )
+from nacre.kernels.interface.forms import Shape
 from nacre.kernels.interface.runs import copying, filling
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.padding import bind_pad, pad_shape
@@ -205,12 +207,33 @@ def _gather_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list
     return None if x is None or indices is None else gather_shape(x, indices, axis)
 
 
+def _example(x: Dims, **attributes: object) -> Example:
+    return Example((x,), attributes)
+
+
+def _view(name: str, bind: Callable[[Call], Run], shape: Shape, *examples: Example) -> Primitive:
+    return Primitive(name, bind, shape, moves_outputs, examples=examples)
+
+
 VIEWS = (
-    Primitive("transpose", _transpose, _transpose_shape, moves_outputs),
-    Primitive("reshape", _reshape, _reshape_shape, moves_outputs),
-    Primitive("slice", _slice, _slice_shape, moves_outputs),
-    Primitive("concat", _concat, _concat_shape, moves_outputs),
-    Primitive("split", _split, _split_shape, moves_outputs),
-    Primitive("pad", bind_pad, pad_shape, moves_outputs),
-    Primitive("gather", _gather, _gather_shape, moves_outputs),
-)
+    _view("transpose", _transpose, _transpose_shape,
+          _example((2, 3, 5), perm=(2, 0, 1)), _example((1,), perm=(0,))),
+    _view("reshape", _reshape, _reshape_shape,
+          _example((2, 3, 4), target_shape=(6, 4)), _example((1,), target_shape=(1, 1, 1))),
+    _view("slice", _slice, _slice_shape,
+          _example((5, 7), starts=(1, 6), ends=(5, -8), axes=(0, 1), steps=(2, -3)),
+          _example((1,), starts=(0,), ends=(1,), axes=(0,), steps=(1,))),
+    _view("concat", _concat, _concat_shape,
+          Example(((2, 3), (2, 1), (2, 5)), {"axis": 1}), _example((1,), axis=0)),
+    _view("split", _split, _split_shape,
+          _example((3, 7), axis=-1, split_sizes=(1, 4, 2)),
+          _example((1,), axis=0, split_sizes=(1,))),
+    _view("pad", bind_pad, pad_shape,
+          _example((2, 3), pads=(1, 0, 0, 2), mode="constant", constant_value=1.5),
+          _example((2, 3), pads=(1, 0, 2, 1), mode="edge"),
+          _example((3, 4), pads=(2, 1, 1, 3), mode="reflect"),
+          _example((1,), pads=(0, 3), mode="constant")),
+    _view("gather", _gather, _gather_shape,
+          Example(((5, 3), (2, 4)), {"axis": 0}), Example(((2, 7, 2), (3,)), {"axis": -2}),
+          Example(((1,), (1,)), {"axis": 0})),
+)  # fmt: skip

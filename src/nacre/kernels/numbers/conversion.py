@@ -16,7 +16,16 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.base.elements import ElementType
-from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, Work
+from nacre.kernels.interface.call import (
+    PLAIN_SHAPES,
+    Array,
+    Attributes,
+    Call,
+    Example,
+    Primitive,
+    Run,
+    Work,
+)
 from nacre.kernels.interface.runs import every, looking_up, quietly, storing
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import (
@@ -132,8 +141,12 @@ def _work(call: Call) -> Work:
     return Work(elements=call.output.count)
 
 
-CONVERSION: tuple[Primitive, ...] = (
-    Primitive("cast", _bind_cast, _same_shape, _work),
-    Primitive("quantize", _bind_quantize, _same_shape, _work),
-    Primitive("dequantize", _bind_dequantize, _same_shape, _work),
+_EXAMPLES = tuple(Example((x,)) for x in PLAIN_SHAPES)
+CONVERSION = tuple(
+    Primitive(name, bind, _same_shape, _work, examples=_EXAMPLES)
+    for name, bind in (
+        ("cast", _bind_cast),
+        ("quantize", _bind_quantize),
+        ("dequantize", _bind_dequantize),
+    )
 )

@@ -212,5 +212,8 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
 _WITH_ATTRIBUTES: Mapping[str, Callable[[Attributes], Function]] = MappingProxyType(
     {"leaky_relu": _leaky_relu, "gelu": _gelu, "clamp": _clamp}
 )
+TRIED_WITH: Mapping[str, Attributes] = MappingProxyType(
+    {"leaky_relu": {"alpha": 0.1}, "clamp": {"min_val": -1.5, "max_val": 2.25}}
+)
 UNARY = (*_PLAIN, *_WITH_ATTRIBUTES)
 _TRANSCENDENTAL = frozenset({"sigmoid", "tanh", "exp", "log", "silu", "pow"})

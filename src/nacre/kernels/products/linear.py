@@ -8,7 +8,16 @@ from math import prod
 import numpy as np
 
 from nacre.kernels.interface import shapes
-from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
+from nacre.kernels.interface.call import (
+    Array,
+    Attributes,
+    Call,
+    Example,
+    Primitive,
+    Run,
+    TensorType,
+    Work,
+)
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import Float32
 from nacre.kernels.products.contraction import (
@@ -92,6 +101,14 @@ def product_work(call: Call) -> Work:
     return Work(macs=call.output.count * call.input(0).shape[-1])
 
 
+_EXAMPLES = (
+    Example(((4, 6), (6, 5), (5,))),
+    Example(((1, 1), (1, 1), (1,))),
+    Example(((3, 17), (17, 1), (3, 1))),
+    Example(((2, 3, 5), (5, 4), (1, 4))),
+    Example(((2, 1, 3, 5), (2, 5, 7), (7,))),
+)
 LINEAR = tuple(
-    Primitive(name, bind_product, product_shape, product_work) for name in ("gemm", "matmul")
+    Primitive(name, bind_product, product_shape, product_work, examples=_EXAMPLES)
+    for name in ("gemm", "matmul")
 )

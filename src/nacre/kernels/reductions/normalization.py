@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from nacre.kernels.interface.call import Attributes, Call, Primitive, Run, Work
+from nacre.kernels.interface.call import Attributes, Call, Example, Primitive, Run, Work
 from nacre.kernels.interface.shapes import Dims, axis_of
 from nacre.kernels.reductions.normalization_rows import (
     Parameters,
@@ -86,9 +86,24 @@ def _norm_work(call: Call) -> Work:
     return Work(elements=2 * call.output.count)
 
 
+_SOFTMAX = (
+    Example(((5, 5),), {"axis": 1}),
+    Example(((2, 17, 3),), {"axis": 1}),
+    Example(((1,),), {"axis": 0}),
+)
+_NORMS = (
+    Example(((5, 8), (8,), (8,)), {"axis": 1, "epsilon": 1e-5}),
+    Example(((2, 5, 3), (5,)), {"axis": -2, "epsilon": 1e-3}),
+    Example(((4, 17),), {"axis": -1, "epsilon": 1e-5}),
+    Example(((1, 1),), {"axis": 0, "epsilon": 1e-5}),
+)
 NORMALIZATION: tuple[Primitive, ...] = (
-    Primitive("softmax", _bind_softmax, _softmax_shape, _softmax_work),
-    Primitive("log_softmax", _bind_log_softmax, _softmax_shape, _softmax_work),
-    Primitive("layernorm", _bind_layernorm, _norm_shape, _norm_work),
-    Primitive("rmsnorm", _bind_rmsnorm, _norm_shape, _norm_work),
+    *(
+        Primitive(name, bind, _softmax_shape, _softmax_work, examples=_SOFTMAX)
+        for name, bind in (("softmax", _bind_softmax), ("log_softmax", _bind_log_softmax))
+    ),
+    *(
+        Primitive(name, bind, _norm_shape, _norm_work, examples=_NORMS)
+        for name, bind in (("layernorm", _bind_layernorm), ("rmsnorm", _bind_rmsnorm))
+    ),
 )

@@ -19,6 +19,7 @@ from nacre.kernels.interface.call import (
     Array,
     Attributes,
     Call,
+    Example,
     Primitive,
     Run,
     TensorType,
@@ -239,14 +240,31 @@ def reads_input(call: Call) -> Work:
     return Work(elements=call.input(0).count)
 
 
+_EXAMPLES = (
+    Example(((3, 4, 5),), {"axes": (1,), "keepdims": False}),
+    Example(((3, 4, 5),), {"axes": (0, -1), "keepdims": True}),
+    Example(((7,),), {"axes": (0,), "keepdims": False}),
+    Example(((1, 1),), {"axes": (0,), "keepdims": False}),
+)
+_POSITIONS = (
+    Example(((3, 4, 5),), {"axis": 1, "keepdims": False}),
+    Example(((3, 7),), {"axis": -1, "keepdims": True}),
+    Example(((1,),), {"axis": 0, "keepdims": False}),
+)
 REDUCTIONS = (
-    Primitive("reduce_sum", _reduce_sum, _reduced_shape, reads_input),
     *(
-        Primitive(name, partial(_extremum, pick=pick), _reduced_shape, reads_input)
-        for name, pick in (("reduce_max", np.maximum), ("reduce_min", np.minimum))
+        Primitive(name, bind, _reduced_shape, reads_input, examples=_EXAMPLES)
+        for name, bind in (
+            ("reduce_sum", _reduce_sum),
+            ("reduce_max", partial(_extremum, pick=np.maximum)),
+            ("reduce_min", partial(_extremum, pick=np.minimum)),
+        )
     ),
     *(
-        Primitive(name, partial(_position, is_largest=is_largest), _position_shape, reads_input)
-        for name, is_largest in (("argmax", True), ("argmin", False))
+        Primitive(name, bind, _position_shape, reads_input, examples=_POSITIONS)
+        for name, bind in (
+            ("argmax", partial(_position, is_largest=True)),
+            ("argmin", partial(_position, is_largest=False)),
+        )
     ),
 )

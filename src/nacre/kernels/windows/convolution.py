@@ -7,15 +7,25 @@ A padded element is the real value 0; in floats it takes part as 0 * w, as in on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product as boxes
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from nacre.kernels.interface import shapes
-from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
+from nacre.kernels.interface.call import (
+    Array,
+    Attributes,
+    Call,
+    Example,
+    Primitive,
+    Run,
+    TensorType,
+    Work,
+)
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import Float32
 from nacre.kernels.products.contraction import (
@@ -243,10 +253,52 @@ def depthwise_work(call: Call) -> Work:
     return Work(macs=call.output.count * prod(call.input(1).shape[:-2]))
 
 
+def _example(
+    shapes: tuple[Dims, ...], pads: Dims, strides: Dims, dilations: Dims, **more: int
+) -> Example:
+    spatial = {"pads": pads, "strides": strides, "dilations": dilations}
+    return Example(shapes, {**spatial, **more})
+
+
+_EXAMPLES: Mapping[str, tuple[Example, ...]] = MappingProxyType(
+    {
+        "conv1d": (
+            _example(((2, 9, 4), (3, 4, 5), (5,)), (1, 1), (1,), (1,)),
+            _example(((1, 8, 4), (3, 2, 6), (6,)), (2, 0), (2,), (2,), groups=2),
+            _example(((1, 1, 1), (1, 1, 1), (1,)), (0, 0), (1,), (1,)),
+        ),
+        "conv2d": (
+            _example(((1, 5, 5, 4), (3, 3, 4, 6), (6,)), (1, 1, 1, 1), (1, 1), (1, 1)),
+            _example(((2, 6, 7, 4), (3, 2, 2, 6), (6,)), (1, 0, 0, 1), (2, 1), (1, 2), groups=2),
+            _example(((1, 4, 3, 3), (2, 2, 1, 3), (3,)), (0, 0, 1, 1), (1, 1), (1, 1), groups=3),
+            _example(((1, 1, 1, 1), (1, 1, 1, 1), (1,)), (0, 0, 0, 0), (1, 1), (1, 1)),
+        ),
+        "conv3d": (
+            _example(
+                ((1, 3, 4, 5, 4), (2, 3, 3, 4, 3), (3,)), (0, 1, 1, 1, 1, 1), (1, 1, 2), (1, 1, 1)
+            ),
+            _example(
+                ((1, 3, 3, 3, 4), (2, 2, 2, 2, 2), (2,)), (0,) * 6, (1,) * 3, (2, 1, 1), groups=2
+            ),
+            _example(((1,) * 5, (1,) * 5, (1,)), (0,) * 6, (1,) * 3, (1,) * 3),
+        ),
+        "depthwise_conv2d": (
+            _example(((1, 5, 5, 3), (3, 3, 3, 1), (3,)), (1, 1, 1, 1), (1, 1), (1, 1)),
+            _example(((2, 6, 5, 3), (3, 2, 3, 2), (6,)), (1, 0, 0, 1), (2, 1), (1, 2)),
+            _example(((1, 5, 4, 3), (2, 3, 1, 6), (6,)), (1, 1, 0, 1), (1, 2), (1, 1)),
+            _example(((1, 1, 1, 1), (1, 1, 1, 1), (1,)), (0, 0, 0, 0), (1, 1), (1, 1)),
+        ),
+    }
+)
 CONVOLUTION = (
     *(
-        Primitive(name, bind_convolution, convolution_shape, convolution_work)
+        Primitive(
+            name, bind_convolution, convolution_shape, convolution_work, examples=_EXAMPLES[name]
+        )
         for name in ("conv1d", "conv2d", "conv3d")
     ),
-    Primitive("depthwise_conv2d", bind_depthwise, depthwise_shape, depthwise_work),
-)
+    Primitive(
+        "depthwise_conv2d", bind_depthwise, depthwise_shape, depthwise_work,
+        examples=_EXAMPLES["depthwise_conv2d"],
+    ),
+)  # fmt: skip

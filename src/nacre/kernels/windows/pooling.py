@@ -24,6 +24,7 @@ from nacre.kernels.interface.call import (
     Array,
     Attributes,
     Call,
+    Example,
     Primitive,
     Run,
     TensorType,
@@ -320,7 +321,16 @@ def _work(call: Call) -> Work:
     return Work(elements=call.output.count * prod(call.attributes["kernel_shape"]))
 
 
-POOLING = (
-    Primitive("maxpool", _maxpool, _shape, _work),
-    Primitive("avgpool", _avgpool, _shape, _work),
+def _example(x: Dims, kernel: Dims, pads: Dims, strides: Dims) -> Example:
+    return Example((x,), {"kernel_shape": kernel, "pads": pads, "strides": strides})
+
+
+_EXAMPLES = (
+    _example((1, 6, 6, 3), (2, 2), (0, 0, 0, 0), (2, 2)),
+    _example((2, 5, 7, 1), (3, 2), (1, 0, 1, 1), (2, 1)),
+    _example((1, 1, 1, 1), (1, 1), (1, 1, 1, 1), (1, 1)),  # windows without any element
+)
+POOLING = tuple(
+    Primitive(name, bind, _shape, _work, examples=_EXAMPLES)
+    for name, bind in (("maxpool", _maxpool), ("avgpool", _avgpool))
 )

@@ -10,10 +10,9 @@ from zlib import crc32
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.kernels.interface.call import Array, Call, Quantization, TensorType
+from nacre.kernels.interface.call import Array, Call, Example, Quantization, TensorType
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.registry import PRIMITIVES
-from nacre.nem.api.conformance_shapes import Geometry, geometries
 from nacre.nem.api.conformance_types import Form, Typing, typings
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
 
@@ -53,8 +52,9 @@ class Case:
 def cases(opcode: Opcode) -> Iterator[Case]:
     """Every case of an opcode, those of one combination of types together."""
     for typing in typings(opcode):
-        for place, geometry in enumerate(geometries(opcode)):
-            maker = _Maker(opcode, typing, geometry)
+        primitive = PRIMITIVES.get(opcode.name)
+        for place, example in enumerate(primitive.examples if primitive else ()):
+            maker = _Maker(opcode, typing, example)
             yield maker.case()
             if place > 0:
                 continue
@@ -86,7 +86,7 @@ class _Maker:
 
     opcode: Opcode
     typing: Typing
-    geometry: Geometry
+    example: Example
 
     def case(
         self,
@@ -101,7 +101,7 @@ class _Maker:
         specs = self._specs()
         inputs = tuple(
             self._type(spec, shape, values, rng)
-            for spec, shape in zip(specs, self.geometry.shapes, strict=False)
+            for spec, shape in zip(specs, self.example.shapes, strict=False)
         )
         shapes = PRIMITIVES[self.opcode.name].shape([t.shape for t in inputs], attributes)
         if shapes is None:
@@ -121,19 +121,19 @@ class _Maker:
     def _specs(self) -> list[OperandSpec]:
         given = [o for o in self.opcode.inputs if o.name in self.typing.elems]
         # One variadic operand stands for all the shapes there are.
-        return given * len(self.geometry.shapes) if given[0].variadic else given
+        return given * len(self.example.shapes) if given[0].variadic else given
 
     def _about(self, variation: Mapping[str, Any], values: Kind, is_strided: bool) -> str:
         count = len(self._specs())
-        parts = [", ".join(str(list(shape)) for shape in self.geometry.shapes[:count])]
-        parts += [f"{name}={value}" for name, value in self.geometry.attributes.items()]
+        parts = [", ".join(str(list(shape)) for shape in self.example.shapes[:count])]
+        parts += [f"{name}={value}" for name, value in self.example.attributes.items()]
         parts += [f"{name}={value}" for name, value in variation.items()]
         parts += [] if values == "random" else [values]
         parts += ["strided"] if is_strided else []
         return "; ".join(parts)
 
     def _attributes(self, variation: Mapping[str, Any]) -> dict[str, Any]:
-        given = {**self.geometry.attributes, **variation}
+        given = {**self.example.attributes, **variation}
         if self.typing.accumulator is not None:
             given["accum_type"] = self.typing.accumulator
         defaults = {a.name: a.default for a in self.opcode.attributes if a.default is not None}
@@ -207,7 +207,7 @@ class _Maker:
     ) -> Array:
         if spec.role == "indices":
             x = inputs[0].shape
-            size = x[self.geometry.attributes["axis"] % len(x)]
+            size = x[self.example.attributes["axis"] % len(x)]
             return rng.integers(0, size, type_.shape).astype(type_.dtype)
         if type_.elem.is_integer:
             return self._integers(spec, type_, kind, rng)
