@@ -99,7 +99,7 @@ def random_floats(elem: str, seed: int) -> bytes:
     values = (rng.normal(size=SIZE) * rng.choice([0.1, 1, 30, 1000], SIZE)).astype(dtype)
     values[rng.random(SIZE) < 0.05] = np.nan
     values[rng.random(SIZE) < 0.05] = np.inf
-    return values.tobytes()[:SIZE]
+    return bytes(values.tobytes()[:SIZE])
 
 
 @settings(max_examples=scaled(60))
