@@ -243,7 +243,7 @@ def _variants(c: Cursor) -> VariantBlock:
 def _variant_ref(c: Cursor) -> VariantRef:
     text = c.texts[c.i]
     start = c.start()
-    if not text.replace(".", "_").isidentifier():
+    if not all(part.isidentifier() for part in text.split(".")):
         c.fail_expected("a variant such as `gemm.float<bf16>.no_bias`, or `}`")
     c.i += 1
     if c.texts[c.i] != "<":

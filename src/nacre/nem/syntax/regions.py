@@ -19,6 +19,7 @@ from nacre.nem.syntax.expressions import expression, integer_literal, list_of, n
 _RANK = {"type": 0, "elem": 0, "shape": 1, "layout": 2, "strides": 2, "quant": 3}
 # What may follow a region behind a comma: the next type attribute or argument.
 _OTHER_WORDS = frozenset({*_RANK, "dst", "src", "deps"})
+_NAMED_HELP = "only `quant` may follow: write `type=T` or `type=T, quant=...`"
 _ORDER_HELP = "write `elem=..., shape=[...], layout=...` (or `strides=[...]`), then `quant=...`"
 
 
@@ -161,7 +162,7 @@ def _judge(
     fix: Fix | None,
 ) -> None:
     if "type" in parts:
-        _judge_beside_name(c, start, parts)
+        _judge_beside_name(c, start, parts, misplaced, fix)
         return
     missing = [name for name in ("elem", "shape") if name not in parts]
     if "layout" not in parts and "strides" not in parts:
@@ -182,12 +183,20 @@ def _judge(
         c.report(DOC08, message, *misplaced, help=_ORDER_HELP, fix=fix)
 
 
-def _judge_beside_name(c: Cursor, start: int, parts: Mapping[str, object]) -> None:
+def _judge_beside_name(
+    c: Cursor,
+    start: int,
+    parts: Mapping[str, object],
+    misplaced: tuple[int, int] | None,
+    fix: Fix | None,
+) -> None:
     beside = ", ".join(f"`{word}`" for word in parts if word not in ("type", "quant"))
     if beside:
         message = f"`type` names a whole type, but {beside} stands beside it"
-        help_ = "only `quant` may follow: write `type=T` or `type=T, quant=...`"
-        c.report(DOC08, message, start, c.last_end(), help=help_)
+        c.report(DOC08, message, start, c.last_end(), help=_NAMED_HELP)
+    elif misplaced is not None:
+        message = "type attributes are out of order or given twice"
+        c.report(DOC08, message, *misplaced, help=_NAMED_HELP, fix=fix)
 
 
 def element_type(c: Cursor) -> NameRef | None:

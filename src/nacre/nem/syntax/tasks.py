@@ -17,7 +17,7 @@ from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.document import DOC19
 from nacre.nem.spec.rules.tasks import DOC07, DOC10, DOC11, DOC12, DOC17, DOC18, DOC21, DOC23, SIG20
 from nacre.nem.syntax.ast import Attribute, Broken, Compute, Copy, NameRef, Operand, Stmt, Wait
-from nacre.nem.syntax.cursor import Cursor, assigns_statement, begins_statement
+from nacre.nem.syntax.cursor import Cursor, assigns_statement
 from nacre.nem.syntax.regions import region_expression
 from nacre.nem.syntax.values import decorators, value_of
 
@@ -211,13 +211,18 @@ def _operand_list(c: Cursor, word: str, upper: str, op: NameRef) -> tuple[Operan
     c.i += 1
     if word == "in" and _is_out(c.texts[c.i]) and not _goes_on(c.texts[c.i + 1]):
         c.fail(DOC10, f"the `in` list of `{op.name}` is empty")
-    if word == "out" and (not c.texts[c.i].isidentifier() or begins_statement(c.texts, c.i)):
+    if word == "out" and (not c.texts[c.i].isidentifier() or _begins_next(c)):
         c.fail(DOC10, f"the `out` list of `{op.name}` is empty, found {c.describe()}")
     operands = [_operand(c)]
     while c.texts[c.i] == ",":
         c.i += 1
         operands.append(_operand(c))
     return tuple(operands)
+
+
+def _begins_next(c: Cursor) -> bool:
+    """Whether the next part has begun, so that the word at hand is no name of an operand."""
+    return c.texts[c.i + 1] == "=" or c.at_next_statement()
 
 
 def _is_out(text: str) -> bool:
