@@ -18,6 +18,7 @@ from nacre.nem.model.devices import Device
 from nacre.nem.model.families import governs, standard_families
 from nacre.nem.model.provenance import Figure, figures
 from nacre.nem.model.target import builtin_device
+from nacre.nem.spec.language_sections import section_of
 from nacre.nem.spec.opcodes import OPCODES
 from tools.generated import ROOT, markdown_table, write_or_check
 
@@ -132,8 +133,12 @@ def _standing(rule: Rule) -> str:
 
 def _section(rule: Rule) -> str:
     head = f"### {rule.code} {rule.name}\n\n{_standing(rule).capitalize()}. Clause: {rule.spec}.\n"
+    section = section_of(rule)
+    link = (
+        f"Language: [{section.replace('-', ' ')}](../language.md#{section}).\n" if section else ""
+    )
     fix = f"\nFixable: `nacre check --fix` {rule.fix}.\n" if rule.fix else ""
-    return f"{head}{fix}\n{_markdown(rule.page)}"
+    return f"{head}{link}{fix}\n{_markdown(rule.page)}"
 
 
 def _markdown(page: str) -> str:

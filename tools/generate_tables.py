@@ -29,7 +29,9 @@ from nacre.kernels.reductions import normalization
 from nacre.nac.spec.header import SECTIONS
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.target import builtin_device
+from nacre.nem.spec import limits
 from nacre.nem.spec.decorators import DECORATORS, Decorator
+from nacre.nem.spec.grammar import CONDITIONS, GRAMMAR, TERMINALS
 from nacre.nem.spec.opcodes import OPCODES, REGISTRY_VERSION
 from nacre.nem.spec.units import TRANSFER_PATHS, UNITS, TransferPath
 from tools.generate_opcodes import load_schema
@@ -45,6 +47,21 @@ _MARKED = re.compile(
 # Groups of Core IR's codes that are about shapes, and about element types.
 _SHAPE_CODES = ("MOD12", "BIN03", "BIN04", "RED", "SHP", "IDX", "SLC", "GAT", "DOT", "MAT", "CNV")
 _TYPE_CODES = ("MOD11", "MOD13", "BIN02", "CON", "GAT01", "GAT03", "MAT04", "CNV06", "RED05", "UNA")
+
+
+# Limits that an author of programs may meet, and the code of what goes beyond.
+_LIMITS = (
+    (limits.MAX_SOURCE_BYTES, "bytes of a file", "LEX09"),
+    (limits.MAX_NESTING, "parentheses and lists inside each other", "DOC20"),
+    (limits.MAX_EXPRESSION_OPERATORS, "operators of one statement", "DOC20"),
+    (limits.MAX_TERM_OPERATIONS, "operations of an expression with what `let` put in", "DOC20"),
+    (limits.MAX_LOOP_DEPTH, "loops inside each other", "DOC20"),
+    (limits.MAX_INCLUDED_FILES, "files that a program includes", "INC09"),
+    (limits.MAX_TASK_INSTANCES, "tasks, each counted once an iteration", "LOP06"),
+    (limits.MAX_ENGINES, "engines of a device", "DEV05"),
+    (limits.MAX_UNITS, "units of one type on an engine, or on the device", "DEV06"),
+    (limits.MAX_DIAGNOSTICS, "findings that a check shows", "DOC25"),
+)
 
 
 def pages() -> list[Path]:
@@ -199,6 +216,33 @@ def _ulps() -> str:
     return markdown_table(("function", "ulps"), [*rows, (exact, "0.5")])
 
 
+def _grammar() -> str:
+    groups = []
+    for title, productions in GRAMMAR.items():
+        rows = ((f"`{p.name}`", f"`{p.definition}`", p.meaning) for p in productions)
+        table = markdown_table(("production", "stands for", "remark"), rows)
+        groups.append(f"**{title}**\n\n{table}")
+    return "\n".join(groups)
+
+
+def _grammar_words() -> str:
+    rows = (
+        (f"`{word.name}`", f"`{word.pattern}`" if word.pattern else "", word.meaning)
+        for word in TERMINALS
+    )
+    return markdown_table(("kind", "pattern", "meaning"), rows)
+
+
+def _grammar_conditions() -> str:
+    rows = ((row.code, row.meaning) for row in CONDITIONS)
+    return markdown_table(("code", "what must hold"), rows)
+
+
+def _limits() -> str:
+    rows = ((f"{most:,}", what, code) for most, what, code in _LIMITS)
+    return markdown_table(("at most", "of", "else"), rows)
+
+
 # Core IR
 
 
@@ -271,6 +315,10 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "opcodes": _opcodes,
     "mandatory-variants": _mandatory_variants,
     "ulps": _ulps,
+    "limits": _limits,
+    "grammar": _grammar,
+    "grammar-words": _grammar_words,
+    "grammar-conditions": _grammar_conditions,
     "graph-elements": _graph_elements,
     "classes": _classes,
     "shape-codes": _codes(_SHAPE_CODES),

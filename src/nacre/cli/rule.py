@@ -14,6 +14,7 @@ from nacre.cli.exit_status import OK
 from nacre.core import catalogue as core_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
+from nacre.nem.spec.language_sections import address_of
 
 
 @click.command()
@@ -51,7 +52,9 @@ def page(row: Rule) -> str:
     """A rule's page as a terminal shows it."""
     head = f"{row.code} {row.name} ({_standing(row)})\nspec: {row.spec}\n"
     fix = f"fixable: `nacre check --fix` {row.fix}\n" if row.fix else ""
-    return f"{head}{fix}\n{row.page}"
+    address = address_of(row)
+    language = f"language: {address}\n" if address else ""
+    return f"{head}{language}{fix}\n{row.page}"
 
 
 def _standing(row: Rule) -> str:
@@ -59,11 +62,13 @@ def _standing(row: Rule) -> str:
 
 
 def _as_json(row: Rule) -> dict[str, str]:
+    address = address_of(row)
     return {
         "code": row.code,
         "name": row.name,
         "severity": _standing(row),
         "spec": row.spec,
+        **({"language": address} if address else {}),
         "page": row.page,
         **({"fix": row.fix} if row.fix else {}),
     }
