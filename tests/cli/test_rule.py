@@ -9,6 +9,7 @@ from nacre.base.rules import RULES
 from nacre.core import catalogue as core_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
+from nacre.nem.spec.language_sections import address_of
 from tests.cli.runner import invoke, nacre
 
 Capsys = pytest.CaptureFixture[str]
@@ -39,6 +40,7 @@ def test_a_code_shows_its_page(capsys: Capsys, code: str) -> None:
     assert outcome.out == (
         "BUF01 buffer-size-not-positive (error)\n"
         "spec: Core Program Objects / Buffers\n"
+        "language: docs/language.md#buffers\n"
         "\n"
         "A buffer's size is zero or negative.\n"
         "\n"
@@ -73,7 +75,8 @@ def test_rules_are_given_as_json(capsys: Capsys) -> None:
     listed = json.loads(invoke(capsys, "rule", "--format", "json").out)
     assert [row["code"] for row in listed] == LISTED
     always = {"code", "name", "severity", "spec", "page"}
-    assert all(row.keys() - {"fix"} == always for row in listed)
+    assert all(row.keys() - {"fix", "language"} == always for row in listed)
+    assert all(row.get("language") == address_of(RULES[row["code"]]) for row in listed)
     assert {row["code"] for row in listed if row.get("fix")} == {
         code for code, rule in RULES.items() if rule.fix
     }
