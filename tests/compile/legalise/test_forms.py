@@ -217,6 +217,14 @@ def test_a_form_is_legal_and_right(name: str, precision: str) -> None:
     assert bool(legal.escaped) == is_wide
 
 
+def test_mish_has_neither_logarithms_nor_f32() -> None:
+    legal = legal_of(module_of(FORMS["mish"]), "f16")
+    assert {op.type.dtype for op in legal.module.operations} == {"f16"}
+    assert opcodes(legal) == {"Unary", "BinOp"}
+    kinds = [op.attributes["op"] for op in legal.module.operations if op.opcode == "Unary"]
+    assert kinds == ["Sigmoid"]
+
+
 def test_convolutions_of_pixels_are_products() -> None:
     assert opcodes(legal_of(module_of(FORMS["pointwise conv"]))) >= {"Linear"}
     assert "Conv" not in opcodes(legal_of(module_of(FORMS["pointwise conv"])))

@@ -204,3 +204,12 @@ def test_inputs_that_nothing_says_anything_about_are_any() -> None:
     builder = Builder()
     module = builder.module(builder.add("Relu", builder.input("x", "f32", (4,))))
     assert input_ranges(module) == {"x": InputRange()}
+
+
+@pytest.mark.parametrize("factor", [1e-6, -1e-6])
+def test_an_end_that_is_far_away_says_nothing_about_inputs(factor: float) -> None:
+    def logarithm(builder: Builder, x: int) -> int:
+        scale = builder.constant(np.array(factor, np.float32))
+        return builder.add("Unary", builder.add("BinOp", x, scale, op="Mul"), op="Log1p")
+
+    assert 0.1 < np.abs(drawn(logarithm, "f32", (8, 8))).max() < 10

@@ -17,6 +17,11 @@ from nacre.compile.legalise.f16_range import beyond_half, notes_on_small_outputs
 from nacre.compile.legalise.forms.algebra.mask_folding import with_folded_masks
 from nacre.compile.legalise.forms.algebra.masks import mask_values, with_levelled_masks
 from nacre.compile.legalise.forms.algebra.widening import widen_chains
+from nacre.compile.legalise.forms.elementwise.near_zero import (
+    EXACT_LOG1P,
+    PLAIN_LOG1P,
+    with_exact_curves,
+)
 from nacre.compile.legalise.forms.escape import escape_of
 from nacre.compile.legalise.forms.movement.gather import FROM_FRONT
 from nacre.compile.legalise.forms.tables import LAST, LATE, SETTLE, SINK, TURN, remove_idle
@@ -46,6 +51,8 @@ def layout(
     module, is_half = legal.module, legal.precision == "f16"
     if is_half or has_islands:
         module = with_folded_masks(module)
+    if not has_islands:
+        module = complete_labels(with_exact_curves(module))
     for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
         module = remove_idle(apply_until_stable(module, forms))
     module = complete_labels(canonicalise(module))
@@ -62,12 +69,16 @@ def layout(
         beyond = beyond_half(module, legal.source)
         notes += notes_on_small_outputs(module, beyond)
         far = [value in beyond.values for value in module.outputs[: legal.outputs]]
-        module, wide = widen_chains(module, beyond.values, beyond.largest, beyond.faded)
+        module, wide = widen_chains(
+            module, beyond.values, beyond.largest, faded=beyond.faded, alone=beyond.alone
+        )
         module = complete_labels(module)
         left = frozenset(
             value for value, is_far in zip(module.outputs, far, strict=False) if is_far
         )
         wide |= mask_values(module)
+    else:
+        module = complete_labels(apply_once(module, PLAIN_LOG1P if has_islands else EXACT_LOG1P))
     module = complete_labels(
         retype(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
     )

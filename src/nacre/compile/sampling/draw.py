@@ -14,6 +14,7 @@ from nacre.core.values import Array
 _SIZES = (1.0, 0.1, 10.0, 0.01)
 ATTEMPTS = len(_SIZES)
 _FEW = 16  # elements of an input that is counted one by one
+_FAR = 4.0  # sizes from 0, where an end says nothing about what inputs are like
 _EDGE = 0.02  # of a range: a logarithm is not taken at its end
 _SHORT = 8  # bits of integers that are pixels or levels, each of which may come
 
@@ -84,9 +85,10 @@ def _mask(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 def _reals(
     rng: np.random.Generator, found: InputRange, shape: tuple[int, ...], size: float
 ) -> Array:
-    if found.low == -inf and found.high == inf:
+    ends = -found.low, found.high
+    if max(ends) == inf and min(ends) > _FAR * size:
         made: Array = size * rng.standard_normal(shape)
-        return made
+        return made.clip(found.low, found.high)
     if found.low == -inf or found.high == inf:
         away: Array = size * (_EDGE + np.abs(rng.standard_normal(shape)))
         return found.low + away if found.high == inf else found.high - away

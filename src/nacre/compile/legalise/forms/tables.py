@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nacre.compile.legalise.forms.elementwise.activations import ACTIVATION_FORMS
+from nacre.compile.legalise.forms.elementwise.activations import ACTIVATION_FORMS, GATE_FORMS
 from nacre.compile.legalise.forms.elementwise.columns import COLUMN_FORMS
 from nacre.compile.legalise.forms.elementwise.fractions import FRACTION_FORMS
 from nacre.compile.legalise.forms.elementwise.logic import LOGIC_FORMS
@@ -84,6 +84,7 @@ EARLY: Rules = merge_guarded(
     EINSUM_FORMS,
     REDUCTIONS,
     ACTIVATIONS,
+    GATE_FORMS,
     SCALES_AND_BIASES,
     NORMS_OF_HALVES,
     BATCH_STATISTICS,

@@ -95,6 +95,7 @@ class _Walk:
         self.builder = Builder()
         self.ids: dict[int, int] = {}
         self.wides: dict[int, int] = {}  # what stays f32
+        self._cast: dict[int, int] = {}  # what is narrow, and wide for some
         self._kept = wide
         self._keeping = keeping(module)
         self.clipped: list[CoreOperation] = []  # that had no bound on one side
@@ -251,7 +252,9 @@ class _Walk:
         type_ = self.builder.type_of(value)
         if type_.element.is_integer or type_.dtype == "f32":
             return value
-        return self.builder.add("Cast", value, to="f32")
+        if value not in self._cast:
+            self._cast[value] = self.builder.add("Cast", value, to="f32")
+        return self._cast[value]
 
     def _held(self, op: CoreOperation, array: Array, dtype: str) -> Array:
         """Elements in another type, moved inside its range where they lie beyond."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from nacre.compile.legalise.forms.algebra.half_products import in_halves, scale_down
 from nacre.compile.legalise.forms.algebra.halves import Halves
 from nacre.compile.legalise.forms.algebra.wide import PRODUCTS, Chains
 from nacre.compile.legalise.forms.algebra.wide_moves import move_wide
-from nacre.core.module import Module
+from nacre.compile.legalise.forms.elementwise.near_zero import exact_log1p, is_log1p_of_power
+from nacre.core.module import CoreOperation, Module
 from nacre.core.rewrite.engine import apply_once
 from nacre.core.rewrite.site import RewriteSite
 
@@ -17,16 +19,19 @@ def widen_chains(
     module: Module,
     beyond: frozenset[int] = frozenset(),
     largest: Mapping[int, float] | None = None,
+    *,
     faded: frozenset[int] = frozenset(),
+    alone: frozenset[int] = frozenset(),
 ) -> tuple[Module, frozenset[int]]:
     """The module, wide products in forms of f16, and the values of it that stay f32.
 
     These are the chains around logarithms, and what f16 cannot hold: values that are `beyond`, of
     which the `largest` elements are known, and whatever is made of them and has not `faded`.
+    What is made of values that are wide `alone` is not.
     """
     chains = Chains(module)
-    wide = chains.wide | beyond | (_using(module, beyond) - faded)
-    if not wide and not chains.guards:
+    wide = chains.wide | beyond | (_using(module, beyond) - faded) | alone
+    if not wide and not chains.guards and not any(map(_is_log1p, module.operations)):
         return module, frozenset()
     walk = _Widener(module, chains, wide, largest or {})
     opcodes = {op.opcode for op in module.operations} - {"Input"}
@@ -34,6 +39,10 @@ def widen_chains(
     names = {op.attributes["name"] for op in module.inputs if op.value_id in wide}
     inputs = {op.value_id for op in made.inputs if op.attributes["name"] in names}
     return made, frozenset(walk.wide & set(made.by_id) | inputs)
+
+
+def _is_log1p(op: CoreOperation) -> bool:
+    return op.attributes.get("op") == "Log1p"
 
 
 def _using(module: Module, values: frozenset[int]) -> set[int]:
@@ -58,6 +67,8 @@ class _Widener:
     def take(self, site: RewriteSite) -> int | None:
         """A wide operation in the form that it has in f32; None for all others."""
         op, value = site.op, site.op.value_id
+        if is_log1p_of_power(site):
+            return exact_log1p(site, Halves(site, self._record).add)
         if value not in self._wide:
             return self._guarded(site) if value in self._chains.guards else None
         halves = Halves(site, self._record, is_fine=self._chains.is_fine(value))
@@ -73,7 +84,7 @@ class _Widener:
         factors = self._module.by_id[halves.site.op.value_id].operands[:2]
         if not self._wide.isdisjoint(factors):
             return in_halves(halves)
-        return scale_down(halves, self._largest[factors[0]])
+        return scale_down(halves, self._largest.get(factors[0], inf))
 
     def _guarded(self, site: RewriteSite) -> int:
         """A product in f16 to which a small number is added in f32."""

@@ -76,24 +76,19 @@ def _hard_swish(site: RewriteSite) -> int | None:
     return steps.binary("Mul", x, steps.binary("Mul", gate, 1 / 6))
 
 
-def _elu(site: RewriteSite) -> int | None:
-    """Relu(x) + alpha * (exp(min(x, 0)) - 1)."""
+def curve_below_zero(site: RewriteSite, *, is_exact: bool = False) -> int:
+    """Gamma * Relu(x) + gamma * alpha * (exp(min(x, 0)) - 1); `Elu` has no gamma."""
     steps, x = Steps(site), site.operands[0]
-    return steps.binary("Add", steps.above(x), _curve(site, x, _attribute(site, "alpha")))
-
-
-def _selu(site: RewriteSite) -> int | None:
-    """Gamma * Relu(x) + gamma * alpha * (exp(min(x, 0)) - 1)."""
-    steps, x = Steps(site), site.operands[0]
-    gamma = _attribute(site, "gamma")
-    above = steps.binary("Mul", steps.above(x), gamma)
-    return steps.binary("Add", above, _curve(site, x, gamma * _attribute(site, "alpha")))
-
-
-def _curve(site: RewriteSite, x: int, factor: float) -> int:
-    steps = Steps(site)
-    grown = steps.binary("Sub", site.add("Exp", steps.below(x)), 1.0)
-    return grown if factor == 1.0 else steps.binary("Mul", grown, factor)
+    above, factor = steps.above(x), _attribute(site, "alpha")
+    if site.op.opcode == "Selu":
+        gamma = _attribute(site, "gamma")
+        above, factor = steps.binary("Mul", above, gamma), factor * gamma
+    below = steps.below(x)
+    if is_exact:
+        grown = _expm1(steps, site, below)
+    else:
+        grown = steps.binary("Sub", site.add("Exp", below), 1.0)
+    return steps.binary("Add", above, grown if factor == 1 else steps.binary("Mul", grown, factor))
 
 
 def _prelu(site: RewriteSite) -> int | None:
@@ -130,9 +125,12 @@ _Spelled = Callable[[Steps, RewriteSite, int], int]
 
 
 def _softplus(steps: Steps, site: RewriteSite, x: int) -> int:
-    """Relu(x) + log(1 + exp(-|x|)): no exponential above 1."""
+    """Relu(x) + log(1 + exp(-|x|)): no exponential above 1.
+
+    How the logarithm is written, `near_zero` decides once the precision is known.
+    """
     small = site.add("Exp", site.add("Neg", steps.unary("Abs", x)))
-    return steps.binary("Add", steps.above(x), site.add("Log", steps.binary("Add", small, 1.0)))
+    return steps.binary("Add", steps.above(x), steps.unary("Log1p", small))
 
 
 def _softsign(steps: Steps, site: RewriteSite, x: int) -> int:
@@ -191,11 +189,26 @@ _ACTIVATIONS: dict[str, Rewrite] = {
     "Relu": _relu,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
-    "Elu": _elu,
-    "Selu": _selu,
+    "Elu": curve_below_zero,
+    "Selu": curve_below_zero,
     "PRelu": _prelu,
     "Clip": _clip,
     "LeakyRelu": _leaky_relu,
     "Unary": _unary,
 }
+
+
+def _tanh_of_softplus(site: RewriteSite) -> int | None:
+    """The gate of Mish: p / (2 - p), where s is Sigmoid(x) and p is s * (2 - s)."""
+    is_tanh = site.attributes["op"] == "Tanh" and _is_float(site)
+    inner = site.maker(site.operands[0], "Unary", op="Softplus") if is_tanh else None
+    if inner is None:
+        return None
+    steps = Steps(site)
+    gate, two = steps.unary("Sigmoid", inner.operands[0]), steps.number(2.0)
+    product = steps.binary("Mul", gate, steps.binary("Sub", two, gate))
+    return steps.binary("Div", product, steps.binary("Sub", two, product))
+
+
+GATE_FORMS: Rules = {"Unary": [_tanh_of_softplus]}  # while softplus has its name
 ACTIVATION_FORMS: Rules = {name: [form] for name, form in _ACTIVATIONS.items()}
