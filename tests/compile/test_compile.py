@@ -200,7 +200,7 @@ def test_weights_beyond_the_precision_are_scaled(size: float) -> None:
     x = builder.input("x", "f32", (4, 4))
     weights = builder.constant(np.full((4, 4), size, np.float32))
     bundle = nacre.compile(builder.module(builder.add("MatMul", x, weights)), "npm4k")
-    assert bundle.manifest.notes == ()
+    assert not any("constant" in note for note in bundle.manifest.notes)
     found = bundle.validate({"x": np.arange(16, dtype=np.float32).reshape(4, 4)})
     assert found.ok, found
 
