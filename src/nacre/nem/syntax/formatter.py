@@ -87,7 +87,7 @@ def _place(
         at = bisect_right(starts, comment.start)
         following = tokens[bisect_right(tokens, comment.start)]
         precedes_line = at < len(order) and starts[at] == following
-        if at and _shares_line(text, comment.start):
+        if at and shares_line(text, comment.start):
             placed[order[at - 1]].put_behind(comment)
         elif at and following < len(text) and not precedes_line:
             placed[order[at - 1]].above.append(comment)
@@ -108,14 +108,14 @@ def _woven(
         line, here = lines[index], placed[index]
         for comment in here.above:
             indent = line.indent + line.closes
-            yield indent, comment.text, _follows_blank(text, comment.start), False
+            yield indent, comment.text, follows_blank(text, comment.start), False
         content, count = _join_line(lines, placed, index)
         behind = f"  {here.behind.text}" if here.behind is not None else ""
-        wants_blank = line.is_item and _follows_blank(text, line.start)
+        wants_blank = line.is_item and follows_blank(text, line.start)
         yield line.indent, content + behind, wants_blank, line.opens and count == 1
         index += count
     for comment in placed[-1].above:
-        yield 0, comment.text, _follows_blank(text, comment.start), False
+        yield 0, comment.text, follows_blank(text, comment.start), False
 
 
 def _join_line(lines: list[Line], placed: list[_Placed], index: int) -> tuple[str, int]:
@@ -129,12 +129,12 @@ def _join_line(lines: list[Line], placed: list[_Placed], index: int) -> tuple[st
     return line.joined, line.parts
 
 
-def _shares_line(text: str, offset: int) -> bool:
+def shares_line(text: str, offset: int) -> bool:
     """Whether code stands before the comment on its line."""
     return bool(text[text.rfind("\n", 0, offset) + 1 : offset].strip())
 
 
-def _follows_blank(text: str, offset: int) -> bool:
+def follows_blank(text: str, offset: int) -> bool:
     """Whether an empty line stands right before `offset`."""
     newlines = 0
     while offset > 0 and newlines < 2 and (c := text[offset - 1]) in " \t\r\n":

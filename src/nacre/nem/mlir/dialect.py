@@ -1,0 +1,214 @@
+"""The dialect in xDSL: types, attributes and operations, made from the tables of this room.
+
+This module needs xDSL; `nacre.nem.mlir.reading` says so where it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, Builtin, BytesAttr, DenseArrayBase, StringAttr
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    param_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from nacre.nem.mlir.kinds import ATTRIBUTES, TYPES, Kind
+from nacre.nem.mlir.signatures import SEGMENTS, SIGNATURES, Part, Signature
+from nacre.nem.mlir.writer import TERMINATOR
+
+
+def _accepts(kind: Kind, attribute: Attribute) -> bool:
+    """Whether an attribute is one of those that a kind names."""
+    if isinstance(attribute, BytesAttr):  # a string with bytes by their numbers
+        return "string" in kind.builtins
+    if attribute.name in kind.builtins or _short(attribute.name) in kind.own:
+        return True
+    if kind.words and isinstance(attribute, StringAttr):
+        return attribute.data in kind.words
+    if kind.names and attribute.name == "nem.name":
+        return parameters(attribute)[0].data in kind.names
+    return False
+
+
+def _describe(kind: Kind) -> str:
+    own = [f"#nem.{name}" for name in kind.own]
+    words = [f'"{word}"' for word in kind.words]
+    return ", ".join([*kind.builtins, *own, *words, *(f'#nem.name<"{n}">' for n in kind.names)])
+
+
+def parameters(attribute: Attribute) -> tuple[Any, ...]:
+    """The parameters of an attribute of ours."""
+    return attribute.parameters if isinstance(attribute, ParametrizedAttribute) else ()
+
+
+def _short(name: str) -> str:
+    """A name without that of the dialect."""
+    return name.removeprefix("nem.")
+
+
+class NemAttribute(ParametrizedAttribute):
+    """An attribute of the dialect; its parameters are of the kinds that the table says."""
+
+    def verify(self) -> None:
+        """Raise where a parameter is of another kind."""
+        for (name, kind), given in zip(ATTRIBUTES[_short(self.name)], self.parameters, strict=True):
+            if not _accepts(kind, given):
+                wanted = _describe(kind)
+                raise VerifyException(f"`{name}` of `#{self.name}` is {given}, expected {wanted}")
+
+
+class NemOperation(IRDLOperation):
+    """An operation of the dialect; the table says what it takes and gives."""
+
+    def verify_(self) -> None:
+        """Raise where something is missing, too much, or of another kind."""
+        signature = self.signature
+        _verify_values("operand", signature, signature.operands, self, operand_groups(self))
+        results = [list(self.results)] if signature.results else []
+        _verify_values("result", signature, signature.results, self, results)
+        _verify_attributes(self, signature)
+
+    @property
+    def signature(self) -> Signature:
+        """The row of the table."""
+        return SIGNATURES[_short(self.name)]
+
+
+def operand_groups(op: NemOperation) -> list[list[Any]]:
+    """The operands by their roles; raises VerifyException where they cannot be told apart."""
+    parts, operands = op.signature.operands, list(op.operands)
+    if op.signature.has_segments:
+        sizes = _given_sizes(op)
+    else:
+        left = len(operands) - sum(part.arity == "single" for part in parts)
+        sizes = [1 if part.arity == "single" else left for part in parts]
+    if len(sizes) != len(parts) or min(sizes, default=0) < 0 or sum(sizes) != len(operands):
+        raise VerifyException(f"`{op.name}` does not take {len(operands)} operands as given")
+    groups, done = [], 0
+    for size in sizes:
+        groups.append(operands[done : done + size])
+        done += size
+    return groups
+
+
+def _given_sizes(op: NemOperation) -> list[int]:
+    sizes = op.attributes.get(SEGMENTS)
+    if not isinstance(sizes, DenseArrayBase):
+        raise VerifyException(f"`{op.name}` lacks `{SEGMENTS}`, an array of i32")
+    return [int(size) for size in sizes.iter_values()]
+
+
+def _verify_values(
+    what: str,
+    signature: Signature,
+    parts: Sequence[Part],
+    op: Operation,
+    groups: Sequence[Sequence[Any]],
+) -> None:
+    if not parts and (op.results if what == "result" else op.operands):
+        raise VerifyException(f"`{op.name}` has no {what}s")
+    for part, group in zip(parts, groups, strict=True):
+        is_fine = part.arity == "variadic" or len(group) <= 1
+        if not is_fine or (part.arity == "single" and not group):
+            raise VerifyException(f"`{op.name}` has {len(group)} {what}s `{part.name}`")
+        for value in group:
+            if _short(value.type.name) not in part.types:
+                wanted = " or ".join(f"!nem.{name}" for name in part.types)
+                raise VerifyException(
+                    f"{what} `{part.name}` of `{op.name}` is {value.type}, expected {wanted}"
+                )
+
+
+def _verify_attributes(op: Operation, signature: Signature) -> None:
+    entries = {entry.name: entry for entry in signature.attributes}
+    for entry in entries.values():
+        given = op.attributes.get(entry.name)
+        if given is None and entry.required:
+            raise VerifyException(f"`{op.name}` lacks its attribute `{entry.name}`")
+        if given is not None and not _accepts(entry.kind, given):
+            raise VerifyException(
+                f"attribute `{entry.name}` of `{op.name}` is {given}, "
+                f"expected {_describe(entry.kind)}"
+            )
+    for name in op.attributes:
+        if name not in entries and name != SEGMENTS and "." not in name:
+            raise VerifyException(f"`{op.name}` has no attribute `{name}`")
+
+
+def _type(name: str) -> type[ParametrizedAttribute]:
+    made = type(
+        f"{name.title()}Type", (ParametrizedAttribute, TypeAttribute), {"name": f"nem.{name}"}
+    )
+    return irdl_attr_definition(made)
+
+
+def _attribute(name: str, kinds: Sequence[tuple[str, Kind]]) -> type[ParametrizedAttribute]:
+    # Parameters must not hide what every attribute has, such as `name`.
+    fields = [f"{parameter}_" for parameter, _ in kinds]
+    body: dict[str, Any] = {"name": f"nem.{name}"}
+    body["__annotations__"] = dict.fromkeys(fields, Attribute)
+    body.update((parameter, param_def()) for parameter in fields)
+    return irdl_attr_definition(type(f"{_camel(name)}Attr", (NemAttribute,), body))
+
+
+def _operation(signature: Signature) -> type[NemOperation]:
+    body: dict[str, Any] = {
+        "name": f"nem.{signature.name}",
+        "arguments": var_operand_def(),
+        "outcomes": var_result_def(),
+        "__doc__": signature.summary,
+    }
+    if signature.has_body:
+        body["body"] = region_def("single_block")
+        body["traits"] = traits_def(NoTerminator())
+    return irdl_op_definition(type(f"{_camel(signature.name)}Op", (NemOperation,), body))
+
+
+def _camel(name: str) -> str:
+    return "".join(part.title() for part in name.split("_"))
+
+
+@irdl_op_definition
+class TerminatorOp(IRDLOperation):
+    """What ends a body for upstream's tools, in both of its forms; it means nothing."""
+
+    name = TERMINATOR
+    assembly_format = "attr-dict"
+    traits = traits_def(IsTerminator())
+
+
+TYPE_CLASSES = {name: _type(name) for name in TYPES}
+ATTRIBUTE_CLASSES = {name: _attribute(name, kinds) for name, kinds in ATTRIBUTES.items()}
+OPERATION_CLASSES = {name: _operation(signature) for name, signature in SIGNATURES.items()}
+
+Nem = Dialect(
+    "nem",
+    list(OPERATION_CLASSES.values()),
+    [*TYPE_CLASSES.values(), *ATTRIBUTE_CLASSES.values()],
+)
+_Terminators = Dialect("omp", [TerminatorOp], [])
+
+
+def nem_context() -> Context:
+    """What a parser must know to read modules of the dialect."""
+    context = Context()
+    for dialect in (Builtin, Nem, _Terminators):
+        context.load_dialect(dialect)
+    return context
+
+
+def array_items(attribute: Attribute) -> Iterator[Attribute]:
+    """The members of an array."""
+    return iter(attribute.data) if isinstance(attribute, ArrayAttr) else iter(())

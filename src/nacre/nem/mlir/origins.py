@@ -1,0 +1,79 @@
+"""Findings where the locations of a module say: the text that was written, as far as is known.
+
+Locations have lines and columns, not the text. Statements put back at their places make a text in
+which every one of them stands where it stood: findings about it are findings about the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nacre.base.source import MAX_SOURCE_BYTES, Source
+from nacre.nem.mlir.importing import Imported
+from nacre.nem.mlir.places import Place, document_places
+from nacre.nem.mlir.rows import Mark, Row
+from nacre.nem.syntax.lexer import tokenize
+from nacre.nem.syntax.parser import parse
+
+
+def origin_source(imported: Imported, name: str) -> Source:
+    """The text that a module comes from; its canonical text, under `name`, where none is known."""
+    marks = [mark for row in imported.rows for mark in row.marks[:1]]
+    files = {mark.file for mark in marks}
+    if len(marks) < len(imported.rows) or len(files) != 1:
+        return Source(name, imported.text)
+    canonical = parse(Source(name, imported.text))
+    places = document_places(canonical.document, tokenize(canonical.source).starts)
+    text = _put_back(imported.rows, places, canonical.source)
+    return Source(name, imported.text) if text is None else Source(files.pop(), text)
+
+
+def _put_back(rows: Sequence[Row], places: Sequence[Place], canonical: Source) -> str | None:
+    """The rows at their places; None where they do not follow each other there."""
+    heads = iter(places)
+    page = _Page()
+    for row in rows:
+        text = row.text if row.is_closing else _laid_out(row, next(heads), canonical)
+        if not page.put(row.marks[0], text):
+            return None
+    return page.text
+
+
+class _Page:
+    """A text that is written from its start to its end, at given places."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._line, self._column, self._size = 1, 1, 0
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return "".join([*self._parts, "\n"])
+
+    def put(self, mark: Mark, text: str) -> bool:
+        """Write a text there, or a blank behind what is there already; False where it is past."""
+        lines, blanks = mark.line - self._line, mark.column - 1
+        if lines == 0:
+            blanks = max(mark.column - self._column, int(self._column > 1))
+        self._size += lines + blanks + len(text)
+        if lines < 0 or self._size > MAX_SOURCE_BYTES:
+            return False
+        self._parts += ["\n" * lines, " " * blanks, text]
+        start = self._column if lines == 0 else 1
+        self._line = mark.line + text.count("\n")
+        last = len(text) - (text.rfind("\n") + 1)
+        self._column = last + 1 if "\n" in text else start + blanks + last
+        return True
+
+
+def _laid_out(row: Row, place: Place, canonical: Source) -> str:
+    """The text of a row: over several lines where it was written as the formatter writes it."""
+    text = canonical.text[place.start : place.end]
+    if "\n" not in text or len(row.marks) < 2:
+        return row.text
+    first, last = row.marks[:2]
+    line, _ = canonical.position(place.start)
+    end_line, end_column = canonical.position(place.end)
+    is_same = last.line - first.line == end_line - line and last.column == end_column
+    return text if is_same else row.text

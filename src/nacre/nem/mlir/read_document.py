@@ -1,0 +1,250 @@
+"""The operations of a module as a document: the tree that they mean, and its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import FileLineColLoc, FusedLoc
+from xdsl.ir import Attribute as MlirAttribute
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.nem.mlir.dialect import NemOperation, TerminatorOp
+from nacre.nem.mlir.nodes import MalformedError, list_of, string_of, value_of, word_of
+from nacre.nem.mlir.places import config_lines
+from nacre.nem.mlir.read_config import body_of, config_operations, device_of, family_of
+from nacre.nem.mlir.read_statements import (
+    HiddenNameError,
+    Naming,
+    is_written,
+    read_loop,
+    read_statement,
+)
+from nacre.nem.mlir.reading import ReadModule
+from nacre.nem.mlir.rows import Mark, Row
+from nacre.nem.mlir.trivia import ABOVE, BEHIND, END_ABOVE, END_BEHIND, INSIDE, Trivia
+from nacre.nem.spec.limits import MAX_DIAGNOSTICS
+from nacre.nem.spec.rules.mlir import MLR03, MLR04
+from nacre.nem.syntax.ast import (
+    BoolLit,
+    DeviceConfig,
+    DeviceRef,
+    Document,
+    Include,
+    IntLit,
+    ListLit,
+    NameRef,
+    ProgramHeader,
+    Stmt,
+    StringLit,
+    TypeFamily,
+)
+from nacre.nem.syntax.printer import loop_header, statement_text, string_text
+
+_END = "nem.end"
+# Documents have their parts in this order; what is not named is a statement.
+_RANKS = {"include": 0, "device_ref": 1, "type_family": 2, "device": 2, "program": 3}
+_STATEMENT = 4
+
+
+@dataclass(slots=True)
+class _Parts:
+    includes: list[Include] = field(default_factory=list)
+    configs: list[TypeFamily | DeviceConfig] = field(default_factory=list)
+    device: DeviceRef | None = None
+    header: ProgramHeader | None = None
+    body: list[Stmt] = field(default_factory=list)
+
+
+def read_document(read: ReadModule, stem: str) -> DocumentReader:
+    """The document of a module; what is wrong with it is in `found`."""
+    reader = DocumentReader(read, stem)
+    reader.read(read.module)
+    return reader
+
+
+class DocumentReader:
+    """Reads operations one after the other; what one cannot be is reported, and the next tried."""
+
+    def __init__(self, read: ReadModule, stem: str) -> None:
+        self._read = read
+        self._naming = Naming(stem)
+        self._parts = _Parts()
+        self.found: list[Diagnostic] = []
+        self.rows: list[Row] = []
+        self.end: list[str] = []
+
+    @property
+    def document(self) -> Document:
+        """The tree, without places."""
+        parts = self._parts
+        includes, configs, body = map(tuple, (parts.includes, parts.configs, parts.body))
+        return Document(0, 0, includes, configs, parts.device, parts.header, body)
+
+    def read(self, module: Any) -> None:  # noqa: ANN401 - a module of xDSL
+        """Take up all operations of a module."""
+        self._verify(module)
+        if self.found:
+            return
+        self.end = _lines_of(module.attributes.get(_END))
+        rank = -1
+        for op in _statements_of(module):
+            before, rank = rank, _RANKS.get(op.signature.name, _STATEMENT)
+            is_single = op.signature.name in ("device_ref", "program")
+            if rank < before or (is_single and rank == before):
+                self._report(op, f"`{op.name}` stands behind `nem` operations that follow it")
+            self._take(op, 0, self._parts.body)
+
+    def _report(self, op: Operation, message: str, rule: Any = MLR03) -> None:  # noqa: ANN401
+        if len(self.found) < MAX_DIAGNOSTICS:
+            self.found.append(rule.at(self._read.span(op), message))
+
+    def _verify(self, module: Any) -> None:  # noqa: ANN401
+        for op in module.walk():
+            if op is module or isinstance(op, TerminatorOp):
+                continue
+            if not isinstance(op, NemOperation):
+                self._report(op, f"`{op.name}` is no operation of the dialect `nem`")
+                continue
+            try:
+                op.verify_()
+            except VerifyException as error:
+                self._report(op, str(error))
+
+    def _take(self, op: NemOperation, indent: int, body: list[Stmt]) -> None:
+        try:
+            self._read_operation(op, indent, body)
+        except MalformedError as error:
+            self._report(op, str(error))
+        except HiddenNameError as error:
+            self._report(op, str(error), MLR04)
+        if op.signature.name in ("const", "let") or (op.results and is_written(op)):
+            self._naming.define(op)  # even where it is wrong: one mistake, one report
+
+    def _read_operation(self, op: NemOperation, indent: int, body: list[Stmt]) -> None:
+        parts, given = self._parts, op.attributes
+        match op.signature.name:
+            case "include":
+                path = string_of(given["path"])
+                parts.includes.append(Include(0, 0, StringLit(0, 0, path)))
+                self._add(op, indent, f"include {string_text(path)}")
+            case "device_ref":
+                parts.device = DeviceRef(0, 0, _target(given["target"]))
+                self._add(op, indent, f"device {_target_text(parts.device.target)}")
+            case "program":
+                parts.header = ProgramHeader(0, 0, word_of(given["name"]))
+                self._add(op, indent, f"program {parts.header.name.name}:")
+            case "type_family":
+                self._add_config(op, family_of(op))
+            case "device":
+                self._add_config(op, device_of(op))
+            case "loop":
+                self._read_loop(op, indent, body)
+            case _ if is_written(op):
+                statement = read_statement(op, self._naming)
+                body.append(statement)
+                self._add(op, indent, statement_text(statement))
+
+    def _read_loop(self, op: NemOperation, indent: int, body: list[Stmt]) -> None:
+        header = read_loop(op, ())
+        self._add(op, indent, loop_header(header))
+        inner: list[Stmt] = []
+        self._naming.scopes.open()
+        if header.variable is not None:
+            self._naming.scopes.define(header.variable.name, None)
+        for statement in body_of(op):
+            self._take(statement, indent + 1, inner)
+        self._naming.scopes.close()
+        body.append(read_loop(op, tuple(inner)))
+        self._add_closing(op, indent, "endloop")
+
+    def _add(self, op: NemOperation, indent: int, text: str) -> None:
+        self.rows.append(Row(indent, text, _trivia_of(op), _marks_of(op)[:2]))
+
+    def _add_closing(self, op: NemOperation, indent: int, text: str) -> None:
+        given = op.attributes
+        trivia = Trivia(_lines_of(given.get(END_ABOVE)), _comment_of(given.get(END_BEHIND)))
+        self.rows.append(Row(indent, text, trivia, _marks_of(op)[2:], is_closing=True))
+
+    def _add_config(self, op: NemOperation, config: TypeFamily | DeviceConfig) -> None:
+        self._parts.configs.append(config)
+        operations = config_operations(op)
+        opened: list[NemOperation] = []
+        for line in config_lines(config, [0] * 8):  # places are not known: those of tokens neither
+            if line.is_item:
+                entry = next(operations)
+                self._add(entry, line.indent, line.text)
+                opened += [entry] if line.opens else []
+            elif line.closes:
+                self._add_closing(opened.pop(), line.indent, line.text)
+            else:
+                last = self.rows[-1]
+                text = f"{last.text} {line.text}"
+                self.rows[-1] = Row(last.indent, text, last.trivia, last.marks)
+
+
+def _statements_of(module: Any) -> Iterator[NemOperation]:  # noqa: ANN401
+    for block in module.regions[0].blocks:
+        yield from (op for op in block.ops if isinstance(op, NemOperation))
+
+
+def _target(attribute: MlirAttribute) -> StringLit | NameRef:
+    read = value_of(attribute)
+    if not isinstance(read, StringLit | NameRef):
+        raise MalformedError(f"{attribute} is neither a name nor a file")
+    return read
+
+
+def _target_text(target: StringLit | NameRef) -> str:
+    return target.name if isinstance(target, NameRef) else string_text(target.value)
+
+
+def _comment_of(attribute: MlirAttribute | None) -> str | None:
+    if attribute is None:
+        return None
+    text = string_of(attribute)
+    if not text.startswith("#"):
+        raise MalformedError(f"{attribute} is no comment: it does not begin with `#`")
+    return text
+
+
+def _lines_of(attribute: MlirAttribute | None) -> list[str]:
+    """Comments and empty lines."""
+    lines = () if attribute is None else list_of(attribute, string_of)
+    if any(line and not line.startswith("#") for line in lines):
+        raise MalformedError(f"{attribute} has lines that are no comments")
+    return list(lines)
+
+
+def _trivia_of(op: NemOperation) -> Trivia:
+    given = op.attributes
+    if not (ABOVE in given or BEHIND in given or INSIDE in given):
+        return Trivia()
+    inside = [] if INSIDE not in given else list(list_of(given[INSIDE], _inside_of))
+    return Trivia(_lines_of(given.get(ABOVE)), _comment_of(given.get(BEHIND)), inside)
+
+
+def _inside_of(attribute: MlirAttribute) -> tuple[int, bool, str]:
+    match value_of(attribute):
+        case ListLit(items=(IntLit(value=at), BoolLit(value=is_behind), StringLit(value=text))) if (
+            not text or text.startswith("#")
+        ):
+            return at, is_behind, text
+    raise MalformedError(f"{attribute} is no comment with its place")
+
+
+def _marks_of(op: NemOperation) -> tuple[Mark, ...]:
+    """Where the operation comes from: the first place, and others that a fused location has."""
+    return tuple(_file_marks(op.location))
+
+
+def _file_marks(location: Any) -> Sequence[Mark]:  # noqa: ANN401
+    if isinstance(location, FileLineColLoc):
+        line, column = int(location.line.data), int(location.column.data)
+        return [Mark(location.filename.data, line, column)]
+    if isinstance(location, FusedLoc):
+        return [mark for inner in location.locations.data for mark in _file_marks(inner)]
+    return []

@@ -1,0 +1,223 @@
+"""Operations of statements, read back into the tree: values get their names again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import chain
+from types import MappingProxyType
+from typing import Any
+
+from nacre.nem.mlir.dialect import NemOperation, operand_groups
+from nacre.nem.mlir.fitting import misfit
+from nacre.nem.mlir.nodes import (
+    MalformedError,
+    attributes_of,
+    bound_of,
+    decorators_of,
+    expression_of,
+    integer_of,
+    list_of,
+    region_of,
+    string_of,
+    value_of,
+    word_of,
+)
+from nacre.nem.mlir.scopes import Scopes
+from nacre.nem.mlir.signatures import ORDER
+from nacre.nem.spec.opcodes import OPCODES
+from nacre.nem.syntax.ast import (
+    Attribute,
+    BufferDecl,
+    Compute,
+    ConstDecl,
+    Copy,
+    LetDecl,
+    Loop,
+    MemLevel,
+    NameRef,
+    Operand,
+    RegionDecl,
+    RegionExpr,
+    Stmt,
+    Wait,
+)
+
+_COPIES = frozenset({"transfer", "store"})
+
+
+class HiddenNameError(Exception):
+    """A value is used where its name means another one."""
+
+
+class Naming:
+    """The names of values, and which of them are known where the reader stands."""
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem  # no name of the module begins with it
+        self._fresh: dict[int, str] = {}
+        self.scopes: Scopes[NemOperation] = Scopes()
+
+    def name(self, op: NemOperation) -> NameRef:
+        """The name under which an operation's result is known; a new one where it has none."""
+        given = op.attributes.get("name", op.attributes.get("token"))
+        if given is not None:
+            return word_of(given)
+        return NameRef(0, 0, self._fresh.setdefault(id(op), f"{self._stem}{len(self._fresh)}"))
+
+    def define(self, op: NemOperation) -> None:
+        """From here on an operation is known by its name."""
+        self.scopes.define(self.name(op).name, op if op.results else None)
+
+    def use(self, value: Any) -> NameRef:  # noqa: ANN401 - a value of xDSL
+        """The name of a value, which must mean that value here."""
+        op = value.owner
+        if not isinstance(op, NemOperation):
+            raise MalformedError("an operand is the argument of a block, which no program has")
+        name = self.name(op)
+        if op.signature.name != "lookup" and self.scopes.find(name.name) is not op:
+            raise HiddenNameError(f"`{name.name}` means something else, or nothing yet, where "
+                                  "this operation uses it")  # fmt: skip
+        return name
+
+    def operand(self, value: Any) -> NameRef | RegionExpr:  # noqa: ANN401
+        """A region by its name, or as it is where it has none."""
+        op = value.owner
+        is_region = isinstance(op, NemOperation) and op.signature.name == "region_decl"
+        return self.region(op) if is_region and "name" not in op.attributes else self.use(value)
+
+    def region(self, op: NemOperation) -> RegionExpr:
+        """The region that an operation takes of its buffer."""
+        given = op.attributes
+        buffer = self.use(op.operands[0])
+        return region_of(buffer, given["offset"], given["extent"], given.get("type"))
+
+
+def is_written(op: NemOperation) -> bool:
+    """Whether an operation is a statement: names and regions without one stand where used."""
+    kind = op.signature.name
+    return kind != "lookup" and not (kind == "region_decl" and "name" not in op.attributes)
+
+
+def read_statement(op: NemOperation, naming: Naming) -> Stmt:
+    """The statement of an operation without a body."""
+    read = _READERS.get(op.signature.name, _task)
+    return read(op, naming)
+
+
+def _const(op: NemOperation, naming: Naming) -> Stmt:
+    return ConstDecl(0, 0, naming.name(op), value_of(op.attributes["value"]))
+
+
+def _let(op: NemOperation, naming: Naming) -> Stmt:
+    given = op.attributes
+    decorators = decorators_of(given.get("decorators"))
+    return LetDecl(0, 0, naming.name(op), bound_of(given["value"]), decorators)
+
+
+def _let_region(op: NemOperation, naming: Naming) -> Stmt:
+    decorators = decorators_of(op.attributes.get("decorators"))
+    return LetDecl(0, 0, naming.name(op), naming.region(op), decorators)
+
+
+def _region(op: NemOperation, naming: Naming) -> Stmt:
+    decorators = decorators_of(op.attributes.get("decorators"))
+    return RegionDecl(0, 0, naming.name(op), naming.region(op), decorators)
+
+
+def _buffer(op: NemOperation, naming: Naming) -> Stmt:
+    given = op.attributes
+    index = expression_of(given["index"]) if "index" in given else None
+    level = MemLevel(0, 0, word_of(given["level"]).name, index)
+    align = integer_of(given["align"]) if "align" in given else None
+    decorators = decorators_of(given.get("decorators"))
+    return BufferDecl(0, 0, naming.name(op), level, value_of(given["size"]), align, decorators)
+
+
+def _wait(op: NemOperation, naming: Naming) -> Stmt:
+    if not op.operands:
+        raise MalformedError(f"`{op.name}` names no token")
+    return Wait(0, 0, tuple(map(naming.use, op.operands)))
+
+
+def read_loop(op: NemOperation, body: tuple[Stmt, ...]) -> Loop:
+    """A loop around its body."""
+    given = op.attributes
+    return Loop(
+        0,
+        0,
+        word_of(given["variable"]),
+        expression_of(given["first"]),
+        expression_of(given["last"]),
+        decorators_of(given.get("decorators")),
+        body,
+        0,
+        0,
+    )
+
+
+def _task(op: NemOperation, naming: Naming) -> Stmt:
+    """A copy or a compute task, by its opcode."""
+    kind, given = op.signature.name, op.attributes
+    opcode = OPCODES.get(string_of(given["opcode"]) if kind == "task" else kind)
+    if opcode is None or (kind == "task" and opcode.name in _COPIES):
+        raise MalformedError(f"`{op.name}` is no compute task of an opcode")
+    *regions, deps = operand_groups(op)
+    count = 1 if kind == "task" else len(opcode.inputs)
+    values = [*chain(*regions[:count])], [*chain(*regions[count:])]
+    inputs, outputs = _decorated(op, values, naming)
+    token = naming.name(op) if op.results else None
+    if token is None and "token" in given:
+        raise MalformedError(f"`{op.name}` has a `token` and no result")
+    head = 0, 0, token, NameRef(0, 0, opcode.name), given["form"].data == "sync"
+    tokens, decorators = tuple(map(naming.use, deps)), decorators_of(given.get("decorators"))
+    if opcode.name in _COPIES:
+        return Copy(*head, outputs[0], inputs[0], tokens, decorators)
+    attributes = _attributes(op)
+    wrong = misfit(opcode, len(inputs), len(outputs), attributes)
+    if wrong is not None and kind != "task":
+        raise MalformedError(wrong)
+    return Compute(*head, inputs, outputs, tokens, attributes, decorators)
+
+
+def _decorated(
+    op: NemOperation, groups: tuple[list[Any], list[Any]], naming: Naming
+) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    inputs, outputs = groups
+    values = [naming.operand(value) for value in (*inputs, *outputs)]
+    given = op.attributes.get("operand_decorators")
+    every = ((),) * len(values) if given is None else list_of(given, decorators_of)
+    if len(every) != len(values):
+        raise MalformedError("`operand_decorators` has another length than the operands")
+    found = tuple(Operand(0, 0, v, d) for v, d in zip(values, every, strict=True))
+    return found[: len(inputs)], found[len(inputs) :]
+
+
+def _attributes(op: NemOperation) -> tuple[Attribute, ...]:
+    """The attributes of a task, in the order in which they were written."""
+    given = op.attributes
+    more = attributes_of(given["attributes"]) if "attributes" in given else ()
+    if op.signature.name == "task":
+        return more
+    row = OPCODES[op.signature.name]
+    known = [
+        Attribute(0, 0, NameRef(0, 0, spec.name), value_of(given[spec.name]))
+        for spec in row.attributes
+        if spec.name in given
+    ]
+    order = [string_of(name) for name in given[ORDER].data] if ORDER in given else []
+    # A stable sort: what the order does not name stays behind the rest.
+    rank = {name: at for at, name in enumerate(order)}
+    every = [*known, *more]
+    return tuple(sorted(every, key=lambda a: rank.get(a.name.name, len(rank))))
+
+
+_READERS: Mapping[str, Callable[[NemOperation, Naming], Stmt]] = MappingProxyType(
+    {
+        "const": _const,
+        "let": _let,
+        "let_region": _let_region,
+        "region_decl": _region,
+        "buffer_decl": _buffer,
+        "wait": _wait,
+    }
+)

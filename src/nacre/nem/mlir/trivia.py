@@ -1,0 +1,116 @@
+"""Comments and empty lines: what stands above an operation, behind it and inside it.
+
+Comments are found by the tokens around them, so that they come back to the same tokens: how a
+statement is broken into lines is the formatter's business.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nacre.base.source import Source
+from nacre.nem.mlir.places import Place
+from nacre.nem.mlir.values import quote, strings
+from nacre.nem.syntax.ast import Comment
+from nacre.nem.syntax.formatter import follows_blank, shares_line
+from nacre.nem.syntax.lexer import tokenize
+
+ABOVE, BEHIND, INSIDE = "nem.above", "nem.behind", "nem.inside"
+END_ABOVE, END_BEHIND = "nem.end_above", "nem.end_behind"
+BLANK = ""  # an empty line, among comments
+
+
+@dataclass(slots=True)
+class Trivia:
+    """What surrounds one line: `inside` has the number of the token that a comment precedes."""
+
+    above: list[str] = field(default_factory=list)
+    behind: str | None = None
+    inside: list[tuple[int, bool, str]] = field(default_factory=list)  # behind the token before it
+
+    def attributes(self, above: str = ABOVE, behind: str = BEHIND) -> list[str]:
+        """As attributes of an operation, in text."""
+        found = [f"{above} = {strings(self.above)}"] if self.above else []
+        if self.behind is not None:
+            found.append(f"{behind} = {quote(self.behind)}")
+        if self.inside:
+            parts = (f"[{at}, {str(b).lower()}, {quote(text)}]" for at, b, text in self.inside)
+            found.append(f"{INSIDE} = [{', '.join(parts)}]")
+        return found
+
+
+class DocumentTrivia:
+    """The trivia of a document, by where lines start; `end` has what follows the last one."""
+
+    def __init__(
+        self, text: str, comments: Sequence[Comment], places: Sequence[Place], tokens: Sequence[int]
+    ) -> None:
+        closings = [place.closing for place in places if place.closing is not None]
+        self._text, self._tokens = text, tokens
+        self._starts = sorted([place.start for place in places] + closings)
+        self._found: dict[int, Trivia] = {}
+        for comment in comments:
+            self._put(comment)
+        for place in places:
+            if follows_blank(text, place.start):
+                self.at(place.start).above.append(BLANK)
+
+    def at(self, start: int) -> Trivia:
+        """What surrounds the line that starts there."""
+        return self._found.setdefault(start, Trivia())
+
+    def attributes(self, place: Place) -> list[str]:
+        """The attributes of the operation that stands there, in text."""
+        here = self._found.get(place.start)
+        found = [] if here is None else here.attributes()
+        if place.closing is not None and place.closing in self._found:
+            found += self._found[place.closing].attributes(END_ABOVE, END_BEHIND)
+        return found
+
+    @property
+    def end(self) -> list[str]:
+        """What stands at the end of the document."""
+        last = self._found.get(len(self._text))
+        return [] if last is None else last.above
+
+    def _put(self, comment: Comment) -> None:
+        starts, tokens = self._starts, self._tokens
+        following = tokens[bisect_right(tokens, comment.start)]
+        at = bisect_right(starts, comment.start)
+        begins_line = following >= len(self._text) or starts[at : at + 1] == [following]
+        is_behind = bool(at) and shares_line(self._text, comment.start)
+        if is_behind and begins_line:
+            self.at(starts[at - 1]).behind = comment.text
+            return
+        lines = [comment.text]
+        if not is_behind and follows_blank(self._text, comment.start):
+            lines.insert(0, BLANK)
+        if begins_line:
+            self.at(following).above += lines
+            return
+        index = bisect_left(tokens, following) - bisect_left(tokens, starts[at - 1])
+        self.at(starts[at - 1]).inside += [(index, is_behind, line) for line in lines]
+
+
+def line_with_comments(text: str, trivia: Trivia, indent: str = "") -> list[str]:
+    """Lines of text: comments above, the line with what is inside it, and what is behind."""
+    lines = [f"{indent}{line}" if line else "" for line in trivia.above]
+    behind = f"  {trivia.behind}" if trivia.behind is not None else ""
+    return [*lines, f"{indent}{_with_inside(text, trivia.inside)}{behind}"]
+
+
+def _with_inside(text: str, inside: Sequence[tuple[int, bool, str]]) -> str:
+    if not inside:
+        return text
+    starts = tokenize(Source("", text)).starts
+    parts, done = [], 0
+    for at, is_behind, line in inside:
+        cut = starts[min(max(at, 0), len(starts) - 1)]
+        code = text[done:cut].rstrip()
+        parts.append(
+            f"{code}  {line}\n" if is_behind else f"{code}\n{line}\n" if code else f"{line}\n"
+        )
+        done = max(cut, done)
+    return "".join(parts) + text[done:]
