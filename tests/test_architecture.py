@@ -79,7 +79,8 @@ NEM_ROOMS = {
     **{room: set(NEM_ROAD[: index + 1]) for index, room in enumerate(NEM_ROAD)},
     "checks": {*NEM_ROAD, "checks"},
     "run": {*NEM_ROAD, "run"},
-    "api": {*NEM_ROAD, "checks", "run", "api"},
+    "mlir": {"spec", "syntax", "mlir"},
+    "api": {*NEM_ROAD, "checks", "run", "mlir", "api"},
     "": {"api"},  # nem/__init__.py
 }
 

@@ -8,7 +8,17 @@ from nacre.base.lazy import load_on_use
 
 if TYPE_CHECKING:
     from nacre.nem.api import check, format
+    from nacre.nem.api.mlir import check_mlir, from_mlir, to_mlir
 
-__all__ = ["check", "format"]
+__all__ = ["check", "check_mlir", "format", "from_mlir", "to_mlir"]
 
-load_on_use(__name__, {"check": "api", "format": "api"})
+load_on_use(
+    __name__,
+    {
+        "check": "api",
+        "check_mlir": "api.mlir",
+        "format": "api",
+        "from_mlir": "api.mlir",
+        "to_mlir": "api.mlir",
+    },
+)

@@ -6,6 +6,7 @@ This module needs xDSL; `nacre.nem.mlir.reading` says so where it is missing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from xdsl.context import Context
@@ -33,13 +34,18 @@ def _accepts(kind: Kind, attribute: Attribute) -> bool:
     """Whether an attribute is one of those that a kind names."""
     if isinstance(attribute, BytesAttr):  # a string with bytes by their numbers
         return "string" in kind.builtins
-    if attribute.name in kind.builtins or _short(attribute.name) in kind.own:
+    if attribute.name in kind.builtins or attribute.name in _full_names(kind):
         return True
     if kind.words and isinstance(attribute, StringAttr):
         return attribute.data in kind.words
     if kind.names and attribute.name == "nem.name":
         return parameters(attribute)[0].data in kind.names
     return False
+
+
+@cache
+def _full_names(kind: Kind) -> frozenset[str]:
+    return frozenset(f"nem.{name}" for name in kind.own)
 
 
 def _describe(kind: Kind) -> str:
@@ -124,7 +130,7 @@ def _verify_values(
         if not is_fine or (part.arity == "single" and not group):
             raise VerifyException(f"`{op.name}` has {len(group)} {what}s `{part.name}`")
         for value in group:
-            if _short(value.type.name) not in part.types:
+            if value.type.name not in [f"nem.{name}" for name in part.types]:
                 wanted = " or ".join(f"!nem.{name}" for name in part.types)
                 raise VerifyException(
                     f"{what} `{part.name}` of `{op.name}` is {value.type}, expected {wanted}"

@@ -24,11 +24,15 @@ BLANK = ""  # an empty line, among comments
 
 @dataclass(slots=True)
 class Trivia:
-    """What surrounds one line: `inside` has the number of the token that a comment precedes."""
+    """What surrounds one line.
+
+    `inside` has the number of the token that a comment precedes, whether it stands behind the token
+    before that, and its text; where there is none, a line ends there.
+    """
 
     above: list[str] = field(default_factory=list)
     behind: str | None = None
-    inside: list[tuple[int, bool, str]] = field(default_factory=list)  # behind the token before it
+    inside: list[tuple[int, bool, str]] = field(default_factory=list)
 
     def attributes(self, above: str = ABOVE, behind: str = BEHIND) -> list[str]:
         """As attributes of an operation, in text."""
@@ -56,6 +60,17 @@ class DocumentTrivia:
         for place in places:
             if follows_blank(text, place.start):
                 self.at(place.start).above.append(BLANK)
+            if place.start in self._found:
+                self._keep_broken(place)
+
+    def _keep_broken(self, place: Place) -> None:
+        """A statement over several lines stays so because of the comment behind it: say where."""
+        here, text = self._found[place.start], self._text[place.start : place.end]
+        if here.behind is None or here.inside or "\n" not in text:
+            return
+        last_line = place.start + text.rfind("\n")
+        index = bisect_left(self._tokens, last_line) - bisect_left(self._tokens, place.start)
+        here.inside.append((index, True, BLANK))
 
     def at(self, start: int) -> Trivia:
         """What surrounds the line that starts there."""
@@ -107,10 +122,9 @@ def _with_inside(text: str, inside: Sequence[tuple[int, bool, str]]) -> str:
     starts = tokenize(Source("", text)).starts
     parts, done = [], 0
     for at, is_behind, line in inside:
-        cut = starts[min(max(at, 0), len(starts) - 1)]
+        cut = max(starts[min(max(at, 0), len(starts) - 1)], done)
         code = text[done:cut].rstrip()
-        parts.append(
-            f"{code}  {line}\n" if is_behind else f"{code}\n{line}\n" if code else f"{line}\n"
-        )
-        done = max(cut, done)
+        between = "\n" if code and not is_behind else "  " if is_behind and line else ""
+        parts.append(f"{code}{between}{line}\n")
+        done = cut
     return "".join(parts) + text[done:]

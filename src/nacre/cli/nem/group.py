@@ -1,0 +1,13 @@
+"""`nacre nem`, to which the files of this folder add their verbs."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group()
+def nem() -> None:
+    """Work with the forms of NEM programs.
+
+    Exit status: 0 no errors, 1 errors in the program, 2 wrong usage.
+    """

@@ -1,0 +1,101 @@
+"""`nacre nem to-mlir`, `from-mlir` and `irdl`: programs as modules of MLIR, and the dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
+from nacre.base.excerpt import safe
+from nacre.base.files import write_whole
+from nacre.base.rendering import summary
+from nacre.base.source import Source
+from nacre.cli.arrays import WrongUsage, require_writable, writing
+from nacre.cli.core.files import STDOUT, report_findings
+from nacre.cli.exit_status import ERRORS_FOUND
+from nacre.cli.inputs import read_argument, show
+from nacre.cli.nem.group import nem
+from nacre.cli.options import out_option
+from nacre.cli.terminal.streams import echo_document
+
+_OUT = out_option("FILE", "Write here. `-`, or nothing: print.")
+
+
+def _source(name: str) -> Source:
+    source = read_argument(name)
+    if isinstance(source, str):
+        raise WrongUsage(source)
+    if isinstance(source, Diagnostic):
+        raise InputError([source])
+    return source
+
+
+def _give(text: Callable[[], str], out: Path | None) -> None:
+    """Print a text, or write it whole; nothing is touched where there is none."""
+    if out is None or str(out) == STDOUT:
+        echo_document(text())
+        return
+    require_writable(out)
+    made = text()
+    with writing(out):
+        write_whole(out, [made])
+    click.echo(f"wrote {safe(str(out))}")
+
+
+@nem.command("to-mlir")
+@click.argument("file")
+@_OUT
+def to_mlir(file: str, out: Path | None) -> int:
+    """Write a NEM document as a module of MLIR, in the dialect `nem`.
+
+    FILE may be `-` for standard input. Comments and places are kept.
+    """
+    from nacre.nem.mlir.export import export_source
+
+    return report_findings(lambda: _give(lambda: export_source(_source(file)), out))
+
+
+@nem.command("from-mlir")
+@click.argument("file")
+@_OUT
+@click.option("--check", "is_checked", is_flag=True,
+              help="Find mistakes too, where the module's locations say.")  # fmt: skip
+@click.option("--device", metavar="D", help="With --check: replaces the program's device.")
+@click.option("--strict", is_flag=True, help="With --check: warnings are errors.")
+def from_mlir(
+    file: str, out: Path | None, is_checked: bool, device: str | None, strict: bool
+) -> int:
+    """Write a module of MLIR, in the dialect `nem`, as a NEM document.
+
+    FILE may be `-` for standard input. Needs the package xdsl: pip install "nacre[mlir]".
+    """
+    if not is_checked and (device is not None or strict):
+        raise click.UsageError("--device and --strict are for --check")
+    found: list[Diagnostic] = []
+
+    def work() -> None:
+        from nacre.nem.api.mlir import findings
+        from nacre.nem.mlir.importing import import_source
+
+        imported = import_source(_source(file))
+        if is_checked:
+            found.extend(findings(imported, file, device=device, strict=strict))
+        if not has_errors(found) and (out is not None or not is_checked):
+            _give(lambda: imported.text, out)
+
+    status = report_findings(work)
+    if is_checked and not status:
+        show(found, "text")
+        click.echo(f"checked {safe(file)}: {summary(found)}")
+    return ERRORS_FOUND if has_errors(found) else status
+
+
+@nem.command()
+@_OUT
+def irdl(out: Path | None) -> int:
+    """Write the dialect `nem` as an IRDL file, for `mlir-opt --irdl-file`."""
+    from nacre.nem.mlir.irdl import irdl_text
+
+    return report_findings(lambda: _give(irdl_text, out))
