@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from nacre import core, nac
+from nacre import core, nac, nem
 from nacre.base.files import is_temporary
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
@@ -55,6 +55,8 @@ def make_given(folder: Path) -> None:
         np.save(folder / f"x{seed}.npy", np.full((4, 16), seed, np.float32))
         np.save(folder / f"i{seed}.npy", np.full(64, seed, np.int8))
         (folder / f"res{seed}.txt").write_text(str(seed) * 900)
+        (folder / f"c{seed}.nem").write_text(f"const X = {seed}\n" * 200)
+        (folder / f"c{seed}.mlir").write_text(nem.to_mlir(f"const X = {seed}\n" * 20))
     (folder / "p.nem").write_text(PROGRAM)
     (folder / "tokenizer.json").write_text(tokenizer_json())
     (folder / "plan.txt").write_text(WRITING_PLAN)
@@ -212,6 +214,13 @@ VERBS = {
         lambda g, o, n: ["estimate", g / f"m{n}.core", "--clock", str(500 * n),
                          "--device", "npm4k", "--report", o / "r.html"]
     ),
+    "nem to-mlir": Verb(
+        lambda g, o, n: ["nem", "to-mlir", g / f"c{n}.nem", "-o", o / "c.mlir"]
+    ),
+    "nem from-mlir": Verb(
+        lambda g, o, n: ["nem", "from-mlir", g / f"c{n}.mlir", "-o", o / "c.nem"]
+    ),
+    "nem irdl": Verb(lambda g, o, n: ["nem", "irdl", "-o", o / "f.nem"], old=UGLY),
     "fmt": Verb(lambda g, o, n: ["fmt", o / "f.nem"], old=UGLY),
     "check --fix": Verb(lambda g, o, n: ["check", "--fix", o / "f.nem"], old=MENDABLE),
     "demo": Verb(

@@ -64,7 +64,7 @@ def _short(name: str) -> str:
     return name.removeprefix("nem.")
 
 
-class NemAttribute(ParametrizedAttribute):
+class NemAttribute(ParametrizedAttribute):  # type: ignore[misc] # xDSL may be missing
     """An attribute of the dialect; its parameters are of the kinds that the table says."""
 
     def verify(self) -> None:
@@ -75,7 +75,7 @@ class NemAttribute(ParametrizedAttribute):
                 raise VerifyException(f"`{name}` of `#{self.name}` is {given}, expected {wanted}")
 
 
-class NemOperation(IRDLOperation):
+class NemOperation(IRDLOperation):  # type: ignore[misc] # xDSL may be missing
     """An operation of the dialect; the table says what it takes and gives."""
 
     def verify_(self) -> None:
@@ -153,14 +153,14 @@ def _verify_attributes(op: Operation, signature: Signature) -> None:
             raise VerifyException(f"`{op.name}` has no attribute `{name}`")
 
 
-def _type(name: str) -> type[ParametrizedAttribute]:
+def _type(name: str) -> Any:  # noqa: ANN401 - a class of xDSL
     made = type(
         f"{name.title()}Type", (ParametrizedAttribute, TypeAttribute), {"name": f"nem.{name}"}
     )
     return irdl_attr_definition(made)
 
 
-def _attribute(name: str, kinds: Sequence[tuple[str, Kind]]) -> type[ParametrizedAttribute]:
+def _attribute(name: str, kinds: Sequence[tuple[str, Kind]]) -> Any:  # noqa: ANN401
     # Parameters must not hide what every attribute has, such as `name`.
     fields = [f"{parameter}_" for parameter, _ in kinds]
     body: dict[str, Any] = {"name": f"nem.{name}"}
@@ -169,7 +169,7 @@ def _attribute(name: str, kinds: Sequence[tuple[str, Kind]]) -> type[Parametrize
     return irdl_attr_definition(type(f"{_camel(name)}Attr", (NemAttribute,), body))
 
 
-def _operation(signature: Signature) -> type[NemOperation]:
+def _operation(signature: Signature) -> Any:  # noqa: ANN401
     body: dict[str, Any] = {
         "name": f"nem.{signature.name}",
         "arguments": var_operand_def(),
@@ -187,7 +187,7 @@ def _camel(name: str) -> str:
 
 
 @irdl_op_definition
-class TerminatorOp(IRDLOperation):
+class TerminatorOp(IRDLOperation):  # type: ignore[misc] # xDSL may be missing
     """What ends a body for upstream's tools, in both of its forms; it means nothing."""
 
     name = TERMINATOR

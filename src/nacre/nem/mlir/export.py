@@ -105,8 +105,8 @@ def _write_statement(w: OperationWriter, node: Stmt, around: list[str]) -> None:
         case LetDecl(value=RegionExpr() as region):
             _write_region(w, "let_region", node, region, around)
         case LetDecl(name=name, value=bound):
-            value = f"value = {bound_attribute(bound)}"
-            w.write("let", [_named(name), value, *_decorators(node), *around])
+            given = f"value = {bound_attribute(bound)}"
+            w.write("let", [_named(name), given, *_decorators(node), *around])
             w.define_other(name.name)
         case RegionDecl(region=region):
             _write_region(w, "region_decl", node, region, around)

@@ -81,8 +81,8 @@ class DocumentReader:
     def document(self) -> Document:
         """The tree, without places."""
         parts = self._parts
-        includes, configs, body = map(tuple, (parts.includes, parts.configs, parts.body))
-        return Document(0, 0, includes, configs, parts.device, parts.header, body)
+        before = tuple(parts.includes), tuple(parts.configs), parts.device, parts.header
+        return Document(0, 0, *before, tuple(parts.body))
 
     def read(self, module: Any) -> None:  # noqa: ANN401 - a module of xDSL
         """Take up all operations of a module."""

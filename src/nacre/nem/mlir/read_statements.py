@@ -41,6 +41,7 @@ from nacre.nem.syntax.ast import (
     Stmt,
     Wait,
 )
+from nacre.nem.syntax.printer import SimpleStmt
 
 _COPIES = frozenset({"transfer", "store"})
 
@@ -98,33 +99,33 @@ def is_written(op: NemOperation) -> bool:
     return kind != "lookup" and not (kind == "region_decl" and "name" not in op.attributes)
 
 
-def read_statement(op: NemOperation, naming: Naming) -> Stmt:
+def read_statement(op: NemOperation, naming: Naming) -> SimpleStmt:
     """The statement of an operation without a body."""
     read = _READERS.get(op.signature.name, _task)
     return read(op, naming)
 
 
-def _const(op: NemOperation, naming: Naming) -> Stmt:
+def _const(op: NemOperation, naming: Naming) -> SimpleStmt:
     return ConstDecl(0, 0, naming.name(op), value_of(op.attributes["value"]))
 
 
-def _let(op: NemOperation, naming: Naming) -> Stmt:
+def _let(op: NemOperation, naming: Naming) -> SimpleStmt:
     given = op.attributes
     decorators = decorators_of(given.get("decorators"))
     return LetDecl(0, 0, naming.name(op), bound_of(given["value"]), decorators)
 
 
-def _let_region(op: NemOperation, naming: Naming) -> Stmt:
+def _let_region(op: NemOperation, naming: Naming) -> SimpleStmt:
     decorators = decorators_of(op.attributes.get("decorators"))
     return LetDecl(0, 0, naming.name(op), naming.region(op), decorators)
 
 
-def _region(op: NemOperation, naming: Naming) -> Stmt:
+def _region(op: NemOperation, naming: Naming) -> SimpleStmt:
     decorators = decorators_of(op.attributes.get("decorators"))
     return RegionDecl(0, 0, naming.name(op), naming.region(op), decorators)
 
 
-def _buffer(op: NemOperation, naming: Naming) -> Stmt:
+def _buffer(op: NemOperation, naming: Naming) -> SimpleStmt:
     given = op.attributes
     index = expression_of(given["index"]) if "index" in given else None
     level = MemLevel(0, 0, word_of(given["level"]).name, index)
@@ -133,7 +134,7 @@ def _buffer(op: NemOperation, naming: Naming) -> Stmt:
     return BufferDecl(0, 0, naming.name(op), level, value_of(given["size"]), align, decorators)
 
 
-def _wait(op: NemOperation, naming: Naming) -> Stmt:
+def _wait(op: NemOperation, naming: Naming) -> SimpleStmt:
     if not op.operands:
         raise MalformedError(f"`{op.name}` names no token")
     return Wait(0, 0, tuple(map(naming.use, op.operands)))
@@ -155,7 +156,7 @@ def read_loop(op: NemOperation, body: tuple[Stmt, ...]) -> Loop:
     )
 
 
-def _task(op: NemOperation, naming: Naming) -> Stmt:
+def _task(op: NemOperation, naming: Naming) -> SimpleStmt:
     """A copy or a compute task, by its opcode."""
     kind, given = op.signature.name, op.attributes
     opcode = OPCODES.get(string_of(given["opcode"]) if kind == "task" else kind)
@@ -211,7 +212,7 @@ def _attributes(op: NemOperation) -> tuple[Attribute, ...]:
     return tuple(sorted(every, key=lambda a: rank.get(a.name.name, len(rank))))
 
 
-_READERS: Mapping[str, Callable[[NemOperation, Naming], Stmt]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[NemOperation, Naming], SimpleStmt]] = MappingProxyType(
     {
         "const": _const,
         "let": _let,

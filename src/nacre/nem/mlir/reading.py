@@ -53,7 +53,7 @@ def read_module(source: Source, context: Context) -> ReadModule:
     from xdsl.parser import Parser
     from xdsl.utils.exceptions import ParseError
 
-    class PlacedParser(Parser):
+    class PlacedParser(Parser):  # type: ignore[misc] # xDSL may be missing
         """Remembers where operations begin."""
 
         def parse_operation(self) -> Operation:

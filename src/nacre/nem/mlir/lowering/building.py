@@ -73,12 +73,13 @@ def operation(
     regions = []
     if SIGNATURES[name].has_body:
         regions.append(Region(Block([*body, TerminatorOp()])))
-    return OPERATION_CLASSES[name].create(
+    made: NemOperation = OPERATION_CLASSES[name].create(
         operands=list(operands),
         result_types=[] if result is None else [TYPE_CLASSES[result]()],
         attributes=attributes,
         regions=regions,
     )
+    return made
 
 
 def task(

@@ -69,7 +69,7 @@ def upstream_context() -> Context:
     return context
 
 
-class LowerMatmuls(ModulePass):
+class LowerMatmuls(ModulePass):  # type: ignore[misc] # xDSL may be missing
     """The pass, for xDSL's pipelines."""
 
     name = "lower-matmuls-to-nem"
