@@ -37,7 +37,7 @@ _VERBS = {
     "estimate": ("nacre.cli.estimate", "estimate", "say whether a model fits and how fast it is"),
     "demo": ("nacre.cli.demo", "demo", "take a trained network from its file to a report"),
     "core": ("nacre.cli.core.command", "core", "verify, rewrite and evaluate modules of Core IR"),
-    "nem": ("nacre.cli.nem.command", "nem", "write and read NEM in its other forms"),
+    "nem": ("nacre.cli.nem.command", "nem", "start programs; NEM in its other forms"),
     "nac": ("nacre.cli.nac.command", "nac", "build, look at, verify and run files of NAC"),
 }
 

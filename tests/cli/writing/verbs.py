@@ -221,6 +221,11 @@ VERBS = {
         lambda g, o, n: ["nem", "from-mlir", g / f"c{n}.mlir", "-o", o / "c.nem"]
     ),
     "nem irdl": Verb(lambda g, o, n: ["nem", "irdl", "-o", o / "f.nem"], old=UGLY),
+    "nem new": Verb(
+        lambda g, o, n: ["nem", "new", f"p{n}", "--template", "gemm", "--device", "npm_lite",
+                         "-o", o / "p.nem"],
+        has_old=False,
+    ),
     "fmt": Verb(lambda g, o, n: ["fmt", o / "f.nem"], old=UGLY),
     "check --fix": Verb(lambda g, o, n: ["check", "--fix", o / "f.nem"], old=MENDABLE),
     "demo": Verb(

@@ -7,7 +7,7 @@ import click
 
 @click.group()
 def nem() -> None:
-    """Work with the forms of NEM programs.
+    """Start NEM programs, and bring them into other forms.
 
     Exit status: 0 no errors, 1 errors in the program, 2 wrong usage.
     """

@@ -1,0 +1,57 @@
+"""`nacre nem new`: a program to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nacre.base.excerpt import backquote, safe
+from nacre.base.files import write_whole
+from nacre.cli.arrays import require_writable, writing
+from nacre.cli.core.files import STDOUT, report_findings
+from nacre.cli.nem.group import nem
+from nacre.cli.options import out_option
+from nacre.cli.terminal.streams import echo_document
+from nacre.nem.api.templates.names import TEMPLATE_NAMES
+
+
+@nem.command()
+@click.argument("name")
+@click.option(
+    "--template",
+    type=click.Choice(TEMPLATE_NAMES),
+    required=True,
+    help="gemm: a product with bias and ReLU; conv2d: a convolution; attention: one head.",
+)
+@click.option("--device", required=True, metavar="NAME|FILE", help="What it is to run on.")
+@out_option("FILE", "Write here, where no file is yet. `-`, or nothing: print.")
+def new(name: str, template: str, device: str, out: Path | None) -> int:
+    """Start a program NAME from a template: tiled, commented, sized for a device, and checked.
+
+    Where the device cannot carry it, its findings say why, and nothing is written.
+    """
+    from nacre.nem.api.templates.new_program import new_program
+    from nacre.nem.model.target import UnknownDeviceError
+
+    if not (name.isidentifier() and name.isascii()):
+        raise click.UsageError(f"{backquote(name)} is no name of a program: letters, digits and _")
+    path = None if out is None or str(out) == STDOUT else out
+    if path is not None:
+        require_writable(path)
+        if path.exists():
+            raise click.UsageError(f"{safe(str(path))} is there already; name another file")
+
+    def work() -> None:
+        text = new_program(name, template, device, path)
+        if path is None:
+            echo_document(text)
+            return
+        with writing(path):
+            write_whole(path, [text])
+        click.echo(f"wrote {safe(str(path))}: {template} for {safe(device)}, without findings")
+
+    try:
+        return report_findings(work)
+    except UnknownDeviceError as error:
+        raise click.UsageError(safe(str(error))) from None

@@ -1,0 +1,1 @@
+"""Programs to start from: a template, sized for a device, that its author goes on with."""
