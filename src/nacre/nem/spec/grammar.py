@@ -39,13 +39,11 @@ class Condition(Struct, frozen=True):
 _NAME = "[A-Za-z_][A-Za-z_0-9]*"
 
 TERMINALS = (
-    Terminal("ID", _NAME, "a name; any word may be one, also one that the grammar uses"),
+    Terminal("ID", _NAME, "a name; any word may be one, within the two limits of [words](#words)"),
     Terminal("PAIR", rf"{_NAME}\.{_NAME}", "two names joined by a dot, without blanks"),
     Terminal("DOTTED", rf"{_NAME}(\.{_NAME})+", "two names or more, joined so"),
     Terminal("INT", "[0-9]+", "a decimal integer"),
-    Terminal(
-        "FLOAT", r"[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?", "digits on both sides of the point, exponent"
-    ),
+    Terminal("FLOAT", r"[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?", "digits on both sides of its point"),
     Terminal(
         "STRING", r'"([^"\\]|\\.)*"', r"on one line; `\"` and `\\` are a quote and a backslash"
     ),
@@ -72,7 +70,7 @@ GRAMMAR: dict[str, tuple[Production, ...]] = {
             "program", '(target ";"*)? header? statement*', "at most one device, then statements"
         ),
         Production("target", '"device" STRING | "device" ID | device', "the device to run on"),
-        Production("header", '"program" ID ":"', "the program's name; it may follow `;`"),
+        Production("header", '"program" ID ":"', "the program's name"),
         Production(
             "statement",
             'const | let | buffer | named_region | copy | compute | wait | loop | ";"',
