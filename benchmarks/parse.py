@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from nacre.nem.syntax.parser import Parsed
+    from nacre.nem.syntax.parser import ParseResult
 
 SIZES = (1_000, 10_000, 100_000)
 ENOUGH_SECONDS = 6.0  # a measurement is repeated until all its runs have taken this long
@@ -163,7 +163,7 @@ def _repeated(head: str, block: str, tail: str, lines: int) -> str:
 # What is measured. Imports stand inside, so that a process loads only what it measures.
 
 
-def parse_nem(text: str) -> Parsed:
+def parse_nem(text: str) -> ParseResult:
     from nacre.base.source import Source
     from nacre.nem.syntax.parser import parse
 

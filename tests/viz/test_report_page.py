@@ -114,7 +114,7 @@ def test_an_example_loads_with_its_numbers(open_report: Open, name: str) -> None
     assert page.locator("#critical-list [role=option]").count() == len(result.critical_path)
     assert page.locator("#roofline svg").count() == 1
     assert page.locator("#memory svg").count() == len(
-        {b.place for b in result.timeline.steps.plan.program.buffers}
+        {b.memory for b in result.timeline.steps.plan.program.buffers}
     )
 
 

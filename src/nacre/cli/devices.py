@@ -154,7 +154,7 @@ def _types_table(device: Device) -> Table:
     """Opcodes that take the same types share a row."""
     rows: dict[tuple[tuple[str, str], ...], list[str]] = {}
     extended = set(device.extended)
-    for opcode, instances in device.effective.items():
+    for opcode, instances in device.effective_by_opcode.items():
         key = tuple((i.id, "extended" if i.id in extended else "") for i in instances)
         rows.setdefault(key, []).append(opcode)
     table = Table(box=box.SIMPLE, pad_edge=False, title="effective types", title_justify="left")
@@ -184,6 +184,8 @@ def _as_json(device: Device) -> dict[str, Any]:
         "unit_characteristics": {u: dict(e) for u, e in device.characteristics.items()},
         "mandatory": list(device.mandatory),
         "extended": list(device.extended),
-        "effective": {op: [i.id for i in found] for op, found in device.effective.items()},
+        "effective": {
+            op: [i.id for i in found] for op, found in device.effective_by_opcode.items()
+        },
         "basis": {f.name: f.basis for f in figures(device)},
     }

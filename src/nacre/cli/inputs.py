@@ -23,7 +23,7 @@ from nacre.base.source import (
 )
 from nacre.base.text_diff import unified_diff
 from nacre.cli.terminal.streams import echo_as_is, echo_document
-from nacre.nem.model.files import unreadable
+from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Import, parse_import
 
 STDIN = "-"
@@ -56,7 +56,7 @@ def read_argument(name: str) -> Source | Diagnostic | str:
     if isinstance(source, Source):
         return source
     if source.kind in ("too large", "not text"):
-        return unreadable(name, path, source)
+        return unreadable_finding(name, path, source)
     return f"{safe(name)} {source.reason}"
 
 
@@ -79,7 +79,7 @@ def _standard_input() -> Source | Diagnostic | str:
         found = Unreadable(f"has more than {MAX_SOURCE_BYTES:,} bytes, the limit", "too large")
     else:
         found = decode_source(raw, name="<stdin>")
-    return unreadable("<stdin>", None, found) if isinstance(found, Unreadable) else found
+    return unreadable_finding("<stdin>", None, found) if isinstance(found, Unreadable) else found
 
 
 def wants_colour() -> bool:

@@ -31,12 +31,12 @@ def occupancy(timeline: Timeline) -> list[Occupancy]:
     """Every memory that holds a buffer in use, from the outside in."""
     lives = lifetimes(timeline)
     counters = {c.name.removesuffix(" bytes"): c for c in memory_counters(timeline)}
-    buffers = {life.buffer.place: life.buffer for life in lives}
+    buffers = {life.buffer.memory: life.buffer for life in lives}
     return [
         Occupancy(
             place,
             capacity(timeline.device, buffers[place]),
-            tuple(life for life in lives if life.buffer.place == place),
+            tuple(life for life in lives if life.buffer.memory == place),
             counters[place].time,
             counters[place].value,
         )

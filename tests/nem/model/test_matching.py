@@ -15,10 +15,10 @@ from nacre.nem.model.matching import (
     Matcher,
     OperandUse,
     Signature,
-    Typing,
+    TypeMatches,
     describe_differences,
     join_names,
-    matches,
+    match_variants,
     nearest,
     quantised_operands,
     signature_of,
@@ -46,8 +46,8 @@ def task_of(line: str, **elems: str) -> Task:
     return next(iter(resolved.program.tasks))
 
 
-def typing_of(device: Device, line: str, **elems: str) -> Typing:
-    typing = Matcher(device).typing(task_of(line, **elems))
+def typing_of(device: Device, line: str, **elems: str) -> TypeMatches:
+    typing = Matcher(device).match(task_of(line, **elems))
     assert typing is not None
     return typing
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_matched_is_left_alone(line: str) -> None:
     )
     task = next(iter(resolve(source, parse(source).document).program.tasks))
 
-    assert Matcher(LITE).typing(task) is None
+    assert Matcher(LITE).match(task) is None
 
 
 def test_an_unknown_opcode_has_no_signature() -> None:
@@ -232,16 +232,16 @@ def signature_by(op: str, instance: Instance) -> Signature:
     return Signature(op, uses, tuple(words.items()))
 
 
-@pytest.mark.parametrize("op", REFERENCE.effective)
+@pytest.mark.parametrize("op", REFERENCE.effective_by_opcode)
 def test_every_variant_matches_the_task_that_it_describes(op: str) -> None:
-    instances = REFERENCE.effective[op]
+    instances = REFERENCE.effective_by_opcode[op]
     assert instances
     for instance in instances:
         signature = signature_by(op, instance)
-        exact = [match.instance for match in matches(signature, instances) if match.is_exact]
+        exact = [match.instance for match in match_variants(signature, instances) if match.is_exact]
 
         assert exact == [instance]
-        found = nearest(list(matches(signature, instances)))
+        found = nearest(list(match_variants(signature, instances)))
         assert found is not None
         assert found.instance == instance
 

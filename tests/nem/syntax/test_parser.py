@@ -28,7 +28,7 @@ from nacre.nem.syntax.ast import (
     same_meaning,
 )
 from nacre.nem.syntax.formatter import format_source
-from nacre.nem.syntax.parser import Parsed, parse
+from nacre.nem.syntax.parser import ParseResult, parse
 from nacre.nem.syntax.printer import value_text
 from tests.nem.syntax.strategies import (
     CONTEXTUAL_WORDS,
@@ -45,7 +45,7 @@ from tests.nem.syntax.strategies import (
 RECOVERY = sorted((Path(__file__).parent / "recovery").glob("*.nem"))
 
 
-def read(text: str) -> Parsed:
+def read(text: str) -> ParseResult:
     return parse(Source("f.nem", text))
 
 

@@ -16,7 +16,7 @@ def supports(device: Device, opcode: str, elem: str, form: str) -> bool:
     ending = (
         ".with_bias" if "with a bias" in form else ".no_bias" if "without a bias" in form else ""
     )
-    variants = (instance.id for instance in device.effective.get(opcode, ()))
+    variants = (instance.id for instance in device.effective_by_opcode.get(opcode, ()))
     return any(_takes(variant, elem) and variant.endswith(ending) for variant in variants)
 
 

@@ -32,7 +32,9 @@ class DeviceConfig:
 def device_config(device: Device, ddr_size_bytes: int) -> DeviceConfig:
     """A device in plain values."""
     topology = device.topology
-    effective = {opcode: [i.id for i in found] for opcode, found in device.effective.items()}
+    effective = {
+        opcode: [i.id for i in found] for opcode, found in device.effective_by_opcode.items()
+    }
     return DeviceConfig(
         name=device.name,
         spec_version=device.spec_version,

@@ -7,7 +7,7 @@ from pathlib import Path
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.checks.engine import CheckOptions, check_source
-from nacre.nem.model.files import unreadable
+from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Import, Imports, as_imports
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.run.memory.host import host_error
@@ -60,7 +60,7 @@ def source_of(path_or_text: str | Path) -> Source | Diagnostic:
         return Source(TEXT_NAME, path_or_text)
     path = Path(path_or_text)
     source = read_source(path)
-    return unreadable(str(path), path, source) if isinstance(source, Unreadable) else source
+    return unreadable_finding(str(path), path, source) if isinstance(source, Unreadable) else source
 
 
 def _is_path(text: str) -> bool:

@@ -25,7 +25,7 @@ from nacre.nem.api.tree_text import tree_text
 from nacre.nem.checks.engine import CheckOptions, named_device, resize_memories
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.figures import figure_problems
-from nacre.nem.model.files import unreadable
+from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Imports
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.run.memory.host import host_error, whole_number
@@ -320,7 +320,7 @@ def _read(path: str | Path) -> Source:
         raise host_error(f"a path is text or a Path, found {type(path).__name__}")
     source = read_source(Path(path))
     if isinstance(source, Unreadable):
-        raise InputError([unreadable(str(path), Path(path), source)])
+        raise InputError([unreadable_finding(str(path), Path(path), source)])
     return source
 
 

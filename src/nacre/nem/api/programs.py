@@ -21,7 +21,7 @@ from nacre.nem.plan.plan import Plan
 from nacre.nem.run.machine.machine import cannot_run_allowed
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.syntax.ast import Document
-from nacre.nem.syntax.parser import Parsed, parse
+from nacre.nem.syntax.parser import ParseResult, parse
 
 if TYPE_CHECKING:
     from nacre.nem.api.token_verdict import TokenVerdict
@@ -43,7 +43,7 @@ class LoadedProgram:
         )
 
     @cached_property
-    def _parsed(self) -> Parsed:
+    def _parsed(self) -> ParseResult:
         return parse(self.source)
 
     @property

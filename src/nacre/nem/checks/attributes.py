@@ -116,5 +116,5 @@ def value_text(value: object, node: ast.Node) -> str:
     if isinstance(value, tuple):
         return "a list"
     if isinstance(value, Symbol):
-        return value.described
+        return value.description
     return "a region" if isinstance(value, Region) else "an integer that varies with the loop"

@@ -26,7 +26,7 @@ from nacre.nem.model.families import standard_families
 from nacre.nem.model.files import File, default_roots, load
 from nacre.nem.model.folding import MEMORY_SIZE
 from nacre.nem.model.imports import Import
-from nacre.nem.model.linking import Linked, all_files, link
+from nacre.nem.model.linking import LinkedFile, all_files, link
 from nacre.nem.model.names import Names
 from nacre.nem.model.resolver import resolve
 from nacre.nem.model.target import (
@@ -35,7 +35,7 @@ from nacre.nem.model.target import (
     directive_target,
     file_target,
     load_device_file,
-    overridden,
+    override_note,
 )
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_DIAGNOSTICS, MAX_TASK_INSTANCES
 from nacre.nem.spec.rules.document import DOC25
@@ -80,16 +80,16 @@ def check_source(source: Source, options: CheckOptions) -> Checked:
     return Checked(facts.device, tuple(_select_findings(found, options.strict)), facts)
 
 
-def _target(root: File, linked: Mapping[int, Linked], options: CheckOptions) -> Target:
+def _target(root: File, linked: Mapping[int, LinkedFile], options: CheckOptions) -> Target:
     if options.device is None:
         target = directive_target(root, linked)
         if target.is_named:
             return target
         return Target(resize_memories(target.device, options), False, target.diagnostics)
     if isinstance(options.device, Device):
-        return Target(options.device, True, overridden(root, options.device))
+        return Target(options.device, True, override_note(root, options.device))
     chosen = named_device(options.device)
-    notes = overridden(root, chosen.device)
+    notes = override_note(root, chosen.device)
     return Target(chosen.device, True, (*chosen.diagnostics, *notes))
 
 
@@ -116,14 +116,14 @@ def named_device(name: str) -> Target:
     return Target(target.device, True, (*_check_files(root, linked), *target.diagnostics))
 
 
-def _check_files(root: File, linked: Mapping[int, Linked]) -> list[Diagnostic]:
+def _check_files(root: File, linked: Mapping[int, LinkedFile]) -> list[Diagnostic]:
     """The findings of every file, those of the root first; includes of bad files get INC03."""
     by_file: dict[int, list[Diagnostic]] = {}
     for file in all_files(root):
         if file.is_builtin:
             by_file[id(file)] = []
             continue
-        found = [*file.parsed.diagnostics, *file.found, *_check_configs(linked[id(file)])]
+        found = [*file.parsed.diagnostics, *file.findings, *_check_configs(linked[id(file)])]
         references = [*file.includes, *([file.device_file] if file.device_file else [])]
         for span, target in references:
             errors = [d for d in by_file.get(id(target), ()) if d.severity == "error"]
@@ -141,9 +141,9 @@ def _cause(first: Diagnostic) -> tuple[Related, ...]:
     return (Related(first.span, f"{first.code}: {first.message}"),)
 
 
-def _check_configs(linked: Linked) -> Iterator[Diagnostic]:
+def _check_configs(linked: LinkedFile) -> Iterator[Diagnostic]:
     file = linked.file
-    yield from linked.found
+    yield from linked.findings
     families = {**standard_families(), **linked.families}
     for family in linked.own_families.values():
         for check in FAMILY_RULES:
@@ -168,7 +168,7 @@ def _memory_sizes(facts: DeviceFacts) -> Iterator[Diagnostic]:
     for size in (topology.l2_size, per_engine.l1_size if per_engine is not None else None):
         if size is not None:
             Expressions(names).resolve(size, MEMORY_SIZE)
-    yield from names.found
+    yield from names.findings
 
 
 def _check_program(

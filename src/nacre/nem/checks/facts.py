@@ -12,7 +12,7 @@ from nacre.base.source import Source, Span
 from nacre.nem.model.devices import Device
 from nacre.nem.model.families import Family
 from nacre.nem.model.imports import Import
-from nacre.nem.model.linking import Linked
+from nacre.nem.model.linking import LinkedFile
 from nacre.nem.model.program import Program
 from nacre.nem.plan.conflicts import Conflict, find_conflicts
 from nacre.nem.plan.plan import Plan, build_plan
@@ -27,7 +27,7 @@ class DeviceFacts(Struct, frozen=True):
     source: Source
     device: Device
     families: Mapping[str, Family]
-    linked: Linked
+    linked: LinkedFile
 
     def span(self, node: ast.Node) -> Span:
         """Where a node stands."""

@@ -11,7 +11,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.tasks import computes
 from nacre.nem.model.families import Instance
-from nacre.nem.model.matching import Difference, Match, Matcher, Typing, quantised_operands
+from nacre.nem.model.matching import Difference, Match, Matcher, TypeMatches, quantised_operands
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.plan import Plan
 from nacre.nem.spec.opcode_rows import Role
@@ -26,17 +26,17 @@ class Violation(Struct, frozen=True):
 
     task: Task
     opcode: Opcode
-    typing: Typing
+    typing: TypeMatches
     nearest: Match  # on the device where the device is the matter, else in all families
     differences: Differences
 
     @property
     def operands(self) -> list[Operand]:
         """The operands that the rule speaks of."""
-        return [self.task.operands[place] for d in self.differences for place in d.places]
+        return [self.task.operands[place] for d in self.differences for place in d.operand_indices]
 
 
-Typed = tuple[Task, Opcode, Typing]
+Typed = tuple[Task, Opcode, TypeMatches]
 _made: WeakKeyDictionary[Plan, list[Typed]] = WeakKeyDictionary()
 
 
@@ -44,7 +44,7 @@ def typings(facts: ProgramFacts) -> list[Typed]:
     """Every task that families govern, with what they say about it; made once for a program."""
     if facts.plan not in _made:
         matcher = Matcher(facts.device)
-        pairs = ((task, opcode, matcher.typing(task)) for task, opcode in computes(facts))
+        pairs = ((task, opcode, matcher.match(task)) for task, opcode in computes(facts))
         _made[facts.plan] = [(task, opcode, typing) for task, opcode, typing in pairs if typing]
     return _made[facts.plan]
 
@@ -60,7 +60,7 @@ def violations(facts: ProgramFacts, code: str) -> Iterator[Violation]:
                 yield Violation(task, opcode, typing, known, differences)
 
 
-def causes(opcode: Opcode, typing: Typing, known: Match) -> Iterator[Cause]:
+def causes(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
     """The rules that a task breaks which is not legal on its device."""
     if known.is_exact:
         yield "TYP02", ()
@@ -75,7 +75,7 @@ def _elements(known: Match) -> Differences:
     return tuple(d for d in known.differences if d.kind == "elem")
 
 
-def _by_operand(opcode: Opcode, typing: Typing, known: Match) -> Iterator[Cause]:
+def _by_operand(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
     """Families that tell operands apart; where a main operand is another type, that is all."""
     if any(_role(opcode, d) != "bias" for d in _elements(known)):
         yield "TYP01", known.differences
@@ -113,13 +113,13 @@ def _quant_code(opcode: Opcode, instance: Instance) -> str:
     return "QNT18"
 
 
-Judge = Callable[[Opcode, Typing, Match], Iterator[Cause]]
+Judge = Callable[[Opcode, TypeMatches, Match], Iterator[Cause]]
 
 
 def _one_type(inputs_differ: str, output_differs: str) -> Judge:
     """Families with one type for all that they bind."""
 
-    def judge(opcode: Opcode, typing: Typing, known: Match) -> Iterator[Cause]:
+    def judge(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
         bound = {
             spec.name for name in known.instance.operands for spec in opcode.operands_bound_to(name)
         }
@@ -136,7 +136,7 @@ def _one_type(inputs_differ: str, output_differs: str) -> Judge:
     return judge
 
 
-def _floats(opcode: Opcode, typing: Typing, known: Match) -> Iterator[Cause]:
+def _floats(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
     """Normalisation and softmax: floats only, and scales of the input's type."""
     main = {spec.name for spec in opcode.operands if spec.is_main}
     found = {use.elem for use in typing.signature.uses if use.name in main}
@@ -151,7 +151,7 @@ def _floats(opcode: Opcode, typing: Typing, known: Match) -> Iterator[Cause]:
 def _pairs(code: str) -> Judge:
     """Conversions: the two types make a pair."""
 
-    def judge(opcode: Opcode, typing: Typing, known: Match) -> Iterator[Cause]:
+    def judge(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
         yield code, _elements(known)
 
     return judge

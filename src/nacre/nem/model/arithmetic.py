@@ -30,7 +30,7 @@ def apply(op: str, a: int, b: int) -> int:
     return divide(a, b) if op == "/" else remainder(a, b)
 
 
-def float_operation(op: str, a: float, b: float) -> float:
+def apply_to_floats(op: str, a: float, b: float) -> float:
     """The same for floats; the divisor is not 0, and the remainder has the dividend's sign."""
     if op == "/":
         return a / b
@@ -39,7 +39,7 @@ def float_operation(op: str, a: float, b: float) -> float:
     return a + b if op == "+" else a - b if op == "-" else a * b
 
 
-def in_range(value: int) -> bool:
+def fits_int64(value: int) -> bool:
     """Whether a value fits in 64 bits with a sign."""
     return INT64_MIN <= value <= INT64_MAX
 
@@ -58,5 +58,5 @@ def literal_value(node: Expr) -> int | None:
         if left is None or right is None or (right == 0 and node.op in ("/", "mod")):
             return None
         value = apply(node.op, left, right)
-        return value if in_range(value) else None
+        return value if fits_int64(value) else None
     return None

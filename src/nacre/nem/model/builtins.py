@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nacre.base.diagnostics import InternalError
 from nacre.base.source import Source, Unreadable, read_source
-from nacre.nem.syntax.parser import Parsed, parse
+from nacre.nem.syntax.parser import ParseResult, parse
 
 _SPEC = Path(__file__).resolve().parent.parent / "spec"
 BASELINE_FILE = "nem_baseline_1.0.nem"
@@ -25,7 +25,7 @@ def builtin_file(device: str) -> str:
     return BASELINE_FILE if device == BASELINE_DEVICE else f"{device}.nem"
 
 
-def builtin(file_name: str) -> Parsed | None:
+def builtin(file_name: str) -> ParseResult | None:
     """A shipped file by its plain name, parsed; None when there is none of that name."""
     return _parse(file_name) if file_name in _shipped() else None
 
@@ -38,7 +38,7 @@ def _shipped() -> dict[str, Path]:
 
 
 @cache
-def _parse(file_name: str) -> Parsed:
+def _parse(file_name: str) -> ParseResult:
     path = _shipped()[file_name]
     source = read_source(path, name=f"nacre:{file_name}")
     if isinstance(source, Unreadable):

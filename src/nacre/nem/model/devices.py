@@ -65,7 +65,7 @@ class Device:
         return {id_: known[id_] for id_ in (*self.mandatory, *self.extended) if id_ in known}
 
     @cached_property
-    def effective(self) -> dict[str, list[Instance]]:
+    def effective_by_opcode(self) -> dict[str, list[Instance]]:
         """The legal type combinations by opcode."""
         return effective_by_opcode(self.instances.values())
 
@@ -82,8 +82,8 @@ class Device:
     @property
     def num_engines(self) -> int:
         """How many engines; where the figure is missing or wrong, the nearest that can be."""
-        found = (self.topology and self.topology.num_engines) or 1
-        return min(max(1, found), limits.MAX_ENGINES)
+        count = (self.topology and self.topology.num_engines) or 1
+        return min(max(1, count), limits.MAX_ENGINES)
 
 
 def default_device() -> Device:
@@ -139,8 +139,8 @@ def _counts(units: tuple[ast.UnitCount, ...]) -> dict[str, int]:
 
 
 def _unite(inherited: tuple[str, ...], block: ast.VariantBlock | None) -> tuple[str, ...]:
-    own = tuple(variant_text(v) for v in block.variants) if block else ()
-    return tuple(dict.fromkeys((*inherited, *own)))
+    listed = tuple(variant_text(v) for v in block.variants) if block else ()
+    return tuple(dict.fromkeys((*inherited, *listed)))
 
 
 def _merge(
@@ -148,8 +148,8 @@ def _merge(
 ) -> dict[str, dict[str, int]]:
     merged = {unit: dict(entries) for unit, entries in inherited.items()}
     for group in block.groups if block else ():
-        own = {e.key.name: e.value.value for e in group.entries if e.value is not None}
-        merged.setdefault(group.unit.name, {}).update(own)
+        declared = {e.key.name: e.value.value for e in group.entries if e.value is not None}
+        merged.setdefault(group.unit.name, {}).update(declared)
     return merged
 
 

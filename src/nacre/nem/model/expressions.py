@@ -8,17 +8,17 @@ from nacre.base.diagnostics import Fix
 from nacre.base.excerpt import backquote
 from nacre.base.fixes import replacement_fix
 from nacre.base.source import Span
-from nacre.nem.model.arithmetic import apply, float_operation, in_range
+from nacre.nem.model.arithmetic import apply, apply_to_floats, fits_int64
 from nacre.nem.model.folding import (
     CONST,
     Context,
     Folded,
     LoopVariable,
     Operation,
-    conventional_value,
-    flat_value,
     mixes_precedence,
     substitute,
+    value_by_precedence,
+    value_left_to_right,
 )
 from nacre.nem.model.names import Names
 from nacre.nem.model.program import Quant, Region, Type
@@ -100,7 +100,7 @@ class Expressions:
         return None
 
     def _name(self, node: NameRef, context: Context) -> Folded:
-        symbol = self._names.in_expression(node, context)
+        symbol = self._names.value_symbol(node, context)
         if symbol is None:
             return None
         value = symbol.value
@@ -111,7 +111,7 @@ class Expressions:
         if isinstance(value, bool | str | tuple | Quant | Region | Symbol | Type):
             self._names.report(context.wrong_kind_rule, node,
                                f"{backquote(node.name)} is not a number; {context.what} needs one",
-                               related=self._names.declared(symbol))  # fmt: skip
+                               related=self._names.declaration_note(symbol))  # fmt: skip
             return None
         if isinstance(value, float):
             return self._float(node, value, context)
@@ -122,7 +122,9 @@ class Expressions:
         right = self._fold(node.right, context)
         if right == 0 and node.op in ("/", "mod"):
             rule, word = (CST06, "division") if node.op == "/" else (CST07, "remainder")
-            self._names.report(rule, node.right, f"{word} by zero", help=self._zero(node.right))
+            self._names.report(
+                rule, node.right, f"{word} by zero", help=self._zero_divisor_help(node.right)
+            )
             return None
         if left is None or right is None:
             return None
@@ -134,21 +136,21 @@ class Expressions:
     def _float_operation(op: str, left: Folded, right: Folded) -> float | None:
         if not isinstance(left, int | float) or not isinstance(right, int | float):
             return None
-        return float_operation(op, float(left), float(right))
+        return apply_to_floats(op, float(left), float(right))
 
-    def _zero(self, node: Expr) -> str | None:
+    def _zero_divisor_help(self, node: Expr) -> str | None:
         return None if isinstance(node, IntLit) else "the divisor evaluates to 0"
 
     def _operation(self, node: Expr, op: str, left: Folded, right: Folded) -> Folded:
         if isinstance(left, int) and isinstance(right, int):
             value = apply(op, left, right)
-            if in_range(value):
+            if fits_int64(value):
                 return value
             self._names.report(CST16, node, f"the value {value} does not fit in 64 bits")
             return None
         if left is None or right is None or isinstance(left, float) or isinstance(right, float):
             return None
-        size = 1 + _size(left) + _size(right)
+        size = 1 + _operation_count(left) + _operation_count(right)
         if size > MAX_TERM_OPERATIONS:
             message = f"more than {MAX_TERM_OPERATIONS} operations, names that `let` bound included"
             self._names.report(DOC20, node, message)
@@ -172,12 +174,12 @@ class Expressions:
 
     def _reads_differently(self, node: Binary) -> bool:
         for sample in (1, 2, 5):
-            values = self._sample(node, sample)
-            if flat_value(node, values) != conventional_value(node, values):
+            values = self._sample_values(node, sample)
+            if value_left_to_right(node, values) != value_by_precedence(node, values):
                 return True
         return False
 
-    def _sample(self, node: Expr, sample: int) -> dict[str, int]:
+    def _sample_values(self, node: Expr, sample: int) -> dict[str, int]:
         """Values for the names in an expression, loop variables at some iteration."""
         values: dict[str, int] = {}
         stack: list[Expr] = [node]
@@ -197,7 +199,7 @@ class Expressions:
         return values
 
 
-def _size(term: Folded) -> int:
+def _operation_count(term: Folded) -> int:
     return term.size if isinstance(term, Operation) else 0
 
 

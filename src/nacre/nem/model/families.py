@@ -65,19 +65,19 @@ class Family:
     @cached_property
     def instances(self) -> Mapping[str, Instance]:
         """Every combination that a conformance list names, by its id."""
-        found: dict[str, Instance] = {}
+        by_id: dict[str, Instance] = {}
         for variant in self.node.variants:
             for entry in variant.conformance:
                 types = tuple(t.name for t in entry.types)
                 if len(types) == self.parameter_count:
-                    made = self._instance(variant, types, entry.level.name == "MUST")
-                    found.setdefault(made.id, made)
-        return found
+                    instance = self._instance(variant, types, entry.level.name == "MUST")
+                    by_id.setdefault(instance.id, instance)
+        return by_id
 
     def admits(self, instance: Instance) -> bool:
         """Whether the types of a combination are in the sets of its parameters."""
         sets = [{type_.name for type_ in parameter.types} for parameter in self.node.params]
-        return all(given in set_ for given, set_ in zip(instance.types, sets, strict=True))
+        return all(type_ in set_ for type_, set_ in zip(instance.types, sets, strict=True))
 
     def _instance(self, variant: VariantDecl, types: tuple[str, ...], is_must: bool) -> Instance:
         bound = {p.name.name: t for p, t in zip(self.node.params, types, strict=True)}

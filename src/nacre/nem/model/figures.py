@@ -16,15 +16,15 @@ def figure_problems(device: Device) -> list[str]:
         figures += [(TOPOLOGY, key, value) for key, value in _topology_figures(device.topology)]
     for unit, entries in device.characteristics.items():
         figures += [(unit, key, value) for key, value in entries.items()]
-    found = []
+    problems = []
     for group, key, value in figures:
         bounds = bounds_of(group, key)
         number = value if isinstance(value, int) and not isinstance(value, bool) else None
         if bounds is not None and not bounds.admit(number):
-            found.append(f"`{group}.{key}` of `{device.name}` is {value!r}, expected {bounds}")
-    if not found and device.topology is not None:
-        found += crowded_units(device.topology)
-    return found
+            problems.append(f"`{group}.{key}` of `{device.name}` is {value!r}, expected {bounds}")
+    if not problems and device.topology is not None:
+        problems += crowded_units(device.topology)
+    return problems
 
 
 def _topology_figures(topology: Topology) -> Iterator[tuple[str, object]]:

@@ -21,7 +21,7 @@ from nacre.nem.spec.limits import MAX_INCLUDED_FILES
 from nacre.nem.spec.rules.includes import DVD02, INC01, INC02, INC08, INC09
 from nacre.nem.spec.rules.lexical import LEX09, LEX10, LEX11
 from nacre.nem.syntax.ast import StringLit
-from nacre.nem.syntax.parser import Parsed, parse
+from nacre.nem.syntax.parser import ParseResult, parse
 
 _ROOT_MARKS = (".git", "pyproject.toml")
 _WIDER = setting("`--include-root` widens it", "`include_roots=` widens it")
@@ -31,11 +31,11 @@ _WIDER = setting("`--include-root` widens it", "`include_roots=` widens it")
 class File:
     """A document, what it includes, and what loading it brought up."""
 
-    parsed: Parsed
+    parsed: ParseResult
     is_builtin: bool
     includes: list[tuple[Span, File]] = field(default_factory=list)
     device_file: tuple[Span, File] | None = None  # of `device "file"`
-    found: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
 
     @property
     def source(self) -> Source:
@@ -64,7 +64,7 @@ class IncludeRoots(Struct, frozen=True):
 
     folders: tuple[Path, ...]
 
-    def holds(self, path: Path) -> bool:
+    def contains(self, path: Path) -> bool:
         """Whether a path, links followed, lies under one of the folders."""
         return any(path.is_relative_to(folder) for folder in self.folders)
 
@@ -83,7 +83,7 @@ _MODEL_SUFFIXES = (".onnx", ".pt2", ".nac")
 _MODEL_HELP = "a model is no program yet: `nacre compile MODEL --device D -o FOLDER`"
 
 
-def unreadable(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
+def unreadable_finding(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
     """A file that could not be read, as a diagnostic."""
     rule = {"too large": LEX09, "not text": LEX10}.get(problem.kind, LEX11)
     span = problem.span if problem.span is not None else Source(name, "", path).span(0, 0)
@@ -92,7 +92,7 @@ def unreadable(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
     return rule.at(span, message, help=_MODEL_HELP if rule is LEX10 and is_model else None)
 
 
-def load(parsed: Parsed, roots: IncludeRoots, *, is_builtin: bool = False) -> File:
+def load(parsed: ParseResult, roots: IncludeRoots, *, is_builtin: bool = False) -> File:
     """Read a document's includes, theirs, and so on; every file is read once.
 
     Shipped files include shipped files only.
@@ -142,17 +142,17 @@ class _Loader:
     def _follow(self, file: File, path: StringLit, is_device: bool) -> tuple[str, File] | None:
         """Link the file that a reference names; returned when it is new and must be followed."""
         span = file.source.span(path.start, path.end)
-        found = self._locate(file, path.value, span, is_device)
-        if isinstance(found, Diagnostic):
+        located = self._locate(file, path.value, span, is_device)
+        if isinstance(located, Diagnostic):
             # Too many files are too many once, not once for every file too many.
-            if found.code != INC09.code or not self._is_full:
-                file.found.append(found)
-            self._is_full = self._is_full or found.code == INC09.code
+            if located.code != INC09.code or not self._is_full:
+                file.findings.append(located)
+            self._is_full = self._is_full or located.code == INC09.code
             return None
-        key, parsed, is_builtin = found
+        key, parsed, is_builtin = located
         known = self._files.get(key)
         if key in self._chain:
-            file.found.append(self._cycle(key, span))
+            file.findings.append(self._cycle(key, span))
             return None
         target = known or File(parsed, is_builtin)
         if is_device:
@@ -166,7 +166,7 @@ class _Loader:
 
     def _locate(
         self, file: File, text: str, span: Span, is_device: bool
-    ) -> tuple[str, Parsed, bool] | Diagnostic:
+    ) -> tuple[str, ParseResult, bool] | Diagnostic:
         rule = DVD02 if is_device else INC02
         shipped = _find_shipped(text, is_device)
         if file.is_builtin:
@@ -185,7 +185,7 @@ class _Loader:
             meant = intended_name(text, files) if rule is INC02 else None
             fix = None if meant is None else replacement_fix(span, f'"{meant}"')
             return rule.at(span, message, help=did_you_mean(text, files), fix=fix)
-        if not self._roots.holds(resolved):
+        if not self._roots.contains(resolved):
             folders = " and ".join(f"`{folder}`" for folder in self._roots.folders)
             return INC08.at(
                 span,
@@ -214,17 +214,17 @@ class _Loader:
         )
         if len(members) == 1:
             message, help_ = "the file includes itself", "take the include out"
-            return INC01.at(span, message, help=help_, fix=_without_include(span))
+            return INC01.at(span, message, help=help_, fix=_include_removal_fix(span))
         return INC01.at(span, f"files include each other: {names}", related=related,
                         help="move what both need into a third file")  # fmt: skip
 
 
-def _find_shipped(text: str, is_device: bool) -> Parsed | None:
-    found = builtin(text)
-    if found is None and is_device and "/" not in text:
+def _find_shipped(text: str, is_device: bool) -> ParseResult | None:
+    parsed = builtin(text)
+    if parsed is None and is_device and "/" not in text:
         # `device "npm_lite.cfg"`: the examples of the specification write it so.
-        found = builtin(f"{text.rpartition('.')[0] or text}.nem")
-    return found
+        parsed = builtin(f"{text.rpartition('.')[0] or text}.nem")
+    return parsed
 
 
 def _resolve(path: Path) -> Path | None:
@@ -237,7 +237,7 @@ def _resolve(path: Path) -> Path | None:
         return None
 
 
-def _without_include(span: Span) -> Fix | None:
+def _include_removal_fix(span: Span) -> Fix | None:
     """Take the `include` out that a path belongs to."""
     source, end = span.source, len(span.source.text[: span.start].rstrip())
     start = end - len("include")

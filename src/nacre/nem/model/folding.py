@@ -51,13 +51,13 @@ VALUE = Context("a value", None)
 MEMORY_SIZE = Context("a memory size", LEX04, allows_loop_variables=False)
 
 
-def flat_value(node: Expr, values: dict[str, int]) -> int | None:
+def value_left_to_right(node: Expr, values: dict[str, int]) -> int | None:
     """The value of an expression read from left to right without precedence."""
     items: list[Expr | str] = []
     _flatten(node, items)
-    result = conventional_value(items[0], values)  # type: ignore[arg-type] # even places: operands
+    result = value_by_precedence(items[0], values)  # type: ignore[arg-type] # even places: operands
     for op, operand in zip(items[1::2], items[2::2], strict=True):
-        value = conventional_value(operand, values)  # type: ignore[arg-type]
+        value = value_by_precedence(operand, values)  # type: ignore[arg-type]
         if result is None or value is None or (value == 0 and op in ("/", "mod")):
             return None
         result = apply(str(op), result, value)
@@ -73,19 +73,22 @@ def _flatten(node: Expr, items: list[Expr | str]) -> None:
         items.append(node)
 
 
-def conventional_value(node: Expr, values: dict[str, int]) -> int | None:
+def value_by_precedence(node: Expr, values: dict[str, int]) -> int | None:
     """The value of an expression with `*`, `/` and `mod` first; None where there is none."""
     if isinstance(node, IntLit):
         return node.value
     if isinstance(node, NameRef):
         return values.get(node.name)
     if isinstance(node, Paren):
-        return conventional_value(node.inner, values)
+        return value_by_precedence(node.inner, values)
     if isinstance(node, Negated):
-        value = conventional_value(node.operand, values)
+        value = value_by_precedence(node.operand, values)
         return None if value is None else -value
     if isinstance(node, Binary):
-        left, right = conventional_value(node.left, values), conventional_value(node.right, values)
+        left, right = (
+            value_by_precedence(node.left, values),
+            value_by_precedence(node.right, values),
+        )
         if left is None or right is None or (right == 0 and node.op in ("/", "mod")):
             return None
         return apply(node.op, left, right)

@@ -29,10 +29,10 @@ def parse_import(text: str) -> Import:
 Imports = Iterable[str | Import] | Mapping[str, str]
 
 
-def as_imports(given: Imports) -> tuple[Import, ...]:
+def as_imports(imports: Imports) -> tuple[Import, ...]:
     """Imports as a caller gives them: marks, or words by buffer; a later mark replaces one."""
-    if isinstance(given, Mapping):
-        given = [f"{name}:{words}" if words else str(name) for name, words in given.items()]
-    listed = [given] if isinstance(given, str) else list(given)
-    made = [item if isinstance(item, Import) else parse_import(item) for item in listed]
-    return tuple({item.name: item for item in made}.values())
+    if isinstance(imports, Mapping):
+        imports = [f"{name}:{words}" if words else str(name) for name, words in imports.items()]
+    listed = [imports] if isinstance(imports, str) else list(imports)
+    parsed = [item if isinstance(item, Import) else parse_import(item) for item in listed]
+    return tuple({item.name: item for item in parsed}.values())

@@ -22,7 +22,7 @@ Reported = set[frozenset[Span]]  # pairs of definitions that have been reported
 
 
 @dataclass(slots=True)
-class Linked:
+class LinkedFile:
     """A file's own definitions and what it sees of others."""
 
     file: File
@@ -30,7 +30,7 @@ class Linked:
     own_families: dict[str, Family] = field(default_factory=dict)
     devices: dict[str, Device] = field(default_factory=dict)  # visible, own ones too
     families: dict[str, Family] = field(default_factory=dict)
-    found: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
     unread: frozenset[str] = frozenset()  # what could not be read, here or in an included file
     is_partial: bool = False  # an included file is missing
     reached: set[int] = field(default_factory=set)  # the files that it includes, by identity
@@ -50,57 +50,61 @@ def all_files(root: File) -> list[File]:
     return [*files.values(), root]
 
 
-def link(root: File) -> dict[int, Linked]:
+def link(root: File) -> dict[int, LinkedFile]:
     """Link every file, by the file's identity."""
-    linked: dict[int, Linked] = {}
+    linked: dict[int, LinkedFile] = {}
     reported: Reported = set()
     for file in all_files(root):
-        linked[id(file)] = _link_one(file, linked, reported)
+        linked[id(file)] = _link_file(file, linked, reported)
     return linked
 
 
-def _link_one(file: File, linked: Mapping[int, Linked], reported: Reported) -> Linked:
-    result = Linked(file, unread=file.parsed.unread, is_partial=bool(file.found))
+def _link_file(file: File, linked: Mapping[int, LinkedFile], reported: Reported) -> LinkedFile:
+    result = LinkedFile(file, unread=file.parsed.unread, is_partial=bool(file.findings))
     for link_span, target in file.includes:
         if id(target) not in result.reached:
-            _see_file(result, linked[id(target)], link_span, reported)
+            _include_file(result, linked[id(target)], link_span, reported)
     for node in file.parsed.document.families:
         family = Family(node, file.source)
-        _see_family(result, family.name, family, family.span, reported)
+        _add_family(result, family.name, family, family.span, reported)
         result.own_families.setdefault(family.name, family)
     for config in file.parsed.document.devices:
-        _define(result, config, reported)
+        _define_device(result, config, reported)
     return result
 
 
-def _see_file(into: Linked, other: Linked, at: Span, reported: Reported) -> None:
+def _include_file(into: LinkedFile, other: LinkedFile, at: Span, reported: Reported) -> None:
     into.reached |= other.reached | {id(other.file)}
     into.unread |= other.unread
     into.is_partial = into.is_partial or other.is_partial
     for name, family in other.families.items():
-        _see_family(into, name, family, at, reported)
+        _add_family(into, name, family, at, reported)
     for name, device in other.devices.items():
-        _see_device(into, name, device, at, reported)
+        _add_device(into, name, device, at, reported)
 
 
-def _see_family(into: Linked, name: str, family: Family, at: Span, reported: Reported) -> None:
+def _add_family(into: LinkedFile, name: str, family: Family, at: Span, reported: Reported) -> None:
     known = into.families.setdefault(name, family)
     pair = frozenset((known.span, family.span))
     if known.span != family.span and pair not in reported:
         reported.add(pair)
-        into.found.append(_twice(INC06, "type family", name, at, known.span, family.span))
+        into.findings.append(
+            _duplicate_finding(INC06, "type family", name, at, known.span, family.span)
+        )
 
 
-def _see_device(into: Linked, name: str, device: Device, at: Span, reported: Reported) -> None:
+def _add_device(into: LinkedFile, name: str, device: Device, at: Span, reported: Reported) -> None:
     known = into.devices.setdefault(name, device)
     first, second = _span(known), _span(device)
     pair = frozenset((first, second))
     if first != second and pair not in reported:
         reported.add(pair)
-        into.found.append(_twice(INC05, "device", name, at, first, second))
+        into.findings.append(_duplicate_finding(INC05, "device", name, at, first, second))
 
 
-def _twice(rule: Rule, what: str, name: str, at: Span, first: Span, second: Span) -> Diagnostic:
+def _duplicate_finding(
+    rule: Rule, what: str, name: str, at: Span, first: Span, second: Span
+) -> Diagnostic:
     related = [Related(first, "defined here")]
     if second != at:
         related.append(Related(second, "and here"))
@@ -115,20 +119,20 @@ def _span(device: Device) -> Span:
     return span
 
 
-def _define(into: Linked, node: ast.DeviceConfig, reported: Reported) -> None:
+def _define_device(into: LinkedFile, node: ast.DeviceConfig, reported: Reported) -> None:
     source = into.file.source
     families = {**standard_families(), **into.families}
     parent = into.devices.get(node.extends.name) if node.extends is not None else None
     if node.extends is not None and (parent is None or node.extends.name == node.name.name):
-        into.found += _missing_parent(into, node, node.extends)
+        into.findings += _missing_parent(into, node, node.extends)
         parent = None
     device = resolve_device(node, source, parent, families)
-    _see_device(into, device.name, device, _span(device), reported)
+    _add_device(into, device.name, device, _span(device), reported)
     into.own_devices.setdefault(device.name, device)
 
 
 def _missing_parent(
-    into: Linked, node: ast.DeviceConfig, extends: ast.NameRef
+    into: LinkedFile, node: ast.DeviceConfig, extends: ast.NameRef
 ) -> Iterator[Diagnostic]:
     name, parent = node.name.name, extends.name
     span = into.file.source.span(extends.start, extends.end)
@@ -143,8 +147,10 @@ def _missing_parent(
             way = "" if parent == name else f" by way of `{parent}`"
             yield INH09.at(span, f"device `{name}` extends itself{way}")
     elif parent in by_name:
-        place = by_name[parent].name
-        related = (Related(into.file.source.span(place.start, place.end), "defined here"),)
+        definition = by_name[parent].name
+        related = (
+            Related(into.file.source.span(definition.start, definition.end), "defined here"),
+        )
         yield INH07.at(span, f"parent device `{parent}` is defined further down",
                        related=related, help="move it above")  # fmt: skip
     elif not into.may_define(parent):

@@ -65,7 +65,7 @@ class Signature(Struct, frozen=True):
         """The row of the registry."""
         return OPCODES[self.op]
 
-    def places(self, specs: Iterable[OperandSpec]) -> tuple[int, ...]:
+    def operand_indices(self, specs: Iterable[OperandSpec]) -> tuple[int, ...]:
         """Where the operands of these names stand."""
         names = {spec.name for spec in specs}
         return tuple(i for i, use in enumerate(self.uses) if use.name in names)
@@ -76,8 +76,8 @@ class Difference(Struct, frozen=True):
 
     kind: Kind
     names: tuple[str, ...]  # of operands, or of the attribute
-    places: tuple[int, ...]  # of operands in the task; none where something is missing
-    found: str = ""
+    operand_indices: tuple[int, ...]  # of operands in the task; none where something is missing
+    actual: str = ""
     wanted: str = ""
 
     def __str__(self) -> str:
@@ -111,18 +111,18 @@ class Match(Struct, frozen=True):
 
 
 def _is_other_kind(difference: Difference) -> bool:
-    found, wanted = (ELEMENT_TYPES.get(t) for t in (difference.found, difference.wanted))
-    return found is not None and wanted is not None and found.is_integer != wanted.is_integer
+    actual, wanted = (ELEMENT_TYPES.get(t) for t in (difference.actual, difference.wanted))
+    return actual is not None and wanted is not None and actual.is_integer != wanted.is_integer
 
 
 def _bits_lost(difference: Difference) -> int:
-    found, wanted = (ELEMENT_TYPES.get(t) for t in (difference.found, difference.wanted))
-    if found is None or wanted is None or found.is_integer != wanted.is_integer:
+    actual, wanted = (ELEMENT_TYPES.get(t) for t in (difference.actual, difference.wanted))
+    if actual is None or wanted is None or actual.is_integer != wanted.is_integer:
         return 0
-    return max(0, found.bits - wanted.bits)
+    return max(0, actual.bits - wanted.bits)
 
 
-class Typing(Struct, frozen=True):
+class TypeMatches(Struct, frozen=True):
     """What the families say about a task."""
 
     signature: Signature
@@ -150,7 +150,7 @@ class Matcher:
 
     device: Device
     _known: dict[str, list[Instance]] = field(init=False)
-    _made: dict[Signature, Typing] = field(init=False, default_factory=dict)
+    _matches: dict[Signature, TypeMatches] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         families = self.device.families.values()
@@ -158,22 +158,22 @@ class Matcher:
 
     def governs(self, op: str) -> bool:
         """Whether a family that the device has says which types an opcode takes."""
-        return op in self.device.effective
+        return op in self.device.effective_by_opcode
 
-    def typing(self, task: Task) -> Typing | None:
+    def match(self, task: Task) -> TypeMatches | None:
         """How a task matches; None where no family governs it or its types are not known."""
         signature = signature_of(task)
         if signature is None or not self.governs(task.op):
             return None
-        made = self._made.get(signature)
-        if made is None:
-            made = self._made[signature] = self._match(signature)
-        return made
+        matches = self._matches.get(signature)
+        if matches is None:
+            matches = self._matches[signature] = self._match_signature(signature)
+        return matches
 
-    def _match(self, signature: Signature) -> Typing:
-        available = tuple(matches(signature, self.device.effective[signature.op]))
-        known = tuple(matches(signature, self._known[signature.op]))
-        return Typing(signature, available, nearest(available), nearest(known))
+    def _match_signature(self, signature: Signature) -> TypeMatches:
+        available = tuple(match_variants(signature, self.device.effective_by_opcode[signature.op]))
+        known = tuple(match_variants(signature, self._known[signature.op]))
+        return TypeMatches(signature, available, nearest(available), nearest(known))
 
 
 def signature_of(task: Task) -> Signature | None:
@@ -187,15 +187,15 @@ def signature_of(task: Task) -> Signature | None:
         if operand.spec is None or region is None or region.elem is None:
             return None
         uses.append(OperandUse(operand.spec.name, region.elem, region.quant is not None))
-    given = {use.name for use in uses}
-    if any(spec.required and spec.name not in given for spec in opcode.operands):
+    names = {use.name for use in uses}
+    if any(spec.required and spec.name not in names for spec in opcode.operands):
         return None
-    words = ((spec.name, _word(task, spec)) for spec in opcode.attributes)
+    words = ((spec.name, _attribute_word(task, spec)) for spec in opcode.attributes)
     known = tuple((name, word) for name, word in words if word is not None)
     return Signature(task.op, tuple(uses), known)
 
 
-def _word(task: Task, spec: AttributeSpec) -> str | None:
+def _attribute_word(task: Task, spec: AttributeSpec) -> str | None:
     """The value of an attribute that families can name; None where it has another or none."""
     value = task.attributes.get(spec.name, spec.default)
     if spec.type == "bool" and isinstance(value, bool):
@@ -207,11 +207,14 @@ def _word(task: Task, spec: AttributeSpec) -> str | None:
     return value if spec.type == "id" else None
 
 
-def matches(signature: Signature, instances: Iterable[Instance]) -> Iterator[Match]:
+def match_variants(signature: Signature, instances: Iterable[Instance]) -> Iterator[Match]:
     """A task against every variant."""
     for instance in instances:
-        found = (*_operands(signature, instance), *_attributes(signature, instance))
-        yield Match(instance, found)
+        differences = (
+            *_operand_differences(signature, instance),
+            *_attribute_differences(signature, instance),
+        )
+        yield Match(instance, differences)
 
 
 def nearest(candidates: Sequence[Match]) -> Match | None:
@@ -221,32 +224,32 @@ def nearest(candidates: Sequence[Match]) -> Match | None:
     """
     best = min((match.distance for match in candidates), default=None)
     equals = [match for match in candidates if match.distance == best]
-    if len({tuple(d.places for d in match.differences) for match in equals}) == 1:
+    if len({tuple(d.operand_indices for d in match.differences) for match in equals}) == 1:
         return min(equals, key=lambda match: match.bits_lost)
     return equals[0] if equals else None
 
 
-def _operands(signature: Signature, instance: Instance) -> Iterator[Difference]:
+def _operand_differences(signature: Signature, instance: Instance) -> Iterator[Difference]:
     opcode = signature.opcode
     bound: set[str] = set()
     for family_operand, wanted in instance.operands.items():
         specs = opcode.operands_bound_to(family_operand)
         bound.update(spec.name for spec in specs)
-        places = signature.places(specs)
+        indices = signature.operand_indices(specs)
         if wanted == ABSENT:
-            if places:
-                yield Difference("forbidden", _names(signature, places), places)
-        elif not places:
+            if indices:
+                yield Difference("forbidden", _operand_names(signature, indices), indices)
+        elif not indices:
             name = specs[0].name if specs else family_operand
             yield Difference("missing", (name,), (), wanted=wanted)
         elif wanted != ANY:
-            yield from _elements(signature, places, wanted)
+            yield from _element_differences(signature, indices, wanted)
     yield from _missing_operands(signature, instance, bound)
     # Optional operands are allowed as far as the variant speaks of them.
     loose = [spec for spec in opcode.operands if not spec.required and spec.name not in bound]
-    places = signature.places(loose)
-    if places:
-        yield Difference("forbidden", _names(signature, places), places)
+    indices = signature.operand_indices(loose)
+    if indices:
+        yield Difference("forbidden", _operand_names(signature, indices), indices)
 
 
 def _missing_operands(
@@ -257,44 +260,46 @@ def _missing_operands(
     wanted = input_type(opcode, instance)
     left = [o for o in opcode.operands if o.required and o.elem is None and o.name not in bound]
     if wanted is not None and wanted != ANY:
-        yield from _elements(signature, signature.places(left), wanted)
+        yield from _element_differences(signature, signature.operand_indices(left), wanted)
 
 
-def _elements(signature: Signature, places: tuple[int, ...], wanted: str) -> Iterator[Difference]:
-    for place in places:
-        use = signature.uses[place]
+def _element_differences(
+    signature: Signature, indices: tuple[int, ...], wanted: str
+) -> Iterator[Difference]:
+    for index in indices:
+        use = signature.uses[index]
         if use.elem != wanted:
-            yield Difference("elem", (use.name,), (place,), use.elem, wanted)
+            yield Difference("elem", (use.name,), (index,), use.elem, wanted)
 
 
-def _attributes(signature: Signature, instance: Instance) -> Iterator[Difference]:
+def _attribute_differences(signature: Signature, instance: Instance) -> Iterator[Difference]:
     words = dict(signature.words)
     asked = {ACCUM: _accumulator(signature), **instance.attributes}
     for name, wanted in asked.items():
-        found = words.get(ACCUMULATOR if name == ACCUM else name)
-        if found is None or name == QUANT or found == wanted:
+        word = words.get(ACCUMULATOR if name == ACCUM else name)
+        if word is None or name == QUANT or word == wanted:
             continue
         if name == ACCUM:
-            yield Difference("accum", (ACCUMULATOR,), (), found, wanted)
+            yield Difference("accum", (ACCUMULATOR,), (), word, wanted)
         elif wanted not in (REQUIRED, ABSENT):  # which are about `quant` alone: TYP20
-            yield Difference("attribute", (name,), (), found, wanted)
+            yield Difference("attribute", (name,), (), word, wanted)
     rule = instance.attributes.get(QUANT)
     if rule == REQUIRED:
-        places = signature.places(quantised_operands(signature.opcode, instance))
-        lacking = tuple(p for p in places if _lacks_quant(signature.uses[p]))
+        indices = signature.operand_indices(quantised_operands(signature.opcode, instance))
+        lacking = tuple(p for p in indices if _lacks_quant(signature.uses[p]))
         if lacking:
-            yield Difference("lacks_quant", _names(signature, lacking), lacking)
+            yield Difference("lacks_quant", _operand_names(signature, lacking), lacking)
     elif rule == ABSENT:
         carrying = tuple(i for i, use in enumerate(signature.uses) if use.has_quant)
         if carrying:
-            yield Difference("has_quant", _names(signature, carrying), carrying)
+            yield Difference("has_quant", _operand_names(signature, carrying), carrying)
 
 
 def _accumulator(signature: Signature) -> str:
     """Where sums are kept by a family that does not say: i32 of integers, f32 of floats."""
     factors = [spec for spec in signature.opcode.operands if spec.role in ("input", "weight")]
-    places = signature.places(factors)
-    is_integer = all(ELEMENT_TYPES[signature.uses[place].elem].is_integer for place in places)
+    indices = signature.operand_indices(factors)
+    is_integer = all(ELEMENT_TYPES[signature.uses[index].elem].is_integer for index in indices)
     return "i32" if is_integer else "f32"
 
 
@@ -316,34 +321,35 @@ def quantised_operands(opcode: Opcode, instance: Instance) -> tuple[OperandSpec,
     return tuple(spec for spec in opcode.operands if spec.elem is None)
 
 
-def _names(signature: Signature, places: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(signature.uses[place].name for place in places))
+def _operand_names(signature: Signature, indices: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(signature.uses[index].name for index in indices))
 
 
 def describe_differences(differences: Iterable[Difference]) -> str:
     """`` `A` and `B` are f32, the variant takes f16; `C` is missing ``."""
     parts = []
-    for _, group in groupby(differences, key=lambda d: (d.kind, d.found, d.wanted)):
+    for _, group in groupby(differences, key=lambda d: (d.kind, d.actual, d.wanted)):
         same = list(group)
         names = tuple(dict.fromkeys(name for d in same for name in d.names))
         parts.append(_describe_difference(same[0], names))
     return "; ".join(parts)
 
 
-def _describe_difference(one: Difference, names: tuple[str, ...]) -> str:
-    shown, several = join_names(names), len(names) > 1
-    if one.kind == "missing":
-        return f"{shown} is missing"
-    if one.kind == "forbidden":
-        return f"{shown} {'are' if several else 'is'} given, the variant takes none"
-    if one.kind == "lacks_quant":
-        return f"{shown} {'carry' if several else 'carries'} no `quant`, the variant needs it"
-    if one.kind == "has_quant":
-        return f"{shown} {'carry' if several else 'carries'} `quant`, the variant takes none"
-    return f"{shown} {'are' if several else 'is'} {one.found}, the variant takes {one.wanted}"
+def _describe_difference(difference: Difference, names: tuple[str, ...]) -> str:
+    listed, several = join_names(names), len(names) > 1
+    if difference.kind == "missing":
+        return f"{listed} is missing"
+    if difference.kind == "forbidden":
+        return f"{listed} {'are' if several else 'is'} given, the variant takes none"
+    if difference.kind == "lacks_quant":
+        return f"{listed} {'carry' if several else 'carries'} no `quant`, the variant needs it"
+    if difference.kind == "has_quant":
+        return f"{listed} {'carry' if several else 'carries'} `quant`, the variant takes none"
+    verb = "are" if several else "is"
+    return f"{listed} {verb} {difference.actual}, the variant takes {difference.wanted}"
 
 
 def join_names(names: Sequence[str]) -> str:
     """Names in backticks as a list in words."""
-    quoted = [f"`{name}`" for name in names]
-    return " and ".join((", ".join(quoted[:-1]), quoted[-1])) if len(quoted) > 1 else quoted[0]
+    parts = [f"`{name}`" for name in names]
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else parts[0]

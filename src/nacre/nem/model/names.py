@@ -33,7 +33,7 @@ class Names:
     source: Source
     scope: Scope = field(default_factory=Scope)
     ended: dict[str, Symbol] = field(default_factory=dict)
-    found: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
     defining: str | None = None  # the constant whose value is being resolved
 
     def report(
@@ -47,11 +47,13 @@ class Names:
         fix: Fix | None = None,
     ) -> None:
         """Record a diagnostic at a node."""
-        if len(self.found) <= MAX_DIAGNOSTICS:
+        if len(self.findings) <= MAX_DIAGNOSTICS:
             span = self.source.span(node.start, node.end)
-            self.found.append(rule.at(span, message, help=help, related=related, fix=fix))
+            self.findings.append(rule.at(span, message, help=help, related=related, fix=fix))
 
-    def declared(self, symbol: Symbol, message: str = "declared here") -> tuple[Related, ...]:
+    def declaration_note(
+        self, symbol: Symbol, message: str = "declared here"
+    ) -> tuple[Related, ...]:
         """The place of a declaration, for a diagnostic."""
         span = self.source.span(symbol.node.start, symbol.node.end)
         return (Related(span, f"`{symbol.name}` is {message}"),)
@@ -67,27 +69,27 @@ class Names:
         if "unknown" in (symbol.kind, old.kind):
             return
         same_scope = symbol.name in scope.names
-        word = symbol.described.removeprefix("a ")
+        word = symbol.description.removeprefix("a ")
         if symbol.kind == old.kind:
             message = f"{word} {backquote(symbol.name)} is declared twice"
             outside = ", the first time outside this loop"
         else:
-            message = f"{word} {backquote(symbol.name)} has the name of {old.described}"
+            message = f"{word} {backquote(symbol.name)} has the name of {old.description}"
             outside = " outside this loop"
         self.report(
             collision_rule(symbol, old, same_scope),
             symbol.node,
             message if same_scope else message + outside,
             help="give one of them another name",
-            related=self.declared(old, "declared first here"),
+            related=self.declaration_note(old, "declared first here"),
         )
         if symbol.kind == "loop":  # inside its loop it means itself, or every use would go wrong
             scope.names[symbol.name] = symbol
 
     def lets(self) -> list[Symbol]:
         """The `let`s that can be used here, as many as are worth suggesting."""
-        found = (s for c in self.scope.chain() for s in c.names.values() if s.kind == "let")
-        return list(islice(found, _MOST_SUGGESTED))
+        symbols = (s for c in self.scope.chain() for s in c.names.values() if s.kind == "let")
+        return list(islice(symbols, _MOST_SUGGESTED))
 
     def begin_loop(self) -> None:
         """Enter a loop's body."""
@@ -99,7 +101,7 @@ class Names:
         if self.scope.parent is not None:
             self.scope = self.scope.parent
 
-    def in_expression(self, node: NameRef, context: Context) -> Symbol | None:
+    def value_symbol(self, node: NameRef, context: Context) -> Symbol | None:
         """The constant, loop variable or `let` that an expression names."""
         symbol = self.scope.find(node.name)
         if symbol is None:
@@ -112,8 +114,8 @@ class Names:
         )
         if allowed:
             return symbol
-        message = f"{backquote(node.name)} is {symbol.described}; {context.what} needs an integer"
-        self.report(context.wrong_kind_rule, node, message, related=self.declared(symbol))
+        message = f"{backquote(node.name)} is {symbol.description}; {context.what} needs an integer"
+        self.report(context.wrong_kind_rule, node, message, related=self.declaration_note(symbol))
         return None
 
     def _unknown_in_expression(self, node: NameRef, context: Context) -> None:
@@ -128,18 +130,19 @@ class Names:
             return
         if later is not None and later.kind == "const":
             self.report(CST03, node, f"constant {backquote(name)} is declared further down",
-                        help="move its declaration up", related=self.declared(later))  # fmt: skip
+                        help="move its declaration up",
+                        related=self.declaration_note(later))  # fmt: skip
         elif later is not None and context is CONST:
             self.report(context.wrong_kind_rule, node,
-                        f"{backquote(name)} is {later.described}; a constant needs an integer",
-                        related=self.declared(later))  # fmt: skip
+                        f"{backquote(name)} is {later.description}; a constant needs an integer",
+                        related=self.declaration_note(later))  # fmt: skip
         elif ended is not None and ended.kind == "loop":
             self.report(NAM04, node, f"loop variable {backquote(name)} is used outside its loop",
-                        related=self.declared(ended))  # fmt: skip
+                        related=self.declaration_note(ended))  # fmt: skip
         else:
             self.report(CST15, node, f"unknown name {backquote(name)} in an expression",
-                        help=self._near(name, ("const", "let", "loop")),
-                        fix=self._respelling(node, ("const", "let", "loop")))  # fmt: skip
+                        help=self._nearest_help(name, ("const", "let", "loop")),
+                        fix=self._respelling_fix(node, ("const", "let", "loop")))  # fmt: skip
 
     def buffer(self, node: NameRef) -> Symbol | None:
         """The buffer that a region names."""
@@ -150,32 +153,32 @@ class Names:
         symbol = self._of_kind(node, ("region", "let"), "a region")
         if symbol is not None and symbol.kind == "let" and _is_scalar(symbol):
             self.report(NAM03, node, f"`let` {backquote(node.name)} is not a region",
-                        related=self.declared(symbol))  # fmt: skip
+                        related=self.declaration_note(symbol))  # fmt: skip
             return None
         return symbol
 
-    def token(self, node: NameRef, own: NameRef | None = None) -> Symbol | None:
-        """The token that `deps` or `wait` names; `own` is that of the task itself."""
+    def token(self, node: NameRef, task_token: NameRef | None = None) -> Symbol | None:
+        """The token that `deps` or `wait` names; `task_token` is that of the task itself."""
         symbol = self.scope.find(node.name)
         if symbol is None:
             later = self.scope.find_upcoming(node.name)
             ended = self.ended.get(node.name)
-            if own is not None and own.name == node.name and later is not None:
+            if task_token is not None and task_token.name == node.name and later is not None:
                 self.report(TOK01, node, f"task {backquote(node.name)} waits for itself",
                             help="take it out: a task can only wait for a task above it",
-                            related=self.declared(later, "produced here"))  # fmt: skip
+                            related=self.declaration_note(later, "produced here"))  # fmt: skip
                 return None
             if later is not None and later.kind == "token":
                 self.report(TOK01, node, f"token {backquote(node.name)} is produced further down",
                             help="a task can only wait for a task above it",
-                            related=self.declared(later, "produced here"))  # fmt: skip
+                            related=self.declaration_note(later, "produced here"))  # fmt: skip
                 return None
             if ended is not None and ended.kind == "token":
                 self.report(NAM06, node,
                             f"token {backquote(node.name)} belongs to a loop that has ended",
                             help="`endloop` waits for all iterations; leave the token out",
-                            related=self.declared(ended, "produced here"),
-                            fix=_without_token(self._span(node)))  # fmt: skip
+                            related=self.declaration_note(ended, "produced here"),
+                            fix=_token_removal_fix(self._span(node)))  # fmt: skip
                 return None
         return self._of_kind(node, ("token",), "a token")
 
@@ -188,8 +191,8 @@ class Names:
             return None
         if symbol.kind in kinds:
             return symbol
-        message = f"{backquote(node.name)} is {symbol.described}, not {what}"
-        self.report(NAM03, node, message, related=self.declared(symbol))
+        message = f"{backquote(node.name)} is {symbol.description}, not {what}"
+        self.report(NAM03, node, message, related=self.declaration_note(symbol))
         return None
 
     @staticmethod
@@ -206,31 +209,32 @@ class Names:
             return
         if later is not None:
             self.report(NAM01, node, f"{backquote(node.name)} is declared further down",
-                        help="move its declaration up", related=self.declared(later))  # fmt: skip
+                        help="move its declaration up",
+                        related=self.declaration_note(later))  # fmt: skip
         elif ended is not None:
             self.report(NAM01, node, f"{backquote(node.name)} belongs to a loop that has ended",
-                        related=self.declared(ended))  # fmt: skip
+                        related=self.declaration_note(ended))  # fmt: skip
         else:
             self.report(NAM01, node, f"unknown name {backquote(node.name)}; {what} is needed here",
-                        help=self._near(node.name, kinds),
-                        fix=self._respelling(node, kinds))  # fmt: skip
+                        help=self._nearest_help(node.name, kinds),
+                        fix=self._respelling_fix(node, kinds))  # fmt: skip
 
-    def _near(self, name: str, kinds: tuple[Kind, ...]) -> str | None:
-        if len(self.found) > _MOST_SUGGESTIONS:
+    def _nearest_help(self, name: str, kinds: tuple[Kind, ...]) -> str | None:
+        if len(self.findings) > _MOST_SUGGESTIONS:
             return None
-        return did_you_mean(name, islice(self.scope.visible(*kinds), _MOST_SUGGESTED))
+        return did_you_mean(name, islice(self.scope.visible_names(*kinds), _MOST_SUGGESTED))
 
-    def _respelling(self, node: NameRef, kinds: tuple[Kind, ...]) -> Fix | None:
-        if len(self.found) > _MOST_SUGGESTIONS:
+    def _respelling_fix(self, node: NameRef, kinds: tuple[Kind, ...]) -> Fix | None:
+        if len(self.findings) > _MOST_SUGGESTIONS:
             return None
-        known = list(islice(self.scope.visible(*kinds), _MOST_SUGGESTED))
+        known = list(islice(self.scope.visible_names(*kinds), _MOST_SUGGESTED))
         return respelling_fix(self._span(node), node.name, known, is_user_chosen=True)
 
     def _span(self, node: Node) -> Span:
         return self.source.span(node.start, node.end)
 
 
-def _without_token(span: Span) -> Fix | None:
+def _token_removal_fix(span: Span) -> Fix | None:
     """Take a token out of `deps` or `wait`, and these with it where it is the only one."""
     source, text = span.source, span.source.text
     begin, behind = max(0, span.start - _MOST_BETWEEN), text[span.end :][:_MOST_BETWEEN]

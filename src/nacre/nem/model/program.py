@@ -35,7 +35,7 @@ class Buffer(Struct, frozen=True):
     node: ast.BufferDecl
 
     @property
-    def place(self) -> str:
+    def memory(self) -> str:
         """The memory that holds it: `DDR`, `L2` or `L1[k]`."""
         return f"L1[{self.engine}]" if self.level == "L1" else str(self.level)
 
@@ -145,8 +145,8 @@ class Operand(Struct, frozen=True, eq=False):
 
     def carries(self, decorator: str) -> bool:
         """Whether a decorator stands on this use or on the region's declaration."""
-        own = any(d.name == decorator for d in self.decorators)
-        return own or (self.region is not None and self.region.carries(decorator))
+        is_on_use = any(d.name == decorator for d in self.decorators)
+        return is_on_use or (self.region is not None and self.region.carries(decorator))
 
 
 class Task(Struct, frozen=True, eq=False):
@@ -181,8 +181,8 @@ class Task(Struct, frozen=True, eq=False):
     def debug_name(self) -> str | None:
         """What `@debug` calls it: its own name, or that of the innermost loop that has one."""
         owners = (self.decorators, *(loop.decorators for loop in reversed(self.loops)))
-        found = (debug_name(d.node for d in decorators) for decorators in owners)
-        return next((name for name in found if name is not None), None)
+        debug = (debug_name(d.node for d in decorators) for decorators in owners)
+        return next((name for name in debug if name is not None), None)
 
     def regions(self, access: Access) -> list[Region]:
         """The regions that the task reads, or writes."""

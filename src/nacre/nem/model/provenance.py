@@ -89,9 +89,9 @@ def _figure(name: str, value: int | None, node: Node | None, source: Source | No
 @cache
 def _bases(source: Source) -> dict[int, tuple[str, str]]:
     """Line -> what its comment says about the figure on it."""
-    found = {}
+    bases = {}
     for comment in tokenize(source).comments:
         match = _BASIS.match(comment.text)
         if match:
-            found[source.position(comment.start)[0]] = (match[1], match[2] or "")
-    return found
+            bases[source.position(comment.start)[0]] = (match[1], match[2] or "")
+    return bases

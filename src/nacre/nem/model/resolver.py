@@ -33,7 +33,7 @@ from nacre.nem.model.program import (
     UnitIndex,
     Wait,
 )
-from nacre.nem.model.symbols import Kind, Symbol, declared_by
+from nacre.nem.model.symbols import Kind, Symbol, declared_symbol
 from nacre.nem.model.values import Values
 from nacre.nem.spec.decorators import DECORATORS
 from nacre.nem.spec.opcodes import OPCODES, Opcode, OperandSpec
@@ -43,14 +43,14 @@ from nacre.nem.syntax import ast
 _LEVELS: dict[str, Level] = {"DDR": "DDR", "L2": "L2", "L1": "L1"}
 
 
-class Resolved(Struct, frozen=True):
+class Resolution(Struct, frozen=True):
     """A program and what resolving it brought up."""
 
     program: Program
     diagnostics: tuple[Diagnostic, ...]
 
 
-def resolve(source: Source, document: ast.Document, *, is_valid: bool = True) -> Resolved:
+def resolve(source: Source, document: ast.Document, *, is_valid: bool = True) -> Resolution:
     """Resolve the names and constants of a program; `is_valid`: it has no syntax error."""
     resolver = _Resolver(source, is_whole=is_valid)
     body = resolver.body(document.body, ())
@@ -64,7 +64,7 @@ def resolve(source: Source, document: ast.Document, *, is_valid: bool = True) ->
         resolver.is_whole,
         tuple(resolver.lets),
     )
-    return Resolved(program, tuple(resolver.names.found))
+    return Resolution(program, tuple(resolver.names.findings))
 
 
 @dataclass(slots=True)
@@ -90,14 +90,14 @@ class _Resolver:
         """The statements of a program or of a loop's body."""
         upcoming = self.names.scope.upcoming
         for statement in statements:
-            symbol = declared_by(statement)
+            symbol = declared_symbol(statement)
             if symbol is not None:
                 upcoming.setdefault(symbol.name, symbol)
         resolved = []
         for statement in statements:
-            made = self._statement(statement, loops)
-            if made is not None:
-                resolved.append(made)
+            resolved_statement = self._statement(statement, loops)
+            if resolved_statement is not None:
+                resolved.append(resolved_statement)
         return tuple(resolved)
 
     def _next_position(self) -> int:
@@ -163,8 +163,8 @@ class _Resolver:
     def _declared_region(
         self, node: ast.RegionExpr, name: str | None, decorators: tuple[ast.Decorator, ...]
     ) -> Region:
-        own = self._decorators(decorators)
-        region = self.expressions.region(node, name, own, self.loops)
+        resolved_decorators = self._decorators(decorators)
+        region = self.expressions.region(node, name, resolved_decorators, self.loops)
         self.regions.append(region)
         return region
 
@@ -222,12 +222,12 @@ class _Resolver:
         return Wait(self._next_position(), self._tokens(node.tokens), loops, node)
 
     def _tokens(
-        self, nodes: tuple[ast.NameRef, ...], own: ast.NameRef | None = None
+        self, nodes: tuple[ast.NameRef, ...], task_token: ast.NameRef | None = None
     ) -> tuple[int, ...]:
         if not nodes:
             return ()
-        found = [self.names.token(node, own) for node in nodes]
-        positions = [symbol.value for symbol in found if symbol is not None]
+        symbols = [self.names.token(node, task_token) for node in nodes]
+        positions = [symbol.value for symbol in symbols if symbol is not None]
         self.is_whole = self.is_whole and len(positions) == len(nodes)
         return tuple(dict.fromkeys(p for p in positions if isinstance(p, int)))
 
@@ -267,18 +267,18 @@ class _Resolver:
             ("dst", node.dst, "write"),
             ("src", node.src, "read"),
         )
-        found = []
+        operands = []
         for name, operand, access in pairs:
             if operand is not None:
                 spec = opcode.operand(name) if opcode is not None else None
                 decorators = self._decorators(operand.decorators)
-                found.append(Operand(spec, access, self._region(operand), decorators, operand))
-        return tuple(found)
+                operands.append(Operand(spec, access, self._region(operand), decorators, operand))
+        return tuple(operands)
 
     def _compute_operands(
         self, node: ast.Compute, opcode: Opcode | None, task_decorators: list[Decorator]
     ) -> tuple[Operand, ...]:
-        found = []
+        operands = []
         lists: tuple[tuple[tuple[ast.Operand, ...], tuple[OperandSpec, ...], Access], ...] = (
             (node.inputs, opcode.inputs if opcode is not None else (), "read"),
             (node.outputs, opcode.outputs if opcode is not None else (), "write"),
@@ -288,10 +288,12 @@ class _Resolver:
                 decorators = self._decorators(operand.decorators)
                 # A decorator behind the last operand may mean the task; its kind tells.
                 task_decorators += [d for d in decorators if not _binds_to_operand(d)]
-                own = tuple(d for d in decorators if _binds_to_operand(d))
+                operand_decorators = tuple(d for d in decorators if _binds_to_operand(d))
                 spec = _spec_at(specs, index)
-                found.append(Operand(spec, access, self._region(operand), own, operand))
-        return tuple(found)
+                operands.append(
+                    Operand(spec, access, self._region(operand), operand_decorators, operand)
+                )
+        return tuple(operands)
 
     def _region(self, node: ast.Operand) -> Region | None:
         if isinstance(node.value, ast.RegionExpr):

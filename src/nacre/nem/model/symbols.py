@@ -44,7 +44,7 @@ class Symbol:
     value: object = None
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """`a buffer`, as messages put it."""
         return _WORDS[self.kind]
 
@@ -78,12 +78,12 @@ class Scope:
         """The symbol that a name will mean further down."""
         return next((s.upcoming[name] for s in self.chain() if name in s.upcoming), None)
 
-    def visible(self, *kinds: Kind) -> Iterator[str]:
+    def visible_names(self, *kinds: Kind) -> Iterator[str]:
         """The names that can be used here, of the kinds asked for."""
         return (s.name for c in self.chain() for s in c.names.values() if s.kind in kinds)
 
 
-def declared_by(statement: Stmt) -> Symbol | None:
+def declared_symbol(statement: Stmt) -> Symbol | None:
     """What a statement declares in its own scope."""
     match statement:
         case ConstDecl(name=name):

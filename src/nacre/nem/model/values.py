@@ -18,7 +18,7 @@ from nacre.nem.spec.rules.lexical import LEX06
 from nacre.nem.spec.rules.names import NAM01, NAM03
 from nacre.nem.syntax import ast
 from nacre.nem.syntax.ast import BoolLit, Expr, ListLit, NameRef, RegionExpr, StringLit, Value
-from nacre.nem.syntax.regions import element_respelling
+from nacre.nem.syntax.regions import element_respelling_fix
 
 _T = TypeVar("_T")
 
@@ -95,7 +95,7 @@ class Values(Expressions):
         )
 
     def _named_type(self, node: ast.TypeAttrs, name: NameRef, quant: Quant | None) -> Type:
-        named = self._named(name, Type, "a type", (), _type_help(name))
+        named = self._named_value(name, Type, "a type", (), _type_help(name))
         if named is None:
             return Type(None, None, None, None, quant, node)
         if node.quant is None:
@@ -115,13 +115,13 @@ class Values(Expressions):
             return tuple(self._dimension(item) for item in node.items)
         value = self.value(node)
         if isinstance(value, tuple):
-            return tuple(self._member(node, item) for item in value)
+            return tuple(self._list_item(node, item) for item in value)
         if value is not None:
             message = f"{backquote(node.name)} is not a list; a shape or strides need one"
             self._names.report(NAM03, node, message)
         return None
 
-    def _member(self, node: NameRef, item: object) -> Folded:
+    def _list_item(self, node: NameRef, item: object) -> Folded:
         """A dimension from a list that a name stands for."""
         if isinstance(item, int | LoopVariable | Operation) and not isinstance(item, bool):
             return item
@@ -149,7 +149,7 @@ class Values(Expressions):
         value = symbol.value if symbol is not None else None
         if symbol is not None and symbol.kind == "let" and _is_element(value):
             return str(value)
-        related = () if symbol is None else self._names.declared(symbol)
+        related = () if symbol is None else self._names.declaration_note(symbol)
         lets = [one.name for one in self._names.lets() if _is_element(one.value)]
         help_ = did_you_mean(node.name, [*ELEMENT_TYPES, *lets])
         listed = f"the element types are {', '.join(ELEMENT_TYPES)}"
@@ -158,16 +158,16 @@ class Values(Expressions):
         message = f"{backquote(node.name)} is not an element type"
         span = self._names.source.span(node.start, node.end)
         self._names.report(DOC16, node, message, help=help_ if lets else listed, related=related,
-                           fix=element_respelling(span, node.name, lets))  # fmt: skip
+                           fix=element_respelling_fix(span, node.name, lets))  # fmt: skip
         return None
 
     def _named_quant(self, node: ast.Quant | NameRef) -> Quant | None:
         """A quantisation that is written out, or that a `let` named."""
         if isinstance(node, ast.Quant):
             return self.quant(node)
-        return self._named(node, Quant, "a quantisation", tuple(_FORMS), _QUANT_HELP)
+        return self._named_value(node, Quant, "a quantisation", tuple(_FORMS), _QUANT_HELP)
 
-    def _named(
+    def _named_value(
         self, node: NameRef, kind: type[_T], what: str, others: tuple[str, ...], help_: str
     ) -> _T | None:
         """What a `let` stands for, where it must be a type or a quantisation."""
@@ -185,9 +185,9 @@ class Values(Expressions):
                                help=did_you_mean(node.name, [*lets, *others]) or help_,
                                fix=fix)  # fmt: skip
             return None
-        message = f"{backquote(node.name)} is {symbol.described}, not {what}"
+        message = f"{backquote(node.name)} is {symbol.description}, not {what}"
         self._names.report(NAM03, node, message, help=help_,
-                           related=self._names.declared(symbol))  # fmt: skip
+                           related=self._names.declaration_note(symbol))  # fmt: skip
         return None
 
     def quant(self, node: ast.Quant) -> Quant:

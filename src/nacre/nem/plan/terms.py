@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nacre.nem.model.arithmetic import apply, in_range
+from nacre.nem.model.arithmetic import apply, fits_int64
 from nacre.nem.model.folding import LoopVariable, Operation, Term
 
 Column = npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ def _interval(term: Term, ranges: list[Interval]) -> Interval | None:
     if left is None or right is None:
         return None
     low, high = _combine(term.op, left, right)
-    return (low, high) if in_range(low) and in_range(high) else None
+    return (low, high) if fits_int64(low) and fits_int64(high) else None
 
 
 def _combine(op: str, a: Interval, b: Interval) -> Interval:
@@ -145,6 +145,6 @@ def _exact_row(term: Term, values: list[int], row: int) -> int:
     if right == 0 and term.op in ("/", "mod"):
         raise TermProblem("division" if term.op == "/" else "remainder", row)
     value = apply(term.op, left, right)
-    if not in_range(value):
+    if not fits_int64(value):
         raise TermProblem("overflow", row)
     return value

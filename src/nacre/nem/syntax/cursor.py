@@ -43,8 +43,8 @@ class Recover(Exception):  # noqa: N818 - a way out, not an error
 class Cursor:
     """A position in a token list. `texts` and `i` are public: hot code reads them directly."""
 
-    __slots__ = ("_illegal", "_statement", "depth", "found", "i", "operators", "source", "starts",
-                 "texts")  # fmt: skip
+    __slots__ = ("_illegal", "_statement", "depth", "findings", "i", "operators", "source",
+                 "starts", "texts")  # fmt: skip
 
     def __init__(self, source: Source, tokens: Tokens) -> None:
         self.source = source
@@ -53,7 +53,7 @@ class Cursor:
         self.i = 0
         self.depth = 0
         self.operators = 0
-        self.found: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
         self._illegal = tokens.illegal
         self._statement = 0
 
@@ -84,9 +84,9 @@ class Cursor:
         fix: Fix | None = None,
     ) -> None:
         """Record a diagnostic and go on."""
-        if len(self.found) <= MAX_DIAGNOSTICS:
+        if len(self.findings) <= MAX_DIAGNOSTICS:
             span = self.source.span(start, end)
-            self.found.append(rule.at(span, message, help=help, related=related, fix=fix))
+            self.findings.append(rule.at(span, message, help=help, related=related, fix=fix))
 
     def report_token(
         self, rule: Rule, message: str, *, help: str | None = None, fix: Fix | None = None
@@ -99,12 +99,12 @@ class Cursor:
         """Where a node stands."""
         return self.source.span(node.start, node.end)
 
-    def respelling(self, known: Iterable[str]) -> Fix | None:
+    def respelling_fix(self, known: Iterable[str]) -> Fix | None:
         """Write the word that the token at hand was meant to be, where it can be one only."""
         start, text = self.start(), self.texts[self.i]
         return respelling_fix(self.source.span(start, start + len(text)), text, known)
 
-    def removing_token(self) -> Fix:
+    def token_removal_fix(self) -> Fix:
         """Take the token at hand out."""
         return removal_fix(self.source.span(self.start(), self.start() + len(self.texts[self.i])))
 
@@ -162,10 +162,10 @@ class Cursor:
         """Step over a mark or a word that must stand here."""
         if self.texts[self.i] != text:
             after = f" after {after}" if after else ""
-            self.fail_expected(f"`{text}`{after}", fix=self._inserting(text))
+            self.fail_expected(f"`{text}`{after}", fix=self._mark_insertion_fix(text))
         self.i += 1
 
-    def _inserting(self, mark: str) -> Fix | None:
+    def _mark_insertion_fix(self, mark: str) -> Fix | None:
         """Add a mark that alone can stand here; it goes with what it is written beside."""
         if mark in _MARKS_BEFORE and self.i and not self.starts_line(self.i):
             return insertion_fix(self.source, self.start(), mark)
@@ -182,7 +182,7 @@ class Cursor:
         self.i += 1
         return NameRef(start, start + len(text), text)
 
-    def use(self, what: str) -> NameRef:
+    def reference(self, what: str) -> NameRef:
         """Step over the name of something; where a `=` follows, the next part has begun."""
         if self.texts[self.i + 1] == "=" and self.is_assigned():
             self.fail_expected(what)
@@ -209,12 +209,12 @@ class Cursor:
         self.i += 1
         if self.texts[self.i] == closing:
             self.i -= 1
-            fix = self.removing_token()
+            fix = self.token_removal_fix()
             self.i += 1
             self.fail_expected("a value", help="take out the last comma", fix=fix)
         return True
 
-    def enter(self) -> None:
+    def enter_nesting(self) -> None:
         """Go one level of nesting deeper."""
         self.depth += 1
         if self.depth > MAX_NESTING:

@@ -27,7 +27,7 @@ from nacre.nem.syntax.ast import (
     VariantRef,
 )
 from nacre.nem.syntax.cursor import Cursor
-from nacre.nem.syntax.expressions import expression, integer_literal, operator_at, string_literal
+from nacre.nem.syntax.expressions import expression, integer_literal, is_operator_at, string_literal
 from nacre.nem.syntax.families import element_name, read_separated
 from nacre.nem.syntax.values import value_of
 
@@ -35,7 +35,7 @@ _Entry = UnitCount | Characteristic | UnitCharacteristics
 Entry = TypeVar("Entry", UnitCount, Characteristic, UnitCharacteristics)
 
 
-class _Fields:
+class _FieldReader:
     """Reads `key ...` items up to the closing brace and refuses a key that comes twice."""
 
     def __init__(self, c: Cursor, where: str, known: tuple[str, ...]) -> None:
@@ -56,7 +56,7 @@ class _Fields:
                 c.fail_expected(f"{_names_text(self._known)} or `}}`")
             message = f"expected {_names_text(self._known)} in {self._where}, found {c.describe()}"
             c.fail_here(DOC19, message, help=did_you_mean(key, self._known),
-                        fix=c.respelling(self._known))  # fmt: skip
+                        fix=c.respelling_fix(self._known))  # fmt: skip
         if key in self._seen:
             c.report_token(DEV17, f"`{key}` is given twice in {self._where}")
         self._seen.setdefault(key, c.start())
@@ -80,14 +80,14 @@ def device_config(c: Cursor) -> DeviceConfig:
     extends = None
     if c.texts[c.i] == "extends":
         c.i += 1
-        extends = c.use("the parent device after `extends`")
+        extends = c.reference("the parent device after `extends`")
         if c.texts[c.i] == ",":
             c.fail(INH08, f"device `{name.name}` extends more than one device",
                    help="a device has a single parent")  # fmt: skip
     c.expect("{")
     keys = ("spec_version", "topology", "unit_characteristics", "opcode.mandatory",
             "opcode.extended")  # fmt: skip
-    fields = _Fields(c, f"device `{name.name}`", keys)
+    fields = _FieldReader(c, f"device `{name.name}`", keys)
     spec: StringLit | None = None
     topology: Topology | None = None
     characteristics: CharacteristicsBlock | None = None
@@ -119,7 +119,7 @@ def device_config(c: Cursor) -> DeviceConfig:
 def _topology(c: Cursor) -> Topology:
     start = c.starts[c.i - 1]
     c.expect("{", "`topology`")
-    fields = _Fields(
+    fields = _FieldReader(
         c, "`topology`", ("num_engines", "l2_size_bytes", "device_units", "per_engine")
     )
     engines: IntLit | None = None
@@ -148,7 +148,7 @@ def _read_block(c: Cursor, where: str, read: Callable[[Cursor], Entry]) -> tuple
     while c.texts[c.i] != "}":
         entries.append(read(c))
     c.i += 1
-    _refuse_twice(c, entries, where)
+    _report_duplicates(c, entries, where)
     return tuple(entries)
 
 
@@ -175,7 +175,7 @@ def _per_engine(c: Cursor) -> PerEngine:
         c.expect("=", "`l1_size_bytes`")
         l1_size = expression(c)
     c.i += 1
-    _refuse_twice(c, units, "`per_engine`")
+    _report_duplicates(c, units, "`per_engine`")
     return PerEngine(start, c.last_end(), tuple(units), l1_size, l1_start)
 
 
@@ -186,7 +186,7 @@ def _unit_count(c: Cursor) -> UnitCount:
     return UnitCount(unit.start, c.last_end(), unit, count)
 
 
-def _refuse_twice(c: Cursor, entries: Sequence[_Entry], where: str) -> None:
+def _report_duplicates(c: Cursor, entries: Sequence[_Entry], where: str) -> None:
     """Report an entry that was there before; one that says the same can be taken out."""
     seen: dict[str, _Entry] = {}
     text = c.source.text
@@ -221,11 +221,11 @@ def _characteristic(c: Cursor) -> Characteristic:
 
 def _whole_number(c: Cursor, key: NameRef) -> IntLit | None:
     sign = c.texts[c.i] == "-"
-    if c.texts[c.i + sign].isdigit() and not operator_at(c.texts, c.i + sign + 1):
+    if c.texts[c.i + sign].isdigit() and not is_operator_at(c.texts, c.i + sign + 1):
         return integer_literal(c, f"`{key.name}`")
     value = value_of(c)
-    found = backquote(c.source.text[value.start : value.end])
-    message = f"characteristic `{key.name}` takes an integer literal, found {found}"
+    written = backquote(c.source.text[value.start : value.end])
+    message = f"characteristic `{key.name}` takes an integer literal, found {written}"
     c.report(DEV19, message, value.start, value.end)
     return None
 
@@ -233,11 +233,11 @@ def _whole_number(c: Cursor, key: NameRef) -> IntLit | None:
 def _variants(c: Cursor) -> VariantBlock:
     start = c.starts[c.i - 1]
     c.expect("{", f"`{c.texts[c.i - 1]}`")
-    found = []
+    variants = []
     while c.texts[c.i] != "}":
-        found.append(_variant_ref(c))
+        variants.append(_variant_ref(c))
     c.i += 1
-    return VariantBlock(start, c.last_end(), tuple(found))
+    return VariantBlock(start, c.last_end(), tuple(variants))
 
 
 def _variant_ref(c: Cursor) -> VariantRef:

@@ -29,7 +29,7 @@ _ESCAPE = re.compile(r"\\([\"\\])")
 _LONGEST_INT = len(str(INT64_MAX))
 
 
-def operator_at(texts: list[str], i: int) -> bool:
+def is_operator_at(texts: list[str], i: int) -> bool:
     """Whether token `i` is an operator; `mod =` begins a statement or an attribute."""
     return texts[i] in OPERATORS and (texts[i] != "mod" or texts[i + 1] != "=")
 
@@ -79,14 +79,14 @@ def _unary(c: Cursor) -> Expr:
         c.i = i + 1
         return IntLit(start, start + len(text), _integer(c, text, start))
     if text == "(":
-        c.enter()
+        c.enter_nesting()
         c.i = i + 1
         inner = expression(c)
         c.expect(")")
         c.depth -= 1
         return Paren(start, c.last_end(), inner)
     if text == "-":
-        c.enter()
+        c.enter_nesting()
         c.i = i + 1
         operand = _unary(c)
         c.depth -= 1
@@ -117,7 +117,7 @@ def integer_literal(c: Cursor, what: str) -> IntLit | None:
     start = c.start()
     texts = c.texts
     sign = texts[c.i] == "-"
-    if texts[c.i + sign].isdigit() and not operator_at(texts, c.i + sign + 1):
+    if texts[c.i + sign].isdigit() and not is_operator_at(texts, c.i + sign + 1):
         c.i += sign
         value = _integer(c, texts[c.i], c.start())
         c.i += 1
@@ -137,7 +137,7 @@ def list_of(c: Cursor, item: Callable[[Cursor], Value]) -> ListLit:
     """`[` items `]`, separated by commas; may be empty."""
     start = c.start()
     texts = c.texts
-    c.enter()
+    c.enter_nesting()
     c.expect("[")
     items: list[Value] = []
     while texts[c.i] != "]":
@@ -151,9 +151,9 @@ def list_of(c: Cursor, item: Callable[[Cursor], Value]) -> ListLit:
     return ListLit(start, c.last_end(), tuple(items))
 
 
-def numbers(c: Cursor) -> ListLit | NameRef:
+def number_list(c: Cursor) -> ListLit | NameRef:
     """A list of expressions, or the name of a list that `let` bound."""
-    return list_of(c, expression) if c.texts[c.i] == "[" else c.use("`[`")
+    return list_of(c, expression) if c.texts[c.i] == "[" else c.reference("`[`")
 
 
 def string_literal(c: Cursor) -> StringLit:

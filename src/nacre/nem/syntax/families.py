@@ -85,9 +85,9 @@ def read_separated(
 def element_name(c: Cursor) -> NameRef:
     """An element type; one that does not exist is reported and kept by its name."""
     at = c.i
-    found = element_type(c)
-    if found is not None:
-        return found
+    known = element_type(c)
+    if known is not None:
+        return known
     start = c.starts[at]
     return NameRef(start, start + len(c.texts[at]), c.texts[at])
 

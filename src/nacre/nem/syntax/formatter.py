@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
 from nacre.nem.syntax.ast import Comment, DeviceConfig, Document, NameRef
-from nacre.nem.syntax.layout import INDENT, Line, Sheet
+from nacre.nem.syntax.layout import INDENT, Line, LineWriter
 from nacre.nem.syntax.layout_config import lay_out_device, lay_out_family
 from nacre.nem.syntax.lexer import tokenize
-from nacre.nem.syntax.parser import Parsed, parse
+from nacre.nem.syntax.parser import ParseResult, parse
 from nacre.nem.syntax.printer import string_text
 
 
@@ -24,15 +24,15 @@ def format_source(source: Source) -> str:
     return format_parsed(parsed)
 
 
-def format_parsed(parsed: Parsed) -> str:
+def format_parsed(parsed: ParseResult) -> str:
     """The canonical text of a document without syntax errors."""
     text, tokens = parsed.source.text, tokenize(parsed.source).starts
-    sheet = Sheet(text, parsed.comments, tokens)
-    _document(sheet, parsed.document)
-    placed = _place(sheet.lines, parsed.comments, text, tokens)
+    writer = LineWriter(text, parsed.comments, tokens)
+    _document(writer, parsed.document)
+    placed = _assign_comments(writer.lines, parsed.comments, text, tokens)
     out: list[str] = []
     after_opening = True  # no blank line at the top of the file or of a block
-    for indent, content, wants_blank, opens in _woven(sheet.lines, placed, text):
+    for indent, content, wants_blank, opens in _weave_comments(writer.lines, placed, text):
         if wants_blank and not after_opening:
             out.append("")
         out.append(" " * (indent * INDENT) + content)
@@ -40,25 +40,25 @@ def format_parsed(parsed: Parsed) -> str:
     return "\n".join(out) + "\n" if out else ""
 
 
-def _document(sheet: Sheet, document: Document) -> None:
+def _document(writer: LineWriter, document: Document) -> None:
     for include in document.includes:
-        sheet.add(0, f"include {string_text(include.path.value)}", include.start, item=True)
+        writer.add(0, f"include {string_text(include.path.value)}", include.start, item=True)
     if document.device is not None:
         target = document.device.target
         name = target.name if isinstance(target, NameRef) else string_text(target.value)
-        sheet.add(0, f"device {name}", document.device.start, item=True)
+        writer.add(0, f"device {name}", document.device.start, item=True)
     for config in document.configs:
         if isinstance(config, DeviceConfig):
-            lay_out_device(sheet, config)
+            lay_out_device(writer, config)
         else:
-            lay_out_family(sheet, config)
+            lay_out_family(writer, config)
     if document.header is not None:
-        sheet.add(0, f"program {document.header.name.name}:", document.header.start, item=True)
-    sheet.statements(document.body, 0)
+        writer.add(0, f"program {document.header.name.name}:", document.header.start, item=True)
+    writer.statements(document.body, 0)
 
 
 @dataclass(slots=True)
-class _Placed:
+class _LineComments:
     """The comments of a line: those above it and the one behind it."""
 
     above: list[Comment] = field(default_factory=list)
@@ -71,9 +71,9 @@ class _Placed:
         self.behind = comment
 
 
-def _place(
+def _assign_comments(
     lines: list[Line], comments: tuple[Comment, ...], text: str, tokens: Sequence[int]
-) -> list[_Placed]:
+) -> list[_LineComments]:
     """Which comments go to which line; the last entry has those at the end of the document.
 
     A comment that shared its line with code goes behind the line that now holds that code; of
@@ -82,22 +82,22 @@ def _place(
     """
     order = sorted(range(len(lines)), key=lambda index: lines[index].start)
     starts = [lines[index].start for index in order]
-    placed = [_Placed() for _ in range(len(lines) + 1)]
+    by_line = [_LineComments() for _ in range(len(lines) + 1)]
     for comment in comments:
         at = bisect_right(starts, comment.start)
         following = tokens[bisect_right(tokens, comment.start)]
         precedes_line = at < len(order) and starts[at] == following
         if at and shares_line(text, comment.start):
-            placed[order[at - 1]].put_behind(comment)
+            by_line[order[at - 1]].put_behind(comment)
         elif at and following < len(text) and not precedes_line:
-            placed[order[at - 1]].above.append(comment)
+            by_line[order[at - 1]].above.append(comment)
         else:
-            placed[order[at] if at < len(order) else len(lines)].above.append(comment)
-    return placed
+            by_line[order[at] if at < len(order) else len(lines)].above.append(comment)
+    return by_line
 
 
-def _woven(
-    lines: list[Line], placed: list[_Placed], text: str
+def _weave_comments(
+    lines: list[Line], by_line: list[_LineComments], text: str
 ) -> Iterator[tuple[int, str, bool, bool]]:
     """Lines and comments in output order.
 
@@ -105,26 +105,26 @@ def _woven(
     """
     index = 0
     while index < len(lines):
-        line, here = lines[index], placed[index]
-        for comment in here.above:
+        line, comments = lines[index], by_line[index]
+        for comment in comments.above:
             indent = line.indent + line.closes
             yield indent, comment.text, follows_blank(text, comment.start), False
-        content, count = _join_line(lines, placed, index)
-        behind = f"  {here.behind.text}" if here.behind is not None else ""
+        content, count = _join_line(lines, by_line, index)
+        behind = f"  {comments.behind.text}" if comments.behind is not None else ""
         wants_blank = line.is_item and follows_blank(text, line.start)
         yield line.indent, content + behind, wants_blank, line.opens and count == 1
         index += count
-    for comment in placed[-1].above:
+    for comment in by_line[-1].above:
         yield 0, comment.text, follows_blank(text, comment.start), False
 
 
-def _join_line(lines: list[Line], placed: list[_Placed], index: int) -> tuple[str, int]:
+def _join_line(lines: list[Line], by_line: list[_LineComments], index: int) -> tuple[str, int]:
     """The text of a line and how many lines that takes; comments keep statements broken."""
     line = lines[index]
     if line.joined is None:
         return line.text, 1
-    own = placed[index : index + line.parts]
-    if any(p.behind is not None for p in own) or any(p.above for p in own[1:]):
+    comments = by_line[index : index + line.parts]
+    if any(p.behind is not None for p in comments) or any(p.above for p in comments[1:]):
         return line.text, 1
     return line.joined, line.parts
 

@@ -61,7 +61,7 @@ class Line:
     parts: int = 1  # how many lines those are
 
 
-class Sheet:
+class LineWriter:
     """Lays out statements. Knows the source and its comments, for both can force a line break."""
 
     def __init__(self, text: str, comments: Sequence[Comment], tokens: Sequence[int]) -> None:
@@ -96,16 +96,16 @@ class Sheet:
                 self.statements(statement.body, indent + 1)
                 self.add(indent, "endloop", statement.endloop, closes=True)
             elif isinstance(statement, SimpleStmt):
-                self._simple(statement, indent)
+                self._statement(statement, indent)
 
-    def _simple(self, node: SimpleStmt, indent: int) -> None:
+    def _statement(self, node: SimpleStmt, indent: int) -> None:
         text = statement_text(node)
         is_short = fits(text, indent)
         if is_short and not self._has_comments(node):
             self.add(indent, text, node.start, item=True)
             return
         before = len(self.lines)
-        self._broken(node, indent)
+        self._on_several_lines(node, indent)
         first = self.lines[before]
         first.is_item = True
         if is_short:
@@ -120,7 +120,7 @@ class Sheet:
         starts = self._comment_starts
         return bisect_right(starts, last) > bisect_right(starts, node.start)
 
-    def _broken(self, node: SimpleStmt, indent: int) -> None:
+    def _on_several_lines(self, node: SimpleStmt, indent: int) -> None:
         match node:
             case BufferDecl() | ConstDecl():
                 self.add(indent, statement_text(node), node.start)

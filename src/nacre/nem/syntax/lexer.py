@@ -115,16 +115,16 @@ def _report(
     if not suspicious:
         return [], ()
     bad = (index for index, text in enumerate(texts) if text in suspicious)
-    found = [
+    findings = [
         _explain(source, texts[index], starts[index]) for index in islice(bad, MAX_DIAGNOSTICS)
     ]
     unusable = {text for text in suspicious if text[0] not in '0123456789".'}
     dropped = bytearray(text in unusable for text in texts)
-    kept = dropped.translate(_NOT)
+    is_kept = dropped.translate(_NOT)
     offsets = tuple(compress(starts, dropped))
-    texts[:] = compress(texts, kept)
-    starts[:] = array("q", compress(starts, kept))
-    return found, offsets
+    texts[:] = compress(texts, is_kept)
+    starts[:] = array("q", compress(starts, is_kept))
+    return findings, offsets
 
 
 def _explain(source: Source, text: str, start: int) -> Diagnostic:

@@ -27,7 +27,7 @@ from nacre.nem.syntax.lexer import tokenize
 from nacre.nem.syntax.statements import StatementReader
 
 
-class Parsed(Struct, frozen=True):
+class ParseResult(Struct, frozen=True):
     """A source, its tree, its comments, and what is wrong with its syntax."""
 
     source: Source
@@ -42,13 +42,13 @@ class Parsed(Struct, frozen=True):
         return not has_errors(self.diagnostics)
 
 
-def parse(source: Source) -> Parsed:
+def parse(source: Source) -> ParseResult:
     """Read a whole document; every mistake is reported, and there is always a tree."""
     tokens = tokenize(source)
     reader = _DocumentReader(Cursor(source, tokens))
     document = reader.read()
-    found = in_order([*tokens.diagnostics, *reader.found])
-    return Parsed(source, document, tokens.comments, tuple(found), frozenset(reader.unread))
+    findings = in_order([*tokens.diagnostics, *reader.findings])
+    return ParseResult(source, document, tokens.comments, tuple(findings), frozenset(reader.unread))
 
 
 @dataclass(slots=True)
@@ -80,9 +80,9 @@ class _DocumentReader:
         }
 
     @property
-    def found(self) -> list[Diagnostic]:
+    def findings(self) -> list[Diagnostic]:
         """What was reported so far."""
-        return self._c.found
+        return self._c.findings
 
     def read(self) -> Document:
         """The document up to the end of the file."""
@@ -108,7 +108,7 @@ class _DocumentReader:
             parts.header,
             body,
         )
-        self._judge(document)
+        self._check_kind(document)
         return document
 
     def _recover(self, begun: int) -> None:
@@ -136,7 +136,7 @@ class _DocumentReader:
             span = c.source.span(start, path.end)
             c.report(DOC01, "`include` stands after something else", start, path.end,
                      help="move it to the top of the file",
-                     fix=_moving_to_top(span, c.starts[0]))  # fmt: skip
+                     fix=_move_to_top_fix(span, c.starts[0]))  # fmt: skip
         parts.includes.append(Include(start, path.end, path))
 
     def _program(self) -> None:
@@ -146,7 +146,7 @@ class _DocumentReader:
         if not c.texts[c.i].isidentifier():
             c.fail(DOC05, f"expected the program's name, found {c.describe()}",
                    help="write `program NAME:`")  # fmt: skip
-        name = c.use("the program's name")
+        name = c.reference("the program's name")
         has_colon = c.texts[c.i] == ":"
         c.i += has_colon
         header = ProgramHeader(start, c.last_end(), name)
@@ -174,7 +174,7 @@ class _DocumentReader:
             target = device_config(c)
         else:
             c.i += 1
-            name = c.use("a device's name, a file name in quotes, or a configuration")
+            name = c.reference("a device's name, a file name in quotes, or a configuration")
             target = DeviceRef(start, name.end, name)
         if self._program_has_begun:
             end = target.end if isinstance(target, DeviceRef) else target.name.end
@@ -192,7 +192,7 @@ class _DocumentReader:
     def _family(self) -> None:
         self._parts.configs.append(type_family(self._c))
 
-    def _judge(self, document: Document) -> None:
+    def _check_kind(self, document: Document) -> None:
         """What can only be said once it is known whether this is a program."""
         if not document.is_program:
             return
@@ -217,7 +217,7 @@ class _DocumentReader:
                 )
 
 
-def _moving_to_top(span: Span, first: int) -> Fix:
+def _move_to_top_fix(span: Span, first: int) -> Fix:
     """Put a stretch of text on a line of its own before the first word of the file."""
     source = span.source
     newline = "\r\n" if "\r\n" in source.text else "\n"

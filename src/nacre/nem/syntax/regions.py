@@ -14,7 +14,7 @@ from nacre.nem.spec.rules.declarations import DOC08, DOC09, DOC16, DOC22
 from nacre.nem.spec.rules.document import DOC19
 from nacre.nem.syntax.ast import IntLit, ListLit, NameRef, Quant, RegionExpr, TypeAttrs, Value
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
-from nacre.nem.syntax.expressions import expression, integer_literal, list_of, numbers
+from nacre.nem.syntax.expressions import expression, integer_literal, list_of, number_list
 
 _RANK = {"type": 0, "elem": 0, "shape": 1, "layout": 2, "strides": 2, "quant": 3}
 # What may follow a region behind a comma: the next type attribute or argument.
@@ -27,9 +27,9 @@ def region_expression(c: Cursor) -> RegionExpr:
     """`region(buffer, offset, extent)` with its type attributes, outside or inside."""
     start = c.start()
     c.i += 1
-    c.enter()
+    c.enter_nesting()
     c.expect("(")
-    buffer = c.use("a buffer's name")
+    buffer = c.reference("a buffer's name")
     c.expect(",", "the buffer")
     offset = expression(c)
     c.expect(",", "the offset")
@@ -57,17 +57,17 @@ def _attributes_inside(c: Cursor, extent_end: int) -> TypeAttrs:
         attributes.start,
         attributes.end,
         help="move them behind the closing parenthesis, or run `nacre fmt`",
-        fix=_moving_behind(c, extent_end, attributes) if c.texts[c.i] == ")" else None,
+        fix=_move_behind_fix(c, extent_end, attributes) if c.texts[c.i] == ")" else None,
     )
     return attributes
 
 
-def _moving_behind(c: Cursor, extent_end: int, attributes: TypeAttrs) -> Fix:
+def _move_behind_fix(c: Cursor, extent_end: int, attributes: TypeAttrs) -> Fix:
     text, behind = c.source.text[attributes.start : attributes.end], c.start() + 1
-    taken = Edit(c.source.span(extent_end, attributes.end), "")
+    removal = Edit(c.source.span(extent_end, attributes.end), "")
     return Fix(
         "move them behind the parenthesis",
-        (taken, Edit(c.source.span(behind, behind), f" {text}")),
+        (removal, Edit(c.source.span(behind, behind), f" {text}")),
     )
 
 
@@ -109,8 +109,8 @@ def read_type(c: Cursor) -> TypeAttrs:
         if texts[c.i] != "," or following not in _RANK or texts[c.i + 2] != "=":
             break
         c.i += 1
-    fix = None if misplaced is None else _in_order(written, misplaced)
-    _judge(c, start, parts, misplaced, fix)
+    fix = None if misplaced is None else _order_fix(written, misplaced)
+    _check_parts(c, start, parts, misplaced, fix)
     return TypeAttrs(
         start,
         c.last_end(),
@@ -141,7 +141,7 @@ def _skip_misspelt(c: Cursor, parts: dict[str, NameRef | ListLit | Quant | None]
         parts[meant] = None
 
 
-def _in_order(written: list[tuple[str, Span]], misplaced: tuple[int, int]) -> Fix | None:
+def _order_fix(written: list[tuple[str, Span]], misplaced: tuple[int, int]) -> Fix | None:
     """Put the attributes in order; of two that say the same, take the second out."""
     words = [word for word, _ in written]
     if len(set(words)) == len(words):
@@ -154,7 +154,7 @@ def _in_order(written: list[tuple[str, Span]], misplaced: tuple[int, int]) -> Fi
     return item_removal_fix(span) if is_same and first is not span else None
 
 
-def _judge(
+def _check_parts(
     c: Cursor,
     start: int,
     parts: Mapping[str, object],
@@ -162,7 +162,7 @@ def _judge(
     fix: Fix | None,
 ) -> None:
     if "type" in parts:
-        _judge_beside_name(c, start, parts, misplaced, fix)
+        _check_parts_beside_name(c, start, parts, misplaced, fix)
         return
     missing = [name for name in ("elem", "shape") if name not in parts]
     if "layout" not in parts and "strides" not in parts:
@@ -183,7 +183,7 @@ def _judge(
         c.report(DOC08, message, *misplaced, help=_ORDER_HELP, fix=fix)
 
 
-def _judge_beside_name(
+def _check_parts_beside_name(
     c: Cursor,
     start: int,
     parts: Mapping[str, object],
@@ -201,7 +201,7 @@ def _judge_beside_name(
 
 def element_type(c: Cursor) -> NameRef | None:
     """One of the ten element types; another name is reported and dropped."""
-    name = c.use("an element type")
+    name = c.reference("an element type")
     if name.name in ELEMENT_TYPES:
         return name
     c.report(
@@ -210,12 +210,12 @@ def element_type(c: Cursor) -> NameRef | None:
         name.start,
         name.end,
         help=f"the element types are {', '.join(ELEMENT_TYPES)}",
-        fix=element_respelling(c.span(name), name.name),
+        fix=element_respelling_fix(c.span(name), name.name),
     )
     return None
 
 
-def element_respelling(span: Span, name: str, others: Iterable[str] = ()) -> Fix | None:
+def element_respelling_fix(span: Span, name: str, others: Iterable[str] = ()) -> Fix | None:
     """Write the element type that was meant, also where it is called as elsewhere: `int8`."""
     meant = OTHER_SPELLINGS.get(name.lower())
     if meant is not None:
@@ -224,7 +224,7 @@ def element_respelling(span: Span, name: str, others: Iterable[str] = ()) -> Fix
 
 
 def _layout(c: Cursor) -> NameRef:
-    return c.use("a layout such as `NHWC`")
+    return c.reference("a layout such as `NHWC`")
 
 
 def _scalar_or_list(c: Cursor) -> Value:
@@ -239,12 +239,12 @@ _QUANT_PARTS = {
 
 
 def _type_name(c: Cursor) -> NameRef:
-    return c.use("a type's name")
+    return c.reference("a type's name")
 
 
 def _named_element(c: Cursor) -> NameRef:
     """An element type, or the name of a `let` that stands for one: that is looked up later."""
-    return c.use("an element type")
+    return c.reference("an element type")
 
 
 def _named_quant(c: Cursor) -> Quant | NameRef:
@@ -252,7 +252,7 @@ def _named_quant(c: Cursor) -> Quant | NameRef:
     word = c.texts[c.i]
     if c.texts[c.i + 1] == "(" or word in _QUANT_PARTS or not word.isidentifier():
         return quantisation(c)
-    return c.use("a quantisation")
+    return c.reference("a quantisation")
 
 
 def begins_quantisation(c: Cursor) -> bool:
@@ -263,20 +263,20 @@ def begins_quantisation(c: Cursor) -> bool:
 
 def quantisation(c: Cursor) -> Quant:
     """`per_tensor(...)`, `per_channel(...)` or `per_group(...)`."""
-    form = c.use("`per_tensor`, `per_channel` or `per_group`")
+    form = c.reference("`per_tensor`, `per_channel` or `per_group`")
     expected = _QUANT_PARTS.get(form.name)
     if expected is None:
         help_ = did_you_mean(form.name, _QUANT_PARTS)
         c.i -= 1
         c.fail_expected("`per_tensor`, `per_channel` or `per_group`", help=help_,
-                        fix=c.respelling(_QUANT_PARTS))  # fmt: skip
+                        fix=c.respelling_fix(_QUANT_PARTS))  # fmt: skip
     c.expect("(")
     parts: dict[str, Value | None] = {}
     while True:
         word = c.texts[c.i]
         if word not in expected or c.texts[c.i + 1] != "=":
             left = [name for name in expected if name not in parts]
-            fix = c.respelling(left) if c.texts[c.i + 1] == "=" else None
+            fix = c.respelling_fix(left) if c.texts[c.i + 1] == "=" else None
             c.fail_expected(", ".join(f"`{name}=`" for name in left) or "`)`", fix=fix)
         if word in parts:
             c.fail(DOC19, f"`{word}` is given twice")
@@ -305,8 +305,8 @@ def quantisation(c: Cursor) -> Quant:
 _PARSE = {
     "type": _type_name,
     "elem": _named_element,
-    "shape": numbers,
+    "shape": number_list,
     "layout": _layout,
-    "strides": numbers,
+    "strides": number_list,
     "quant": _named_quant,
 }

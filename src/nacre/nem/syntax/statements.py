@@ -41,7 +41,7 @@ from nacre.nem.syntax.cursor import (
     begins_statement,
     is_task_word,
 )
-from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal, operator_at
+from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal, is_operator_at
 from nacre.nem.syntax.regions import (
     begins_quantisation,
     begins_type,
@@ -49,8 +49,8 @@ from nacre.nem.syntax.regions import (
     read_type,
     region_expression,
 )
-from nacre.nem.syntax.tasks import same_text, task, wait
-from nacre.nem.syntax.values import decorators, value_of
+from nacre.nem.syntax.tasks import have_same_text, task, wait
+from nacre.nem.syntax.values import decorator_list, value_of
 
 _LEVELS = ("DDR", "L2", "L1")
 _PROPERTIES = ("size", "align")
@@ -193,14 +193,14 @@ def _declared_name(c: Cursor) -> NameRef | None:
 
 def _loop_header(c: Cursor, loop: _OpenLoop) -> None:
     c.i += 1
-    loop.variable = c.use("a loop variable after `loop`")
+    loop.variable = c.reference("a loop variable after `loop`")
     c.expect("in", "the loop variable")
     c.expect("[")
     loop.first = expression(c)
     c.expect("..", "the first bound")
     loop.last = expression(c)
     c.expect("]", "the last bound")
-    loop.decorators = decorators(c)
+    loop.decorators = decorator_list(c)
     c.expect(":", "the loop header")
 
 
@@ -214,7 +214,7 @@ def _statement(c: Cursor) -> Stmt:
     if is_task_word(word) or word.partition(".")[0] in OPCODES:
         return task(c, None)
     near = did_you_mean(word, STATEMENT_WORDS) if word.isidentifier() else None
-    fix = c.respelling(STATEMENT_WORDS) if word.isidentifier() else None
+    fix = c.respelling_fix(STATEMENT_WORDS) if word.isidentifier() else None
     return c.fail_expected("a statement", help=near or _continuation_help(word), fix=fix)
 
 
@@ -234,8 +234,8 @@ def _assignment(c: Cursor) -> Stmt:
     c.i += 1
     if value == "region" and c.texts[c.i + 1] == "(":
         region = region_expression(c)
-        found = decorators(c)
-        return RegionDecl(name.start, c.last_end(), name, region, found)
+        decorators = decorator_list(c)
+        return RegionDecl(name.start, c.last_end(), name, region, decorators)
     if value == "wait" and c.texts[c.i + 1] == "(":
         help_ = f"write `wait(...)` without `{name.name} =`"
         fix = Fix(help_, (Edit(c.source.span(name.start, c.start()), ""),))
@@ -280,8 +280,8 @@ def _let(c: Cursor) -> LetDecl:
     name = c.name("a name after `let`")
     c.expect("=", "the name")
     value = _read_let_value(c)
-    found = decorators(c)
-    return LetDecl(start, c.last_end(), name, value, found)
+    decorators = decorator_list(c)
+    return LetDecl(start, c.last_end(), name, value, decorators)
 
 
 def _read_let_value(c: Cursor) -> Value | Quant | TypeAttrs:
@@ -305,8 +305,8 @@ def _buffer(c: Cursor) -> BufferDecl:
     level = _level(c)
     c.expect("(", "the memory level")
     size, align = _properties(c, name)
-    found = decorators(c)
-    return BufferDecl(start, c.last_end(), name, level, size, align, found)
+    decorators = decorator_list(c)
+    return BufferDecl(start, c.last_end(), name, level, size, align, decorators)
 
 
 def _level(c: Cursor) -> MemLevel | None:
@@ -346,7 +346,7 @@ def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None
         before = written.setdefault(key.name, span)
         if before is not span:
             message = f"`{key.name}` of buffer `{buffer.name}` is given twice"
-            fix = item_removal_fix(span) if same_text(before, span) else None
+            fix = item_removal_fix(span) if have_same_text(before, span) else None
             c.report(DOC15, message, key.start, key.end, fix=fix)
         if key.name not in ("size", "align"):
             near = did_you_mean(key.name, _PROPERTIES)
@@ -367,13 +367,13 @@ def _properties(c: Cursor, buffer: NameRef) -> tuple[Value | None, IntLit | None
 
 def _alignment(c: Cursor) -> IntLit | None:
     text = c.texts[c.i]
-    if text.isdigit() and not operator_at(c.texts, c.i + 1):
+    if text.isdigit() and not is_operator_at(c.texts, c.i + 1):
         return integer_literal(c, "`align`")
     value = value_of(c)
-    found = backquote(c.source.text[value.start : value.end])
+    written = backquote(c.source.text[value.start : value.end])
     c.report(
         DOC14,
-        f"`align` takes an integer literal, found {found}",
+        f"`align` takes an integer literal, found {written}",
         value.start,
         value.end,
         help="write the number itself",

@@ -19,7 +19,7 @@ from nacre.nem.spec.rules.tasks import DOC07, DOC10, DOC11, DOC12, DOC17, DOC18,
 from nacre.nem.syntax.ast import Attribute, Broken, Compute, Copy, NameRef, Operand, Stmt, Wait
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
 from nacre.nem.syntax.regions import region_expression
-from nacre.nem.syntax.values import decorators, value_of
+from nacre.nem.syntax.values import decorator_list, value_of
 
 _COPIES = frozenset({"transfer", "store"})
 _ARGUMENT_ORDER = {"dst": 0, "src": 1, "deps": 2}
@@ -34,7 +34,7 @@ def task(c: Cursor, token: NameRef | None) -> Stmt:
         return _copy(c, start, token, op, is_sync)
     if op.name == "wait":
         form = c.source.span(op.end, c.last_end())
-        fix = Fix("write `wait(...)`", (Edit(form, ""), *_edits_without(c, token, op.start)))
+        fix = Fix("write `wait(...)`", (Edit(form, ""), *_token_removal(c, token, op.start)))
         c.report(SIG20, "`wait` has no form", op.start, op.end, help="write `wait(...)`", fix=fix)
         waited = wait(c, start)
         return waited if token is None else Broken(start, waited.end, token)
@@ -50,7 +50,7 @@ def task(c: Cursor, token: NameRef | None) -> Stmt:
     return _compute(c, start, token, op, is_sync)
 
 
-def _edits_without(c: Cursor, token: NameRef | None, end: int) -> tuple[Edit, ...]:
+def _token_removal(c: Cursor, token: NameRef | None, end: int) -> tuple[Edit, ...]:
     """What takes `token =` out."""
     return () if token is None else (Edit(c.source.span(token.start, end), ""),)
 
@@ -88,10 +88,10 @@ def _tokens(c: Cursor, closing: str, empty: str) -> tuple[NameRef, ...]:
         help_ = "name at least one token, or leave it out"
         c.report(DOC07, message, start, c.last_end(), help=help_)
         return ()
-    names = [c.use("a token's name")]
+    names = [c.reference("a token's name")]
     while texts[c.i] == ",":
         c.i += 1
-        names.append(c.use("a token's name"))
+        names.append(c.reference("a token's name"))
     if texts[c.i] != closing:
         c.fail_expected(f"`,` or `{closing}`")
     c.i += 1
@@ -107,11 +107,11 @@ def _operand(c: Cursor) -> Operand:
     start = c.start()
     if c.texts[c.i] == "region" and c.texts[c.i + 1] == "(":
         region = region_expression(c)
-        found = decorators(c)
-        return Operand(start, c.last_end(), region, found)
-    name = c.use("an operand: a region's name or `region(...)`")
-    found = decorators(c)
-    return Operand(start, c.last_end() if found else name.end, name, found)
+        decorators = decorator_list(c)
+        return Operand(start, c.last_end(), region, decorators)
+    name = c.reference("an operand: a region's name or `region(...)`")
+    decorators = decorator_list(c)
+    return Operand(start, c.last_end() if decorators else name.end, name, decorators)
 
 
 def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bool) -> Copy:
@@ -131,7 +131,7 @@ def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bo
         span = c.source.span(begun, c.last_end())
         before = next((s for w, s in written if w == word), None)
         if before is not None:
-            fix = item_removal_fix(span) if same_text(before, span) else None
+            fix = item_removal_fix(span) if have_same_text(before, span) else None
             message = f"`{word}` is given twice"
             c.report(DOC17, message, begun, begun + len(word), fix=fix)
         written.append((word, span))
@@ -140,10 +140,10 @@ def _copy(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync: bo
     if c.texts[c.i] != ")":
         c.fail_expected("`,` or `)`")
     c.i += 1
-    _judge_arguments(c, op, operands, written)
-    found = decorators(c)
+    _check_arguments(c, op, operands, written)
+    decorators = decorator_list(c)
     dst, src = operands.get("dst"), operands.get("src")
-    return Copy(start, c.last_end(), token, op, is_sync, dst, src, deps or (), found)
+    return Copy(start, c.last_end(), token, op, is_sync, dst, src, deps or (), decorators)
 
 
 def _wrong_argument(c: Cursor, op: NameRef) -> None:
@@ -152,12 +152,12 @@ def _wrong_argument(c: Cursor, op: NameRef) -> None:
         near = did_you_mean(word, _ARGUMENT_ORDER)
         c.fail(DOC18, f"`{op.name}` has no argument {backquote(word)}",
                help=near or "the arguments are `dst`, `src` and `deps`",
-               fix=c.respelling(_ARGUMENT_ORDER))  # fmt: skip
+               fix=c.respelling_fix(_ARGUMENT_ORDER))  # fmt: skip
     c.fail(DOC18, f"expected `dst=`, `src=` or `deps=`, found {c.describe()}",
            help=f"arguments are named: `{op.name}.async(dst=..., src=...)`")  # fmt: skip
 
 
-def _judge_arguments(
+def _check_arguments(
     c: Cursor, op: NameRef, operands: dict[str, Operand], written: list[tuple[str, Span]]
 ) -> None:
     missing = [f"`{name}`" for name in ("dst", "src") if name not in operands]
@@ -176,7 +176,7 @@ def _judge_arguments(
                  help="`nacre fmt` restores the order")  # fmt: skip
 
 
-def same_text(first: Span, second: Span) -> bool:
+def have_same_text(first: Span, second: Span) -> bool:
     """Whether two places say the same, to the letter."""
     text = first.source.text
     return text[first.start : first.end] == text[second.start : second.end]
@@ -192,9 +192,9 @@ def _compute(c: Cursor, start: int, token: NameRef | None, op: NameRef, is_sync:
     inputs = _operand_list(c, "in", "IN", op)
     outputs = _operand_list(c, "out", "OUT", op)
     deps, attributes = _attributes(c)
-    found = decorators(c)
+    decorators = decorator_list(c)
     return Compute(
-        start, c.last_end(), token, op, is_sync, inputs, outputs, deps, attributes, found
+        start, c.last_end(), token, op, is_sync, inputs, outputs, deps, attributes, decorators
     )
 
 
@@ -209,7 +209,7 @@ def _operand_list(c: Cursor, word: str, upper: str, op: NameRef) -> tuple[Operan
         c.fail(DOC10, f"`{op.name}` needs {what}, found {c.describe()}",
                help=f"write `{op.name}.async in ... out ...`")  # fmt: skip
     c.i += 1
-    if word == "in" and _is_out(c.texts[c.i]) and not _goes_on(c.texts[c.i + 1]):
+    if word == "in" and _is_out_word(c.texts[c.i]) and not _list_goes_on(c.texts[c.i + 1]):
         c.fail(DOC10, f"the `in` list of `{op.name}` is empty")
     if word == "out" and (not c.texts[c.i].isidentifier() or _begins_next(c)):
         c.fail(DOC10, f"the `out` list of `{op.name}` is empty, found {c.describe()}")
@@ -225,13 +225,13 @@ def _begins_next(c: Cursor) -> bool:
     return c.texts[c.i + 1] == "=" or c.at_next_statement()
 
 
-def _is_out(text: str) -> bool:
+def _is_out_word(text: str) -> bool:
     return text == "out" or text == "OUT"
 
 
-def _goes_on(following: str) -> bool:
+def _list_goes_on(following: str) -> bool:
     """Whether a first input called `out` is one: the list goes on, or the outputs follow."""
-    return following == "," or following == "@" or _is_out(following)
+    return following == "," or following == "@" or _is_out_word(following)
 
 
 def _attributes(c: Cursor) -> tuple[tuple[NameRef, ...], tuple[Attribute, ...]]:
@@ -244,23 +244,23 @@ def _attributes(c: Cursor) -> tuple[tuple[NameRef, ...], tuple[Attribute, ...]]:
         if word == "deps":
             c.i += 2
             deps = _deps(c)
-            _refuse_twice(c, written, word, begun)
+            _report_duplicate(c, written, word, begun)
             continue
         name = c.name("an attribute")
         c.i += 1
         value = value_of(c)
-        _refuse_twice(c, written, word, begun)
+        _report_duplicate(c, written, word, begun)
         attributes[word] = Attribute(name.start, value.end, name, value)
     _reject_comma(c)
     return deps or (), tuple(attributes.values())
 
 
-def _refuse_twice(c: Cursor, written: dict[str, Span], word: str, begun: int) -> None:
+def _report_duplicate(c: Cursor, written: dict[str, Span], word: str, begun: int) -> None:
     """Report an attribute that was there before; one that says the same can be taken out."""
     span = c.source.span(begun, c.last_end())
     before = written.setdefault(word, span)
     if before is not span:
-        fix = removal_fix(span) if same_text(before, span) else None
+        fix = removal_fix(span) if have_same_text(before, span) else None
         what = "`deps`" if word == "deps" else f"attribute {backquote(word)}"
         c.report(DOC17, f"{what} is given twice", begun, begun + len(word), fix=fix)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.nem.syntax.ast import BoolLit, Decorator, ListLit, UnitRef, Value
 from nacre.nem.syntax.cursor import Cursor
-from nacre.nem.syntax.expressions import expression, list_of, operator_at, string_literal
+from nacre.nem.syntax.expressions import expression, is_operator_at, list_of, string_literal
 from nacre.nem.syntax.regions import region_expression
 
 
@@ -17,7 +17,7 @@ def value_of(c: Cursor) -> Value:
         return string_literal(c)
     if text == "region" and c.texts[c.i + 1] == "(":
         return region_expression(c)
-    if (text == "true" or text == "false") and not operator_at(c.texts, c.i + 1):
+    if (text == "true" or text == "false") and not is_operator_at(c.texts, c.i + 1):
         start = c.start()
         c.i += 1
         return BoolLit(start, start + len(text), text == "true")
@@ -29,20 +29,20 @@ def list_of_values(c: Cursor) -> ListLit:
     return list_of(c, value_of)
 
 
-def decorators(c: Cursor) -> tuple[Decorator, ...]:
+def decorator_list(c: Cursor) -> tuple[Decorator, ...]:
     """`decos`: any number of them."""
     if c.texts[c.i] != "@":
         return ()
-    found = []
+    decorators = []
     while c.texts[c.i] == "@":
-        found.append(_decorator(c))
-    return tuple(found)
+        decorators.append(_decorator(c))
+    return tuple(decorators)
 
 
 def _decorator(c: Cursor) -> Decorator:
     start = c.start()
     c.i += 1
-    name = c.use("a decorator's name after `@`")
+    name = c.reference("a decorator's name after `@`")
     if c.texts[c.i] != "(":
         return Decorator(start, name.end, name, None)
     c.i += 1

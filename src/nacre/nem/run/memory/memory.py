@@ -181,7 +181,7 @@ class Memory:
         found = self._storages.get(buffer.index)
         if found is None:
             self.require_open()
-            level, base = self.levels[buffer.place], self.base(buffer)
+            level, base = self.levels[buffer.memory], self.base(buffer)
             found = Storage(buffer, level, base)
             self._storages[buffer.index] = found
         return found
@@ -212,9 +212,9 @@ def place_buffers(buffers: Iterable[Buffer], levels: dict[str, MemoryLevel]) -> 
         level.allocations.clear()
     bases = {}
     for buffer in buffers:
-        if buffer.place not in levels:
+        if buffer.memory not in levels:
             raise ValueError(f"buffer `{buffer.name}` lies in no memory of the device")
-        home = levels[buffer.place]
+        home = levels[buffer.memory]
         bases[buffer.index] = home.allocate(room_of(buffer), buffer.align, buffer.name)
     return bases
 

@@ -41,7 +41,7 @@ def buffer_table(program: Program, memory: Memory, imports: Container[str] = ())
         name = f"{buffer.name}[{buffer.engine}]" if buffer.level == "L1" else buffer.name
         base = memory.base(buffer)
         status = "imported" if buffer.name in imports else "allocated"
-        place = (name, buffer.place, f"0x{base:04X}", buffer.size, buffer.align, status)
+        place = (name, buffer.memory, f"0x{base:04X}", buffer.size, buffer.align, status)
         rows.append((*place, buffer.debug_name))
     return align_table_with_debug(("Buffer", "Level", "Offset", "Size", "Align", "Status"), rows)
 

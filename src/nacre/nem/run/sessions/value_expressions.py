@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nacre.base.excerpt import backquote
-from nacre.nem.model.arithmetic import apply, float_operation
+from nacre.nem.model.arithmetic import apply, apply_to_floats
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.sessions.references import Reference, parse_reference
 from nacre.nem.run.sessions.statistics import STATISTICS, Elements
@@ -127,7 +127,7 @@ class Operation(Node):
         if isinstance(left, int) and isinstance(right, int):
             return apply(self.op, left, right)
         try:
-            return float_operation(self.op, float(left), float(right))
+            return apply_to_floats(self.op, float(left), float(right))
         except OverflowError:  # an integer that no float holds
             return None
 

@@ -66,7 +66,7 @@ def memory_counters(timeline: Timeline) -> list[Counter]:
     changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for life in lifetimes(timeline):
         size = life.buffer.size or 0
-        changes[life.buffer.place] += [(life.begin, size), (life.end, -size)]
+        changes[life.buffer.memory] += [(life.begin, size), (life.end, -size)]
     found = []
     for place in sorted(changes, key=lambda p: ("DDR", "L2").index(p) if p in ("DDR", "L2") else 2):
         times, amounts = (np.array(part, np.int64) for part in zip(*changes[place], strict=True))

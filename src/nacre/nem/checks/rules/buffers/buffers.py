@@ -220,7 +220,7 @@ def _by_place(facts: ProgramFacts, level: str) -> dict[str, list[Buffer]]:
     for buffer in facts.program.buffers:
         is_sound = buffer.size is not None and buffer.size > 0 and _has_engine(facts, buffer)
         if buffer.level == level and is_sound and buffer.name not in seen:
-            places[buffer.place].append(buffer)
+            places[buffer.memory].append(buffer)
         seen.add(buffer.name)
     return places
 

@@ -55,7 +55,7 @@ def _within_tasks(facts: ProgramFacts) -> Iterator[Diagnostic]:
         placed = [(o, b) for o in task.operands if (b := _buffer(o)) and b.index in aliases]
         writes = [(o, b) for o, b in placed if o.access == "write"]
         for operand, buffer in writes:
-            other = next((b for _, b in placed if b != buffer and b.place == buffer.place), None)
+            other = next((b for _, b in placed if b != buffer and b.memory == buffer.memory), None)
             if other is not None:
                 yield imported_buffers_may_alias.at(
                     facts.span(operand.node.value),
@@ -72,7 +72,7 @@ def _aliases(facts: ProgramFacts) -> dict[int, str]:
     for buffer in facts.program.buffers:
         mark = facts.imports.get(buffer.name)
         if mark is not None and mark.may_alias:
-            found[buffer.index] = buffer.place
+            found[buffer.index] = buffer.memory
     return found
 
 

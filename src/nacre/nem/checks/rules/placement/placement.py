@@ -54,10 +54,10 @@ def two_l1_memories(facts: ProgramFacts) -> Iterator[Diagnostic]:
         other, buffer = next(p for p in placed if p[1].engine != first_buffer.engine)
         yield two_l1_memories.at(
             facts.span(other.node.value),
-            f"`{task.op}` touches `{buffer.name}` in {buffer.place} and `{first_buffer.name}` in "
-            f"{first_buffer.place}, but runs on one engine",
+            f"`{task.op}` touches `{buffer.name}` in {buffer.memory} and `{first_buffer.name}` in "
+            f"{first_buffer.memory}, but runs on one engine",
             related=(
-                Related(facts.span(first.node.value), f"this operand is in {first_buffer.place}"),
+                Related(facts.span(first.node.value), f"this operand is in {first_buffer.memory}"),
             ),
             help="go through L2",
         )
@@ -106,7 +106,7 @@ def engine_contradicts_operand(facts: ProgramFacts) -> Iterator[Diagnostic]:
         yield engine_contradicts_operand.at(
             facts.span(request.node),
             f"`@seq_engine` asks for engine {request.text(row)}, but `{buffer.name}` is in "
-            f"{buffer.place}",
+            f"{buffer.memory}",
             related=(Related(facts.span(operand.node.value), f"`{buffer.name}` is used here"),),
         )
 

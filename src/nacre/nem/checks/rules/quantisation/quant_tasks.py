@@ -16,7 +16,7 @@ from nacre.nem.checks.readings import Reading, readings
 from nacre.nem.checks.shape_findings import first_findings
 from nacre.nem.checks.tasks import computes, declaration_of, named, span_of
 from nacre.nem.model.families import standard_families
-from nacre.nem.model.matching import OperandUse, Typing, signature_of
+from nacre.nem.model.matching import OperandUse, TypeMatches, signature_of
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.spec.opcodes import Opcode
 
@@ -276,7 +276,7 @@ def _without_quant(facts: ProgramFacts, operand: Operand) -> Fix | None:
     return None if start < type_.start else item_removal_fix(source.span(start, type_.quant.end))
 
 
-def _is_judged_elsewhere(opcode: Opcode, typing: Typing | None) -> bool:
+def _is_judged_elsewhere(opcode: Opcode, typing: TypeMatches | None) -> bool:
     """Whether `quant` does nothing to an opcode, or another rule speaks about the task."""
     if opcode.category in ("view", "conversion", "generic") or "keeps_quant" in opcode.traits:
         return True

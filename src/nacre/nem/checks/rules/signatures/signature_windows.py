@@ -197,7 +197,7 @@ def element_type_not_kept(facts: ProgramFacts) -> Iterator[Diagnostic]:
           p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
     """
     for task, opcode in computes(facts):
-        if not has_its_operands(task, opcode) or opcode.name in facts.device.effective:
+        if not has_its_operands(task, opcode) or opcode.name in facts.device.effective_by_opcode:
             continue
         alike = [one for name in opcode.same_elem for one in operands(task, name)]
         typed = [(one, one.region.elem) for one in alike if one.region and one.region.elem]

@@ -35,7 +35,7 @@ def scale_of_another_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
         first = found.differences[0]
         names = join_names([name for d in found.differences for name in d.names])
         verb = "are" if len(found.differences) > 1 else "is"
-        message = f"{names} of `{found.task.op}` {verb} {first.found}, but its input is"
+        message = f"{names} of `{found.task.op}` {verb} {first.actual}, but its input is"
         yield at_first(facts, scale_of_another_type, found, f"{message} {first.wanted}")
 
 
@@ -122,7 +122,7 @@ def attribute_not_of_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
             (name,) = difference.names
             yield attribute_not_of_variant.at(
                 attribute_span(facts, found.task, name),
-                f"`{name}` of `{found.task.op}` is {difference.found}, but variant "
+                f"`{name}` of `{found.task.op}` is {difference.actual}, but variant "
                 f"`{found.nearest.instance.id}` takes {difference.wanted}",
                 help=f"write `{name}={difference.wanted}`",
             )
@@ -157,4 +157,4 @@ def no_type_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 
 def _lacks_family(facts: ProgramFacts, opcode: Opcode) -> bool:
-    return opcode.category != "generic" and opcode.name not in facts.device.effective
+    return opcode.category != "generic" and opcode.name not in facts.device.effective_by_opcode

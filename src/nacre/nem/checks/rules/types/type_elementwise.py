@@ -91,7 +91,7 @@ def type_in_no_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
     for found in violations(facts, "TYP16"):
         first = found.differences[0]
         types = dict.fromkeys(t for m in found.typing.available for t in m.instance.types)
-        message = f"`{found.task.op}` takes {', '.join(types)} here, found {first.found}"
+        message = f"`{found.task.op}` takes {', '.join(types)} here, found {first.actual}"
         yield at_first(facts, type_in_no_family, found, message)
 
 

@@ -61,7 +61,7 @@ def at_first(
 ) -> Diagnostic:
     """Blame the first operand that differs from the nearest variant that the device has."""
     nearest = found.typing.nearest or found.nearest
-    operand = found.task.operands[next(p for d in nearest.differences for p in d.places)]
+    operand = found.task.operands[next(p for d in nearest.differences for p in d.operand_indices)]
     return check.at(
         span_of(facts, operand, "elem"),
         message,

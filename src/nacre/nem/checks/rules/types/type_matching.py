@@ -100,7 +100,7 @@ def _at_operand(
     message: str,
 ) -> Diagnostic:
     """Blame the first operand that differs from the nearest variant, else the opcode."""
-    place = next((p for d in nearest.differences for p in d.places), None)
+    place = next((p for d in nearest.differences for p in d.operand_indices), None)
     help_ = "; ".join(
         part for part in (cast_help(found.opcode, nearest), available(facts, found)) if part
     )
@@ -153,7 +153,7 @@ def accumulator_type_differs(facts: ProgramFacts) -> Iterator[Diagnostic]:
             is_written = ACCUMULATOR in found.task.attributes
             yield accumulator_type_differs.at(
                 span,
-                f"`{ACCUMULATOR}` of `{found.task.op}` is {difference.found}, but variant "
+                f"`{ACCUMULATOR}` of `{found.task.op}` is {difference.actual}, but variant "
                 f"`{found.nearest.instance.id}` sums in {difference.wanted}",
                 help=f"write `{ACCUMULATOR}={difference.wanted}`",
                 fix=replacement_fix(span, str(difference.wanted)) if is_written else None,
@@ -224,7 +224,7 @@ def bias_not_i32(facts: ProgramFacts) -> Iterator[Diagnostic]:
         for operand, difference in zip(found.operands, found.differences, strict=True):
             yield bias_not_i32.at(
                 span_of(facts, operand, "elem"),
-                f"{named(found.task, operand)} is {difference.found}, but variant `{variant}` "
+                f"{named(found.task, operand)} is {difference.actual}, but variant `{variant}` "
                 f"takes {difference.wanted}",
                 related=declaration_of(facts, operand, "elem"),
                 help="convert it first with `cast`",
