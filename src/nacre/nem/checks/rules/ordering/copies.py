@@ -64,7 +64,7 @@ def _mismatch(copy: _Copy, device: Device) -> tuple[str, str, str] | None:
 def _is_converted(copy: _Copy, device: Device) -> bool:
     """Whether a store quantises on its way, between types that the device lists for it."""
     types = {"src": copy.out_of.elem, "dst": copy.into.elem}
-    listed = any(i.operands == types for i in device.effective.get("store", ()))
+    listed = any(i.operands == types for i in device.effective_by_opcode.get("store", ()))
     return listed and quantises(copy.task)
 
 
