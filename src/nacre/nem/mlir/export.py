@@ -42,7 +42,7 @@ from nacre.nem.syntax.ast import (
 )
 from nacre.nem.syntax.formatter import format_parsed
 from nacre.nem.syntax.lexer import tokenize
-from nacre.nem.syntax.parser import Parsed, parse
+from nacre.nem.syntax.parser import ParseResult, parse
 
 _END = "nem.end"  # of the module: what stands behind the last statement
 
@@ -60,7 +60,7 @@ def export_source(source: Source) -> str:
     return "\n".join([f"module{end} {{", *writer.lines, "}", ""])
 
 
-def _writer(written: Parsed, parsed: Parsed) -> tuple[OperationWriter, DocumentTrivia]:
+def _writer(written: ParseResult, parsed: ParseResult) -> tuple[OperationWriter, DocumentTrivia]:
     tokens = tokenize(parsed.source).starts
     places = document_places(parsed.document, tokens)
     if written is parsed:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from nacre.nem.syntax.ast import DeviceConfig, Document, Loop, Stmt, TypeFamily
-from nacre.nem.syntax.layout import Line, Sheet
+from nacre.nem.syntax.layout import Line, LineWriter
 from nacre.nem.syntax.layout_config import lay_out_device, lay_out_family
 
 
@@ -43,12 +43,12 @@ def _add_statements(body: Sequence[Stmt], found: list[Place]) -> None:
 
 def config_lines(config: TypeFamily | DeviceConfig, tokens: Sequence[int]) -> list[Line]:
     """The lines of a family or a device, as the formatter lays them out."""
-    sheet = Sheet("", (), tokens)
+    writer = LineWriter("", (), tokens)
     if isinstance(config, DeviceConfig):
-        lay_out_device(sheet, config)
+        lay_out_device(writer, config)
     else:
-        lay_out_family(sheet, config)
-    return sheet.lines
+        lay_out_family(writer, config)
+    return writer.lines
 
 
 def _config_places(config: TypeFamily | DeviceConfig, tokens: Sequence[int]) -> Iterator[Place]:
