@@ -109,6 +109,27 @@ def test_depth_is_bounded_and_deep_programs_are_read() -> None:
     assert found.code == "MLR02"
 
 
+def test_aliases_that_multiply_are_refused_and_locations_that_do_are_cut() -> None:
+    doubled = "\n".join(f"#a{at} = [#a{at - 1}, #a{at - 1}]" for at in range(1, 64))
+    const = '"nem.const"() {name = "X", value = #a63} : () -> ()'
+    (found,) = refusals(f"#a0 = [1]\n{doubled}\nmodule {{\n{const}\n}}")
+    assert (found.code, found.location.line) == ("MLR02", 1)
+    fused = "\n".join(f"#loc{at} = loc(fused[#loc{at - 1}, #loc{at - 1}])" for at in range(1, 64))
+    const = '"nem.const"() {name = "X", value = 1} : () -> () loc(#loc63)'
+    text = f'module {{\n{const}\n}}\n#loc0 = loc("a.py":1:1)\n{fused}\n'
+    assert nem.from_mlir(text) == "const X = 1\n"
+
+
+def test_a_region_that_is_used_too_often_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nacre.nem.mlir import read_document
+
+    monkeypatch.setattr(read_document, "MAX_SOURCE_BYTES", 1000)
+    region = '%r = "nem.region_decl"(%b) {offset = 0, extent = 64} : (!nem.buffer) -> !nem.region'
+    use = '"nem.relu"(%r, %r) {form = "sync"} : (!nem.region, !nem.region) -> ()'
+    (found,) = refusals(module(BUFFER, region, *[use] * 40))
+    assert found.code == "MLR03"
+
+
 def test_large_numbers_are_refused() -> None:
     (found,) = refusals(module(f'"nem.const"() {{name = "X", value = {"9" * 5000}}} : () -> ()'))
     assert found.code == "MLR02"

@@ -44,7 +44,7 @@ func.func @tiled(%A: {a}, %B: {b}, %C: {c}) {{
 
 
 def lowered(text: str) -> str:
-    from nacre.nem.mlir.lowering.matmul import lower_matmuls
+    from nacre.nem.mlir.lowering import lower_matmuls
 
     return lower_matmuls(text)
 

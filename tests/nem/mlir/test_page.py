@@ -31,6 +31,7 @@ def test_the_page_shows_the_tool() -> None:
 
 
 @needs_mlir_opt
+@pytest.mark.full
 def test_the_tool_prints_what_the_page_shows(tmp_path: Path) -> None:
     make_folder(tmp_path)
     (tmp_path / "bin").mkdir()

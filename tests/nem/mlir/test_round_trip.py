@@ -14,9 +14,9 @@ from nacre import nem
 from nacre.base.source import Source
 from nacre.nem.syntax.formatter import format_source
 from nacre.nem.syntax.parser import parse
-from tests.compile.models import linear_model
-from tests.effort import scaled
-from tests.nem.mlir.upstream import needs_mlir_opt, through_mlir_opt
+from tests.compile.models import convolution_model, linear_model
+from tests.effort import PROFILE
+from tests.nem.mlir.upstream import needs_mlir_opt, run_mlir_opt, through_mlir_opt
 from tests.nem.syntax.strategies import commented_documents
 
 pytest.importorskip("xdsl")
@@ -39,9 +39,22 @@ def text_of(path: Path) -> str:
     return text
 
 
+RANDOM = {"fast": 24, "full": 150, "fuzz": 5000}
+
+PLANS = {
+    "linear in f16": lambda: nacre.compile(linear_model(64, 256, 64), "npm4k"),
+    "convolution in i8": lambda: nacre.compile(convolution_model(), "npm4k", "i8"),
+    "convolution on a small device": lambda: nacre.compile(convolution_model(), "npm_lite"),
+}
+# All of them with the compiler in front of them take seconds: CI has one.
+COMPILED = [
+    pytest.param(name, marks=pytest.mark.full if at else ()) for at, name in enumerate(PLANS)
+]
+
+
 @cache
-def compiled_plan() -> str:
-    return nacre.compile(linear_model(64, 256, 64), "npm4k").program
+def compiled_plan(name: str) -> str:
+    return PLANS[name]().program
 
 
 def names(path: Path) -> str:
@@ -61,12 +74,14 @@ def test_case_files_come_back(path: Path) -> None:
     assert nem.from_mlir(nem.to_mlir(text)) == canonical(text)
 
 
-def test_a_compiled_plan_comes_back() -> None:
-    assert nem.from_mlir(nem.to_mlir(compiled_plan())) == canonical(compiled_plan())
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_compiled_plan_comes_back(name: str) -> None:
+    plan = compiled_plan(name)
+    assert nem.from_mlir(nem.to_mlir(plan)) == canonical(plan)
 
 
 @pytest.mark.fuzz
-@settings(max_examples=scaled(100))
+@settings(max_examples=RANDOM[PROFILE])
 @given(commented_documents)
 def test_random_documents_come_back(text: str) -> None:
     assert nem.from_mlir(nem.to_mlir(text)) == canonical(text)
@@ -88,14 +103,23 @@ def test_devices_and_case_files_come_back_through_mlir_opt(path: Path) -> None:
 
 
 @needs_mlir_opt
-def test_a_compiled_plan_comes_back_through_mlir_opt() -> None:
-    module = through_mlir_opt(nem.to_mlir(compiled_plan()))
-    assert nem.from_mlir(module) == canonical(compiled_plan())
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_compiled_plan_comes_back_through_mlir_opt(name: str) -> None:
+    plan = compiled_plan(name)
+    assert nem.from_mlir(through_mlir_opt(nem.to_mlir(plan))) == canonical(plan)
+
+
+@needs_mlir_opt
+@pytest.mark.parametrize("path", EXAMPLES[:3], ids=names)
+def test_passes_of_mlir_opt_leave_programs_alone(path: Path) -> None:
+    text = text_of(path)
+    done = run_mlir_opt(nem.to_mlir(text), "--canonicalize", "--cse", "--symbol-dce")
+    assert nem.from_mlir(done.stdout) == canonical(text)
 
 
 @needs_mlir_opt
 @pytest.mark.fuzz
-@settings(max_examples=scaled(40))
+@settings(max_examples=RANDOM[PROFILE] // 4)
 @given(commented_documents)
 def test_random_documents_come_back_through_mlir_opt(text: str) -> None:
     assert nem.from_mlir(through_mlir_opt(nem.to_mlir(text))) == canonical(text)

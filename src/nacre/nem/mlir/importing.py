@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from nacre.base.diagnostics import InputError, has_errors
@@ -12,6 +14,8 @@ from nacre.nem.spec.rules.mlir import MLR03
 from nacre.nem.syntax.ast import same_meaning
 from nacre.nem.syntax.formatter import format_parsed
 from nacre.nem.syntax.parser import parse
+
+_STEM = re.compile(r"token(_+)")
 
 
 class Imported(Struct, frozen=True):
@@ -43,7 +47,5 @@ def import_source(source: Source) -> Imported:
 
 def _stem(text: str) -> str:
     """How names begin that nobody uses: the text does not have it."""
-    stem = "token_"
-    while stem in text:
-        stem += "_"
-    return stem
+    longest = max(map(len, _STEM.findall(text)), default=0)
+    return f"token{'_' * (longest + 1)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -53,19 +54,19 @@ class _Body:
 
     def __init__(self, op: NemOperation) -> None:
         self._op = op
-        self._left = list(body_of(op))
+        self._left = deque(body_of(op))
 
     def every(self, name: str, read: Callable[[NemOperation], Read]) -> tuple[Read, ...]:
         """The entries of that name that come next."""
         found = []
         while self._left and self._left[0].signature.name == name:
-            found.append(read(self._left.pop(0)))
+            found.append(read(self._left.popleft()))
         return tuple(found)
 
     def one(self, name: str, read: Callable[[NemOperation], Read]) -> Read | None:
         """The entry of that name, where it comes next."""
         is_next = self._left and self._left[0].signature.name == name
-        return read(self._left.pop(0)) if is_next else None
+        return read(self._left.popleft()) if is_next else None
 
     def finish(self) -> None:
         """Refuse what is left."""

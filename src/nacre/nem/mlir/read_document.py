@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc
@@ -12,6 +13,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.source import MAX_SOURCE_BYTES
 from nacre.nem.mlir.dialect import NemOperation, TerminatorOp
 from nacre.nem.mlir.nodes import MalformedError, list_of, string_of, value_of, word_of
 from nacre.nem.mlir.places import config_lines
@@ -48,6 +50,8 @@ _END = "nem.end"
 # Documents have their parts in this order; what is not named is a statement.
 _RANKS = {"include": 0, "device_ref": 1, "type_family": 2, "device": 2, "program": 3}
 _STATEMENT = 4
+_LONGEST = 400  # of a message: attributes may be as long as the text
+_DEEPEST = 8  # of locations within locations
 
 
 @dataclass(slots=True)
@@ -76,6 +80,7 @@ class DocumentReader:
         self.found: list[Diagnostic] = []
         self.rows: list[Row] = []
         self.end: list[str] = []
+        self._size = 0
 
     @property
     def document(self) -> Document:
@@ -97,10 +102,16 @@ class DocumentReader:
             if rank < before or (is_single and rank == before):
                 self._report(op, f"`{op.name}` stands behind `nem` operations that follow it")
             self._take(op, 0, self._parts.body)
+            if self._size > MAX_SOURCE_BYTES:
+                self._report(
+                    op, f"the text of this module has more than {MAX_SOURCE_BYTES:,} bytes"
+                )
+                return
 
     def _report(self, op: Operation, message: str, rule: Any = MLR03) -> None:  # noqa: ANN401
         if len(self.found) < MAX_DIAGNOSTICS:
-            self.found.append(rule.at(self._read.span(op), message))
+            short = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+            self.found.append(rule.at(self._read.span(op), short))
 
     def _verify(self, module: Any) -> None:  # noqa: ANN401
         for op in module.walk():
@@ -162,6 +173,8 @@ class DocumentReader:
         self._add_closing(op, indent, "endloop")
 
     def _add(self, op: NemOperation, indent: int, text: str) -> None:
+        # A region without a name is written wherever it is used: that can be more than was read.
+        self._size += len(text)
         self.rows.append(Row(indent, text, _trivia_of(op), _marks_of(op)[:2]))
 
     def _add_closing(self, op: NemOperation, indent: int, text: str) -> None:
@@ -238,13 +251,13 @@ def _inside_of(attribute: MlirAttribute) -> tuple[int, bool, str]:
 
 def _marks_of(op: NemOperation) -> tuple[Mark, ...]:
     """Where the operation comes from: the first place, and others that a fused location has."""
-    return tuple(_file_marks(op.location))
+    return tuple(islice(_file_marks(op.location, _DEEPEST), 3))
 
 
-def _file_marks(location: Any) -> Sequence[Mark]:  # noqa: ANN401
+def _file_marks(location: Any, depth: int) -> Iterator[Mark]:  # noqa: ANN401
     if isinstance(location, FileLineColLoc):
         line, column = int(location.line.data), int(location.column.data)
-        return [Mark(location.filename.data, line, column)]
-    if isinstance(location, FusedLoc):
-        return [mark for inner in location.locations.data for mark in _file_marks(inner)]
-    return []
+        yield Mark(location.filename.data, line, column)
+    elif isinstance(location, FusedLoc) and depth:
+        for inner in location.locations.data:
+            yield from _file_marks(inner, depth - 1)

@@ -48,7 +48,7 @@ def require_xdsl(name: str) -> None:
         raise InputError([MLR06.at(whole_file(name), message, help=help_)])
 
 
-def read_module(source: Source, context: Context) -> ReadModule:
+def read_module(source: Source, context: Context, *, has_aliases: bool = False) -> ReadModule:
     """The module of a text; InputError where it is none (MLR02)."""
     from xdsl.parser import Parser
     from xdsl.utils.exceptions import ParseError
@@ -61,6 +61,12 @@ def read_module(source: Source, context: Context) -> ReadModule:
             op = super().parse_operation()
             starts[id(op)] = max(start - shift, 0)
             return op
+
+        def _parse_alias_def(self) -> None:
+            # An alias of aliases can stand for more than any memory holds.
+            if not has_aliases and not self._current_token.text.startswith("#loc"):
+                self.raise_error("only locations may have aliases")
+            super()._parse_alias_def()
 
         def _parse_location(self) -> Attribute:
             # xDSL reads neither names of files that are not ASCII nor what fused ones are tagged

@@ -45,13 +45,10 @@ _BLANK_ABOVE = {ABOVE: [BLANK]}
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def lower_matmuls(text: str, device: str = "npm_lite", name: str = "<text>") -> str:
-    """A module of upstream's dialects as one of the dialect `nem`, for a device.
-
-    InputError where the text is no module (MLR02), or something in it has no form (MLR05).
-    """
+def lower(text: str, device: str, name: str) -> str:
+    """A module of upstream's dialects as one of the dialect `nem`, both as text."""
     source = Source(name, text)
-    read = read_module(source, upstream_context())
+    read = read_module(source, upstream_context(), has_aliases=True)
     try:
         LowerMatmuls(device).apply(Context(), read.module)
     except NotLoweredError as error:
