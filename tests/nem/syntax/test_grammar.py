@@ -117,6 +117,7 @@ def test_the_parser_reads_every_sentence_of_the_table(rule: str) -> None:
         assert difference(text) is None
 
 
+@pytest.mark.full
 @pytest.mark.fuzz
 def test_the_parser_reads_many_sentences_of_the_table() -> None:
     for seed in range(2000):
@@ -149,6 +150,7 @@ def test_they_agree_about_files_with_a_word_out_of_place(part: int) -> None:
             assert difference(mutant) is None, path.name
 
 
+@pytest.mark.full
 @pytest.mark.fuzz
 def test_they_agree_about_many_files_with_words_out_of_place() -> None:
     for path in FILES:
