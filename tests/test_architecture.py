@@ -74,7 +74,7 @@ DOORS = {
     "neminterp": {"base", "nem"},
 }
 # Inside nem, in the order of the road from text to plan.
-NEM_ROAD = ("spec", "syntax", "model", "plan")
+NEM_ROAD = ("spec", "syntax", "bytecode", "model", "plan")
 NEM_ROOMS = {
     **{room: set(NEM_ROAD[: index + 1]) for index, room in enumerate(NEM_ROAD)},
     "checks": {*NEM_ROAD, "checks"},

@@ -29,6 +29,7 @@ DEVICES_PAGE = REFERENCE / "devices.md"
 # In the order in which a reader of a program meets them; groups that are not named come last.
 GROUPS = {
     "LEX": "Characters, literals and files",
+    "BYT": "Bytecode",
     "DOC": "Documents and statements",
     "CST": "Constants and expressions",
     "INC": "Includes",

@@ -13,7 +13,7 @@ import pytest
 from nacre._version import __version__
 from tests.cli.runner import environment, invoke, nacre
 
-VERBS = ["check", "fmt", "rule", "devices"]
+VERBS = ["check", "fmt", "pack", "unpack", "rule", "devices"]
 BROKEN_VERB = (
     "from nacre.cli import main\n"
     "main._VERBS['broken'] = ('nacre.cli.does_not_exist', 'x', '')\n"

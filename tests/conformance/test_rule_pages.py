@@ -21,6 +21,7 @@ TESTS = Path(__file__).parent.parent
 
 # A page shows one file; these rules need more than that, and cases show them instead.
 WITHOUT_EXAMPLE = {
+    **{f"BYT0{number}": "needs a file that is not text" for number in range(1, 10)},
     "DOC25": "needs a thousand mistakes",
     "DOC20": "the smallest example is longer than a page",
     "DVD04": "needs an option",

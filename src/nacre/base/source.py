@@ -40,6 +40,11 @@ class Source:
     path: Path | None = None
     is_shown: bool = True  # a file that is no text has places, but no lines to show
 
+    @property
+    def size(self) -> int:
+        """How many characters the text has."""
+        return len(self.text)
+
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of the first character of every line."""
@@ -76,7 +81,7 @@ class Span:
     end: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start <= self.end <= len(self.source.text):
+        if not 0 <= self.start <= self.end <= self.source.size:
             raise ValueError(f"span [{self.start}, {self.end}) is outside {self.source.name}")
 
     @property

@@ -81,6 +81,9 @@ class _Folder(click.Path):
     help="Leave the model as it came out of the bundle, which is smaller then; `nacre validate` "
     "has the legalised model alone. Default: it is in the bundle.",
 )
+@click.option(
+    "--bytecode", is_flag=True, help="The bundle has the program as `model.nemb`, not as text."
+)
 def compile_(
     model: str,
     devices: tuple[str, ...],
@@ -91,6 +94,7 @@ def compile_(
     out: Path,
     force: bool,
     reference: bool,
+    bytecode: bool,
 ) -> int:
     """Compile MODEL (.core, .onnx, .pt2 or .nac) to a plan in NEM for a device.
 
@@ -121,7 +125,7 @@ def compile_(
         module = read_module(model, shapes, constants)
         bundle = compiled(module, devices[0], on_stage=show_stage, **given)
         with writing(out):
-            bundle.save(out, force=force, reference=reference)
+            bundle.save(out, force=force, reference=reference, bytecode=bytecode)
         slower = compare_with_floats(bundle, module, devices[0], options.ddr_size)
         notes = () if slower is None else (f"{slower.sentence}; try `--precision f16`",)
         click.echo(_summary(bundle, out, reference, notes))
@@ -142,7 +146,9 @@ def _require_inputs_kept(out: Path, read: Sequence[str]) -> None:
 
 
 def _summary(bundle: Bundle, out: Path, reference: bool, notes: Sequence[str]) -> str:
-    manifest = bundle.manifest
+    from nacre.compile.storage.names import program_path
+
+    manifest, program = bundle.manifest, program_path(out)
     count = len(manifest.layers)
     escaped = (line for layer in manifest.layers for line in layer.escaped)
     lines = [
@@ -152,8 +158,9 @@ def _summary(bundle: Bundle, out: Path, reference: bool, notes: Sequence[str]) -
         *(f"note: {note}" for note in (*merge_notes(manifest.notes), *notes)),
         *(f"on the VPU: {line}" for line in merge_notes(escaped)),
         *_losses(bundle),
-        f"wrote {safe(str(out))}: model.nem ({len(bundle.program):,} bytes), manifest.json, "
-        f"{'model.core' if reference else 'interface.core'}, legal.core, and arrays beside them",
+        f"wrote {safe(str(out))}: {program.name} ({program.stat().st_size:,} bytes), "
+        f"manifest.json, {'model.core' if reference else 'interface.core'}, legal.core, and arrays "
+        "beside them",
     ]
     return "\n".join(lines)
 

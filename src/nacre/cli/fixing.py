@@ -23,6 +23,7 @@ from nacre.cli.terminal.streams import echo_document
 from nacre.nem.checks.engine import Checked, CheckOptions
 from nacre.nem.checks.fixing import Fixed, fix_source
 from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.syntax.parser import ParsedSource
 
 
 @dataclass
@@ -84,8 +85,10 @@ def fix_files(
             if diff:
                 click.echo(f"nacre: {source}", err=True)
             continue
-        if _is_sealed(name):
+        if _is_sealed(name) or isinstance(source, ParsedSource):
             message = "is the program of a bundle, whose manifest has its hash: it stays as it is"
+            if isinstance(source, ParsedSource):
+                message = "is bytecode: fix the text that it was made of, and pack it again"
             click.echo(f"nacre: {safe(name)} {message}", err=True)
             continue
         try:

@@ -15,6 +15,7 @@ from nacre.cli.exit_status import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.inputs import STDIN, read_argument, show_diff
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.syntax.formatter import format_source
+from nacre.nem.syntax.parser import ParsedSource
 
 
 @click.command()
@@ -43,6 +44,8 @@ def _format_one(name: str, only_check: bool, diff: bool) -> int:
     except InputError as error:
         click.echo(render_text(error.diagnostics), err=True)
         return ERRORS_FOUND
+    if isinstance(source, ParsedSource) and name != STDIN:
+        return OK  # bytecode has one form only
     if name == STDIN and not only_check:
         echo_document(formatted)
         return OK

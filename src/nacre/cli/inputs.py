@@ -17,12 +17,11 @@ from nacre.base.source import (
     MAX_SOURCE_BYTES,
     Source,
     Unreadable,
-    decode_source,
-    read_source,
     read_stream,
 )
 from nacre.base.text_diff import unified_diff
 from nacre.cli.terminal.streams import echo_as_is, echo_document
+from nacre.nem.bytecode.sources import decode_program, read_program
 from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Import, parse_import
 
@@ -52,7 +51,7 @@ def read_argument(name: str) -> Source | Diagnostic | str:
     if name == STDIN:
         return _standard_input()
     path = Path(name)
-    source = read_source(path, name=name)
+    source = read_program(path, name=name)
     if isinstance(source, Source):
         return source
     if source.kind in ("too large", "not text"):
@@ -78,7 +77,7 @@ def _standard_input() -> Source | Diagnostic | str:
     if len(raw) > MAX_SOURCE_BYTES:
         found = Unreadable(f"has more than {MAX_SOURCE_BYTES:,} bytes, the limit", "too large")
     else:
-        found = decode_source(raw, name="<stdin>")
+        found = decode_program(raw, name="<stdin>")
     return unreadable_finding("<stdin>", None, found) if isinstance(found, Unreadable) else found
 
 

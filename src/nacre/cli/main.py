@@ -23,6 +23,8 @@ from nacre.cli.terminal.streams import harmless_output
 _VERBS = {
     "check": ("nacre.cli.check", "check", "find every mistake in NEM files"),
     "fmt": ("nacre.cli.fmt", "fmt", "rewrite NEM files in canonical form"),
+    "pack": ("nacre.cli.nem.pack", "pack", "write NEM files as bytecode"),
+    "unpack": ("nacre.cli.nem.pack", "unpack", "write bytecode as NEM text"),
     "rule": ("nacre.cli.rule", "rule", "explain a rule, or list them all"),
     "devices": ("nacre.cli.devices", "devices", "list the built-in devices, or describe one"),
     "run": ("nacre.cli.run", "run", "run a NEM program, bit-true"),

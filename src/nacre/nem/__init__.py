@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from nacre.base.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from nacre.nem.api import check, format
+    from nacre.nem.api import check, format, pack, unpack
     from nacre.nem.api.mlir import check_mlir, from_mlir, to_mlir
 
-__all__ = ["check", "check_mlir", "format", "from_mlir", "to_mlir"]
+__all__ = ["check", "check_mlir", "format", "from_mlir", "pack", "to_mlir", "unpack"]
 
 load_on_use(
     __name__,
@@ -19,6 +19,8 @@ load_on_use(
         "check_mlir": "api.mlir",
         "format": "api",
         "from_mlir": "api.mlir",
+        "pack": "api",
         "to_mlir": "api.mlir",
+        "unpack": "api",
     },
 )

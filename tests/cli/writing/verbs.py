@@ -18,6 +18,7 @@ from tests.nac.mep.carrying import successor, tokenizer_json
 State = tuple[object, ...]
 
 PROGRAM = """
+# what it clips
 program clip:
 buffer X : DDR (size=64)
 buffer Y : DDR (size=64)
@@ -58,6 +59,8 @@ def make_given(folder: Path) -> None:
         (folder / f"c{seed}.nem").write_text(f"const X = {seed}\n" * 200)
         (folder / f"c{seed}.mlir").write_text(nem.to_mlir(f"const X = {seed}\n" * 20))
     (folder / "p.nem").write_text(PROGRAM)
+    for seed in (1, 2):
+        (folder / f"p{seed}.nemb").write_bytes(nem.pack(f"# {seed}\n{PROGRAM}"))
     (folder / "tokenizer.json").write_text(tokenizer_json())
     (folder / "plan.txt").write_text(WRITING_PLAN)
     core.save(successor(), folder / "successor.core")
@@ -226,6 +229,11 @@ VERBS = {
                          "-o", o / "p.nem"],
         has_old=False,
     ),
+    "pack": Verb(
+        lambda g, o, n: ["pack", g / "p.nem", *(["--no-comments"] if n == 2 else []),
+                         "-o", o / "p.nemb"]
+    ),
+    "unpack": Verb(lambda g, o, n: ["unpack", g / f"p{n}.nemb", "-o", o / "p.nem"]),
     "fmt": Verb(lambda g, o, n: ["fmt", o / "f.nem"], old=UGLY),
     "check --fix": Verb(lambda g, o, n: ["check", "--fix", o / "f.nem"], old=MENDABLE),
     "demo": Verb(

@@ -44,18 +44,26 @@ class Bundle(CompiledModel):
         """
         return validate_bundle(self, inputs, expected)
 
-    def save(self, folder: str | Path, *, force: bool = False, reference: bool = True) -> None:
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        force: bool = False,
+        reference: bool = True,
+        bytecode: bool = False,
+    ) -> None:
         """Write the bundle into a folder, which is made.
 
         A bundle that is there is replaced; a folder with anything else in it is refused, unless
         `force` says that it may be written into. Without `reference` the model as it came is left
-        out: `validate` then has the legalised module alone.
+        out: `validate` then has the legalised module alone. With `bytecode` the program is kept as
+        `model.nemb` instead of text.
         """
         from nacre.compile.storage.folder import save
 
         if not str(folder):
             raise request_error("the name of the folder is empty", "give one, or `.` for this one")
-        save(self, Path(folder), force=force, reference=reference)
+        save(self, Path(folder), force=force, reference=reference, bytecode=bytecode)
 
     @staticmethod
     def load(folder: str | Path) -> Bundle:

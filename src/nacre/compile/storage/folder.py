@@ -1,8 +1,9 @@
 """Bundles written and read: `model.nem`, `manifest.json`, both modules, and arrays beside them.
 
-`model.core` is the model as it came, `legal.core` what the plan is compared with. The manifest
-commits: it has the hash of every other file, and they are written first, under names with these
-hashes. Texts, which people open by their names, get them afterwards.
+The program may be bytecode instead, `model.nemb`. `model.core` is the model as it came,
+`legal.core` what the plan is compared with. The manifest commits: it has the hash of every other
+file, and they are written first, under names with these hashes. Texts, which people open by their
+names, get them afterwards.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from nacre.compile.placement.stage import WeightsPart
 from nacre.compile.rules import CMP07
 from nacre.compile.storage.interface import interface_of
 from nacre.compile.storage.names import (
+    BYTECODE,
     INTERFACE,
     LEGAL,
     MANIFEST,
@@ -52,15 +54,21 @@ from nacre.core.module import Module
 from nacre.core.storage import Reference, load_source, referring_text, stored_constants
 from nacre.core.tensor_file import tensor_file_parts
 from nacre.core.verify import verify
+from nacre.nem.bytecode.packing import pack, unpack
 
 
 def save(
-    bundle: CompiledModel, folder: Path, *, force: bool = False, reference: bool = True
+    bundle: CompiledModel,
+    folder: Path,
+    *,
+    force: bool = False,
+    reference: bool = True,
+    bytecode: bool = False,
 ) -> None:
     """Write a bundle into a folder, which is made; a bundle that is there is replaced in one step.
 
     InputError for a folder that holds something else, unless it is forced. Without `reference` the
-    model as it came is left out.
+    model as it came is left out; with `bytecode` the program is `model.nemb`, not a text.
     """
     if not force:
         require_own_folder(folder)
@@ -73,12 +81,16 @@ def save(
         stored, rest = stored_weights(bundle.weights, bundle.parts, constants)
         tensors = {str(at): np.frombuffer(raw, np.uint8) for at, raw in rest.items()}
         arrays.append(files.add(WEIGHTS, [save_tensors(tensors)]))
-        texts.append(files.add(PROGRAM, [bundle.program]))
+        texts.append(_add_program(files, bundle.program, bytecode))
         hashes = {file.name: file.sha256 for file in texts}
         hashes |= {file.stored: file.sha256 for file in arrays}
         made = msgspec.structs.replace(bundle.manifest, stored=stored, sha256=hashes)
         text = msgspec.json.format(msgspec.json.encode(_sign(made)), indent=1)
         files.commit([text, b"\n"], moved=texts, old=old)
+
+
+def _add_program(files: FileSet, program: str, bytecode: bool) -> HashedFile:
+    return files.add(BYTECODE, [pack(program)]) if bytecode else files.add(PROGRAM, [program])
 
 
 def _add_modules(
@@ -116,16 +128,17 @@ def _load(folder: Path) -> CompiledModel:
     for name in hashes:
         if not is_part(name):
             raise _damage(folder / MANIFEST, f"names {name[:80]!r}, which is no file of a bundle")
-    for name in (PROGRAM, MODEL if has_model else INTERFACE, LEGAL):
+    program = BYTECODE if BYTECODE in hashes else PROGRAM
+    for name in (program, MODEL if has_model else INTERFACE, LEGAL):
         if name not in hashes:
             raise _damage(folder / MANIFEST, f"does not name {name}")
     files = {name: _content(folder, name, digest) for name, digest in hashes.items()}
     module = _module(folder / (MODEL if has_model else INTERFACE), files)
     legal = _module(folder / LEGAL, files)
     weights, parts = _weights(folder, described, files, legal)
-    source = _source(folder / PROGRAM, files)
+    text = _program(folder / program, files)
     plain = msgspec.structs.replace(described, format=FORMAT, stored=None, sha256={})
-    bundle = CompiledModel(module, source.text, weights, plain, legal, parts, has_model)
+    bundle = CompiledModel(module, text, weights, plain, legal, parts, has_model)
     problem = mismatch(bundle)
     if problem is not None:
         raise _damage(folder / MANIFEST, problem)
@@ -152,6 +165,16 @@ def _source(path: Path, files: Mapping[str, bytes]) -> Source:
     if isinstance(found, Unreadable):
         raise _damage(path, f"is no text: {found.reason}")
     return found
+
+
+def _program(path: Path, files: Mapping[str, bytes]) -> str:
+    """The text of a program, whichever way it is kept."""
+    if path.name != BYTECODE:
+        return _source(path, files).text
+    try:
+        return unpack(files[path.name])
+    except InputError as error:
+        raise _damage(path, f"holds no program: {error.diagnostics[0].message}") from None
 
 
 def _module(path: Path, files: Mapping[str, bytes]) -> Module:

@@ -16,9 +16,10 @@ from nacre.base.source import Unreadable, read_bytes, whole_file
 from nacre.compile.rules import CMP11
 
 PROGRAM, WEIGHTS, MANIFEST = "model.nem", "weights.safetensors", "manifest.json"
+BYTECODE = "model.nemb"  # in the place of the text, where a bundle is to have it so
 MODEL, LEGAL = "model.core", "legal.core"
 INTERFACE = "interface.core"  # in the place of the model, where a bundle is to do without
-TEXTS = (PROGRAM, MODEL, INTERFACE, LEGAL)  # which people open by these names
+TEXTS = (PROGRAM, BYTECODE, MODEL, INTERFACE, LEGAL)  # which people open by these names
 DATA = (WEIGHTS, *(f"{name}.safetensors" for name in (MODEL, INTERFACE, LEGAL)))
 MOST_BYTES = 1 << 34  # of a file
 _SHOWN = 3  # of the files that are in the way
@@ -50,13 +51,15 @@ def place_of(folder: Path, name: str, digest: str) -> Path:
 def program_path(folder: Path) -> Path:
     """The program of the bundle in a folder, which may be none."""
     marks = _marks(folder)
-    digest = "" if marks is None else marks.sha256.get(PROGRAM, "")
-    return place_of(folder, PROGRAM, digest)
+    hashes = {} if marks is None else marks.sha256
+    name = BYTECODE if BYTECODE in hashes else PROGRAM
+    return place_of(folder, name, hashes.get(name, ""))
 
 
 def is_program_of_bundle(path: Path) -> bool:
     """Whether a file is the program of a bundle, whose manifest has its hash."""
-    return is_stored_name_of(path.name, PROGRAM) and _marks(path.parent) is not None
+    is_named = any(is_stored_name_of(path.name, name) for name in (PROGRAM, BYTECODE))
+    return is_named and _marks(path.parent) is not None
 
 
 def names_of_old(folder: Path) -> set[str]:

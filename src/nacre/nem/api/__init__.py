@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nacre.nem.api.documents import check, format
+from nacre.nem.api.documents import check, format, pack, unpack
 
 if TYPE_CHECKING:
     from nacre.nem.api.interpreter import NemInterpreter
 
-__all__ = ["NemInterpreter", "check", "format"]
+__all__ = ["NemInterpreter", "check", "format", "pack", "unpack"]
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.source import Source, Unreadable, read_source
+from nacre.base.source import Source, Unreadable
+from nacre.nem.bytecode.sources import read_program
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Import, Imports, as_imports
@@ -25,7 +26,8 @@ def check(
 ) -> list[Diagnostic]:
     """Every finding in a NEM document, in order.
 
-    A Path is a file. So is a string that ends in `.nem` or names an existing file; any other
+    A Path is a file, a text or bytecode. So is a string that ends in `.nem` or `.nemb`, or names an
+    existing file; any other
     string is the text itself, whose includes are looked for in the working folder. A `device`
     that does not exist raises InputError. `imports` are buffers whose contents the host provides:
     `["W", "X:mutable", "Y:mutable:noalias"]`.
@@ -54,19 +56,36 @@ def format(text: str) -> str:
     return format_source(Source(TEXT_NAME, text))
 
 
+def pack(text: str) -> bytes:
+    """A NEM text as bytecode; raises InputError when it does not follow the grammar.
+
+    Comments stay, and so do the places of everything where the text is not canonical.
+    """
+    from nacre.nem.bytecode.packing import pack as packed
+
+    return packed(text)
+
+
+def unpack(data: bytes) -> str:
+    """The canonical text of bytecode; raises InputError for bytes that are none."""
+    from nacre.nem.bytecode.packing import unpack as unpacked
+
+    return unpacked(data)
+
+
 def source_of(path_or_text: str | Path) -> Source | Diagnostic:
     """The source that an argument means, or why it cannot be read."""
     if isinstance(path_or_text, str) and not _is_path(path_or_text):
         return Source(TEXT_NAME, path_or_text)
     path = Path(path_or_text)
-    source = read_source(path)
+    source = read_program(path)
     return unreadable_finding(str(path), path, source) if isinstance(source, Unreadable) else source
 
 
 def _is_path(text: str) -> bool:
     if not text or "\n" in text or "\0" in text or len(text) > 4096:
         return False
-    if text.endswith((".nem", ".cfg")) and '"' not in text:
+    if text.endswith((".nem", ".nemb", ".cfg")) and '"' not in text:
         return True
     try:
         return Path(text).exists()
@@ -74,4 +93,4 @@ def _is_path(text: str) -> bool:
         return False
 
 
-__all__ = ["InputError", "check", "format"]
+__all__ = ["InputError", "check", "format", "pack", "unpack"]

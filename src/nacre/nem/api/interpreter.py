@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.base.source import Source, Unreadable, read_source
+from nacre.base.source import Source, Unreadable
 from nacre.nem.api.backends import AnyBackend, BackendChoice
 from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceConfig, device_config
@@ -22,6 +22,7 @@ from nacre.nem.api.programs import LoadedProgram, in_spite_of
 from nacre.nem.api.replay import Replay, differing, orders, witness_steps
 from nacre.nem.api.timing import Figures, read_profile, time_plan
 from nacre.nem.api.tree_text import tree_text
+from nacre.nem.bytecode.sources import read_program
 from nacre.nem.checks.engine import CheckOptions, named_device, resize_memories
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.figures import figure_problems
@@ -318,7 +319,7 @@ class NemInterpreter:
 def _read(path: str | Path) -> Source:
     if not isinstance(path, str | Path):
         raise host_error(f"a path is text or a Path, found {type(path).__name__}")
-    source = read_source(Path(path))
+    source = read_program(Path(path))
     if isinstance(source, Unreadable):
         raise InputError([unreadable_finding(str(path), Path(path), source)])
     return source

@@ -14,14 +14,15 @@ from nacre.base.diagnostics import Diagnostic, Fix, Related
 from nacre.base.excerpt import backquote
 from nacre.base.fixes import removal_fix, replacement_fix
 from nacre.base.hints import setting
-from nacre.base.source import Source, Span, Unreadable, read_source
+from nacre.base.source import Source, Span, Unreadable
 from nacre.base.suggest import did_you_mean, intended_name
+from nacre.nem.bytecode.sources import file_around, read_program
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.spec.limits import MAX_INCLUDED_FILES
 from nacre.nem.spec.rules.includes import DVD02, INC01, INC02, INC08, INC09
 from nacre.nem.spec.rules.lexical import LEX09, LEX10, LEX11
 from nacre.nem.syntax.ast import StringLit
-from nacre.nem.syntax.parser import ParseResult, parse
+from nacre.nem.syntax.parser import ParsedSource, ParseResult, parse
 
 _ROOT_MARKS = (".git", "pyproject.toml")
 _WIDER = setting("`--include-root` widens it", "`include_roots=` widens it")
@@ -111,8 +112,7 @@ class _Loader:
 
     def load(self, root: File) -> File:
         """Fill in the includes of the root file and of everything below it."""
-        path = root.source.path
-        key = str(path.resolve()) if path is not None else "<text>"
+        key = _key_of(root.source)
         self._files[key] = root
         pending = [(root, self._references(root, is_root=True))]
         self._chain = {key: root}
@@ -173,6 +173,10 @@ class _Loader:
             if shipped is None:
                 return rule.at(span, f"no shipped file {backquote(text)}")
             return f"nacre:{shipped.source.name}", shipped, True
+        if isinstance(file.source, ParsedSource):
+            enclosed = file.source.enclosed(text)
+            if enclosed is not None:
+                return *enclosed, False
         folder = file.source.path.parent if file.source.path is not None else Path()
         path = Path(os.path.normpath(folder / text)) if "\0" not in text else Path("\0")
         resolved = _resolve(path)
@@ -197,11 +201,13 @@ class _Loader:
             return key, self._files[key].parsed, False
         if len(self._files) > MAX_INCLUDED_FILES:
             return INC09.at(span, f"more than {MAX_INCLUDED_FILES} files are included")
-        source = read_source(resolved, name=str(path))
+        source = read_program(resolved, name=str(path))
         if isinstance(source, Unreadable):
             colon = ":" if source.span is not None else ""
             return rule.at(span, f"{backquote(text, 80)}{colon} {source.reason}")
-        return key, parse(Source(source.name, source.text, path)), False
+        if not isinstance(source, ParsedSource):
+            source = Source(source.name, source.text, path)
+        return key, parse(source), False
 
     def _cycle(self, key: str, span: Span) -> Diagnostic:
         members = list(dropwhile(lambda f: f is not self._chain[key], self._chain.values()))
@@ -227,12 +233,22 @@ def _find_shipped(text: str, is_device: bool) -> ParseResult | None:
     return parsed
 
 
+def _key_of(source: Source) -> str:
+    """What a file is known by, whichever way leads to it."""
+    if isinstance(source, ParsedSource):
+        return source.key
+    return str(source.path.resolve()) if source.path is not None else "<text>"
+
+
 def _resolve(path: Path) -> Path | None:
     """Where a path leads, links followed; None where nothing is that could be asked for."""
     try:
         return path.resolve(strict=True)
     except PermissionError:
         return path.resolve()
+    except NotADirectoryError:
+        file = file_around(path)  # `lib.nemb/npu.nem`: a document in a file
+        return None if file is None else file.resolve() / path.relative_to(file)
     except (OSError, ValueError, RuntimeError):
         return None
 

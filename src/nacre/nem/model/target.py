@@ -11,8 +11,9 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related
 from nacre.base.excerpt import backquote
 from nacre.base.fixes import include_fix, respelling_fix
-from nacre.base.source import Span, Unreadable, read_source
+from nacre.base.source import Span, Unreadable
 from nacre.base.suggest import did_you_mean
+from nacre.nem.bytecode.sources import read_program
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.model.devices import Device, default_device, device_span
 from nacre.nem.model.files import File, IncludeRoots, default_roots, load, unreadable_finding
@@ -136,7 +137,7 @@ def builtin_device(name: str) -> Device:
 def load_device_file(name: str) -> File:
     """The file that an option names where a device is asked for, with what it includes."""
     path = Path(name)
-    source = read_source(path)
+    source = read_program(path)
     if isinstance(source, Unreadable):
         if source.kind == "missing" and not path.suffix and "/" not in name:
             near = did_you_mean(name, builtin_names())

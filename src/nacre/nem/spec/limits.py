@@ -66,3 +66,10 @@ DEFAULT_DEVICE_UNITS: Final[Mapping[str, int]] = MappingProxyType({"sDMA": 1, "W
 DEFAULT_L1_BYTES: Final = 1 * MIB  # per engine
 DEFAULT_L2_BYTES: Final = 4 * MIB
 DEFAULT_DDR_BYTES: Final = 256 * MIB  # also with a device: a topology says nothing about DDR
+
+# Of bytecode. A few bytes can stand for many nodes, so these are counted before anything is made:
+# ten times a large program, which has some 650,000 nodes.
+MAX_BYTECODE_NODES: Final = 8_000_000
+MAX_BYTECODE_DEPTH: Final = 1000  # of nodes in nodes: operators and nesting of one statement
+MAX_BYTECODE_TEXT: Final = MAX_SOURCE_BYTES  # bytes, of one list of texts
+MAX_BYTECODE_DOCUMENTS: Final = MAX_INCLUDED_FILES

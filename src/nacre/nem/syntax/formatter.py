@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
-from nacre.nem.syntax.ast import Comment, DeviceConfig, Document, NameRef
+from nacre.nem.syntax.ast import Comment, DeviceConfig, Document, NameRef, Node
 from nacre.nem.syntax.layout import INDENT, Line, LineWriter
 from nacre.nem.syntax.layout_config import lay_out_device, lay_out_family
 from nacre.nem.syntax.lexer import tokenize
-from nacre.nem.syntax.parser import ParseResult, parse
+from nacre.nem.syntax.parser import ParsedSource, ParseResult, parse
 from nacre.nem.syntax.printer import string_text
 
 
@@ -26,6 +26,8 @@ def format_source(source: Source) -> str:
 
 def format_parsed(parsed: ParseResult) -> str:
     """The canonical text of a document without syntax errors."""
+    if isinstance(parsed.source, ParsedSource):
+        return parsed.source.canonical_text
     text, tokens = parsed.source.text, tokenize(parsed.source).starts
     writer = LineWriter(text, parsed.comments, tokens)
     _document(writer, parsed.document)
@@ -38,6 +40,28 @@ def format_parsed(parsed: ParseResult) -> str:
         out.append(" " * (indent * INDENT) + content)
         after_opening = opens
     return "\n".join(out) + "\n" if out else ""
+
+
+def tree_lines(document: Document, broken: frozenset[int] = frozenset()) -> list[Line]:
+    """The lines of a tree alone; statements whose `id` is given stand on several in any case."""
+    writer = _TreeWriter(broken)
+    _document(writer, document)
+    return writer.lines
+
+
+class _TreeWriter(LineWriter):
+    """Lays out a tree that has no text; where lines came from is not known."""
+
+    def __init__(self, broken: frozenset[int]) -> None:
+        super().__init__("", (), ())
+        self._kept = broken
+
+    def token(self, offset: int, steps: int) -> int:
+        """No token is known: everything stands at 0."""
+        return 0
+
+    def _has_comments(self, node: Node) -> bool:
+        return id(node) in self._kept
 
 
 def _document(writer: LineWriter, document: Document) -> None:

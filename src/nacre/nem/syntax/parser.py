@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -42,8 +43,43 @@ class ParseResult(Struct, frozen=True):
         return not has_errors(self.diagnostics)
 
 
+class ParsedSource(Source):
+    """A source that comes with its tree, and may make its text only when that is asked for."""
+
+    parsed: ParseResult
+
+    def __init__(self, name: str, path: Path | None, size: int) -> None:
+        self.__dict__.update(name=name, path=path)
+        self._size = size
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Filled in by its makers, one thing after the other: a tree knows its source.
+        object.__setattr__(self, name, value)
+
+    @property
+    def size(self) -> int:
+        """How many characters the text has, though it may not be there."""
+        return self._size
+
+    @property
+    def canonical_text(self) -> str:
+        """The text in canonical form."""
+        raise NotImplementedError
+
+    @property
+    def key(self) -> str:
+        """What the source is known by, whichever way leads to it."""
+        return self.name if self.path is None else str(self.path.resolve())
+
+    def enclosed(self, text: str) -> tuple[str, ParseResult] | None:
+        """What an include means, and its key, where that comes with this source."""
+        return None
+
+
 def parse(source: Source) -> ParseResult:
     """Read a whole document; every mistake is reported, and there is always a tree."""
+    if isinstance(source, ParsedSource):
+        return source.parsed
     tokens = tokenize(source)
     reader = _DocumentReader(Cursor(source, tokens))
     document = reader.read()

@@ -1,0 +1,164 @@
+"""The file around documents: its head, a table of sections, a checksum at the end."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nacre.base.excerpt import backquote
+from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
+from nacre.nem.bytecode.document import COMMENTS, POSITIONS, SECTIONS, TEXTS, TREE
+from nacre.nem.bytecode.magic import MAGIC
+from nacre.nem.spec.limits import MAX_BYTECODE_DOCUMENTS
+from nacre.nem.spec.rules.bytecode import BYT01, BYT02, BYT03, BYT04, BYT06, BYT07
+
+VERSION: Final = 1
+# What a reader must know to understand a file. Bits are never used again.
+FEATURES: Final = ("comments", "positions", "library")
+_COMMENTS, _POSITIONS, _LIBRARY = (1 << bit for bit in range(3))
+_CHECKSUM = 4
+_MOST_NAME = 4096
+_MOST_FEATURE = 64
+_ENTRY = 1  # a document that was packed for itself, not for those that include it
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A document in a file: what it is called there, and its sections."""
+
+    name: str
+    is_entry: bool
+    sections: Mapping[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A document as the table has it: where its sections lie."""
+
+    name: str
+    is_entry: bool
+    sections: Mapping[int, ByteReader]
+
+
+def write_file(members: Sequence[Member]) -> bytes:
+    """A whole file."""
+    head, body = ByteWriter(), ByteWriter()
+    head.raw(MAGIC)
+    head.varint(VERSION)
+    features = _features([member.sections.keys() for member in members])
+    head.varint(features)
+    for bit, name in enumerate(FEATURES):
+        if features >> bit & 1:
+            head.text(name)
+    head.varint(len(members))
+    for member in members:
+        head.text(member.name)
+        head.varint(_ENTRY if member.is_entry else 0)
+        head.varint(len(member.sections))
+        for tag, content in sorted(member.sections.items()):
+            head.varint(tag)
+            head.varint(len(content))
+            body.raw(content)
+    made = head.content() + body.content()
+    return made + zlib.crc32(made).to_bytes(_CHECKSUM, "little")
+
+
+def _features(tags: Sequence[object]) -> int:
+    made = _LIBRARY if len(tags) > 1 else 0
+    made |= _COMMENTS if any(COMMENTS in found for found in tags) else 0  # type: ignore[operator]
+    made |= _POSITIONS if any(POSITIONS in found for found in tags) else 0  # type: ignore[operator]
+    return made
+
+
+def read_file(data: bytes) -> list[Entry]:
+    """The documents of a file, as its table names them."""
+    reader = ByteReader(data)
+    if data[: len(MAGIC)] != MAGIC:
+        raise Broken(BYT02, 0, "this is no bytecode of NEM")
+    reader.at = len(MAGIC)
+    version = reader.varint("the version")
+    if version != VERSION:
+        help_ = "take a newer nacre, or pack the program again"
+        raise Broken(BYT02, len(MAGIC), f"version {version:,}; this reader knows 1", help_)
+    features = _read_features(reader)
+    if len(data) - reader.at < _CHECKSUM:
+        raise Broken(BYT01, reader.at, "the file ends before its checksum")
+    reader.end -= _CHECKSUM
+    if zlib.crc32(data[: reader.end]).to_bytes(_CHECKSUM, "little") != data[reader.end :]:
+        raise Broken(BYT01, reader.end, "the checksum is that of other bytes: the file is damaged")
+    entries = _read_table(reader)
+    if features != _features([entry.sections.keys() for entry in entries]):
+        raise Broken(BYT06, len(MAGIC) + 1, "the features are not those of the sections")
+    return entries
+
+
+def _read_features(reader: ByteReader) -> int:
+    start = reader.at
+    bits = reader.varint("the features")
+    unknown = []
+    for bit in range(bits.bit_length()):
+        if bits >> bit & 1:
+            name = reader.text("a feature", _MOST_FEATURE)
+            if bit >= len(FEATURES):
+                unknown.append(backquote(name))
+            elif FEATURES[bit] != name:
+                message = f"feature {bit} is called {backquote(name)}, not `{FEATURES[bit]}`"
+                raise Broken(BYT03, start, message)
+    if unknown:
+        help_ = "take a newer nacre, or pack the program without them"
+        raise Broken(BYT03, start, f"unknown features: {', '.join(unknown)}", help_)
+    return bits
+
+
+def _read_table(reader: ByteReader) -> list[Entry]:
+    start = reader.at
+    count = reader.varint("the number of documents")
+    if not 0 < count <= MAX_BYTECODE_DOCUMENTS:
+        message = f"{count:,} documents; a file has 1 to {MAX_BYTECODE_DOCUMENTS:,}"
+        raise Broken(BYT07, start, message)
+    rows = [_read_row(reader, count > 1) for _ in range(count)]
+    names = [name for name, _, _ in rows]
+    if len(set(names)) < len(names):
+        raise Broken(BYT04, start, "two documents have one name")
+    if not rows[0][1]:
+        raise Broken(BYT04, start, "the first document is not there for itself")
+    entries = [
+        Entry(name, is_entry, {tag: _section(reader, size) for tag, size in sizes.items()})
+        for name, is_entry, sizes in rows
+    ]
+    reader.require_end("the last section")
+    return entries
+
+
+def _read_row(reader: ByteReader, is_named: bool) -> tuple[str, bool, dict[int, int]]:
+    start = reader.at
+    name = reader.text("a document's name", _MOST_NAME)
+    flags = reader.varint("a document's flags")
+    if flags > _ENTRY or (not name and is_named) or not _is_plain(name):
+        raise Broken(BYT04, start, f"{backquote(name)} is no entry of a table")
+    sizes: dict[int, int] = {}
+    for _ in range(reader.varint("the number of sections")):
+        tag = reader.varint("a section's tag")
+        if tag not in SECTIONS or tag <= max(sizes, default=0):
+            raise Broken(BYT04, start, f"section {tag:,} is unknown or out of order")
+        sizes[tag] = reader.varint("a section's size")
+    if not {TEXTS, TREE} <= sizes.keys():
+        raise Broken(BYT04, start, "a document has no tree")
+    return name, flags == _ENTRY, sizes
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is a path below where it is used, written in one way only."""
+    if not name:
+        return True
+    is_odd = any(part in ("", ".", "..") for part in name.split("/"))
+    return not is_odd and not any(mark in name for mark in "\\\0\n\r:")
+
+
+def _section(reader: ByteReader, size: int) -> ByteReader:
+    if size > reader.left:
+        message = f"a section has {size:,} bytes, {reader.left:,} are left"
+        raise Broken(BYT01, reader.at, message)
+    return reader.within(size)

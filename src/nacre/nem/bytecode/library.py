@@ -1,0 +1,204 @@
+"""Documents of bytecode as sources: trees are known, texts are made when somebody asks."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from nacre.base.source import Source, Unreadable, read_source
+from nacre.nem.bytecode.container import Entry, read_file
+from nacre.nem.bytecode.cursor import Broken
+from nacre.nem.bytecode.document import Content, DocumentReader
+from nacre.nem.bytecode.foreign import Foreign
+from nacre.nem.bytecode.tree_writer import tree_columns
+from nacre.nem.spec.rules.bytecode import BYT09
+from nacre.nem.syntax.ast import Document
+from nacre.nem.syntax.parser import ParsedSource, ParseResult
+
+_EMPTY = Document(0, 0, (), (), None, None, ())
+
+
+class RefusedSource(ParsedSource):
+    """Bytes that are no bytecode: an empty document, and why."""
+
+    text = ""
+    is_shown = False
+
+    def __init__(
+        self, name: str, path: Path | None, problem: Broken, library: Library | None = None
+    ) -> None:
+        super().__init__(name, path, 0)
+        self.library = library  # that was read, though not which document of it is meant
+        at = f"byte {problem.offset:,}: " if problem.offset else ""
+        made = problem.rule.at(self.span(0, 0), at + problem.message, help=problem.help)
+        self.finding = replace(made, data={"offset": problem.offset})
+        self.parsed = ParseResult(self, _EMPTY, (), (self.finding,))
+
+
+class BytecodeSource(ParsedSource):
+    """A document of a file. Its places are those of the text that the file was made of."""
+
+    def __init__(self, library: Library, entry: Entry, found: DocumentReader) -> None:
+        foreign = found.foreign
+        path = library.path
+        name = library.shown_name(entry)
+        if foreign is not None and foreign.name:
+            name = str(Path(name).with_name(foreign.name))
+        super().__init__(name, path, found.size if foreign is None else foreign.size)
+        self.library, self.member = library, entry.name
+        self._found = found
+        document, comments = found.document()
+        self.parsed = ParseResult(self, document, comments, ())
+
+    @cached_property
+    def content(self) -> Content:
+        """Everything that the file says of the document."""
+        return self._found.canonical()
+
+    @property
+    def canonical_text(self) -> str:
+        """The text in canonical form."""
+        return self.content.text
+
+    @cached_property
+    def text(self) -> str:
+        """The text that places are counted in; blanks stand for what is not known of it."""
+        foreign = self._found.foreign
+        if foreign is None:
+            return self.canonical_text
+        found = _original(foreign, self.path)
+        return _reconstructed(self.content, self.parsed, foreign) if found is None else found
+
+    @property
+    def key(self) -> str:
+        """What the document is known by."""
+        return f"{self.library.key}/{self.member}"
+
+    def enclosed(self, text: str) -> tuple[str, ParseResult] | None:
+        """The document that an include means, where the file has it."""
+        member = self.library.included(self.member, text)
+        if member is None:
+            return None
+        return f"{self.library.key}/{member}", self.library.document(member).parsed
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """Offset of the first character of every line."""
+        foreign = self._found.foreign
+        if foreign is None:
+            return Source(self.name, self.text).line_starts
+        lines: list[int] = foreign.line_starts.tolist()
+        return lines
+
+
+def _original(foreign: Foreign, path: Path | None) -> str | None:
+    """The text that a file was made of, where it stands beside it unchanged."""
+    if path is None or not foreign.name or posixpath.basename(foreign.name) != foreign.name:
+        return None
+    found = read_source(path.with_name(foreign.name))
+    if (
+        isinstance(found, Unreadable)
+        or hashlib.sha256(found.text.encode()).digest() != foreign.sha256
+    ):
+        return None
+    return found.text
+
+
+def _reconstructed(content: Content, there: ParseResult, foreign: Foreign) -> str:
+    """A text with everything that is known at its place, and blanks between.
+
+    Of a node that was written as the canonical text has it all is known; of another, its parts.
+    """
+    made = [" "] * foreign.size
+    for start in foreign.line_starts.tolist()[1:]:
+        made[start - 1] = "\n"
+    text = content.text
+    nodes, places = (tree_columns(tree).nodes for tree in (content.document, there.document))
+    pairs = [(node.start, node.end, moved) for node, moved in zip(nodes, places, strict=True)]
+    shifts = np.zeros(len(text), np.int64)
+    for start, end, moved in pairs:
+        shifts[start:end] = moved.start - start
+    for start, end, moved in pairs:
+        known, shift = text[start:end], moved.start - start
+        is_whole = moved.end - end == shift and (shifts[start:end] == shift).all()
+        if known and is_whole and "\n" not in known:
+            made[moved.start : moved.end] = known
+    for comment in there.comments:
+        made[comment.start : comment.end] = comment.text
+    return "".join(made)
+
+
+def shipped_name(text: str) -> str:
+    """What a file that nacre ships is called in a file that brings it along."""
+    return f"nacre/{text}"
+
+
+class Library:
+    """The documents of a file; each is read when it is asked for."""
+
+    def __init__(self, data: bytes, name: str, path: Path | None) -> None:
+        self.name, self.path = name, path
+        self.entries = {entry.name: entry for entry in read_file(data)}
+        self._sources: dict[str, BytecodeSource] = {}
+
+    @property
+    def own(self) -> list[str]:
+        """The documents that are there for themselves."""
+        return [entry.name for entry in self.entries.values() if entry.is_entry]
+
+    def shown_name(self, entry: Entry) -> str:
+        """What a document is called in findings."""
+        return self.name if [entry.name] == self.own else f"{self.name}/{entry.name}"
+
+    def source(self, member: str = "") -> BytecodeSource:
+        """A document, the only one where none is named; Broken where it cannot be had."""
+        own = self.own
+        if not member and len(own) == 1:
+            member = own[0]
+        if member not in self.entries:
+            raise self._unknown(member)
+        if member not in self._sources:
+            entry = self.entries[member]
+            self._sources[member] = BytecodeSource(self, entry, DocumentReader(entry.sections))
+        return self._sources[member]
+
+    def _unknown(self, member: str) -> Broken:
+        names = ", ".join(f"`{name}`" for name in self.own[:8])
+        help_ = f"name one behind the file: `{self.name}/{self.own[0]}`"
+        if not member:
+            return Broken(BYT09, 0, f"there are {len(self.own)} programs in it: {names}", help_)
+        return Broken(BYT09, 0, f"there is no `{member}` in it, but {names}", help_)
+
+    @property
+    def key(self) -> str:
+        """What the file is known by, whichever way leads to it."""
+        return self.name if self.path is None else str(self.path.resolve())
+
+    def document(self, member: str) -> BytecodeSource | RefusedSource:
+        """A document that is there, or why it cannot be read."""
+        try:
+            return self.source(member)
+        except Broken as problem:
+            return RefusedSource(f"{self.name}/{member}", self.path, problem)
+
+    def included(self, member: str, text: str) -> str | None:
+        """The document that an include in another one means, if it is here."""
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(member), text))
+        return next((n for n in (name, shipped_name(text)) if n in self.entries), None)
+
+
+def bytecode_source(
+    data: bytes, name: str, path: Path | None = None, member: str = ""
+) -> BytecodeSource | RefusedSource:
+    """The document that bytes hold, or why they hold none."""
+    library = None
+    try:
+        library = Library(data, name, path)
+        return library.source(member)
+    except Broken as problem:
+        return RefusedSource(name, path, problem, library)

@@ -1,0 +1,92 @@
+"""Texts to files and back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import Source
+from nacre.nem.bytecode.container import Member, write_file
+from nacre.nem.bytecode.document import Content, write_document
+from nacre.nem.bytecode.foreign import Foreign, comment_starts, places_of
+from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_source
+from nacre.nem.bytecode.tree_writer import tree_columns
+from nacre.nem.bytecode.trivia import trivia_of
+from nacre.nem.spec.rules.bytecode import BYT08
+from nacre.nem.syntax.formatter import format_parsed
+from nacre.nem.syntax.parser import ParseResult, parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackOptions:
+    """What is kept of a text beside the program."""
+
+    comments: bool = True
+    positions: bool = True  # of a text that is not canonical; else those of the canonical one
+
+
+def content_of(source: Source, options: PackOptions = PackOptions()) -> Content:
+    """What a file keeps of a source; InputError where it does not follow the grammar."""
+    parsed = parse(source)
+    if not parsed.is_valid:
+        raise InputError(parsed.diagnostics)
+    if isinstance(source, BytecodeSource):
+        return source.content
+    kept = parsed if options.comments else _without_comments(parsed)
+    text = format_parsed(kept)
+    if text == source.text:
+        canonical = parsed
+    else:
+        canonical = parse(Source(source.name, text))
+    trivia = trivia_of(text, canonical.document, canonical.comments)
+    made = Content(canonical.document, canonical.comments, trivia)
+    if not canonical.is_valid or made.text != text:
+        message = "its canonical text reads otherwise: a name is taken for a word of the language"
+        raise InputError([BYT08.at(source.span(0, 0), message, help="give that name another one")])
+    if text == source.text or not options.positions:
+        return made
+    return Content(made.document, made.comments, trivia, _foreign(parsed, made))
+
+
+def _without_comments(parsed: ParseResult) -> ParseResult:
+    """The same text with blanks where comments stood."""
+    text = list(parsed.source.text)
+    for comment in parsed.comments:
+        text[comment.start : comment.end] = " " * (comment.end - comment.start)
+    return parse(Source(parsed.source.name, "".join(text)))
+
+
+def _foreign(parsed: ParseResult, canonical: Content) -> Foreign:
+    """Where everything stands in the text that a canonical one was made of."""
+    source = parsed.source
+    comments = comment_starts(canonical.trivia.texts, parsed.comments)
+    name = source.path.name if source.path is not None else ""
+    return Foreign(
+        name,
+        hashlib.sha256(source.text.encode()).digest(),
+        len(source.text),
+        np.array(source.line_starts, np.int64),
+        places_of(tree_columns(parsed.document).nodes, comments),
+    )
+
+
+def pack_contents(contents: Sequence[tuple[str, bool, Content]]) -> bytes:
+    """A file of documents: each with its name, and whether it is there for itself."""
+    return write_file([Member(name, own, write_document(found)) for name, own, found in contents])
+
+
+def pack(text: str) -> bytes:
+    """A text as bytecode; raises InputError when it does not follow the grammar."""
+    return pack_contents([("", True, content_of(Source("<text>", text)))])
+
+
+def unpack(data: bytes) -> str:
+    """The canonical text of bytecode with one program; raises InputError for what is none."""
+    source = bytecode_source(data, "<bytes>")
+    if isinstance(source, RefusedSource):
+        raise InputError([source.finding])
+    return source.canonical_text

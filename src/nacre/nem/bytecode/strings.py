@@ -1,0 +1,94 @@
+"""Lists of texts: each takes over what it shares with the text before it, at both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from nacre.nem.bytecode.columns import ColumnReader, Integers, write_columns
+from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter, decode_text
+from nacre.nem.spec.limits import MAX_BYTECODE_TEXT
+from nacre.nem.spec.rules.bytecode import BYT01, BYT06, BYT07
+
+
+def write_texts(out: ByteWriter, texts: Sequence[str]) -> None:
+    """A count, the bytes of all, and three columns: shared before, shared behind, own bytes."""
+    out.varint(len(texts))
+    if not texts:
+        return
+    raws = [text.encode() for text in texts]
+    shared = [_shared(old, new) for old, new in pairwise([b"", *raws])]
+    own = [raw[head : len(raw) - tail] for raw, (head, tail) in zip(raws, shared, strict=True)]
+    blob = b"".join(own)
+    out.varint(len(blob))
+    out.raw(blob)
+    heads, tails = (np.array(column, np.int64) for column in zip(*shared, strict=True))
+    columns = ByteWriter()
+    write_columns(columns, [heads, tails, np.array([len(middle) for middle in own], np.int64)])
+    lengths = columns.content()
+    out.varint(len(lengths))
+    out.raw(lengths)
+
+
+def _shared(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many bytes two texts share at their start, and then at their end."""
+    most = min(len(old), len(new))
+    head = next((i for i in range(most) if old[i] != new[i]), most)
+    most -= head
+    tail = next((i for i in range(most) if old[-1 - i] != new[-1 - i]), most)
+    return head, tail
+
+
+def read_texts(reader: ByteReader, what: str) -> list[str]:
+    """The inverse of `write_texts`; what could be shared and is not is refused."""
+    start = reader.at
+    count = reader.varint(what)
+    if not count:
+        return []
+    if count > MAX_BYTECODE_TEXT:
+        raise Broken(BYT07, start, f"{count:,} {what}, at most {MAX_BYTECODE_TEXT:,} are read")
+    blob = reader.take(reader.varint(what), what)
+    size = reader.varint(what)
+    if size > reader.left:
+        raise Broken(BYT01, reader.at, f"{what} need {size:,} bytes, {reader.left:,} are left")
+    inner = reader.within(size)
+    columns = ColumnReader(inner, what)
+    for _ in range(3):
+        columns.skip(count)
+    heads, tails, sizes = columns.finish()
+    _judge_lengths(start, what, heads, tails, sizes)
+    if int(sizes.sum()) != len(blob):
+        raise Broken(BYT06, start, f"{what} have {len(blob):,} bytes of other lengths")
+    made = _rebuild(blob, heads, tails, sizes)
+    if made is None:
+        raise Broken(BYT06, start, f"one of the {what} does not take over what it could")
+    return [decode_text(raw, start, what) for raw in made]
+
+
+def _judge_lengths(start: int, what: str, *columns: Integers) -> None:
+    is_sound = all(int(c.min()) >= 0 and int(c.max()) <= MAX_BYTECODE_TEXT for c in columns)
+    if not is_sound or sum(int(column.sum()) for column in columns) > MAX_BYTECODE_TEXT:
+        raise Broken(BYT07, start, f"{what} are longer than {MAX_BYTECODE_TEXT:,} bytes together")
+
+
+def _rebuild(blob: bytes, heads: Integers, tails: Integers, sizes: Integers) -> list[bytes] | None:
+    """The texts; None where one shares more or less with the one before it than it says."""
+    made: list[bytes] = []
+    old, at = b"", 0
+    for head, tail, size in zip(heads.tolist(), tails.tolist(), sizes.tolist(), strict=True):
+        length = len(old)
+        if head + tail > length:
+            return None
+        end = at + size
+        new = old[:head] + blob[at:end] + old[length - tail :]
+        at = end
+        most = (length if length < len(new) else len(new)) - head
+        if most and old[head] == new[head]:
+            return None
+        if tail != most and (tail > most or old[-1 - tail] == new[-1 - tail]):
+            return None
+        made.append(new)
+        old = new
+    return made

@@ -1,0 +1,315 @@
+"""How wide nodes are on one line, and where in them their parts stand: for whole batches at once.
+
+The same as `syntax/printer.py` prints, one function a kind; tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from nacre.nem.bytecode.batches import Batch
+from nacre.nem.bytecode.columns import Integers
+from nacre.nem.bytecode.kinds import CODES, ENUMS, EndLoop
+from nacre.nem.bytecode.tree_reader import ReadTree
+from nacre.nem.syntax import ast
+from nacre.nem.syntax.printer import string_text
+
+_POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
+_ENUM_WIDTHS = {
+    name: np.array([len(str(word).lower()) for word in words]) for name, words in ENUMS.items()
+}
+Widths = Mapping[str, Integers]  # of texts, by the pool that they are in
+_SYNC = np.array([len("async"), len("sync")])
+
+
+def set_widths(tree: ReadTree, pools: Mapping[str, Sequence[str]]) -> None:
+    """Fill in the widths of all nodes of a program, and where in them their fields begin."""
+    texts = {name: np.array([len(t) for t in pool], np.int64) for name, pool in pools.items()}
+    texts["text"] = np.array([len(string_text(t)) for t in pools["text"]], np.int64)
+    tree.widths = widths = np.zeros(tree.count, np.int64)
+    tree.starts = starts = np.zeros(tree.count, np.int64)
+    for batch in tree.batches:
+        rows = slice(batch.first, batch.first + batch.count)
+        batch.widths, batch.starts = widths[rows], starts[rows]
+    for batch in reversed(tree.batches):
+        pen = _Pen(batch, texts)
+        _WRITE[batch.code](pen)
+        batch.widths[:] = pen.at
+
+
+def set_starts(tree: ReadTree) -> None:
+    """Fill in where nodes start if statements stood behind each other without a gap."""
+    for batch in tree.batches:
+        for name, children in batch.children.items():
+            if not children.size:
+                continue
+            base = batch.starts
+            if children.lengths is not None:
+                base = np.repeat(base, children.counts)
+            children.scatter(base + batch.begins[name])
+
+
+class _Pen:
+    """Goes along the nodes of a batch, all at once."""
+
+    def __init__(self, batch: Batch, texts: Widths) -> None:
+        self._batch = batch
+        self._texts = texts
+        self.at = np.zeros(batch.count, np.int64)
+
+    def write(self, text: str) -> None:
+        self.at += len(text)
+
+    def scalar(self, name: str) -> None:
+        """The text of a scalar."""
+        values = self._batch.scalars[name]
+        scalar = next(f.scalar for f in self._batch.kind.fields if f.name == name)
+        if scalar == "integer":
+            self.at += np.searchsorted(_POWERS, np.abs(values), side="right") + 1 + (values < 0)
+        elif scalar in ENUMS:
+            self.at += _ENUM_WIDTHS[scalar][values]
+        else:
+            self.at += self._texts[scalar][values]
+
+    def is_true(self, name: str) -> Integers:
+        return self._batch.scalars[name]
+
+    def node(self, name: str, before: str = "") -> None:
+        """A node that is always there."""
+        self.at += len(before)
+        self._batch.begins[name] = self.at
+        self.at = self.at + self._batch.children[name].gather()
+
+    def optional(self, name: str, before: str = "", after: str = "") -> None:
+        """A node that may be missing, with what stands around it."""
+        selector = self._batch.children[name].selector
+        assert selector is not None
+        is_there = selector > 0
+        self.at = self.at + len(before) * is_there
+        self._batch.begins[name] = self.at
+        self.at = self.at + self._batch.children[name].gather() + len(after) * is_there
+
+    def joined(self, parts: Sequence[tuple[str, str | Integers]]) -> None:
+        """Optional nodes with their labels, a comma and a blank between those that are there."""
+        has_any = np.zeros(self._batch.count, bool)
+        for name, label in parts:
+            children = self._batch.children[name]
+            assert children.selector is not None
+            is_there = children.selector > 0
+            size = len(label) if isinstance(label, str) else label
+            self.at = self.at + is_there * (size + 2 * has_any)
+            self._batch.begins[name] = self.at
+            self.at = self.at + children.gather()
+            has_any |= is_there
+
+    def many(self, name: str, gap: str = ", ", before: str = "", after: str = "") -> None:
+        """A list of nodes; what stands around it only where it has some."""
+        children = self._batch.children[name]
+        counts = children.counts
+        is_there = counts > 0
+        self.at = self.at + len(before) * is_there
+        if not children.size:
+            self._batch.begins[name] = np.zeros(0, np.int64)
+            return
+        behind = np.cumsum(children.gather() + len(gap))
+        sums = np.concatenate([np.zeros(1, np.int64), behind])
+        ends = np.cumsum(counts)
+        begun = sums[ends - counts]
+        self._batch.begins[name] = sums[:-1] + np.repeat(self.at - begun, counts)
+        self.at = self.at + sums[ends] - begun + (len(after) - len(gap)) * is_there
+
+    def decorators(self) -> None:
+        """All of them, each with a blank before it."""
+        self.many("decorators", " ", " ")
+
+
+def _binary(pen: _Pen) -> None:
+    pen.node("left")
+    pen.write(" ")
+    pen.scalar("op")
+    pen.node("right", " ")
+
+
+def _list(pen: _Pen) -> None:
+    pen.write("[")
+    pen.many("items")
+    pen.write("]")
+
+
+def _quant(pen: _Pen) -> None:
+    pen.scalar("form")
+    pen.write("(")
+    plural = (pen.is_true("form") > 0).astype(np.int64)
+    pen.joined(
+        [
+            ("axis", "axis="),
+            ("group_size", "group_size="),
+            ("scales", len("scale=") + plural),
+            ("zero_points", len("zero_point=") + plural),
+        ]
+    )
+    pen.write(")")
+
+
+def _type(pen: _Pen) -> None:
+    words = [("name", "type="), ("elem", "elem="), ("shape", "shape="), ("layout", "layout=")]
+    pen.joined([*words, ("strides", "strides="), ("quant", "quant=")])
+
+
+def _region(pen: _Pen) -> None:
+    pen.node("buffer", "region(")
+    pen.node("offset", ", ")
+    pen.node("extent", ", ")
+    pen.write(")")
+    pen.optional("type", " ")
+
+
+def _unit(pen: _Pen) -> None:
+    pen.node("unit")
+    pen.node("index", "[")
+    pen.write("]")
+
+
+def _decorator(pen: _Pen) -> None:
+    pen.node("name", "@")
+    lengths = pen._batch.children["args"].lengths
+    assert lengths is not None
+    pen.at = pen.at + (lengths >= 0)
+    pen.many("args")
+    pen.at = pen.at + (lengths >= 0)
+
+
+def _level(pen: _Pen) -> None:
+    pen.scalar("name")
+    pen.optional("index", "[", "]")
+
+
+def _buffer(pen: _Pen) -> None:
+    pen.node("name", "buffer ")
+    pen.node("level", " : ")
+    pen.node("size", " (size=")
+    pen.optional("align", ", align=")
+    pen.write(")")
+    pen.decorators()
+
+
+def _region_declaration(pen: _Pen) -> None:
+    pen.node("name")
+    pen.node("region", " = ")
+    pen.decorators()
+
+
+def _let(pen: _Pen) -> None:
+    pen.node("name", "let ")
+    pen.node("value", " = ")
+    pen.decorators()
+
+
+def _const(pen: _Pen) -> None:
+    pen.node("name", "const ")
+    pen.node("value", " = ")
+
+
+def _operand(pen: _Pen) -> None:
+    pen.node("value")
+    pen.decorators()
+
+
+def _task_head(pen: _Pen) -> None:
+    pen.optional("token", "", " = ")
+    pen.node("op")
+    pen.at = pen.at + 1 + _SYNC[pen.is_true("is_sync")]
+
+
+def _copy(pen: _Pen) -> None:
+    _task_head(pen)
+    pen.node("dst", "(dst=")
+    pen.node("src", ", src=")
+    pen.many("deps", before=", deps=[", after="]")
+    pen.write(")")
+    pen.decorators()
+
+
+def _wait(pen: _Pen) -> None:
+    pen.write("wait(")
+    pen.many("tokens")
+    pen.write(")")
+
+
+def _attribute(pen: _Pen) -> None:
+    pen.node("name")
+    pen.node("value", "=")
+
+
+def _compute(pen: _Pen) -> None:
+    _task_head(pen)
+    pen.many("inputs", before=" in ")
+    pen.many("outputs", before=" out ")
+    pen.many("deps", before=" deps=[", after="]")
+    pen.many("attributes", " ", " ")
+    pen.decorators()
+
+
+def _loop(pen: _Pen) -> None:
+    pen.node("variable", "loop ")
+    pen.node("first", " in [")
+    pen.node("last", "..")
+    pen.write("]")
+    pen.decorators()
+    pen.write(":")
+
+
+def _document(pen: _Pen) -> None:
+    pen.many("includes", "")
+    pen.optional("device")
+    pen.optional("header")
+    pen.many("body", "")
+
+
+def _between(before: str, name: str, after: str = "") -> Callable[[_Pen], None]:
+    def write(pen: _Pen) -> None:
+        pen.node(name, before)
+        pen.write(after)
+
+    return write
+
+
+def _leaf(name: str) -> Callable[[_Pen], None]:
+    return lambda pen: pen.scalar(name)
+
+
+_BY_CLASS: dict[type[ast.Node], Callable[[_Pen], None]] = {
+    ast.IntLit: _leaf("value"),
+    ast.FloatLit: _leaf("text"),
+    ast.NameRef: _leaf("name"),
+    ast.StringLit: _leaf("value"),
+    ast.BoolLit: _leaf("value"),
+    ast.Negated: _between("-", "operand"),
+    ast.Binary: _binary,
+    ast.Paren: _between("(", "inner", ")"),
+    ast.ListLit: _list,
+    ast.Quant: _quant,
+    ast.TypeAttrs: _type,
+    ast.RegionExpr: _region,
+    ast.UnitRef: _unit,
+    ast.Decorator: _decorator,
+    ast.MemLevel: _level,
+    ast.BufferDecl: _buffer,
+    ast.RegionDecl: _region_declaration,
+    ast.LetDecl: _let,
+    ast.ConstDecl: _const,
+    ast.Operand: _operand,
+    ast.Copy: _copy,
+    ast.Wait: _wait,
+    ast.Attribute: _attribute,
+    ast.Compute: _compute,
+    ast.Loop: _loop,
+    EndLoop: lambda pen: pen.write("endloop"),
+    ast.Include: _between("include ", "path"),
+    ast.DeviceRef: _between("device ", "target"),
+    ast.ProgramHeader: _between("program ", "name", ":"),
+    ast.Document: _document,
+}
+_WRITE = {code: _BY_CLASS[kind] for kind, code in CODES.items() if kind in _BY_CLASS}

@@ -1,0 +1,249 @@
+"""Bytes from strangers: a code for every broken promise; what is accepted is exact."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nacre.base.diagnostics import InputError
+from nacre.base.source import Source
+from nacre.nem.bytecode.columns import write_columns
+from nacre.nem.bytecode.container import FEATURES, Member, write_file
+from nacre.nem.bytecode.cursor import ByteWriter
+from nacre.nem.bytecode.document import COMMENTS, POSITIONS, TEXTS, TREE, write_document
+from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_source
+from nacre.nem.bytecode.magic import MAGIC
+from nacre.nem.bytecode.packing import content_of, pack, pack_contents, unpack
+from nacre.nem.bytecode.sources import read_program
+from nacre.nem.bytecode.strings import write_texts
+from tests.effort import scaled
+
+PROGRAM = """\
+# head
+include "npm4k.nem"
+
+device npm4k
+
+program p:
+
+const N = 4 * (2 + 1)
+buffer X : DDR (size=64, align=64)  # in
+buffer L : L1[0] (size=64)
+let q = per_channel(axis=-1, scales=[0.5, 1.0e-3], zero_points=[0, 0])
+let v = region(L, 0, 64) elem=i8, shape=[64], layout=C, quant=q @materialized
+loop i in [0..3] @max_in_flight(2):
+    t = transfer.async(dst=region(L, 16 * i, 16), src=region(X, 16 * i, 16)) @resource(DMA[i mod 2])
+    # between
+    u = relu.async in v out v deps=[t] saturate=true op="a\\"b"
+    wait(t, u)
+endloop
+"""
+
+
+def sealed(data: bytes) -> bytes:
+    """Bytes with the checksum that they need."""
+    return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "little")
+
+
+def codes(data: bytes) -> list[str]:
+    found = bytecode_source(data, "f.nemb")
+    return [d.code for d in found.parsed.diagnostics]
+
+
+def changed(**sections: bytes | None) -> bytes:
+    """The file of the program with some sections exchanged, or left out."""
+    tags = {"texts": TEXTS, "tree": TREE, "comments": COMMENTS, "positions": POSITIONS}
+    made = dict(write_document(content_of(Source("f.nem", PROGRAM))))
+    for name, content in sections.items():
+        if content is None:
+            made.pop(tags[name])
+        else:
+            made[tags[name]] = content
+    return write_file([Member("", True, made)])
+
+
+def tree_of(text: str) -> tuple[bytes, bytes]:
+    made = write_document(content_of(Source("f.nem", text)))
+    return made[TEXTS], made[TREE]
+
+
+def texts_of(names: list[str], numbers: list[str] = [], texts: list[str] = []) -> bytes:  # noqa: B006
+    out = ByteWriter()
+    for pool in (names, numbers, texts):
+        write_texts(out, pool)
+    return out.content()
+
+
+def file_of(texts: bytes, tree: bytes) -> bytes:
+    return write_file([Member("", True, {TEXTS: texts, TREE: tree})])
+
+
+def test_the_program_itself_is_sound() -> None:
+    assert codes(pack(PROGRAM)) == []
+    assert unpack(pack(PROGRAM)) == PROGRAM
+
+
+def test_byt01_every_cut_is_noticed() -> None:
+    data = pack(PROGRAM)
+    for size in range(len(MAGIC), len(data)):
+        assert codes(data[:size])[0] in ("BYT01", "BYT02"), size
+
+
+def test_byt01_a_wrong_checksum_and_bytes_behind_the_end() -> None:
+    data = pack(PROGRAM)
+    assert codes(data[:-1] + bytes([data[-1] ^ 1])) == ["BYT01"]
+    assert codes(sealed(data[:-4] + b"\0" + data[-4:])) == ["BYT01"]
+
+
+def test_byt02_other_files_and_other_versions(tmp_path: Path) -> None:
+    assert codes(b"NEMB" + bytes(32)) == ["BYT02"]
+    data = bytearray(pack(PROGRAM))
+    data[len(MAGIC)] = 2
+    assert codes(sealed(bytes(data))) == ["BYT02"]
+    path = tmp_path / "text.nemb"
+    path.write_text(PROGRAM)
+    found = read_program(path)
+    assert isinstance(found, RefusedSource)
+    assert found.finding.code == "BYT02"
+
+
+def test_byt03_unknown_features_are_refused_by_name() -> None:
+    out = ByteWriter()
+    out.raw(MAGIC)
+    out.varint(1)
+    out.varint(1 << len(FEATURES))
+    out.text("time-travel")
+    found = bytecode_source(sealed(out.content() + bytes(4)), "f.nemb")
+    (problem,) = found.parsed.diagnostics
+    assert problem.code == "BYT03"
+    assert "`time-travel`" in problem.message
+
+
+def test_byt04_tables_that_cannot_be() -> None:
+    made = write_document(content_of(Source("f.nem", PROGRAM)))
+    assert codes(changed(tree=None)) == ["BYT04"]
+    for name in ("/etc/x.nem", "../x.nem", "a//b.nem", "a\\b.nem", "./x.nem"):
+        assert codes(write_file([Member(name, True, made)])) == ["BYT04"]
+    assert codes(write_file([Member("a", True, made), Member("a", True, made)])) == ["BYT04"]
+    assert codes(write_file([Member("a", False, made), Member("b", True, made)])) == ["BYT04"]
+
+
+def test_byt05_positions_outside_the_source() -> None:
+    other = write_document(content_of(Source("f.nem", "const   X = 1\n")))
+    foreign = bytearray(other[POSITIONS])
+    at = 1 + 32  # behind the name and the hash: the size of the text
+    assert foreign[at] == len("const   X = 1\n")
+    foreign[at] = 5
+    made = write_file([Member("", True, {**other, POSITIONS: bytes(foreign)})])
+    assert codes(made) == ["BYT05"]
+
+
+def test_byt06_what_is_not_in_its_shortest_form() -> None:
+    assert codes(changed(tree=tree_of(PROGRAM)[1] + b"\0")) == ["BYT06"]
+    texts, tree = tree_of("const X = Y\n")
+    assert codes(file_of(texts_of(["X", "Y", "Z"]), tree)) == ["BYT06"]
+    assert codes(file_of(texts, tree)) == []
+
+
+def test_byt07_counts_are_bounded_before_anything_is_made() -> None:
+    out = ByteWriter()
+    out.varint(1 << 40)
+    write_columns(out, [])
+    assert codes(file_of(texts_of([]), out.content())) == ["BYT07"]
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["1x", "Y"], "const X = Y\n"),
+        (["X", "a b"], "const X = Y\n"),
+        (["X", ""], "const X = Y\n"),
+        (["X", "Y.z"], "const X = Y\n"),
+        (["t", "tranfser", "L"], "t = relu.async in L out L\n"),
+        (["t", "transfer", "L"], "t = relu.async in L out L\n"),
+        (["X", "endloop"], "const X = Y\n"),
+    ],
+)
+def test_byt08_names_that_no_text_has_there(names: list[str], text: str) -> None:
+    assert codes(file_of(texts_of(names), tree_of(text)[1])) == ["BYT08"]
+
+
+def test_byt09_a_library_needs_the_name_of_a_program() -> None:
+    made = content_of(Source("f.nem", PROGRAM))
+    data = pack_contents([("a.nem", True, made), ("b.nem", True, made)])
+    assert codes(data) == ["BYT09"]
+    assert bytecode_source(data, "f.nemb", None, "b.nem").parsed.diagnostics == ()
+    (problem,) = bytecode_source(data, "f.nemb", None, "c.nem").parsed.diagnostics
+    assert problem.code == "BYT09"
+    assert "`a.nem`" in problem.message
+
+
+# Files that are nearly right
+
+
+def _flip(draw: random.Random, data: bytearray) -> None:
+    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+
+
+def _set(draw: random.Random, data: bytearray) -> None:
+    data[draw.randrange(len(data))] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+
+
+def _remove(draw: random.Random, data: bytearray) -> None:
+    at = draw.randrange(len(data))
+    del data[at : at + draw.randrange(1, 4)]
+
+
+def _insert(draw: random.Random, data: bytearray) -> None:
+    at = draw.randrange(len(data))
+    data[at:at] = draw.randbytes(draw.randrange(1, 4))
+
+
+def _swap(draw: random.Random, data: bytearray) -> None:
+    a, b = draw.randrange(len(data)), draw.randrange(len(data))
+    data[a], data[b] = data[b], data[a]
+
+
+MUTATIONS: tuple[Callable[[random.Random, bytearray], None], ...] = (
+    _flip, _flip, _set, _set, _remove, _insert, _swap,
+)  # fmt: skip
+
+
+def mutated(draw: random.Random, data: bytes) -> bytes:
+    """A file with a few changes, and mostly the checksum that it needs."""
+    made = bytearray(data)
+    for _ in range(draw.choice((1, 1, 1, 2, 3))):
+        draw.choice(MUTATIONS)(draw, made)
+    return bytes(made) if draw.random() < 0.02 else sealed(bytes(made))
+
+
+def require_exact(data: bytes) -> bool:
+    """Whether a file is accepted; then it is the file of what it says."""
+    try:
+        text = unpack(data)
+    except InputError as error:
+        if [d.code[:3] for d in error.diagnostics] != ["BYT"]:
+            raise
+        return False
+    source = bytecode_source(data, "f.nemb")
+    assert isinstance(source, BytecodeSource)
+    assert pack_contents([(source.member, True, source.content)]) == data
+    if source.content.foreign is None and not source.member:
+        assert pack(text) == data
+    return True
+
+
+SEEDS = [PROGRAM, PROGRAM.replace("  # in", " #in"), "const X = 1\n", "# only\n"]
+
+
+@pytest.mark.fuzz
+@pytest.mark.heavy("a file at a time is what is tried")
+def test_mutated_files_are_refused_or_exact() -> None:
+    draw = random.Random(26)
+    files = [pack(text) for text in SEEDS]
+    accepted = sum(require_exact(mutated(draw, draw.choice(files))) for _ in range(scaled(2000)))
+    assert accepted, "some changes make another program"

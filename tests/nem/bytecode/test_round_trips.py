@@ -1,0 +1,122 @@
+"""Text to bytecode and back: the canonical text, the same tree and places, the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from nacre.base.source import Source, Unreadable, read_source
+from nacre.nem.bytecode.library import BytecodeSource, bytecode_source
+from nacre.nem.bytecode.packing import PackOptions, content_of, pack, pack_contents, unpack
+from nacre.nem.syntax.formatter import format_source
+from nacre.nem.syntax.parser import ParseResult, parse
+from tests.compile.models import linear_model
+from tests.nem.syntax.strategies import commented_documents, documents, wide_programs
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = ("examples", "src/nacre/nem/spec", "tests/conformance/cases")
+
+
+def _parsed(path: Path) -> ParseResult | None:
+    source = read_source(path)
+    parsed = None if isinstance(source, Unreadable) else parse(source)
+    return parsed if parsed is not None and parsed.is_valid else None
+
+
+FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.nem"))]
+
+
+def opened(data: bytes) -> BytecodeSource:
+    source = bytecode_source(data, "f.nemb")
+    assert isinstance(source, BytecodeSource), source.parsed.diagnostics
+    return source
+
+
+def written(source: BytecodeSource) -> bytes:
+    return pack_contents([(source.member, True, source.content)])
+
+
+def require_round_trip(text: str) -> None:
+    """Everything that the forms promise each other about one text."""
+    given, canonical = Source("f.nem", text), format_source(Source("f.nem", text))
+    data = pack(text)
+    assert unpack(data) == canonical
+    found = opened(data)
+    parsed = parse(given)
+    assert found.parsed.document == parsed.document, "the same tree, every span"
+    assert found.parsed.comments == parsed.comments
+    assert found.size == len(text)
+    assert found.line_starts == given.line_starts
+    assert len(found.text) == len(text)
+    assert written(found) == data
+    require_canonical(canonical)
+
+
+def require_canonical(text: str) -> None:
+    data = pack(text)
+    assert pack(unpack(data)) == data
+    found, parsed = opened(data), parse(Source("f.nem", text))
+    assert found.parsed.document == parsed.document
+    assert found.parsed.comments == parsed.comments
+    assert found.text == text
+    assert written(found) == data
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_file_that_parses_comes_back(path: Path) -> None:
+    parsed = _parsed(path)
+    if parsed is not None:
+        require_round_trip(parsed.source.text)
+
+
+def test_an_example_and_a_config_come_back() -> None:
+    for name in ("examples/gemm_int4.nem", "src/nacre/nem/spec/devices/npm16k.nem"):
+        require_round_trip((ROOT / name).read_text())
+
+
+@pytest.mark.fuzz
+@given(documents)
+def test_random_documents_come_back(text: str) -> None:
+    require_round_trip(text)
+
+
+@pytest.mark.fuzz
+@given(commented_documents)
+def test_random_documents_with_comments_come_back(text: str) -> None:
+    require_round_trip(text)
+
+
+@pytest.mark.fuzz
+@given(wide_programs)
+def test_wide_programs_come_back(text: str) -> None:
+    require_round_trip(text)
+
+
+def test_a_compiled_plan_comes_back_in_a_quarter_of_its_size() -> None:
+    import nacre
+
+    bundle = nacre.compile(linear_model(), "npm4k")
+    require_round_trip(bundle.program)
+    assert 4 * len(pack(bundle.program)) <= len(bundle.program)
+
+
+def test_without_comments_nothing_else_changes() -> None:
+    text = "# head\nprogram p:\n\n# a\nconst X = 1  # b\n\n# c\n\nconst Y = 2\n# end\n"
+    made = content_of(Source("f.nem", text), PackOptions(comments=False, positions=False))
+    assert made.text == "program p:\n\nconst X = 1\n\nconst Y = 2\n"
+    assert made.comments == ()
+
+
+def test_places_of_the_canonical_text_need_no_section() -> None:
+    text = "const   X=1\n"
+    made = content_of(Source("f.nem", text), PackOptions(positions=False))
+    assert pack_contents([("", True, made)]) == pack("const X = 1\n")
+    assert len(pack(text)) > len(pack("const X = 1\n"))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# alone\n", "# a\n\n# b\n", ";\n"])
+def test_documents_without_code_come_back(text: str) -> None:
+    require_round_trip(text)
