@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
 
 from nacre import nem
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.source import Source
 from nacre.nem.checks.engine import CheckOptions, check_source
+from nacre.nem.mlir.importing import import_source
+from nacre.nem.mlir.origins import origin_source
+from nacre.nem.mlir.places import document_places
+from nacre.nem.syntax.ast import same_meaning
+from nacre.nem.syntax.lexer import tokenize
+from nacre.nem.syntax.parser import ParseResult, parse
+from tests.effort import scaled
 from tests.nem.mlir.upstream import needs_mlir_opt, through_mlir_opt
+from tests.nem.syntax.strategies import commented_documents
 
 pytest.importorskip("xdsl")
 
@@ -41,13 +50,40 @@ def test_locations_survive_mlir_opt() -> None:
     assert told(nem.check_mlir(module)) == told(findings(text, path.name))
 
 
-def test_a_statement_that_was_written_otherwise_is_found_on_its_line() -> None:
-    text = "\n\nbuffer   A:L2(size = 64,\n   align=48)\nbuffer B : L2 (size=0) ; const X = 1\n"
-    found = nem.check_mlir(nem.to_mlir(text, "ugly.nem"))
-    assert [(d.code, str(d.location)) for d in found][:2] == [
-        ("BUF03", "ugly.nem:3:31"),
-        ("BUF01", "ugly.nem:5:21"),
-    ]
+UGLY = """
+
+buffer   A:L2(size = 64,
+   align=48)
+buffer B : L2 (size=0) ; const X = 1 # one
+loop i in
+ [0 .. X]: t = transfer.async (dst = region(A,0, 64) ,
+   # two
+   src=region(C,  X+ - 8,64)) wait(t) endloop
+"""
+
+
+def test_findings_about_what_was_written_otherwise_have_its_places() -> None:
+    found = nem.check_mlir(nem.to_mlir(UGLY, "ugly.nem"))
+    assert {d.code for d in found} >= {"BUF01", "BUF03"}
+    assert told(found) == told(findings(UGLY, "ugly.nem"))
+
+
+@pytest.mark.fuzz
+@settings(max_examples=scaled(60))
+@given(commented_documents)
+def test_statements_of_any_document_are_put_back_to_their_places(text: str) -> None:
+    source = Source("p.nem", text)
+    imported = import_source(Source("m.mlir", nem.to_mlir(text, "p.nem")))
+    before, after = parse(source), parse(origin_source(imported, "p.nem"))
+    assert same_meaning(before.document, after.document)
+    assert lines(before) == lines(after)
+
+
+def lines(parsed: ParseResult) -> list[int]:
+    """The lines on which statements, headers and bodies of loops included, begin."""
+    tokens = tokenize(parsed.source).starts
+    places = document_places(parsed.document, tokens)
+    return [parsed.source.position(place.start)[0] for place in places]
 
 
 def test_names_of_files_may_have_any_letter() -> None:

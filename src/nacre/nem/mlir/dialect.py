@@ -5,12 +5,12 @@ This module needs xDSL; `nacre.nem.mlir.reading` says so where it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, Builtin, BytesAttr, DenseArrayBase, StringAttr
+from xdsl.dialects.builtin import Builtin, BytesAttr, DenseArrayBase, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
@@ -25,9 +25,12 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from nacre.nem.mlir.fitting import misfit
 from nacre.nem.mlir.kinds import ATTRIBUTES, TYPES, Kind
+from nacre.nem.mlir.nodes import MalformedError, parameters, task_attributes
 from nacre.nem.mlir.signatures import SEGMENTS, SIGNATURES, Part, Signature
 from nacre.nem.mlir.writer import TERMINATOR
+from nacre.nem.spec.opcodes import OPCODES, Opcode
 
 
 def _accepts(kind: Kind, attribute: Attribute) -> bool:
@@ -52,11 +55,6 @@ def _describe(kind: Kind) -> str:
     own = [f"#nem.{name}" for name in kind.own]
     words = [f'"{word}"' for word in kind.words]
     return ", ".join([*kind.builtins, *own, *words, *(f'#nem.name<"{n}">' for n in kind.names)])
-
-
-def parameters(attribute: Attribute) -> tuple[Any, ...]:
-    """The parameters of an attribute of ours."""
-    return attribute.parameters if isinstance(attribute, ParametrizedAttribute) else ()
 
 
 def _short(name: str) -> str:
@@ -85,6 +83,8 @@ class NemOperation(IRDLOperation):  # type: ignore[misc] # xDSL may be missing
         results = [list(self.results)] if signature.results else []
         _verify_values("result", signature, signature.results, self, results)
         _verify_attributes(self, signature)
+        if signature.name in OPCODES:
+            _verify_task(self, OPCODES[signature.name])
 
     @property
     def signature(self) -> Signature:
@@ -153,6 +153,19 @@ def _verify_attributes(op: Operation, signature: Signature) -> None:
             raise VerifyException(f"`{op.name}` has no attribute `{name}`")
 
 
+def _verify_task(op: NemOperation, row: Opcode) -> None:
+    """Raise where a task does not fit its opcode: values, lengths of lists, numbers of operands."""
+    sizes = [len(group) for group in operand_groups(op)]
+    inputs = sum(sizes[: len(row.inputs)])
+    try:
+        given = task_attributes(row.name, op.attributes)
+    except MalformedError as error:
+        raise VerifyException(str(error)) from None
+    wrong = misfit(row, inputs, sum(sizes[:-1]) - inputs, given)
+    if wrong is not None:
+        raise VerifyException(wrong)
+
+
 def _type(name: str) -> Any:  # noqa: ANN401 - a class of xDSL
     made = type(
         f"{name.title()}Type", (ParametrizedAttribute, TypeAttribute), {"name": f"nem.{name}"}
@@ -213,8 +226,3 @@ def nem_context() -> Context:
     for dialect in (Builtin, Nem, _Terminators):
         context.load_dialect(dialect)
     return context
-
-
-def array_items(attribute: Attribute) -> Iterator[Attribute]:
-    """The members of an array."""
-    return iter(attribute.data) if isinstance(attribute, ArrayAttr) else iter(())

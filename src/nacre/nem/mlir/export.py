@@ -10,6 +10,7 @@ from nacre.base.source import Source
 from nacre.nem.mlir.fitting import misfit
 from nacre.nem.mlir.places import document_places
 from nacre.nem.mlir.signatures import ORDER, SEGMENTS, SIGNATURES, segment_sizes
+from nacre.nem.mlir.token_marks import Page, token_attributes
 from nacre.nem.mlir.trivia import DocumentTrivia
 from nacre.nem.mlir.values import (
     attributes_attribute,
@@ -61,14 +62,22 @@ def export_source(source: Source) -> str:
 
 
 def _writer(written: ParseResult, parsed: ParseResult) -> tuple[OperationWriter, DocumentTrivia]:
-    tokens = tokenize(parsed.source).starts
-    places = document_places(parsed.document, tokens)
-    if written is parsed:
-        origins = places
-    else:
-        origins = document_places(written.document, tokenize(written.source).starts)
-    trivia = DocumentTrivia(parsed.source.text, parsed.comments, places, tokens)
-    return OperationWriter(written.source, origins, places, trivia), trivia
+    page = _page(parsed)
+    origin = page
+    tokens: list[list[str]] = [[] for _ in page.places]
+    if written is not parsed:
+        origin = _page(written)
+        tokens = token_attributes(origin, page)
+    trivia = DocumentTrivia(page, parsed.comments)
+    around = [
+        [*trivia.attributes(place), *at] for place, at in zip(page.places, tokens, strict=True)
+    ]
+    return OperationWriter(written.source, origin.places, around), trivia
+
+
+def _page(parsed: ParseResult) -> Page:
+    tokens = tokenize(parsed.source)
+    return Page(parsed.source, tokens, document_places(parsed.document, tokens.starts))
 
 
 def _write_document(w: OperationWriter, document: Document) -> None:

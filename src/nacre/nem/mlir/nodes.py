@@ -19,9 +19,11 @@ from xdsl.dialects.builtin import (
     UnitAttr,
 )
 from xdsl.ir import Attribute as MlirAttribute
+from xdsl.ir import ParametrizedAttribute
 
-from nacre.nem.mlir.dialect import parameters
 from nacre.nem.mlir.kinds import OPERATORS
+from nacre.nem.mlir.signatures import ORDER
+from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.syntax.ast import (
     Attribute,
     Binary,
@@ -51,6 +53,11 @@ _TIGHT = frozenset({"*", "/", "mod"})
 
 class MalformedError(Exception):
     """An attribute that is no value of the language."""
+
+
+def parameters(attribute: MlirAttribute) -> tuple[Any, ...]:
+    """The parameters of an attribute of ours."""
+    return attribute.parameters if isinstance(attribute, ParametrizedAttribute) else ()
 
 
 def string_of(attribute: MlirAttribute) -> str:
@@ -270,3 +277,19 @@ def _attribute_of(attribute: MlirAttribute) -> Attribute:
         raise MalformedError(f"{attribute} is no attribute of a task")
     name, value = parameters(attribute)
     return Attribute(0, 0, word_of(name), value_of(value))
+
+
+def task_attributes(kind: str, given: Mapping[str, MlirAttribute]) -> tuple[Attribute, ...]:
+    """The attributes of a task, in the order in which they were written."""
+    more = attributes_of(given["attributes"]) if "attributes" in given else ()
+    if kind not in OPCODES:
+        return more
+    known = [
+        Attribute(0, 0, NameRef(0, 0, spec.name), value_of(given[spec.name]))
+        for spec in OPCODES[kind].attributes
+        if spec.name in given
+    ]
+    order = list_of(given[ORDER], string_of) if ORDER in given else ()
+    # A stable sort: what the order does not name stays behind the rest.
+    rank = {name: at for at, name in enumerate(order)}
+    return tuple(sorted([*known, *more], key=lambda a: rank.get(a.name.name, len(rank))))

@@ -6,13 +6,14 @@ which every one of them stands where it stood: findings about it are findings ab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nacre.base.source import MAX_SOURCE_BYTES, Source
 from nacre.nem.mlir.importing import Imported
 from nacre.nem.mlir.places import Place, document_places
 from nacre.nem.mlir.rows import Mark, Row
-from nacre.nem.syntax.lexer import tokenize
+from nacre.nem.syntax.ast import same_meaning
+from nacre.nem.syntax.lexer import LOOKAHEAD, tokenize
 from nacre.nem.syntax.parser import parse
 
 
@@ -25,18 +26,41 @@ def origin_source(imported: Imported, name: str) -> Source:
     canonical = parse(Source(name, imported.text))
     places = document_places(canonical.document, tokenize(canonical.source).starts)
     text = _put_back(imported.rows, places, canonical.source)
-    return Source(name, imported.text) if text is None else Source(files.pop(), text)
+    found = Source(files.pop(), text or "")
+    # Locations that say something else than where statements stood would make another program.
+    is_same = text is not None and same_meaning(parse(found).document, canonical.document)
+    return found if is_same else canonical.source
 
 
 def _put_back(rows: Sequence[Row], places: Sequence[Place], canonical: Source) -> str | None:
-    """The rows at their places; None where they do not follow each other there."""
+    """The rows at their places; None where those are beyond any text."""
     heads = iter(places)
+    texts = [row.text if row.is_closing else _laid_out(row, next(heads), canonical) for row in rows]
     page = _Page()
-    for row in rows:
-        text = row.text if row.is_closing else _laid_out(row, next(heads), canonical)
-        if not page.put(row.marks[0], text):
+    # Blocks of a device may be written in any order; the canonical form has one.
+    for row, text in sorted(zip(rows, texts, strict=True), key=lambda pair: _order(pair[0])):
+        if not all(page.put(mark, part) for mark, part in _parts(row, text)):
             return None
     return page.text
+
+
+def _order(row: Row) -> tuple[int, int]:
+    return row.marks[0].line, row.marks[0].column
+
+
+def _parts(row: Row, text: str) -> Iterator[tuple[Mark, str]]:
+    """A row whole, or its tokens where it says where those stood."""
+    first = row.marks[0]
+    texts = tokenize(Source("", row.text)).texts[:-LOOKAHEAD] if row.tokens else []
+    if len(texts) != len(row.tokens) + 1:
+        yield first, text
+        return
+    yield first, texts[0]
+    for (line, column), token in zip(row.tokens, texts[1:], strict=True):
+        yield Mark(first.file, first.line + line, column), token
+
+
+_MARKS = frozenset("()[]{},:=@<>+-*/")  # what ends a token before it and begins none within
 
 
 class _Page:
@@ -51,13 +75,17 @@ class _Page:
         """What was written so far."""
         return "".join([*self._parts, "\n"])
 
+    def _needs_blank(self, text: str) -> int:
+        """1 where a text would grow together with what stands before it."""
+        return int(self._column > 1 and self._parts[-1][-1] not in _MARKS and text[0] not in _MARKS)
+
     def put(self, mark: Mark, text: str) -> bool:
         """Write a text there, or a blank behind what is there already; False where it is past."""
-        lines, blanks = mark.line - self._line, mark.column - 1
+        lines, blanks = mark.line - self._line, max(mark.column - 1, 0)
         if lines == 0:
-            blanks = max(mark.column - self._column, int(self._column > 1))
+            blanks = max(mark.column - self._column, self._needs_blank(text))
         self._size += lines + blanks + len(text)
-        if lines < 0 or self._size > MAX_SOURCE_BYTES:
+        if lines < 0 or self._size > MAX_SOURCE_BYTES or not text:
             return False
         self._parts += ["\n" * lines, " " * blanks, text]
         start = self._column if lines == 0 else 1

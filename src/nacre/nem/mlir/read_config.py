@@ -8,13 +8,14 @@ from typing import TypeVar
 
 from xdsl.ir import Attribute as MlirAttribute
 
-from nacre.nem.mlir.dialect import NemOperation, parameters
+from nacre.nem.mlir.dialect import NemOperation
 from nacre.nem.mlir.nodes import (
     MalformedError,
     dotted_of,
     expression_of,
     integer_of,
     list_of,
+    parameters,
     string_of,
     word_of,
     words_of,

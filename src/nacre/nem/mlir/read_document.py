@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from xdsl.dialects.builtin import FileLineColLoc, FusedLoc
+from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, FusedLoc
 from xdsl.ir import Attribute as MlirAttribute
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
@@ -27,6 +27,7 @@ from nacre.nem.mlir.read_statements import (
 )
 from nacre.nem.mlir.reading import ReadModule
 from nacre.nem.mlir.rows import Mark, Row
+from nacre.nem.mlir.token_marks import TOKENS
 from nacre.nem.mlir.trivia import ABOVE, BEHIND, END_ABOVE, END_BEHIND, INSIDE, Trivia
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 from nacre.nem.spec.rules.mlir import MLR03, MLR04
@@ -175,7 +176,8 @@ class DocumentReader:
     def _add(self, op: NemOperation, indent: int, text: str) -> None:
         # A region without a name is written wherever it is used: that can be more than was read.
         self._size += len(text)
-        self.rows.append(Row(indent, text, _trivia_of(op), _marks_of(op)[:2]))
+        marks, tokens = _marks_of(op)[:2], _tokens_of(op)
+        self.rows.append(Row(indent, text, _trivia_of(op), marks, tokens=tokens))
 
     def _add_closing(self, op: NemOperation, indent: int, text: str) -> None:
         given = op.attributes
@@ -196,7 +198,7 @@ class DocumentReader:
             else:
                 last = self.rows[-1]
                 text = f"{last.text} {line.text}"
-                self.rows[-1] = Row(last.indent, text, last.trivia, last.marks)
+                self.rows[-1] = Row(last.indent, text, last.trivia, last.marks, tokens=last.tokens)
 
 
 def _statements_of(module: Any) -> Iterator[NemOperation]:  # noqa: ANN401
@@ -247,6 +249,14 @@ def _inside_of(attribute: MlirAttribute) -> tuple[int, bool, str]:
         ):
             return at, is_behind, text
     raise MalformedError(f"{attribute} is no comment with its place")
+
+
+def _tokens_of(op: NemOperation) -> tuple[tuple[int, int], ...]:
+    given = op.attributes.get(TOKENS)
+    if not isinstance(given, DenseArrayBase):
+        return ()
+    numbers = iter(int(number) for number in given.iter_values())
+    return tuple(zip(numbers, numbers, strict=False))
 
 
 def _marks_of(op: NemOperation) -> tuple[Mark, ...]:

@@ -8,10 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from nacre.nem.mlir.dialect import NemOperation, operand_groups
-from nacre.nem.mlir.fitting import misfit
 from nacre.nem.mlir.nodes import (
     MalformedError,
-    attributes_of,
     bound_of,
     decorators_of,
     expression_of,
@@ -19,14 +17,13 @@ from nacre.nem.mlir.nodes import (
     list_of,
     region_of,
     string_of,
+    task_attributes,
     value_of,
     word_of,
 )
 from nacre.nem.mlir.scopes import Scopes
-from nacre.nem.mlir.signatures import ORDER
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.syntax.ast import (
-    Attribute,
     BufferDecl,
     Compute,
     ConstDecl,
@@ -173,11 +170,7 @@ def _task(op: NemOperation, naming: Naming) -> SimpleStmt:
     tokens, decorators = tuple(map(naming.use, deps)), decorators_of(given.get("decorators"))
     if opcode.name in _COPIES:
         return Copy(*head, outputs[0], inputs[0], tokens, decorators)
-    attributes = _attributes(op)
-    wrong = misfit(opcode, len(inputs), len(outputs), attributes)
-    if wrong is not None and kind != "task":
-        raise MalformedError(wrong)
-    return Compute(*head, inputs, outputs, tokens, attributes, decorators)
+    return Compute(*head, inputs, outputs, tokens, task_attributes(kind, given), decorators)
 
 
 def _decorated(
@@ -191,25 +184,6 @@ def _decorated(
         raise MalformedError("`operand_decorators` has another length than the operands")
     found = tuple(Operand(0, 0, v, d) for v, d in zip(values, every, strict=True))
     return found[: len(inputs)], found[len(inputs) :]
-
-
-def _attributes(op: NemOperation) -> tuple[Attribute, ...]:
-    """The attributes of a task, in the order in which they were written."""
-    given = op.attributes
-    more = attributes_of(given["attributes"]) if "attributes" in given else ()
-    if op.signature.name == "task":
-        return more
-    row = OPCODES[op.signature.name]
-    known = [
-        Attribute(0, 0, NameRef(0, 0, spec.name), value_of(given[spec.name]))
-        for spec in row.attributes
-        if spec.name in given
-    ]
-    order = [string_of(name) for name in given[ORDER].data] if ORDER in given else []
-    # A stable sort: what the order does not name stays behind the rest.
-    rank = {name: at for at, name in enumerate(order)}
-    every = [*known, *more]
-    return tuple(sorted(every, key=lambda a: rank.get(a.name.name, len(rank))))
 
 
 _READERS: Mapping[str, Callable[[NemOperation, Naming], SimpleStmt]] = MappingProxyType(

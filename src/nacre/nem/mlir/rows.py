@@ -26,6 +26,7 @@ class Row(Struct, frozen=True):
     trivia: Trivia
     marks: tuple[Mark, ...] = ()
     is_closing: bool = False  # ends a block; it is no statement
+    tokens: tuple[tuple[int, int], ...] = ()  # lines further down, and column, of all but the first
 
 
 def rows_text(rows: Iterable[Row], end: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from nacre.base.source import Source
 from nacre.nem.mlir.places import Place
+from nacre.nem.mlir.token_marks import Page
 from nacre.nem.mlir.values import quote, strings
 from nacre.nem.syntax.ast import Comment
 from nacre.nem.syntax.formatter import follows_blank, shares_line
@@ -48,9 +49,8 @@ class Trivia:
 class DocumentTrivia:
     """The trivia of a document, by where lines start; `end` has what follows the last one."""
 
-    def __init__(
-        self, text: str, comments: Sequence[Comment], places: Sequence[Place], tokens: Sequence[int]
-    ) -> None:
+    def __init__(self, page: Page, comments: Sequence[Comment]) -> None:
+        text, places, tokens = page.source.text, page.places, page.tokens.starts
         closings = [place.closing for place in places if place.closing is not None]
         self._text, self._tokens = text, tokens
         self._starts = sorted([place.start for place in places] + closings)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from nacre.base.source import Source
 from nacre.nem.mlir.places import Place
 from nacre.nem.mlir.scopes import Scopes
-from nacre.nem.mlir.trivia import DocumentTrivia
 from nacre.nem.mlir.values import quote
 
 # Registered wherever `mlir-opt` is, and content in any body: IRDL knows none of ours for that.
@@ -26,16 +25,11 @@ class OperationWriter:
     """Writes operations one after the other; knows which names are values."""
 
     def __init__(
-        self,
-        source: Source,
-        written: Sequence[Place],
-        places: Sequence[Place],
-        trivia: DocumentTrivia,
+        self, source: Source, written: Sequence[Place], around: Sequence[list[str]]
     ) -> None:
         self._source = source  # what the user wrote, to which locations point
         self._written = written
-        self._places = places
-        self._trivia = trivia
+        self._around = around  # the attributes that say what surrounds each place
         self._file = quote(source.name)
         self._at = 0
         self._indent = "  "
@@ -50,7 +44,7 @@ class OperationWriter:
         at = self._at
         self._at += 1
         self._location = self._location_text(self._written[at])
-        return self._trivia.attributes(self._places[at])
+        return self._around[at]
 
     def _location_text(self, place: Place) -> str:
         offsets = [place.start, place.end]
