@@ -53,11 +53,11 @@ class OpenBundle:
     def endless(self, result: RunResult) -> list[Diagnostic]:
         """A warning for each output that is not finite though the inputs are."""
         from nacre.compile.bundle.compiled_model import from_memory
-        from nacre.compile.bundle.not_finite import endless_outputs
+        from nacre.compile.bundle.not_finite import warn_of_infinite_outputs
 
         manifest = self.bundle.manifest
         made = [from_memory(result, port) for port in manifest.outputs]
-        return endless_outputs(manifest, self.bundle.legal, self.inputs, made)
+        return warn_of_infinite_outputs(manifest, self.bundle.legal, self.inputs, made)
 
 
 def open_bundle(
@@ -107,7 +107,7 @@ def _fill_memory(
 ) -> tuple[dict[str, Any], dict[str, Array], list[Diagnostic]]:
     """Weights and inputs as the device holds them, inputs as they came, and what that loses."""
     from nacre.compile.bundle.compiled_model import require_range
-    from nacre.compile.bundle.not_finite import lost_inputs
+    from nacre.compile.bundle.not_finite import warn_of_lost_inputs
     from nacre.core.evaluation.evaluate import check_inputs
     from nacre.core.evaluation.plan import initial_values
 
@@ -121,7 +121,7 @@ def _fill_memory(
     }
     if bundle.manifest.weights is not None:
         filled[bundle.manifest.weights] = bundle.weights
-    return filled, arrays, lost_inputs(bundle.manifest, arrays)
+    return filled, arrays, warn_of_lost_inputs(bundle.manifest, arrays)
 
 
 def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from nacre.compile.bundle.manifest import Manifest, manifest
 from nacre.compile.emit import emit, statements_text
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import model_place, of_nodes, place_of
+from nacre.compile.legalise.origins import model_place, nodes_text, place_of
 from nacre.compile.legalise.oversized import split_deep_ops
 from nacre.compile.legalise.stage import legalise
 from nacre.compile.options import FEATURES, Options
@@ -31,13 +31,13 @@ from nacre.compile.placement.capacity import (
 )
 from nacre.compile.placement.stage import Placement, place
 from nacre.compile.program import Program
-from nacre.compile.quantise.prequantised.scales import Plain, float_model
+from nacre.compile.quantise.prequantised.scales import FloatModel, float_model
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule.stage import schedule
 from nacre.compile.target import Target
-from nacre.compile.tiling.depth_first import in_groups, layers_for_manifest
-from nacre.compile.tiling.kept_weights import PARTS, with_kept_weights
+from nacre.compile.tiling.depth_first import group_layers, layers_for_manifest
+from nacre.compile.tiling.shared_weights import PARTS, keep_shared_weights
 from nacre.compile.tiling.stage import Tilings, tile
 from nacre.compile.tiling.strips import cut_to_fit
 from nacre.core.module import Labels, Module
@@ -75,7 +75,7 @@ def run_stages(
     require_room_for_ports(module, options)
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
-    plain = _with_places(float_model(module), module) if is_own else Plain(module)
+    plain = _with_source_name(float_model(module), module) if is_own else FloatModel(module)
     with stage("legalising"):
         legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     report_stage("legalise", legal)
@@ -120,7 +120,7 @@ def _float_notes(module: Module, options: Options) -> Iterator[str]:
         yield _CAME_QUANTISED.format(options.precision)
 
 
-def _with_places(plain: Plain, module: Module) -> Plain:
+def _with_source_name(plain: FloatModel, module: Module) -> FloatModel:
     """What came quantised has other lines than its file: errors are those of the whole file."""
     if plain.module is module:
         return plain
@@ -151,10 +151,10 @@ def _best_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings
     layers = cut_to_fit(layers, options)
     best = _place_tiles(layers, options)
     for part in PARTS:
-        kept = with_kept_weights(layers, options, part)
+        kept = keep_shared_weights(layers, options, part)
         if kept is not layers:
             best = min(best, _place_tiles(kept, options), key=lambda found: found[1].cycles)
-    groups = in_groups(best[0], options)
+    groups = group_layers(best[0], options)
     if len(groups.layers) < len(best[0].layers):
         best = min(best, _place_tiles(groups, options), key=lambda found: found[1].cycles)
     return best
@@ -185,15 +185,15 @@ def compile_module(
     ):
         if not bundle.problems:
             break
-        parts = _plan(made.partition, target, careful, on_stage or _unseen)
+        parts = _plan(made.partition, target, careful, on_stage or _ignore_stage)
         made = Compiled(made.legal, made.quantised, made.partition, *parts)
         bundle = _bundle(module, made, careful)
     if bundle.problems:
-        raise InputError([_unsound(made, bundle.problems[0], options)])
+        raise InputError([_unsound_plan_finding(made, bundle.problems[0], options)])
     return bundle
 
 
-def _unsound(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
+def _unsound_plan_finding(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
     """What is wrong with a plan, and with which layer of it where the place says so."""
     message = f"no plan for `{options.device.name}` is sound: {first.code}, {first.message}"
     line = first.span.source.line_text(first.location.line)
@@ -204,7 +204,7 @@ def _unsound(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
     if layer is None:
         return CMP06.at(model_place(made.legal), message, help=first.help)
     values = [op.value_id for op in layer.operations]
-    message += f", in `{layer.name}`{of_nodes(made.legal, values)}"
+    message += f", in `{layer.name}`{nodes_text(made.legal, values)}"
     return CMP06.at(place_of(made.legal, values), message, help=first.help)
 
 
@@ -244,5 +244,5 @@ def _is_dynamic(module: Module) -> bool:
     return any(op.opcode.startswith("DynamicQuantize") for op in module.operations)
 
 
-def _unseen(stage: str, result: object) -> None:
+def _ignore_stage(stage: str, result: object) -> None:
     """What a stage made is shown to nobody."""

@@ -186,7 +186,7 @@ def test_a_program_alone_has_no_layers(capsys: Capsys, folder: Path) -> None:
 def test_names_are_completed(folder: Path) -> None:
     bundle = nacre.Bundle.load(folder / "f16")
     names = BundleNames(bundle.manifest)
-    session = bundle.started({IMAGE: np.load(folder / "x.npy")}, ordered=False)
+    session = bundle.start({IMAGE: np.load(folder / "x.npy")}, ordered=False)
     assert completions("break layer /st", "/st", session, names) == ["/stem/conv", "/stem/relu"]
     assert completions("print pix", "pix", session, names)[0] == IMAGE
     assert completions("layers /st", "/st", session) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import nacre
-from nacre.compile.bundle.lost_layers import LostLayer, lost_most
+from nacre.compile.bundle.lost_layers import LostLayer, find_worst_layer
 from nacre.core.builder import Builder
 from tests.compile.models import values
 
@@ -80,7 +80,7 @@ def test_a_layer_that_is_asked_to_be_floats_is_no_remedy() -> None:
 
     def named(asked: dict[str | int, str]) -> LostLayer | None:
         bundle = nacre.compile(module, "npm4k", "i8", calibration=data, precision_map=asked)
-        return lost_most(bundle, {"x": data["x"][0]})
+        return find_worst_layer(bundle, {"x": data["x"][0]})
 
     first = named({})
     assert first is not None

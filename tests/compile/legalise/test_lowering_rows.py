@@ -44,7 +44,7 @@ def bundle_of(
 
 
 def tasks(bundle: nacre.Bundle) -> tuple[Task, ...]:
-    return bundle.loaded.plan.program.tasks
+    return bundle.runnable_program.plan.program.tasks
 
 
 def computed(bundle: nacre.Bundle) -> Counter[str]:

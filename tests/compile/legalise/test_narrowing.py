@@ -18,7 +18,7 @@ LEAST = 2.0**-24
 
 def test_elements_and_what_is_told_of_them() -> None:
     array = np.array([1.0, 1e9, -1e9, 1e-20, 0.0, np.inf, -np.inf, np.nan], np.float32)
-    found = narrow(array, HALF, keeps=False)
+    found = narrow(array, HALF, keeps_nonzero=False)
     expected = [1.0, 65504, -65504, 0.0, 0.0, np.inf, -np.inf, np.nan]
     np.testing.assert_array_equal(found.array, np.array(expected, np.float16))
     assert list(found.notes("%3", HALF)) == [
@@ -29,7 +29,7 @@ def test_elements_and_what_is_told_of_them() -> None:
 
 @pytest.mark.parametrize("number", [1e-8, -1e-8, 1e-20, 1e-30])
 def test_what_keeps_from_0_is_not_0(number: float) -> None:
-    found = narrow(np.array([number, 0.0, 0.5], np.float32), HALF, keeps=True)
+    found = narrow(np.array([number, 0.0, 0.5], np.float32), HALF, keeps_nonzero=True)
     assert found.array.tolist() == [np.copysign(LEAST, number), 0.0, 0.5]
     assert list(found.notes("%3", HALF)) == [
         "1 element of constant %3 is too small for f16; it is held at 6e-08"

@@ -155,7 +155,7 @@ def test_every_compute_task_makes_a_value_of_its_layer(network: Path, precision:
     bundle = compiled(network, precision)
     computing = {
         task.name: task.op
-        for task in bundle.loaded.plan.program.tasks
+        for task in bundle.runnable_program.plan.program.tasks
         if task.op not in ("transfer", "store")
     }
     found = {token: v for layer in bundle.manifest.layers for token, v in layer.values.items()}

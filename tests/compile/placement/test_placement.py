@@ -13,10 +13,10 @@ from nacre.base.diagnostics import InputError
 from nacre.compile.options import Options, Precision
 from nacre.compile.partition.layers import Cut, Layer
 from nacre.compile.pipeline import Compiled, run_stages
-from nacre.compile.placement.buffer_reuse import in_turns
+from nacre.compile.placement.buffer_reuse import reuse_chains
 from nacre.compile.placement.stage import L1Layout
 from nacre.compile.target import target_of
-from nacre.compile.tiling.residency import gap, lifetimes
+from nacre.compile.tiling.residency import lifetimes, lowest_gap
 from nacre.compile.tiling.spaces import spaces_of
 from nacre.compile.tiling.tiling import Tiling
 from tests.compile.quantise.networks import mobile
@@ -41,7 +41,7 @@ def test_gaps_are_apart_and_as_low_as_they_can_be(wanted: list[tuple[int, int, i
     taken: list[Span] = []
     for size, a, b in wanted:
         first, last = min(a, b), max(a, b)
-        offset = gap(taken, size, first, last)
+        offset = lowest_gap(taken, size, first, last)
         fits = [
             at
             for at in range(offset + 1)
@@ -69,7 +69,7 @@ def test_tensors_that_live_at_the_same_time_lie_apart(case: Case) -> None:
     for where, size in placed.values():
         assert 0 <= where.offset <= sizes[where.buffer] - size
     bytes_ = {t: size for t, (where, size) in placed.items() if where.level == "L2"}
-    turns = {t: chain[0] for chain in in_turns(made.cut, bytes_, lives) for t in chain}
+    turns = {t: chain[0] for chain in reuse_chains(made.cut, bytes_, lives) for t in chain}
     for (a, (at, size)), (b, (other, length)) in combinations(placed.items(), 2):
         if a in turns and turns[a] == turns.get(b):
             continue  # the one takes the place of the other, tile by tile

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.compile.quantise.affine import Affine, single
+from nacre.compile.quantise.affine import Affine, to_f32_scale
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from tests.compile.quantise.tasks import Operand, per_channel, per_tensor, run
@@ -38,7 +38,7 @@ BINARY = ("Add", "Sub", "Mul", "Div", "Min", "Max", "Pow")
 
 affines = st.builds(
     Affine,
-    st.floats(2.0**-20, 2.0**10).map(single),
+    st.floats(2.0**-20, 2.0**10).map(to_f32_scale),
     st.integers(-128, 127),
 )
 
@@ -129,7 +129,7 @@ def test_a_convolution_with_scales_for_channels(
 ) -> None:
     random = np.random.default_rng(seed)
     groups = data.draw(st.sampled_from((1, 2, 4)))
-    scales = [single(s) for s in random.uniform(0.001, 0.1, 8)]
+    scales = [to_f32_scale(s) for s in random.uniform(0.001, 0.1, 8)]
     image = random.integers(-128, 128, (1, 6, 5, 4)).astype(np.int8)
     weights = random.integers(-127, 128, (3, 3, 4 // groups, 8)).astype(np.int8)
     bias = random.integers(-(1 << 20), 1 << 20, 8).astype(np.int32)
@@ -174,7 +174,7 @@ def test_channels_times_a_computed_vector(x: Affine, w: Affine, y: Affine, seed:
 @settings(deadline=None)
 def test_a_product_of_matrices(x: Affine, y: Affine, seed: int) -> None:
     random = np.random.default_rng(seed)
-    scales = [single(s) for s in random.uniform(0.001, 0.1, 5)]
+    scales = [to_f32_scale(s) for s in random.uniform(0.001, 0.1, 5)]
     rows = random.integers(-128, 128, (7, 9)).astype(np.int8)
     weights = random.integers(-127, 128, (5, 9)).astype(np.int8)
     bias = random.integers(-(1 << 20), 1 << 20, 5).astype(np.int32)

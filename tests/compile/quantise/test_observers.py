@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.compile.quantise.affine import HIGH, LOW, Affine, of_constant, of_range
+from nacre.compile.quantise.affine import HIGH, LOW, Affine, affine_of_constant, affine_of_range
 from nacre.compile.quantise.observers import HALF, OBSERVERS, Histogram
 from nacre.compile.quantise.weights import quantised_weights
 from tests.compile.quantise.networks import Array, numbers
@@ -18,7 +18,7 @@ finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
 @given(low=finite, high=finite)
 def test_a_range_is_covered_and_zero_is_exact(low: float, high: float) -> None:
     low, high = sorted((low, high))
-    found = of_range(low, high)
+    found = affine_of_range(low, high)
     assert LOW <= found.zero <= HIGH
     assert found.real(np.array([found.zero], np.int8))[0] == 0.0
     step = found.scale * 0.51
@@ -29,7 +29,7 @@ def test_a_range_is_covered_and_zero_is_exact(low: float, high: float) -> None:
 @given(values=st.lists(finite, min_size=1, max_size=50))
 def test_storing_and_reading_costs_half_a_step(values: list[float]) -> None:
     array = np.array(values, np.float32)
-    found = of_range(float(array.min()), float(array.max()))
+    found = affine_of_range(float(array.min()), float(array.max()))
     back = found.real(found.quantise(array))
     # At the ends the zero point may have moved the range by half a step more.
     assert np.abs(back - array).max() <= found.scale * 1.01 + 1e-30
@@ -38,17 +38,17 @@ def test_storing_and_reading_costs_half_a_step(values: list[float]) -> None:
 @given(value=st.floats(2.0**-60, 2.0**60, width=32), sign=st.sampled_from((-1, 1)))
 def test_one_number_as_an_operand_is_exact(value: float, sign: int) -> None:
     array = np.array(sign * value, np.float32)
-    found = of_constant(array)
+    found = affine_of_constant(array)
     assert found.real(found.quantise(array)) == array
 
 
 def test_bounds_that_change_no_integer() -> None:
-    six = of_range(0.0, 6.0)
+    six = affine_of_range(0.0, 6.0)
     assert six.high > 6.0  # the scale is rounded up
-    assert six.keeps(0.0, 6.0)
-    assert six.keeps(-1.0, float("inf"))
-    assert not six.keeps(0.0, 5.9)
-    assert not six.keeps(0.1, 6.0)
+    assert six.is_unchanged_by_clip(0.0, 6.0)
+    assert six.is_unchanged_by_clip(-1.0, float("inf"))
+    assert not six.is_unchanged_by_clip(0.0, 5.9)
+    assert not six.is_unchanged_by_clip(0.1, 6.0)
 
 
 def test_what_has_no_place() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nacre.compile.quantise.affine import LOW, Affine
-from nacre.compile.quantise.following import function_after
+from nacre.compile.quantise.following_function import function_after
 from nacre.compile.quantise.roles import Graph
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
@@ -92,11 +92,11 @@ def test_sums_of_scales() -> None:
     assert found.plus(-1.19) == Affine(0.1, 22)
     assert found.plus(1.04) is None  # 0.4 of a step off
     assert found.plus(20.0) is None  # the zero point would be -190
-    wider = found.dividing(1.05)
+    wider = found.with_step_dividing(1.05)
     assert wider.scale == pytest.approx(0.105)
     assert wider.plus(1.05) is not None
     assert wider.low <= found.low + wider.scale
-    assert found.dividing(0.2) == found  # so few steps that the scale would be much wider
+    assert found.with_step_dividing(0.2) == found  # so few steps that the scale would be much wider
 
 
 def test_a_softmax_takes_integers_without_their_zero_point() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.compile.program import Affine, Region
-from nacre.compile.schedule.order import Order, Touch, touch
+from nacre.compile.schedule.order import Order, Touch, touch_of
 
 
 @st.composite
@@ -47,7 +47,7 @@ class Made:
     writes: tuple[Region, ...]
 
     def touches(self) -> list[Touch]:
-        return [touch(r, False) for r in self.reads] + [touch(r, True) for r in self.writes]
+        return [touch_of(r, False) for r in self.reads] + [touch_of(r, True) for r in self.writes]
 
     def conflicts(self, other: Made) -> bool:
         """By brute force."""
@@ -68,8 +68,8 @@ tasks = st.builds(
 @given(regions(), regions())
 def test_regions_that_share_a_byte_overlap(a: Region, b: Region) -> None:
     if bytes_of(a) & bytes_of(b):
-        assert touch(a, True).overlaps(touch(b, False))
-        assert touch(b, False).overlaps(touch(a, True))
+        assert touch_of(a, True).overlaps(touch_of(b, False))
+        assert touch_of(b, False).overlaps(touch_of(a, True))
 
 
 def test_columns_side_by_side_do_not_overlap() -> None:
@@ -77,7 +77,7 @@ def test_columns_side_by_side_do_not_overlap() -> None:
         Region("A", Affine(8 * i), 8 + 3 * 16, "i8", (4, 8), strides=(16, 1)) for i in range(2)
     )
     assert not bytes_of(left) & bytes_of(right)
-    assert not touch(left, True).overlaps(touch(right, True))
+    assert not touch_of(left, True).overlaps(touch_of(right, True))
 
 
 @given(st.lists(tasks, min_size=2, max_size=12), st.data())

@@ -17,7 +17,7 @@ from nacre.compile.program import (
     Wait,
     tasks_of,
 )
-from nacre.compile.schedule.tokens import with_waits
+from nacre.compile.schedule.tokens import insert_waits
 from nacre.compile.target import target_of
 from nacre.nem.api.documents import check
 
@@ -84,7 +84,7 @@ def _before(statements: tuple[Statement, ...]) -> dict[str, set[str]]:
 @given(_programs())
 def test_an_engine_never_runs_out_of_tokens(statements: list[Statement]) -> None:
     """What the check says of the program with waits: no more tokens than the device keeps."""
-    made = with_waits(statements, LIMIT, {"tiles_L1": 0})
+    made = insert_waits(statements, LIMIT, {"tiles_L1": 0})
     found = [d for d in check(_text(made), strict=True) if d.code == "TOK07"]
     assert not found, [str(d) for d in found]
 
@@ -92,7 +92,7 @@ def test_an_engine_never_runs_out_of_tokens(statements: list[Statement]) -> None
 @given(_programs(), st.integers(4, 16))
 def test_nothing_that_was_ordered_is_free(statements: list[Statement], limit: int) -> None:
     """Names that are dropped stand for what a wait before them has settled."""
-    made = with_waits(statements, limit, {"tiles_L1": 0})
+    made = insert_waits(statements, limit, {"tiles_L1": 0})
     given, kept = _before(tuple(statements)), _before(made)
     assert given.keys() == kept.keys()
     for token, wanted in given.items():
@@ -102,12 +102,12 @@ def test_nothing_that_was_ordered_is_free(statements: list[Statement], limit: in
 def test_a_program_with_tokens_enough_stays_as_it_is() -> None:
     """No wait where none is needed."""
     statements = tuple(_copy(n, (f"t{n - 8}",) if n >= 8 else ()) for n in range(64))
-    assert with_waits(statements, LIMIT, {"tiles_L1": 0}) == statements
+    assert insert_waits(statements, LIMIT, {"tiles_L1": 0}) == statements
 
 
 def test_the_oldest_tasks_are_waited_for() -> None:
     """The first wait stands before the first task too many, and names the first tasks."""
-    made = with_waits([_copy(n, ()) for n in range(20)], LIMIT, {"tiles_L1": 0})
+    made = insert_waits([_copy(n, ()) for n in range(20)], LIMIT, {"tiles_L1": 0})
     at = next(i for i, s in enumerate(made) if isinstance(s, Wait))
     assert at == LIMIT
     assert made[at] == Wait(("t0", "t1", "t2", "t3"))

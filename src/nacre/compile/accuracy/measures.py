@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from nacre.compile.accuracy.references import ReferenceSeen
+from nacre.compile.accuracy.references import ReferenceStatistics
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
@@ -130,19 +130,19 @@ class AccuracyMeter:
     ) -> None:
         self._least_db = SQNR_DB if least_db is None else least_db
         self._name, self._precision = name, comparison_precision(source, precision)
-        self._meaning = _meaning(source, value)
-        self._error, self._ratio = _Error(), _Ratio(_zero_point(source, value))
-        self._seen = ReferenceSeen(source, value)
-        self._sums: _Same | _Ratio | _Error = self._error
+        self._meaning = _output_meaning(source, value)
+        self._error, self._ratio = _RelativeError(), _NoiseRatio(_zero_point(source, value))
+        self._seen = ReferenceStatistics(source, value)
+        self._sums: _Agreement | _NoiseRatio | _RelativeError = self._error
         if self._meaning in ("choices", "integers"):
-            self._sums = _Same()
+            self._sums = _Agreement()
         elif precision == "i8" or rounds_to_integers(source):
             self._sums = self._ratio
 
     def add(self, found: Array, expected: Array) -> None:
         """Take in the output of one run, and the model's."""
         self._seen.add(expected)
-        if isinstance(self._sums, _Same):
+        if isinstance(self._sums, _Agreement):
             self._sums.add(found, expected)
         else:
             self._error.add(found, expected)
@@ -153,14 +153,14 @@ class AccuracyMeter:
         """What was found in all runs together."""
         made = Accuracy(self._name, self._sums.measure, self._sums.value, self._bound())
         made = replace(made, problem=self._seen.problem)
-        if isinstance(self._sums, _Same):
+        if isinstance(self._sums, _Agreement):
             return made
         return replace(made, error=self._error.value, sqnr=self._ratio.value)
 
     def _bound(self) -> float:
-        if isinstance(self._sums, _Same):
+        if isinstance(self._sums, _Agreement):
             return AGREEMENT[self._precision] if self._meaning == "choices" else _ALL
-        if isinstance(self._sums, _Ratio):
+        if isinstance(self._sums, _NoiseRatio):
             return self._least_db
         bound = TOLERANCES[self._precision]
         # What lies next to a boundary may be one more or less.
@@ -182,7 +182,9 @@ def _is_known(source: Module, value: int) -> bool:
     return op.opcode == "Input" or constant_array(op) is not None
 
 
-def _meaning(source: Module, value: int) -> Literal["reals", "rounded", "choices", "integers"]:
+def _output_meaning(
+    source: Module, value: int
+) -> Literal["reals", "rounded", "choices", "integers"]:
     """What an output's elements are: where integers come from, back to the floats behind them."""
     element = source.by_id[value].type.element
     if element.kind == "float":
@@ -225,25 +227,27 @@ def _zero_point(source: Module, value: int) -> float:
 
 def relative_error(found: Array, expected: Array) -> float:
     """The largest error over the largest magnitude; infinite where one of them is no number."""
-    return _once(_Error(), found, expected)
+    return _measure_once(_RelativeError(), found, expected)
 
 
 def sqnr(found: Array, expected: Array, zero: float = 0.0) -> float:
     """Signal over noise in dB; infinite where there is no noise."""
-    return _once(_Ratio(zero), found, expected)
+    return _measure_once(_NoiseRatio(zero), found, expected)
 
 
 def agreement(found: Array, expected: Array) -> float:
     """The share of elements that are the same."""
-    return _once(_Same(), found, expected)
+    return _measure_once(_Agreement(), found, expected)
 
 
-def _once(sums: _Same | _Ratio | _Error, found: Array, expected: Array) -> float:
+def _measure_once(
+    sums: _Agreement | _NoiseRatio | _RelativeError, found: Array, expected: Array
+) -> float:
     sums.add(found, expected)
     return sums.value
 
 
-class _Error:
+class _RelativeError:
     measure: Measure = "error"
 
     def __init__(self) -> None:
@@ -263,7 +267,7 @@ class _Error:
         return self.worst / self.most if self.most else self.worst
 
 
-class _Ratio:
+class _NoiseRatio:
     measure: Measure = "SQNR"
 
     def __init__(self, zero: float = 0.0) -> None:
@@ -287,7 +291,7 @@ class _Ratio:
         return 10 * float(np.log10(ratio)) if ratio else -inf
 
 
-class _Same:
+class _Agreement:
     measure: Measure = "agreement"
 
     def __init__(self) -> None:

@@ -18,14 +18,14 @@ _ROUNDED = 2.0**-23  # of the width between two ends: f32 has nothing between it
 _NEAR = 1e-3  # of the width, where a curve runs into its ends: there it says little of its input
 
 
-class ReferenceSeen:
+class ReferenceStatistics:
     """What was seen of an output of the model over several runs."""
 
     def __init__(self, source: Module, value: int) -> None:
         self._is_free = depends_on_input(source, value)
         self._is_float = source.by_id[value].type.element.kind == "float"
         maker = _maker(source, value)
-        self._ends, self._is_curve = _ends(maker), maker.attributes.get("op") in _ENDS
+        self._ends, self._is_curve = _output_range(maker), maker.attributes.get("op") in _ENDS
         self._low, self._high = inf, -inf
         self._count = self._invalid = self._infinite = 0
         self._is_saturated = True
@@ -41,7 +41,7 @@ class ReferenceSeen:
             self._low = min(self._low, float(finite.min()))
             self._high = max(self._high, float(finite.max()))
         near = _NEAR if self._is_curve and values.size > 1 else _ROUNDED
-        self._is_saturated = self._is_saturated and self._ends is not None and _at(
+        self._is_saturated = self._is_saturated and self._ends is not None and _are_at_ends(
             finite, *self._ends, near
         )  # fmt: skip
 
@@ -55,14 +55,14 @@ class ReferenceSeen:
         if not self._is_free or not self._count:
             return ""  # it is the same for all inputs
         if self._low == self._high:
-            return self._constant()
+            return self._describe_constant()
         if self._is_saturated and self._ends is not None:
             low, high = self._ends
             near = "near " if self._is_curve else ""
             return f"the reference is saturated: every element is {near}{low:g} or {high:g}"
         return ""
 
-    def _constant(self) -> str:
+    def _describe_constant(self) -> str:
         number = self._low
         if self._count == 1:
             # One number is the same as itself; of reals 0 is what comes out of nothing.
@@ -70,7 +70,7 @@ class ReferenceSeen:
         return f"the reference is {number:g} everywhere"
 
 
-def _at(values: Array, low: float, high: float, near: float) -> bool:
+def _are_at_ends(values: Array, low: float, high: float, near: float) -> bool:
     near *= high - low
     return bool(((values <= low + near) | (values >= high - near)).all())
 
@@ -93,7 +93,7 @@ def _maker(source: Module, value: int) -> CoreOperation:
     return op
 
 
-def _ends(op: CoreOperation) -> tuple[float, float] | None:
+def _output_range(op: CoreOperation) -> tuple[float, float] | None:
     """Between which numbers the operation that makes an output holds it."""
     if op.opcode in ("Softmax", "HardSigmoid"):
         return 0.0, 1.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.compile.bundle.compiled_model import CompiledModel
-from nacre.compile.legalise.running import Watched
+from nacre.compile.legalise.running import StepwiseRunner
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
 
@@ -37,7 +37,7 @@ def find_most_clipped(bundle: CompiledModel, arrays: Mapping[str, Array]) -> Cli
     names = dict(_layers_by_value(bundle))
     zeros = {port.name: port.zero or 0 for port in ports if port.scale is not None}
     with np.errstate(all="ignore"):
-        for value, array in Watched(module).run(given):
+        for value, array in StepwiseRunner(module).run(given):
             op = module.by_id[value]
             zero = _zero(op, zeros)
             share = 0.0 if zero is None else _share_at_ends(array, zero)

@@ -13,7 +13,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle.manifest import Manifest, Port
-from nacre.compile.bundle.not_finite import endless_outputs, lost_inputs
+from nacre.compile.bundle.not_finite import warn_of_infinite_outputs, warn_of_lost_inputs
 from nacre.compile.placement.stage import WeightsPart
 from nacre.compile.request import require_clock
 from nacre.compile.target import request_error
@@ -101,7 +101,7 @@ class CompiledModel:
         return tuple(d for d in self._read.diagnostics if d.severity == "error")
 
     @cached_property
-    def loaded(self) -> LoadedProgram:
+    def runnable_program(self) -> LoadedProgram:
         """The program, ready to run; InputError where it has errors."""
         self._read.require_runnable()
         return self._read
@@ -109,7 +109,7 @@ class CompiledModel:
     @property
     def buffer_sizes(self) -> dict[str, int]:
         """The sizes of the program's buffers in bytes."""
-        buffers = self.loaded.plan.program.buffers
+        buffers = self.runnable_program.plan.program.buffers
         return {buffer.name: buffer.size or 0 for buffer in buffers}
 
     @property
@@ -122,9 +122,9 @@ class CompiledModel:
         # The check has shown that nothing is read before it is written; validation looks again.
         kind: Literal["poison", "zero"] = "poison" if is_watched else "zero"
         machine = NemInterpreter(ddr_size=self._ddr_bytes, ordered=ordered, uninitialized=kind)
-        return machine, self.loaded
+        return machine, self.runnable_program
 
-    def started(
+    def start(
         self, arrays: Mapping[str, Array], ordered: bool, *, is_watched: bool = False
     ) -> Session:
         """A session of the program with its memory filled: weights, and inputs by name."""
@@ -135,17 +135,17 @@ class CompiledModel:
         return machine.start(program, filled, history_bytes=0)
 
     @cached_property
-    def _idle(self) -> dict[bool, list[Session]]:
+    def _idle_machines(self) -> dict[bool, list[Session]]:
         """Machines of runs that are over, by whether they are ordered: their tasks are bound."""
         return {False: [], True: []}
 
-    def computed(self, arrays: Mapping[str, Array], ordered: bool) -> list[Array]:
+    def compute(self, arrays: Mapping[str, Array], ordered: bool) -> list[Array]:
         """What a run of the plan makes of inputs, all outputs and states in order."""
-        idle = self._idle[ordered]
+        idle = self._idle_machines[ordered]
         try:
             machine = idle.pop()  # runs on other threads take others
         except IndexError:
-            machine = self.started(arrays, ordered)
+            machine = self.start(arrays, ordered)
         else:
             machine.restart(self.to_memory(arrays))
         result = machine.run()
@@ -186,9 +186,12 @@ class BundleSession:
         arrays = {**self._state, **given}
         for port in manifest.inputs:
             require_range(port, arrays[port.name])
-        lost = lost_inputs(manifest, arrays)
-        outputs = self._bundle.computed(arrays, self._ordered)
-        for found in (*lost, *endless_outputs(manifest, self._bundle.legal, arrays, outputs)):
+        lost = warn_of_lost_inputs(manifest, arrays)
+        outputs = self._bundle.compute(arrays, self._ordered)
+        for found in (
+            *lost,
+            *warn_of_infinite_outputs(manifest, self._bundle.legal, arrays, outputs),
+        ):
             warnings.warn(f"{found.code}: {found.message}", stacklevel=2)
         for state in manifest.states:
             self._state[state.input] = outputs[state.output]

@@ -27,7 +27,7 @@ def mismatch(bundle: CompiledModel) -> str | None:
     if problem is not None:
         return problem
     try:
-        _ = bundle.loaded.plan  # which is checked, and may be of no program
+        _ = bundle.runnable_program.plan  # which is checked, and may be of no program
     except InputError as error:
         return f"comes with a program that cannot run: {error.diagnostics[0].message}"
     for group in (_ports, _program, _layers):
@@ -74,14 +74,18 @@ def _ports(bundle: CompiledModel) -> Iterator[str]:
         *(legal.by_id[value].type for value in legal.outputs),
     ]
     sizes = bundle.buffer_sizes
-    for port, mine, held in zip((*manifest.inputs, *manifest.outputs), types, inner, strict=True):
-        yield from _port(port, mine, held, sizes)
+    for port, mine, legal_type in zip(
+        (*manifest.inputs, *manifest.outputs), types, inner, strict=True
+    ):
+        yield from _port(port, mine, legal_type, sizes)
 
 
-def _port(port: Port, type_: TensorType, held: TensorType, sizes: dict[str, int]) -> Iterator[str]:
+def _port(
+    port: Port, type_: TensorType, legal_type: TensorType, sizes: dict[str, int]
+) -> Iterator[str]:
     if TensorType(port.dtype, port.shape) != type_:
         yield f"gives `{port.name}` another type than the model"
-    elif not _is_held(port.elem, port.shape, held):
+    elif not _matches_memory_type(port.elem, port.shape, legal_type):
         yield f"gives `{port.name}` another type in memory than the legal module"
     elif sizes.get(port.buffer) != prod(port.shape) * element_bytes(port.elem):
         yield f"gives `{port.name}` a buffer of another size"
@@ -89,24 +93,27 @@ def _port(port: Port, type_: TensorType, held: TensorType, sizes: dict[str, int]
         yield f"gives `{port.name}` a scale without a zero point, or the reverse"
     elif port.scale is not None and not (isfinite(port.scale) and port.scale > 0):
         yield f"gives `{port.name}` the scale {port.scale}"
-    elif port.zero is not None and not _is_in(port.zero, port.elem):
+    elif port.zero is not None and not _is_in_range(port.zero, port.elem):
         yield f"gives `{port.name}` the zero point {port.zero}, which {port.elem} does not have"
 
 
-def _is_in(number: int, elem: str) -> bool:
+def _is_in_range(number: int, elem: str) -> bool:
     """Whether an integer type has a number."""
     element = GRAPH_TYPES[elem]
     return element.is_integer and element.lowest <= number <= element.highest
 
 
-def _is_held(elem: str, shape: tuple[int, ...], held: TensorType) -> bool:
+def _matches_memory_type(elem: str, shape: tuple[int, ...], legal_type: TensorType) -> bool:
     """Whether a value of the legal module lies in memory like this: truth values are bytes."""
-    return elem in (held.dtype, "u8" if held.dtype == "bool" else "") and shape == held.shape
+    return (
+        elem in (legal_type.dtype, "u8" if legal_type.dtype == "bool" else "")
+        and shape == legal_type.shape
+    )
 
 
 def _program(bundle: CompiledModel) -> Iterator[str]:
     """Every task belongs to one layer, and weights have their place."""
-    manifest, program = bundle.manifest, bundle.loaded
+    manifest, program = bundle.manifest, bundle.runnable_program
     if manifest.device != program.device.name:
         yield f"is for the device `{manifest.device}`, the program for `{program.device.name}`"
     if bundle.buffer_sizes.get(manifest.weights or "", 0) != len(bundle.weights):
@@ -130,7 +137,9 @@ def _layers(bundle: CompiledModel) -> Iterator[str]:
         if name not in inside or not all(value in bundle.legal.by_id for value in values):
             yield f"has a layer `{name}` inside of another that makes what is nowhere"
     names = Counter(layer.name for layer in bundle.manifest.layers)
-    computing = {task.name for task in bundle.loaded.plan.program.tasks if task.op not in _MOVES}
+    computing = {
+        task.name for task in bundle.runnable_program.plan.program.tasks if task.op not in _MOVES
+    }
     for layer in bundle.manifest.layers:
         if not layer.name or names[layer.name] > 1:
             yield f"has a layer `{layer.name}` without a name of its own"
@@ -163,7 +172,7 @@ def _result(
 ) -> Iterator[str]:
     made, size = legal.by_id.get(result.value), sizes.get(result.buffer)
     is_own = any(origin.legal == result.value for origin in layer.operations)
-    if made is None or not is_own or not _is_held(result.elem, result.shape, made.type):
+    if made is None or not is_own or not _matches_memory_type(result.elem, result.shape, made.type):
         yield f"gives the layer `{layer.name}` a result that it does not make"
         return
     is_odd = len(result.shape) != len(result.strides) or min(result.strides, default=0) < 0
@@ -173,11 +182,11 @@ def _result(
     reach = 1 + sum((n - 1) * s for n, s in zip(result.shape, result.strides, strict=True))
     if not 0 <= result.offset <= size - reach * element_bytes(result.elem):
         yield f"puts the result of layer `{layer.name}` outside of `{result.buffer}`"
-    elif result.offset % element_bytes(result.elem) or not _is_apart(result):
+    elif result.offset % element_bytes(result.elem) or not _has_no_overlap(result):
         yield f"lets elements of the result of layer `{layer.name}` overlap"
 
 
-def _is_apart(result: Result) -> bool:
+def _has_no_overlap(result: Result) -> bool:
     """Whether every element has its own place: strides step over what lies inside."""
     reach = 1
     pairs = zip(result.strides, result.shape, strict=True)

@@ -74,7 +74,7 @@ def _first_difference(
     layers = bundle.manifest.layers
     owners = {token: index for index, layer in enumerate(layers) for token in layer.tasks}
     reference = Reference(bundle, arrays, is_ordered)
-    session = bundle.started(arrays, ordered=is_ordered, is_watched=True)
+    session = bundle.start(arrays, ordered=is_ordered, is_watched=True)
     current: int | None = None
     while True:
         coming = session.next_step
@@ -85,7 +85,7 @@ def _first_difference(
                 return found
         current = owner
         if coming is None:
-            return _outputs_compared(session, bundle, reference, is_ordered)
+            return _compare_outputs(session, bundle, reference, is_ordered)
         if session.step().status == "error":
             return None
 
@@ -97,7 +97,7 @@ def _compare_layer(
     for result in layer.results:
         found = _read_result(session, result)
         expected = reference.expected(result.value)
-        reference.take(result.value, found)
+        reference.record(result.value, found)
         ulps = 0 if is_exact else _ULPS * len(layer.operations)
         at = _position(found, expected, ulps)
         if at is not None:
@@ -108,7 +108,7 @@ def _compare_layer(
     return None
 
 
-def _outputs_compared(
+def _compare_outputs(
     session: Session, bundle: CompiledModel, reference: Reference, is_exact: bool
 ) -> Difference | None:
     """Outputs in their place: what was copied there, and what no layer was compared for."""

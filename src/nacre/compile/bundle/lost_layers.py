@@ -20,8 +20,8 @@ from nacre.compile.bundle.clipped_layers import find_most_clipped
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.narrowing import store_floats
-from nacre.compile.legalise.origins import own_name
-from nacre.compile.legalise.running import Watched
+from nacre.compile.legalise.origins import source_operation_text
+from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.legalise.stage import legalise
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
@@ -66,18 +66,18 @@ def _ratio_text(ratio: float) -> str:
     return f"{ratio:.1f} dB" if ratio < _EXACT else "all that f16 has"
 
 
-def lost_most(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
+def find_worst_layer(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
     """The layer of a plan that loses most; None where none can be told."""
     if bundle.manifest.precision == "i8":
-        return _lost_by_range(bundle, arrays) or _find_lost_by_integers(bundle)
+        return _find_lost_by_range(bundle, arrays) or _find_lost_by_integers(bundle)
     wide, narrow = (layout(legalise(bundle.source, kind)) for kind in ("f32", "f16"))
     if bundle.manifest.precision != "f16":
         return None
-    pairs = _pairs(wide, narrow)
+    pairs = _matching_values(wide, narrow)
     return _worst(narrow, _compare_operations(wide.module, narrow.module, pairs, arrays))
 
 
-def _lost_by_range(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
+def _find_lost_by_range(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
     """Inputs that calibration did not see the like of: no layer in floats would help."""
     clipped = find_most_clipped(bundle, arrays)
     if clipped is None:
@@ -107,7 +107,7 @@ def _is_float(layer: str, asked: Mapping[str, str]) -> bool:
     return named[-1:] == ["f16"]
 
 
-def _pairs(wide: Legal, narrow: Legal) -> dict[int, int]:
+def _matching_values(wide: Legal, narrow: Legal) -> dict[int, int]:
     """Values of both modules that stand for each other, the narrow one's first.
 
     They come from the same operations of the model; rows that are scaled have no other.
@@ -118,7 +118,7 @@ def _pairs(wide: Legal, narrow: Legal) -> dict[int, int]:
     found = {}
     for op in narrow.module.operations:
         others = waiting.get(_key(narrow, op))
-        if _counts(op) and not _is_scaled(narrow.module, op) and others:
+        if _is_compared(op) and not _is_scaled(narrow.module, op) and others:
             found[op.value_id] = others.pop()
     return found
 
@@ -136,12 +136,12 @@ def _is_scaled(module: Module, op: CoreOperation) -> bool:
     return any(part.opcode == "Cast" for part in parts)
 
 
-def _counts(op: CoreOperation) -> bool:
+def _is_compared(op: CoreOperation) -> bool:
     return op.opcode not in ("Cast", "Input") and "constant" not in OPS[op.opcode].traits
 
 
 @dataclass(frozen=True, eq=False)
-class _Compared:
+class _OperationLoss:
     op: CoreOperation
     before: float
     after: float
@@ -154,7 +154,7 @@ class _Compared:
 
 def _compare_operations(
     wide: Module, narrow: Module, pairs: Mapping[int, int], arrays: Mapping[str, Array]
-) -> Iterator[_Compared]:
+) -> Iterator[_OperationLoss]:
     """Every operation on floats, with what it gets and what it leaves."""
     references = _run(wide, arrays)
     ratios: dict[int, float] = {}
@@ -166,14 +166,14 @@ def _compare_operations(
             wanted = references[pairs[value]].astype(np.float64)
             made = found.astype(np.float64)
             ratios[value] = after = _ratio(made, wanted)
-            yield _Compared(op, before, after, _cause(made, wanted))
+            yield _OperationLoss(op, before, after, _explain_loss(made, wanted))
 
 
 def _run(module: Module, arrays: Mapping[str, Array]) -> dict[int, Array]:
     types = module.input_types
     given = {name: store_floats(array, types[name].element) for name, array in arrays.items()}
     with np.errstate(all="ignore"):
-        return dict(Watched(module).run(given))
+        return dict(StepwiseRunner(module).run(given))
 
 
 def _ratio(found: Array, wanted: Array) -> float:
@@ -187,7 +187,7 @@ def _ratio(found: Array, wanted: Array) -> float:
     return min(_EXACT, 10 * log10(signal / noise)) if signal else -_EXACT
 
 
-def _cause(found: Array, wanted: Array) -> str:
+def _explain_loss(found: Array, wanted: Array) -> str:
     finite = np.abs(wanted[np.isfinite(wanted)])
     most = float(finite.max(initial=0.0))
     if most > _HALF.highest:
@@ -200,9 +200,11 @@ def _cause(found: Array, wanted: Array) -> str:
     return "it amplifies the rounding of what goes into it"
 
 
-def _worst(legal: Legal, compared: Iterator[_Compared]) -> LostLayer | None:
+def _worst(legal: Legal, compared: Iterator[_OperationLoss]) -> LostLayer | None:
     found = max(compared, key=lambda one: one.lost, default=None)
     if found is None or found.lost <= 0:
         return None
     remedy = f"{_WIDER}, or {_AT_HOST}"
-    return LostLayer(own_name(legal, found.op), found.before, found.after, found.cause, remedy)
+    return LostLayer(
+        source_operation_text(legal, found.op), found.before, found.after, found.cause, remedy
+    )

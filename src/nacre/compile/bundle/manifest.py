@@ -13,7 +13,7 @@ from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.narrowing import store_floats
-from nacre.compile.legalise.origins import name_of, nodes_of
+from nacre.compile.legalise.origins import legal_operation_text, nodes_of
 from nacre.compile.options import Options, Precision
 from nacre.compile.partition.layers import Layer, element_bytes
 from nacre.compile.partition.stage import Partition
@@ -269,7 +269,7 @@ def _layer(
         tuple(task.token for task in tasks if not task.ahead),
         tuple(task.token for task in tasks if task.ahead),
         tuple(
-            f"{name_of(partition.legal, op)}: {partition.legal.escaped[op.value_id]}"
+            f"{legal_operation_text(partition.legal, op)}: {partition.legal.escaped[op.value_id]}"
             for op in layer.operations
             if op.value_id in partition.legal.escaped
         ),

@@ -24,7 +24,7 @@ _LEFT = (
 )
 
 
-def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnostic]:
+def warn_of_lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnostic]:
     """A warning for each input of a plan on integers that has NaN or infinities."""
     found: list[Diagnostic] = []
     for port in manifest.inputs if manifest.precision == "i8" else ():
@@ -39,7 +39,7 @@ def lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnos
     return found
 
 
-def endless_outputs(
+def warn_of_infinite_outputs(
     manifest: Manifest, legal: Module, inputs: Mapping[str, Array], outputs: Sequence[Array]
 ) -> list[Diagnostic]:
     """A warning for each output that has NaN or infinities though inputs and constants do not."""
@@ -51,7 +51,7 @@ def endless_outputs(
         return []
     if any(any(_count_not_finite(port, inputs[port.name])) for port in manifest.inputs):
         return []
-    if any(map(_is_endless, legal.operations)):
+    if any(map(_is_infinite_constant, legal.operations)):
         return []
     found: list[Diagnostic] = []
     for port, array, (nans, infinities) in zip(manifest.outputs, outputs, counts, strict=False):
@@ -62,7 +62,7 @@ def endless_outputs(
     return found
 
 
-def _is_endless(op: CoreOperation) -> bool:
+def _is_infinite_constant(op: CoreOperation) -> bool:
     """Whether it is a constant with NaN or infinities, which the model means."""
     if op.type.element.kind != "float":
         return False

@@ -27,7 +27,7 @@ class Reference:
             port = next(p for p in bundle.manifest.inputs if p.name == name)
             self._known[op.value_id] = port.to_memory(arrays[name])
 
-    def take(self, value: int, found: Array) -> None:
+    def record(self, value: int, found: Array) -> None:
         """What the plan has made; operations after it are expected to start from there."""
         dtype = self._module.by_id[value].type.element.dtype
         self._known[value] = found.astype(dtype)

@@ -120,13 +120,13 @@ class Validation:
             "verdict": self.verdict,
             "precision": self.precision,
             "first_difference": None if first is None else asdict(first),
-            "lost_most": None if self.lost_most is None else _plain(self.lost_most),
+            "lost_most": None if self.lost_most is None else _lost_layer_as_json(self.lost_most),
             "compared_with": self.compared_with,
             "outputs": outputs,
         }
 
 
-def _plain(lost: LostLayer) -> dict[str, Any]:
+def _lost_layer_as_json(lost: LostLayer) -> dict[str, Any]:
     return {**asdict(lost), "before": _finite(lost.before), "after": _finite(lost.after)}
 
 
@@ -167,7 +167,7 @@ def validate_bundle(
         for value, (name, pair) in zip(source.outputs, pairs.items(), strict=True)
     )
     if others is not None:
-        outputs = _mark_unmoved(source, outputs, wanted, evaluate(source, others))
+        outputs = _mark_independent_of_inputs(source, outputs, wanted, evaluate(source, others))
     return Validation(
         difference is None and all(output.is_met and not output.problem for output in outputs),
         difference,
@@ -178,17 +178,17 @@ def validate_bundle(
         outputs,
         MODEL if expected is None else GIVEN,
         precision != "i8" and rounds_to_integers(source),
-        _lost_most(bundle, arrays) if not all(output.is_met for output in outputs) else None,
+        _find_worst_layer(bundle, arrays) if not all(output.is_met for output in outputs) else None,
     )
 
 
-def _lost_most(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
-    from nacre.compile.bundle.lost_layers import lost_most
+def _find_worst_layer(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
+    from nacre.compile.bundle.lost_layers import find_worst_layer
 
-    return lost_most(bundle, arrays)
+    return find_worst_layer(bundle, arrays)
 
 
-def _mark_unmoved(
+def _mark_independent_of_inputs(
     source: Module, outputs: tuple[Accuracy, ...], wanted: list[Array], again: list[Array]
 ) -> tuple[Accuracy, ...]:
     """Outputs, those that no input moves marked so."""

@@ -29,7 +29,7 @@ from functools import cached_property
 from math import ceil, prod
 from typing import Literal
 
-from nacre.compile.estimate.bounds_scales import scaling
+from nacre.compile.estimate.bounds_scales import scaling_values
 from nacre.compile.estimate.bounds_traffic import (
     MOVES,
     Group,
@@ -155,7 +155,7 @@ def _layer_bound(
     calls = {op.value_id: call_of(module, op) for op in computed}
     macs = {value: PRIMITIVES[name].work(call).macs for value, (name, call) in calls.items()}
     rate = {value: rates.macs(calls[value][1]) for value, count in macs.items() if count}
-    inside = scaling(module, computed, calls)
+    inside = scaling_values(module, computed, calls)
     elements = _elements(computed, calls, inside)
     fixed = _elements((op for op in computed if op.opcode not in _AVOIDABLE), calls, inside)
     does_nothing = all(op.opcode in MOVES for op in group.operations)
@@ -201,12 +201,12 @@ class _Rates:
 def call_of(module: Module, op: CoreOperation) -> tuple[str, Call]:
     """An operation as its primitive sees it."""
     spec = OPS[op.opcode]
-    inputs = tuple(kernel_type(_as_stored(module, operand)) for operand in op.operands)
+    inputs = tuple(kernel_type(_stored_type(module, operand)) for operand in op.operands)
     call = Call(inputs, (kernel_type(op.type),), spec.with_defaults(op.attributes))
     return spec.primitive or op.opcode, call
 
 
-def _as_stored(module: Module, value: int) -> TensorType:
+def _stored_type(module: Module, value: int) -> TensorType:
     """The type of an operand; of bytes that are widened, and moved by a zero point, theirs."""
     op = module.by_id[value]
     inner = op
@@ -222,10 +222,12 @@ def _elements(
     operations: Iterable[CoreOperation], calls: Mapping[int, tuple[str, Call]], inside: set[int]
 ) -> int:
     """Passes over elements, but for what is part of something else."""
-    return sum(_passes(op, *calls[op.value_id]) for op in operations if op.value_id not in inside)
+    return sum(
+        _element_passes(op, *calls[op.value_id]) for op in operations if op.value_id not in inside
+    )
 
 
-def _passes(op: CoreOperation, primitive: str, call: Call) -> int:
+def _element_passes(op: CoreOperation, primitive: str, call: Call) -> int:
     if op.opcode in MOVES or op.opcode in CONVERSIONS:
         return 0
     if op.opcode in _PASSES:

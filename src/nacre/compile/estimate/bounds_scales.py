@@ -14,12 +14,16 @@ from nacre.kernels.interface.call import Call
 Calls = Mapping[int, tuple[str, Call]]
 
 
-def scaling(module: Module, operations: Sequence[CoreOperation], calls: Calls) -> set[int]:
+def scaling_values(module: Module, operations: Sequence[CoreOperation], calls: Calls) -> set[int]:
     """The values among a layer's operations that only shift and scale."""
-    return _of_products(operations) | _to_floats(operations, calls) | _to_steps(module, calls)
+    return (
+        _scaling_of_products(operations)
+        | _scaling_to_floats(operations, calls)
+        | _scaling_to_integers(module, calls)
+    )
 
 
-def _of_products(operations: Sequence[CoreOperation]) -> set[int]:
+def _scaling_of_products(operations: Sequence[CoreOperation]) -> set[int]:
     """Of sums of whole numbers: zero points before, and the scale behind."""
     products = [op for op in operations if op.opcode == "MatMul" and op.type.dtype == "i32"]
     sums = {op.value_id for op in products}
@@ -28,7 +32,7 @@ def _of_products(operations: Sequence[CoreOperation]) -> set[int]:
     return behind | {operand for op in products for operand in op.operands}
 
 
-def _to_floats(operations: Sequence[CoreOperation], calls: Calls) -> set[int]:
+def _scaling_to_floats(operations: Sequence[CoreOperation], calls: Calls) -> set[int]:
     """Integers of 8 bits that become floats: a cast, a zero point, a factor."""
     found: set[int] = set()
     for op in operations:
@@ -40,7 +44,7 @@ def _to_floats(operations: Sequence[CoreOperation], calls: Calls) -> set[int]:
     return found
 
 
-def _to_steps(module: Module, calls: Calls) -> set[int]:
+def _scaling_to_integers(module: Module, calls: Calls) -> set[int]:
     """Floats that become integers: a factor, a zero point, and a cast as `Quantize`."""
     found: set[int] = set()
     for value in calls:

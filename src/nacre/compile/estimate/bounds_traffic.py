@@ -39,7 +39,7 @@ def ddr_traffic(module: Module, groups: Sequence[Group]) -> list[int]:
             owners.setdefault(op.value_id, index)
     if not owners:
         return charged
-    reading = _Reading(module)
+    reading = _Readers(module)
     for op in module.operations:
         if op.opcode == "Input" or "constant" in OPS[op.opcode].traits:
             charged[reading.first_owner(op.value_id, owners)] += reading.demand(op.value_id)
@@ -60,7 +60,7 @@ def _maker(module: Module, value: int, owners: Mapping[int, int]) -> int:
     return found
 
 
-class _Reading:
+class _Readers:
     """Who reads a value, and how much of it."""
 
     def __init__(self, module: Module) -> None:
@@ -78,15 +78,15 @@ class _Reading:
             type_ = self._module.by_id[value].type
             full = type_.size_bytes
             is_literal = prod(type_.shape) == 1 and self._module.by_id[value].opcode != "Input"
-            looked = full if value in self._outputs else self._looked_at(value, full)
+            looked = full if value in self._outputs else self._bytes_read(value, full)
             self._known[value] = 0 if is_literal else min(full, looked)
         return self._known[value]
 
-    def _looked_at(self, value: int, full: int) -> int:
+    def _bytes_read(self, value: int, full: int) -> int:
         # The most of one reader, not the sum: two may look at the same elements.
-        return max((self._by_reader(op, value, full) for op in self._readers[value]), default=0)
+        return max((self._bytes_read_by(op, value, full) for op in self._readers[value]), default=0)
 
-    def _by_reader(self, op: CoreOperation, value: int, full: int) -> int:
+    def _bytes_read_by(self, op: CoreOperation, value: int, full: int) -> int:
         place = op.operands.index(value)
         if op.opcode in VIEWS or op.opcode == "Slice":
             return self.demand(op.value_id)
@@ -162,7 +162,7 @@ def stored_values(module: Module, groups: Sequence[Group]) -> list[list[int]]:
             inner = module.by_id[value]
             if value not in own and inner.opcode not in MOVES:
                 homes[value] |= homes.get(op.value_id, set())
-    gone = leaving(module)
+    gone = values_that_leave(module)
     found: list[list[int]] = [[] for _ in groups]
     for op in module.operations:
         # Who makes a value for itself needs none of another group's.
@@ -176,7 +176,7 @@ def stored_values(module: Module, groups: Sequence[Group]) -> list[list[int]]:
     return found
 
 
-def leaving(module: Module) -> frozenset[int]:
+def values_that_leave(module: Module) -> frozenset[int]:
     """Values that leave the model, as they are or moved."""
     found: set[int] = set()
     todo: list[int] = list(module.outputs)

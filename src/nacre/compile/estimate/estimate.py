@@ -18,7 +18,7 @@ from nacre.compile.estimate.bounds import ModelBounds, model_bounds
 from nacre.compile.estimate.in_floats import cycles_in_floats
 from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
-from nacre.compile.legalise.origins import name_of
+from nacre.compile.legalise.origins import legal_operation_text
 from nacre.compile.options import Calibration, Options, Precision
 from nacre.compile.partition.stage import Partition
 from nacre.compile.pipeline import OnStage, brings_scales, compile_module
@@ -70,7 +70,7 @@ def estimate(
     target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)
     is_stand_in = precision == "i8" and calibration is None and not brings_scales(module)
-    ranges = _ranges(precision, calibration, is_stand_in)
+    ranges = _describe_scales(precision, calibration, is_stand_in)
     # Inputs that DDR cannot hold are refused before data for them is asked for.
     if is_stand_in and not are_beyond(module.input_types.values(), ddr_bytes):
         calibration = draw_inputs(module, _SEED, (_SAMPLES,))
@@ -78,7 +78,7 @@ def estimate(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
         fallback and not is_stand_in, accuracy_db,
     )  # fmt: skip
-    watch = _Watch(on_stage)
+    watch = _StageRecorder(on_stage)
     base = Estimate(
         target,
         precision,
@@ -98,7 +98,7 @@ def estimate(
     return replace(base, **found, plan=plan, most_cycles=most)
 
 
-def _ranges(precision: str, calibration: object, is_stand_in: bool) -> str:
+def _describe_scales(precision: str, calibration: object, is_stand_in: bool) -> str:
     """Where the scales of an i8 plan come from; nothing for floats."""
     if precision != "i8":
         return ""
@@ -117,7 +117,7 @@ def _time_bundle(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTim
     return PlanTimes(bundle, ideal, layers, base.derating, base.clock_mhz)
 
 
-class _Watch:
+class _StageRecorder:
     """Keeps what the stages made, and shows it on."""
 
     def __init__(self, on_stage: OnStage | None) -> None:
@@ -139,5 +139,7 @@ class _Watch:
         module = made.legal.module
         escaped = made.legal.escaped
         bounds = model_bounds(module, made.layers, device, timing_profile(device), escaped)
-        named = {name_of(made.legal, module.by_id[v]): why for v, why in escaped.items()}
+        named = {
+            legal_operation_text(made.legal, module.by_id[v]): why for v, why in escaped.items()
+        }
         return {"bounds": bounds, "escaped": named}

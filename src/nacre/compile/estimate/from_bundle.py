@@ -34,7 +34,7 @@ def estimate_bundle(
         require_clock(clock_mhz)
     clock = clock_mhz or DEFAULT_CLOCK_MHZ
     precision = bundle.manifest.precision
-    device = bundle.loaded.device if timed is None else timed.timeline.device
+    device = bundle.runnable_program.device if timed is None else timed.timeline.device
     ideal = bundle.time(clock_mhz=clock) if timed is None else timed
     profile = timing_profile(device) if timed is None else timed.timeline.profile
     bounds = bundle_bounds(bundle, device, profile)
@@ -81,6 +81,6 @@ def _vpu_operations(bundle: CompiledModel) -> Iterator[tuple[int, str, str]]:
 
 
 def _is_about(line: str, origin: Origin) -> bool:
-    """Whether a line of a manifest begins with the name of an operation, as `name_of` has it."""
+    """Whether a line of a manifest begins with the name of an operation, as `legal_operation_text` has it."""
     name = f"{origin.opcode} %{origin.legal}"
     return line.startswith((f"{name}:", f"{name} ("))

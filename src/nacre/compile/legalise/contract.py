@@ -14,9 +14,9 @@ from typing import Any
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.compile.geometry import swap_of
-from nacre.compile.legalise.forms.algebra.masks import mask_values
+from nacre.compile.legalise.forms.masks.levelling import mask_values
 from nacre.compile.legalise.forms.types import FIXED_RESULTS
-from nacre.compile.legalise.lowerings import is_from_outside, lowering_of
+from nacre.compile.legalise.lowerings import has_registered_form, lowering_of
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 
@@ -26,13 +26,13 @@ _BYTES = frozenset({"i8", "u8"})  # the largest of them is picked as they are
 _WHOLE = frozenset({"Floor", "Ceil", "Round", "Trunc"})  # functions that leave nothing to round
 
 
-class Look:
+class Candidate:
     """An operation of a module, and what it is applied to."""
 
     def __init__(self, module: Module, op: CoreOperation) -> None:
         self.op = op
         self.makers = [module.by_id[value] for value in op.operands]
-        self.filled: Mapping[str, Any] = OPS[op.opcode].with_defaults(op.attributes)
+        self.attributes: Mapping[str, Any] = OPS[op.opcode].with_defaults(op.attributes)
 
     def shape(self, index: int = 0) -> tuple[int, ...]:
         """The shape of an operand."""
@@ -47,91 +47,91 @@ def _is_constant(op: CoreOperation) -> bool:
     return "constant" in OPS[op.opcode].traits
 
 
-Check = Callable[[Look], str | None]  # what is wrong
+Check = Callable[[Candidate], str | None]  # what is wrong
 
 
-def _float(look: Look) -> str | None:
-    dtype = look.op.type.dtype
+def _float(candidate: Candidate) -> str | None:
+    dtype = candidate.op.type.dtype
     return None if dtype in _FLOATS else f"it is of {dtype}, expected floats"
 
 
-def _linear(look: Look) -> str | None:
-    if not look.is_constant(1) or not look.is_constant(2):
+def _linear(candidate: Candidate) -> str | None:
+    if not candidate.is_constant(1) or not candidate.is_constant(2):
         return "its weights or bias are computed, expected constants"
-    if len(look.shape()) < 2:
+    if len(candidate.shape()) < 2:
         return "its input is a vector, expected rows"
-    return _float(look)
+    return _float(candidate)
 
 
-def _matmul(look: Look) -> str | None:
-    a, b = look.shape(0), look.shape(1)
+def _matmul(candidate: Candidate) -> str | None:
+    a, b = candidate.shape(0), candidate.shape(1)
     if len(a) != len(b) or len(a) not in (2, 3) or a[:-2] != b[:-2]:
         return f"its operands have the shapes {list(a)} and {list(b)}, expected equal batches"
-    return _float(look)
+    return _float(candidate)
 
 
-def _plane(look: Look, *, of_integers: bool = False) -> str | None:
-    if look.filled["layout"] != "NHWC" or look.op.type.rank != 4:
+def _plane_windows(candidate: Candidate, *, of_integers: bool = False) -> str | None:
+    if candidate.attributes["layout"] != "NHWC" or candidate.op.type.rank != 4:
         return "its windows do not run over two axes with channels last"
-    return None if of_integers else _float(look)
+    return None if of_integers else _float(candidate)
 
 
-def _convolution(look: Look) -> str | None:
-    channels = look.shape()[-1]
-    if not look.is_constant(1) and look.shape(1) != (1, 1, 1, channels):
+def _convolution(candidate: Candidate) -> str | None:
+    channels = candidate.shape()[-1]
+    if not candidate.is_constant(1) and candidate.shape(1) != (1, 1, 1, channels):
         return "its filter is computed"
-    if not look.is_constant(2):
+    if not candidate.is_constant(2):
         return "its bias is computed"
-    return _plane(look)
+    return _plane_windows(candidate)
 
 
-def _pool(look: Look) -> str | None:
-    if look.filled["ceil"] or look.filled.get("count_pad"):
+def _pool(candidate: Candidate) -> str | None:
+    if candidate.attributes["ceil"] or candidate.attributes.get("count_pad"):
         return "its windows hang over, or padding counts"
-    if set(look.filled["dilations"] or (1,)) != {1}:
+    if set(candidate.attributes["dilations"] or (1,)) != {1}:
         return "its windows have gaps"
-    is_picked = look.op.opcode == "MaxPool" and look.op.type.dtype in _BYTES
-    return _plane(look, of_integers=is_picked)
+    is_picked = candidate.op.opcode == "MaxPool" and candidate.op.type.dtype in _BYTES
+    return _plane_windows(candidate, of_integers=is_picked)
 
 
-def _rows(look: Look) -> str | None:
-    if look.filled["axis"] != look.op.type.rank - 1:
+def _row_norm(candidate: Candidate) -> str | None:
+    if candidate.attributes["axis"] != candidate.op.type.rank - 1:
         return "it does not run along the last axis alone"
-    if not look.is_constant(1) or not look.is_constant(2):
+    if not candidate.is_constant(1) or not candidate.is_constant(2):
         return "its scale or bias is computed"
-    return _float(look)
+    return _float(candidate)
 
 
-def _map(look: Look) -> str | None:
-    if lowering_of(look.op) is None:
+def _elementwise(candidate: Candidate) -> str | None:
+    if lowering_of(candidate.op) is None:
         return "no unit of the device has this function"
-    return _float(look)
+    return _float(candidate)
 
 
-def _cast(look: Look) -> str | None:
-    source, target = look.makers[0].type.dtype, look.op.type.dtype
-    if look.makers[0].opcode in FIXED_RESULTS:
+def _cast(candidate: Candidate) -> str | None:
+    source, target = candidate.makers[0].type.dtype, candidate.op.type.dtype
+    if candidate.makers[0].opcode in FIXED_RESULTS:
         return None  # one task with what is before it
-    is_whole = look.makers[0].attributes.get("op") in _WHOLE
+    is_whole = candidate.makers[0].attributes.get("op") in _WHOLE
     if source in _FLOATS and target != "bool" and target not in _FLOATS and not is_whole:
         return "it cuts off what is behind the point, where the device's cast rounds"
     return f"it asks whether elements of {source} are 0" if target == "bool" else None
 
 
-def _transpose(look: Look) -> str | None:
-    if swap_of(look.shape(), look.filled["permutation"]) is None:
+def _transpose(candidate: Candidate) -> str | None:
+    if swap_of(candidate.shape(), candidate.attributes["permutation"]) is None:
         return "it moves more than two runs of axes"
     return None
 
 
-def _pad(look: Look) -> str | None:
-    if look.filled["mode"] != "constant" or min(look.filled["pads"]) < 0:
+def _pad(candidate: Candidate) -> str | None:
+    if candidate.attributes["mode"] != "constant" or min(candidate.attributes["pads"]) < 0:
         return "it is not padding with a constant"
     return None
 
 
-def _resize(look: Look) -> str | None:
-    filled, x, y = look.filled, look.shape(), look.op.type.shape
+def _resize(candidate: Candidate) -> str | None:
+    filled, x, y = candidate.attributes, candidate.shape(), candidate.op.type.shape
     plain = ("nearest", "asymmetric", "floor", ())
     if (filled["mode"], filled["coordinate"], filled["rounding"], filled["scales"]) != plain:
         return "it does not repeat elements"
@@ -140,20 +140,20 @@ def _resize(look: Look) -> str | None:
     return None
 
 
-def _gather(look: Look) -> str | None:
-    if look.filled.get("axis", 0) != 0:
+def _gather(candidate: Candidate) -> str | None:
+    if candidate.attributes.get("axis", 0) != 0:
         return "it does not pick along the first axis"
-    return None if look.makers[1].type.dtype == "i32" else "its indices are not of i32"
+    return None if candidate.makers[1].type.dtype == "i32" else "its indices are not of i32"
 
 
-def _anything(look: Look) -> str | None:
+def _always_legal(candidate: Candidate) -> str | None:
     return None
 
 
-def _check_quantised(look: Look) -> str | None:
-    if look.op.opcode == "Quantize" and look.makers[0].type.dtype != "f32":
+def _check_quantised(candidate: Candidate) -> str | None:
+    if candidate.op.opcode == "Quantize" and candidate.makers[0].type.dtype != "f32":
         return "its input is not of f32"
-    if not look.is_constant(1) or not look.is_constant(2):
+    if not candidate.is_constant(1) or not candidate.is_constant(2):
         return "its scale or zero point is computed"
     return None
 
@@ -168,18 +168,18 @@ LEGAL: Mapping[str, Check] = MappingProxyType(
         "Conv": _convolution,
         "MaxPool": _pool,
         "AvgPool": _pool,
-        **dict.fromkeys(_MAPS, _map),
+        **dict.fromkeys(_MAPS, _elementwise),
         "Cast": _cast,
-        **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNorm", "RmsNorm"), _rows),
+        **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNorm", "RmsNorm"), _row_norm),
         "Transpose": _transpose,
-        **dict.fromkeys(_VIEWS, _anything),
+        **dict.fromkeys(_VIEWS, _always_legal),
         "Pad": _pad,
         "Resize": _resize,
         "Gather": _gather,
         "GatherAxis": _gather,
         "Quantize": _check_quantised,
         "Dequantize": _check_quantised,
-        **dict.fromkeys(_FUSED, _anything),
+        **dict.fromkeys(_FUSED, _always_legal),
     }
 )
 
@@ -195,13 +195,13 @@ _OF_KIND: Mapping[str, Check] = MappingProxyType(
         "matmul": _matmul,
         "window": _convolution,
         "pool": _pool,
-        "map": _map,
-        "rows": _rows,
+        "map": _elementwise,
+        "rows": _row_norm,
         "turn": _transpose,
         "pad": _pad,
         "resize": _resize,
         "gather": _gather,
-        "escape": lambda look: "a form from outside runs it by name",
+        "escape": lambda candidate: "a form from outside runs it by name",
     }
 )
 
@@ -219,9 +219,9 @@ def problem_of(
     is_wide = op.type.dtype == "f32" and op.opcode != "Cast"
     if row is not None and is_wide and row.kind in _WITH_OPCODE and row.nem in lacking:
         return f"it stays f32, in which the device has no `{row.nem}`"
-    if row is not None and is_from_outside(op):
-        check = _OF_KIND.get(row.kind, _anything)
-    return "no unit of the device has it" if check is None else check(Look(module, op))
+    if row is not None and has_registered_form(op):
+        check = _OF_KIND.get(row.kind, _always_legal)
+    return "no unit of the device has it" if check is None else check(Candidate(module, op))
 
 
 def escapes_at(precision: str, module: Module, lacking: Collection[str]) -> dict[int, str]:

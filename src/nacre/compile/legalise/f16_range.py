@@ -14,7 +14,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.f16_digits import badly_scaled_values, cancelling_values, may_cancel
-from nacre.compile.legalise.running import Watched
+from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.legalise.size_estimates import estimate_sizes
 from nacre.compile.sampling.draw import draw_inputs
 from nacre.core.constants import constant_array
@@ -36,7 +36,7 @@ _ENLARGING = frozenset({"Mul", "Div", "Pow", "Log", "Log1p", "Sqrt", "Rsqrt", "R
 
 
 @dataclass(frozen=True)
-class Beyond:
+class OutOfF16Range:
     """The values of a module that f16 cannot hold, and the largest of each value that was seen."""
 
     values: frozenset[int] = frozenset()
@@ -45,12 +45,12 @@ class Beyond:
     alone: frozenset[int] = frozenset()  # f32 themselves, and not what is made of them
 
 
-def beyond_half(module: Module, source: Module) -> Beyond:
+def values_beyond_f16(module: Module, source: Module) -> OutOfF16Range:
     """What f16 cannot hold of a module in f32 that is made of a model."""
     alone = badly_scaled_values(module)
-    is_seen = _is_near_an_end(module) or may_cancel(module)
+    is_seen = _may_leave_f16(module) or may_cancel(module)
     if not is_seen or _macs(module) > _MOST_MACS:
-        return Beyond(alone=alone)
+        return OutOfF16Range(alone=alone)
     largest = _observe_magnitudes(module, source)
     floats = {op.value_id for op in module.operations if op.type.dtype == "f32"}
     large = {value for value in floats if largest.get(value, 0.0) > _LARGE}
@@ -59,10 +59,10 @@ def beyond_half(module: Module, source: Module) -> Beyond:
     counted = {operand for value in cancelling for operand in module.by_id[value].operands}
     telling = _telling_values(module, small, largest, counted.union(module.outputs))
     values, faded = frozenset(large | telling), frozenset(small - telling)
-    return Beyond(values, largest, faded, (alone - faded) | cancelling)
+    return OutOfF16Range(values, largest, faded, (alone - faded) | cancelling)
 
 
-def notes_on_small_outputs(module: Module, beyond: Beyond) -> Iterator[str]:
+def notes_on_small_outputs(module: Module, beyond: OutOfF16Range) -> Iterator[str]:
     """A note where outputs are so small that what leads to them is f32."""
     sizes = [beyond.largest[value] for value in module.outputs if value in beyond.values]
     least = min(sizes, default=inf)
@@ -119,7 +119,7 @@ def _gain(module: Module, op: CoreOperation, x: int, largest: Mapping[int, float
     return sqrt(np.max(np.sum(array.astype(np.float64) ** 2, axis=axes)))
 
 
-def _is_near_an_end(module: Module) -> bool:
+def _may_leave_f16(module: Module) -> bool:
     sizes = estimate_sizes(module)
     computed = [
         sizes[op.value_id]
@@ -148,7 +148,7 @@ def _observe_magnitudes(module: Module, source: Module) -> dict[int, float]:
         name: np.asarray(given[name]).astype(type_.element.dtype) for name, type_ in types.items()
     }
     with np.errstate(all="ignore"):
-        return {value: _largest(array) for value, array in Watched(module).run(arrays)}
+        return {value: _largest(array) for value, array in StepwiseRunner(module).run(arrays)}
 
 
 def _largest(array: Array) -> float:

@@ -13,21 +13,33 @@ from functools import partial
 from nacre.base.diagnostics import InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.contract import escapes
-from nacre.compile.legalise.f16_range import beyond_half, notes_on_small_outputs
-from nacre.compile.legalise.forms.algebra.mask_folding import with_folded_masks
-from nacre.compile.legalise.forms.algebra.masks import mask_values, with_levelled_masks
-from nacre.compile.legalise.forms.algebra.widening import widen_chains
+from nacre.compile.legalise.f16_range import notes_on_small_outputs, values_beyond_f16
 from nacre.compile.legalise.forms.elementwise.near_zero import (
     EXACT_LOG1P,
     PLAIN_LOG1P,
     with_exact_curves,
 )
 from nacre.compile.legalise.forms.escape import escape_of
+from nacre.compile.legalise.forms.masks.folding import fold_masks
+from nacre.compile.legalise.forms.masks.levelling import level_masks, mask_values
+from nacre.compile.legalise.forms.mixed_precision.widening import widen_chains
 from nacre.compile.legalise.forms.movement.gather import FROM_FRONT
-from nacre.compile.legalise.forms.tables import LAST, LATE, SETTLE, SINK, TURN, remove_idle
+from nacre.compile.legalise.forms.tables import (
+    DEVICE_FORMS,
+    PLACE_TRANSPOSES,
+    SINK_ADDED_TRANSPOSES,
+    SINK_TRANSPOSES,
+    SPLIT_TRANSPOSES,
+    remove_idle,
+)
 from nacre.compile.legalise.forms.types import retype
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import name_of, own_name, place_of, source_name
+from nacre.compile.legalise.origins import (
+    legal_operation_text,
+    place_of,
+    source_operation_text,
+    source_value_text,
+)
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.rules import CMP01
 from nacre.core.canonical import canonicalise
@@ -50,23 +62,30 @@ def layout(
     """
     module, is_half = legal.module, legal.precision == "f16"
     if is_half or has_islands:
-        module = with_folded_masks(module)
+        module = fold_masks(module)
     if not has_islands:
         module = complete_labels(with_exact_curves(module))
-    for forms in (SINK, TURN, LATE, SETTLE, TURN, LATE):
+    for forms in (
+        SINK_TRANSPOSES,
+        PLACE_TRANSPOSES,
+        DEVICE_FORMS,
+        SINK_ADDED_TRANSPOSES,
+        PLACE_TRANSPOSES,
+        DEVICE_FORMS,
+    ):
         module = remove_idle(apply_until_stable(module, forms))
     module = complete_labels(canonicalise(module))
     # From here on nothing is put into canonical form: it would join what has to stay apart.
-    module = apply_until_stable(apply_once(module, FROM_FRONT), LAST)
+    module = apply_until_stable(apply_once(module, FROM_FRONT), SPLIT_TRANSPOSES)
     assert legal.source is not None
-    named = partial(source_name, legal.source)
+    named = partial(source_value_text, legal.source)
     notes = list(legal.notes)
     types = {"f32": "f16"} if is_half else {}
     wide = left = frozenset[int]()
     if is_half or has_islands:
-        module = complete_labels(with_levelled_masks(module))
+        module = complete_labels(level_masks(module))
     if is_half:
-        beyond = beyond_half(module, legal.source)
+        beyond = values_beyond_f16(module, legal.source)
         notes += notes_on_small_outputs(module, beyond)
         far = [value in beyond.values for value in module.outputs[: legal.outputs]]
         module, wide = widen_chains(
@@ -96,7 +115,7 @@ def _beyond(legal: Legal) -> Iterator[str]:
     for op in module.operations:
         makers = [module.by_id[value] for value in op.operands]
         if op.opcode == "Cast" and op.type.dtype == "f16" and makers[0].type.dtype in _WIDE:
-            told = name_of(legal, op)
+            told = legal_operation_text(legal, op)
             yield f"{told}: integers beyond {_MOST:g} become infinite in f16"
         number = next(iter(legal.origins.get(op.value_id, ())), None)
         before = source.by_id.get(number) if source is not None and number is not None else None
@@ -116,7 +135,7 @@ def _require_writable(legal: Legal) -> None:
         escape = escape_of(op)
         problem = escape if isinstance(escape, str) else None
         if problem is not None:
-            message = f"{own_name(legal, op)} has no form in NEM: {problem}"
+            message = f"{source_operation_text(legal, op)} has no form in NEM: {problem}"
             found.append(CMP01.at(place_of(legal, (op.value_id,)), message, help=_HELP))
     if found:
         raise InputError(found)

@@ -183,7 +183,7 @@ def lowering_of(op: CoreOperation) -> Lowering | None:
     return LOWERINGS.get(_key(op))
 
 
-def is_from_outside(op: CoreOperation) -> bool:
+def has_registered_form(op: CoreOperation) -> bool:
     """Whether an operation has a form only because somebody has registered one."""
     key = _key(op)
     return key in _TABLE and key not in _OWN

@@ -29,23 +29,23 @@ class Narrowed:
     lost: int = 0  # 0 now
     least: int = 0  # would be 0, and are the least number
 
-    def notes(self, told: str, element: ElementType) -> Iterator[str]:
+    def notes(self, constant_name: str, element: ElementType) -> Iterator[str]:
         """What is to be said about a constant, which is called so."""
         name = element.name
         if self.beyond:
             what, is_, they = _count_words(self.beyond)
             lie = "lie" if self.beyond > 1 else "lies"
             yield (
-                f"{what} of constant {told} {lie} beyond {name}; "
+                f"{what} of constant {constant_name} {lie} beyond {name}; "
                 f"{they} {is_} held at {element.highest:g}"
             )
         if self.lost:
             what, is_, _ = _count_words(self.lost)
-            yield f"{what} of constant {told} {is_} 0 in {name}"
+            yield f"{what} of constant {constant_name} {is_} 0 in {name}"
         if self.least:
             what, is_, they = _count_words(self.least)
             yield (
-                f"{what} of constant {told} {is_} too small for {name}; "
+                f"{what} of constant {constant_name} {is_} too small for {name}; "
                 f"{they} {is_} held at {_least(element):.2g}"
             )
 
@@ -54,7 +54,7 @@ def _count_words(count: int) -> tuple[str, str, str]:
     return (f"{count} elements", "are", "they") if count > 1 else ("1 element", "is", "it")
 
 
-def narrow(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
+def narrow(array: Array, element: ElementType, *, keeps_nonzero: bool) -> Narrowed:
     """Elements in another type, moved inside its range where they lie beyond.
 
     Infinities stay. Where they keep something from 0, no element becomes 0 that is not.
@@ -68,7 +68,7 @@ def narrow(array: Array, element: ElementType, *, keeps: bool) -> Narrowed:
         return Narrowed(made, int(beyond.sum()))
     small = (array != 0) & (made == 0)
     count = int(small.sum())
-    if count and keeps:
+    if count and keeps_nonzero:
         least = np.copysign(_least(element), array.astype(np.float64))
         made = np.where(small, least, made).astype(element.dtype)
         return Narrowed(made, int(beyond.sum()), 0, count)
@@ -99,7 +99,7 @@ def narrow_bound(number: float, element: ElementType) -> float:
     return float(held)
 
 
-def keeping(module: Module) -> frozenset[int]:
+def guarding_constants(module: Module) -> frozenset[int]:
     """Constants that are added to something, also to a product, or bound it from below."""
     found: set[int] = set()
     for op in module.operations:

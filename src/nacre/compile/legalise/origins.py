@@ -75,7 +75,7 @@ def nodes_of(legal: Legal, values: Iterable[int]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def of_nodes(legal: Legal, values: Iterable[int]) -> str:
+def nodes_text(legal: Legal, values: Iterable[int]) -> str:
     """The main nodes of some values for a message: ` (node ..)`; nothing where none has a name."""
     found = [nodes_of(legal, (value,))[:1] for value in values]
     names = list(dict.fromkeys(name for names in found for name in names))
@@ -86,7 +86,7 @@ def of_nodes(legal: Legal, values: Iterable[int]) -> str:
     return f" (node{'s' if len(names) > 1 else ''} {told})"
 
 
-def source_name(source: Module, number: int) -> str:
+def source_value_text(source: Module, number: int) -> str:
     """A value of the source for a message, with its node, or with that of who uses a constant."""
     labels = source.labels
     if labels is None:
@@ -96,17 +96,17 @@ def source_name(source: Module, number: int) -> str:
     return f"%{number}" + (f" (node {backquote(names[0], _LONGEST)})" if names else "")
 
 
-def own_name(legal: Legal, op: CoreOperation) -> str:
+def source_operation_text(legal: Legal, op: CoreOperation) -> str:
     """An operation for a message, by what it is in the source: `ArgMax` %3 (node ..)."""
     number = next(iter(legal.origins.get(op.value_id, ())), None)
     if number is None or legal.source is None:
         return f"`{op.opcode}`"
-    return f"`{op.opcode}` {source_name(legal.source, number)}"
+    return f"`{op.opcode}` {source_value_text(legal.source, number)}"
 
 
-def name_of(legal: Legal, op: CoreOperation) -> str:
+def legal_operation_text(legal: Legal, op: CoreOperation) -> str:
     """An operation of the legal module, with its node: `ArgMax %12 (node ..)`."""
-    return f"{op.opcode} %{op.value_id}{of_nodes(legal, (op.value_id,))}"
+    return f"{op.opcode} %{op.value_id}{nodes_text(legal, (op.value_id,))}"
 
 
 def place_of(legal: Legal, values: Iterable[int]) -> Span:

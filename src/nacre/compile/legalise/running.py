@@ -10,7 +10,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import own_name, place_of
+from nacre.compile.legalise.origins import place_of, source_operation_text
 from nacre.core.constants import constant_array, kernel_type
 from nacre.core.evaluation.run import operation_span
 from nacre.core.module import CoreOperation, Module, TensorType
@@ -35,7 +35,7 @@ class Step:
     dead: tuple[int, ...]
 
 
-class Watched:
+class StepwiseRunner:
     """A module made ready once; each run gives its values one by one and forgets the dead."""
 
     def __init__(self, module: Module, legal: Legal | None = None) -> None:
@@ -48,7 +48,7 @@ class Watched:
             for op in module.operations
             if (array := constant_array(op)) is not None
         }
-        dead = _dead(module, self.constants)
+        dead = _dead_after(module, self.constants)
         self.steps = tuple(
             Step(index, op, bind_operation(module, op), dead[index])
             for index, op in enumerate(module.operations)
@@ -57,21 +57,21 @@ class Watched:
 
     def run(self, inputs: Mapping[str, Array]) -> Iterator[tuple[int, Array]]:
         """Every input and every computed value with its id, in order."""
-        values = self.started(inputs)
+        values = self.start(inputs)
         for op in self.module.inputs:
             yield op.value_id, values[op.value_id]
         for step in self.steps:
-            values[step.op.value_id] = made = self.computed(step, values)
+            values[step.op.value_id] = made = self.compute(step, values)
             yield step.op.value_id, made
             for value in step.dead:
                 del values[value]
 
-    def started(self, inputs: Mapping[str, Array]) -> Values:
+    def start(self, inputs: Mapping[str, Array]) -> Values:
         """What is there before the first step: constants and inputs."""
         given = {op.value_id: inputs[str(op.attributes["name"])] for op in self.module.inputs}
         return {**self.constants, **given}
 
-    def computed(self, step: Step, values: Mapping[int, Array]) -> Array:
+    def compute(self, step: Step, values: Mapping[int, Array]) -> Array:
         """The value of one step; InputError where a kernel refuses the elements."""
         type_ = kernel_type(step.op.type)
         result: Array = np.empty(type_.shape, type_.dtype)
@@ -87,7 +87,7 @@ class Watched:
             return operation_span(
                 self.module, step.index
             ), f"`{step.op.opcode}` %{value}: {problem}"
-        return place_of(legal, (value,)), f"{own_name(legal, step.op)}: {problem}"
+        return place_of(legal, (value,)), f"{source_operation_text(legal, step.op)}: {problem}"
 
 
 def bind_operation(module: Module, op: CoreOperation, **changed: object) -> Run:
@@ -102,7 +102,7 @@ def bind_operation(module: Module, op: CoreOperation, **changed: object) -> Run:
     return PRIMITIVES[spec.primitive].bind(Call(inputs, (result,), attributes))
 
 
-def _dead(module: Module, constants: Mapping[int, Array]) -> list[tuple[int, ...]]:
+def _dead_after(module: Module, constants: Mapping[int, Array]) -> list[tuple[int, ...]]:
     """For every operation the values that nothing needs after it; constants stay."""
     last: dict[int, int] = {}
     for index, op in enumerate(module.operations):

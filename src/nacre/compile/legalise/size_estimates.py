@@ -28,7 +28,7 @@ def estimate_sizes(module: Module) -> Sizes:
         if array is not None:
             sizes[op.value_id] = _mean_size(array)
         else:
-            found = _ESTIMATES.get(op.opcode, _alike)(module, op, sizes)
+            found = _ESTIMATES.get(op.opcode, _largest_operand_size)(module, op, sizes)
             sizes[op.value_id] = min(found, 1e300) if found == found else inf
     return sizes
 
@@ -41,15 +41,15 @@ def _mean_size(array: Array) -> float:
     return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
 
 
-def _alike(module: Module, op: CoreOperation, sizes: Sizes) -> float:
+def _largest_operand_size(module: Module, op: CoreOperation, sizes: Sizes) -> float:
     return max((sizes[value] for value in op.operands[:2]), default=1.0)
 
 
-def _one(module: Module, op: CoreOperation, sizes: Sizes) -> float:
+def _unit_size(module: Module, op: CoreOperation, sizes: Sizes) -> float:
     return 1.0
 
 
-def _first(module: Module, op: CoreOperation, sizes: Sizes) -> float:
+def _first_operand_size(module: Module, op: CoreOperation, sizes: Sizes) -> float:
     return sizes[op.operands[0]]
 
 
@@ -112,14 +112,14 @@ _ESTIMATES: Mapping[str, _Estimate] = MappingProxyType(
     {
         **dict.fromkeys(("Linear", "MatMul", "Conv"), _product),
         **dict.fromkeys(("LayerNorm", "RmsNorm"), _norm),
-        **dict.fromkeys(_ONE, _one),
-        **dict.fromkeys(("Gather", "GatherAxis", "GatherElements", "GatherNd", "Pad"), _first),
+        **dict.fromkeys(_ONE, _unit_size),
+        **dict.fromkeys(("Gather", "GatherAxis", "GatherElements", "GatherNd", "Pad"), _first_operand_size),
         "BinOp": _binary,
         "Unary": _unary,
         "Exp": _exponential,
         **dict.fromkeys(("Sum", "Reduce", "CumSum"), _sum),
         "Clip": _clipped_size,
-        "Input": _one,
-        "Compare": _one,
+        "Input": _unit_size,
+        "Compare": _unit_size,
     }
 )

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from nacre.compile.legalise.forms.tables import EARLY, FIRST, remove_idle
+from nacre.compile.legalise.forms.tables import GENERAL_FORMS, UNIFY_NAMES, remove_idle
 from nacre.compile.legalise.forms.types import NARROW, retype
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import origins_of, source_name
+from nacre.compile.legalise.origins import origins_of, source_value_text
 from nacre.core.canonical import canonicalise
 from nacre.core.module import Labels, Module
 from nacre.core.passes.hoist_inputs import hoist_inputs
@@ -38,12 +38,12 @@ def legalise(source: Module, precision: str) -> Legal:
     # Labels follow their values through rewrites; here they say where each comes from.
     numbers = Labels(nodes={op.value_id: str(op.value_id) for op in module.operations})
     notes: list[str] = []
-    named = partial(source_name, source)
+    named = partial(source_value_text, source)
     made = retype(Module(module.operations, kept, labels=numbers), NARROW, notes.append, named)
-    first = apply_until_stable(made, FIRST)
+    first = apply_until_stable(made, UNIFY_NAMES)
     notes += _rounding_left_out(made, first)
     made = optimise(first)  # scales fold while nothing stands between
-    made = remove_idle(apply_until_stable(made, EARLY))
+    made = remove_idle(apply_until_stable(made, GENERAL_FORMS))
     made = remove_idle(run_passes(made, INFERENCE, verify_each=False))
     return Legal(
         made,

@@ -13,7 +13,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.partition.items import Item
-from nacre.compile.partition.tensors import Memory, Shift, Tensor
+from nacre.compile.partition.tensors import Memory, Tensor, ViewCopy
 from nacre.compile.partition.views import View, collapse_axes, dense
 from nacre.core.constants import constant_array
 from nacre.core.module import Module
@@ -39,22 +39,22 @@ class _MemoryAssignment:
     items: list[Item]
     tensors: dict[int, Tensor] = field(default_factory=dict)
     views: dict[int, View] = field(default_factory=dict)
-    shifts: dict[int, tuple[Shift, ...]] = field(default_factory=dict)
+    copies: dict[int, tuple[ViewCopy, ...]] = field(default_factory=dict)
     assigned: dict[int, View] = field(default_factory=dict)
 
     def memory(self) -> Memory:
         self._assign_parts()
         for op in self.module.operations:
             if op.opcode == "Input" or constant_array(op) is not None:
-                self._own(op.value_id)
+                self._allocate(op.value_id)
         for item in self.items:
-            self._take(item)
+            self._assign_item(item)
         outputs, copied = [], []
         for value in self.module.outputs:
             view, shift = self._output(value)
             outputs.append(view)
             copied += [shift] if shift is not None else []
-        return Memory(self.tensors, self.views, self.shifts, tuple(outputs), tuple(copied))
+        return Memory(self.tensors, self.views, self.copies, tuple(outputs), tuple(copied))
 
     # Parts that are made in their place
 
@@ -63,31 +63,31 @@ class _MemoryAssignment:
         for item in reversed(self.items):
             if item.kind not in _ASSEMBLIES and not _is_strided(item):
                 continue
-            own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
+            target = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
             counts = Counter(use.value for use in item.inputs)
-            parts = list(self._parts(item, own))
-            for value, part in (*parts, *self._rejoin_slices(item, own, parts, makers)):
+            parts = list(self._parts(item, target))
+            for value, part in (*parts, *self._rejoin_slices(item, target, parts, makers)):
                 if counts[value] <= 1:
                     self._assign(value, part, makers)
 
     def _rejoin_slices(
         self,
         item: Item,
-        own: View,
+        target: View,
         parts: list[tuple[int, View]],
         makers: Mapping[int, Item],
     ) -> Iterator[tuple[int, View]]:
         """Values of which all slices along the axis stand side by side in their order."""
         if item.kind != "concat":
             return
-        axis = item.attributes["axis"] % len(own.shape)
+        axis = item.attributes["axis"] % len(target.shape)
         first, at = 0, 0
         while at < len(parts):
             source, end = self._slices(parts, at, axis, makers)
             if source is not None:
                 shape = self.module.by_id[source].type.shape
                 starts = tuple(first if a == axis else 0 for a in range(len(shape)))
-                yield source, own.slice(starts, (1,) * len(shape), shape)
+                yield source, target.slice(starts, (1,) * len(shape), shape)
             for _, part in parts[at:end]:
                 first += part.shape[axis]
             at = end
@@ -128,29 +128,29 @@ class _MemoryAssignment:
         if maker is not None and is_free and _fits(maker, part, makers):
             self.assigned[value] = part
 
-    def _parts(self, item: Item, own: View) -> Iterator[tuple[int, View]]:
+    def _parts(self, item: Item, target: View) -> Iterator[tuple[int, View]]:
         """The values that an assembly is put together from, and where each goes."""
         if item.kind == "turn":
             order = item.attributes["permutation"]
             back = tuple(sorted(range(len(order)), key=order.__getitem__))
-            yield item.inputs[0].value, own.permute(back)
+            yield item.inputs[0].value, target.permute(back)
             return
         if item.kind == "pad":
             value = item.inputs[0].value
             shape = self.module.by_id[value].type.shape
             begins = tuple(item.attributes["pads"][: len(shape)])
-            yield value, own.slice(begins, (1,) * len(shape), shape)
+            yield value, target.slice(begins, (1,) * len(shape), shape)
             return
-        axis, first = item.attributes["axis"] % len(own.shape), 0
+        axis, first = item.attributes["axis"] % len(target.shape), 0
         for use in item.inputs:
             shape = self.module.by_id[use.value].type.shape
             starts = tuple(first if a == axis else 0 for a in range(len(shape)))
-            yield use.value, own.slice(starts, (1,) * len(shape), shape)
+            yield use.value, target.slice(starts, (1,) * len(shape), shape)
             first += shape[axis]
 
     # All values in order
 
-    def _own(self, value: int) -> View:
+    def _allocate(self, value: int) -> View:
         """A value with memory of its own, or with the part that it was assigned."""
         op = self.module.by_id[value]
         view = self.assigned.get(value)
@@ -161,7 +161,7 @@ class _MemoryAssignment:
         self.views[value] = view
         return view
 
-    def _take(self, item: Item) -> None:
+    def _assign_item(self, item: Item) -> None:
         shape = item.op.type.shape
         if item.kind in _VIEWS:
             source = self.views[item.inputs[0].value]
@@ -169,50 +169,50 @@ class _MemoryAssignment:
             if found is not None:
                 self.views[item.result] = found
                 return
-            target = self._own(item.result).reshape(source.shape)
+            target = self._allocate(item.result).reshape(source.shape)
             assert target is not None  # it is dense
-            self.shifts[item.result] = (Shift(source, target),)
+            self.copies[item.result] = (ViewCopy(source, target),)
         elif item.kind in _ASSEMBLIES:
-            self.shifts[item.result] = tuple(self._assemble(item))
+            self.copies[item.result] = tuple(self._assemble(item))
         elif _is_strided(item):
             self._transpose(item)
         elif item.kind == "resize":
-            self.shifts[item.result] = (self._repeat(item),)
+            self.copies[item.result] = (self._repeat(item),)
         else:
-            self._own(item.result)
+            self._allocate(item.result)
 
     def _transpose(self, item: Item) -> None:
         """Nothing moves: what was made in its place is there, and else readers follow strides."""
         source = item.inputs[0].value
-        own = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
-        ((_, part),) = self._parts(item, own)
-        self.shifts[item.result] = ()
+        target = self.assigned.get(item.result) or View.whole(item.result, item.op.type.shape)
+        ((_, part),) = self._parts(item, target)
+        self.copies[item.result] = ()
         if self.views[source].is_same(part):  # also where a view of it was assigned
-            self._own(item.result)
+            self._allocate(item.result)
         else:
             self.views[item.result] = self.views[source].permute(item.attributes["permutation"])
 
-    def _assemble(self, item: Item) -> Iterator[Shift]:
-        own = self._own(item.result)
+    def _assemble(self, item: Item) -> Iterator[ViewCopy]:
+        target = self._allocate(item.result)
         if item.kind == "pad":
-            yield from self._fill(item, own)
-        for value, part in self._parts(item, own):
+            yield from self._fill_padding(item, target)
+        for value, part in self._parts(item, target):
             if not self.views[value].is_same(part):
-                yield Shift(self.views[value], part)
+                yield ViewCopy(self.views[value], part)
 
-    def _fill(self, item: Item, own: View) -> Iterator[Shift]:
+    def _fill_padding(self, item: Item, target: View) -> Iterator[ViewCopy]:
         """What lies around, in slabs: before and after along one axis after the other."""
-        rank = len(own.shape)
+        rank = len(target.shape)
         pads, inner = item.attributes["pads"], self.module.by_id[item.inputs[0].value].type.shape
-        starts, shape = [0] * rank, list(own.shape)
+        starts, shape = [0] * rank, list(target.shape)
         for axis in range(rank):
             for first, count in ((0, pads[axis]), (pads[axis] + inner[axis], pads[rank + axis])):
                 if not count:
                     continue
                 at, size = list(starts), list(shape)
                 at[axis], size[axis] = first, count
-                part = own.slice(tuple(at), (1,) * rank, tuple(size))
-                yield Shift(self._constant(item, part.shape), part)
+                part = target.slice(tuple(at), (1,) * rank, tuple(size))
+                yield ViewCopy(self._constant(item, part.shape), part)
             starts[axis], shape[axis] = pads[axis], inner[axis]
 
     def _constant(self, item: Item, shape: Dims) -> View:
@@ -225,21 +225,21 @@ class _MemoryAssignment:
         self.tensors[number] = Tensor(dtype, filled.size, filled)
         return View.whole(number, filled.shape).broadcast(shape)
 
-    def _repeat(self, item: Item) -> Shift:
+    def _repeat(self, item: Item) -> ViewCopy:
         """Neighbours repeated: axes of the factor's size with stride 0 beside those of a plane."""
-        source, own = self.views[item.inputs[0].value], self._own(item.result)
+        source, result = self.views[item.inputs[0].value], self._allocate(item.result)
         spread: list[int] = []
         strides: list[int] = []
-        for size, wanted, stride in zip(source.shape, own.shape, source.strides, strict=True):
+        for size, wanted, stride in zip(source.shape, result.shape, source.strides, strict=True):
             spread += [size, wanted // size]
             strides += [stride, 0]
         view = View(source.tensor, tuple(spread), tuple(strides), source.offset)
-        target = own.reshape(tuple(spread))
+        target = result.reshape(tuple(spread))
         assert target is not None  # an axis can always be split
         kept = [axis for axis, size in enumerate(spread) if size != 1]
-        return Shift(_along(view, kept), _along(target, kept))
+        return ViewCopy(_select_axes(view, kept), _select_axes(target, kept))
 
-    def _output(self, value: int) -> tuple[View, Shift | None]:
+    def _output(self, value: int) -> tuple[View, ViewCopy | None]:
         """A whole tensor that holds an output and nothing else; a copy where it has none."""
         view = self.views[value]
         tensor = self.tensors[view.tensor]
@@ -250,14 +250,14 @@ class _MemoryAssignment:
         number = -1 - len(self.tensors)
         count = int(np.prod(view.shape, dtype=np.int64))
         self.tensors[number] = Tensor(tensor.dtype, count)
-        own = View.whole(number, view.shape)
-        return own, Shift(view, own)
+        target = View.whole(number, view.shape)
+        return target, ViewCopy(view, target)
 
     def _is_computed(self, tensor: int) -> bool:
         return tensor < 0 or self.module.by_id[tensor].opcode != "Input"
 
 
-def _along(view: View, axes: list[int]) -> View:
+def _select_axes(view: View, axes: list[int]) -> View:
     """A view of these axes; the others have one element."""
     shape, strides = (tuple(values[a] for a in axes) for values in (view.shape, view.strides))
     return View(view.tensor, shape, strides, view.offset)
@@ -292,13 +292,13 @@ def _fits(maker: Item, part: View, makers: Mapping[int, Item]) -> bool:
     """Whether a task can write its result with these gaps."""
     if maker.kind not in (*_FLEXIBLE, "linear"):
         return False
-    if not any(host.kind == "linear" for host in _hosts(maker, makers)):
+    if not any(host.kind == "linear" for host in _possible_hosts(maker, makers)):
         return True
     lead = part.shape[:-1]
     return len(collapse_axes(lead, [part.strides[:-1], dense(part.shape)[:-1]])[0]) <= 2
 
 
-def _hosts(maker: Item, makers: Mapping[int, Item]) -> Iterator[Item]:
+def _possible_hosts(maker: Item, makers: Mapping[int, Item]) -> Iterator[Item]:
     """An item, and those in whose tiles it may be computed: functions join what they are of."""
     pending, seen = [maker], {maker.result}
     while pending:

@@ -11,7 +11,7 @@ from nacre.compile.geometry import Window
 from nacre.compile.partition.grouping import Group
 from nacre.compile.partition.items import Item, ItemInput
 from nacre.compile.partition.layers import Access, Axes, Local, Operand, Packed, Step
-from nacre.compile.partition.tensors import Memory, Shift, Tensor
+from nacre.compile.partition.tensors import Memory, Tensor, ViewCopy
 from nacre.compile.partition.views import View
 from nacre.core.constants import constant_array
 from nacre.core.module import Module
@@ -50,7 +50,7 @@ class Draft:
     operands: list[Access] = field(default_factory=list)
     locals: list[Local] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    shifts: list[Shift] = field(default_factory=list)  # copies that have to come before
+    copies: list[ViewCopy] = field(default_factory=list)  # copies that have to come before
     tensors: dict[int, Tensor] = field(default_factory=dict)  # new ones
     of_value: dict[int, int] = field(default_factory=dict)  # locals
     along: Along | None = None  # strides of a view along images, and along the axes
@@ -101,15 +101,15 @@ class Draft:
         base = self.memory.tensors[view.tensor]
         self.tensors[number] = Tensor(base.dtype, prod(view.shape))
         made = View.whole(number, view.shape)
-        self.shifts.append(Shift(view, made))
+        self.copies.append(ViewCopy(view, made))
         return made
 
-    def solid(self, view: View) -> View:
+    def without_repeats(self, view: View) -> View:
         """A view in which nothing repeats, copied where something does."""
         repeats = any(s == 0 < n - 1 for n, s in zip(view.shape, view.strides, strict=True))
         return self.densify(view) if repeats else view
 
-    def as_shape(self, view: View, shape: Dims) -> View:
+    def reshape_view(self, view: View, shape: Dims) -> View:
         """A view under another shape, copied where strides cannot say it."""
         found = view.reshape(shape)
         if found is None:
@@ -123,7 +123,7 @@ def elementwise(item: Item) -> Sequence[ItemInput]:
     return item.inputs[:1] if item.kind == "rows" else item.inputs
 
 
-def set_lead(draft: Draft, sizes: Dims) -> None:
+def set_images_and_rows(draft: Draft, sizes: Dims) -> None:
     """Images and rows: at most two runs of axes."""
     if len(sizes) > 2:
         raise InternalError(f"rows in {len(sizes)} runs of axes")
@@ -133,11 +133,11 @@ def set_lead(draft: Draft, sizes: Dims) -> None:
 
 def lead_strides(lead: Dims, sizes: Dims, strides: Dims) -> tuple[int, int]:
     """Strides of images and rows: the axes before the last in at most two runs."""
-    runs = in_runs(lead, sizes, strides)
+    runs = run_strides(lead, sizes, strides)
     return (runs[0], runs[1]) if len(runs) == 2 else (0, runs[0] if runs else 0)
 
 
-def in_runs(shape: Dims, sizes: Dims, strides: Dims) -> Dims:
+def run_strides(shape: Dims, sizes: Dims, strides: Dims) -> Dims:
     """The stride of each run of axes whose sizes are given: that of its last axis."""
     found: list[int] = []
     left = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
@@ -151,7 +151,7 @@ def in_runs(shape: Dims, sizes: Dims, strides: Dims) -> Dims:
     return tuple(found)
 
 
-def pack(draft: Draft, item: Item, weights: Array, *, with_bias: bool = True) -> None:
+def pack_weights(draft: Draft, item: Item, weights: Array, *, with_bias: bool = True) -> None:
     """Constant weights, with the bias where there is one."""
     bias = None
     if len(item.inputs) > 2 and with_bias:
@@ -167,7 +167,7 @@ def pack(draft: Draft, item: Item, weights: Array, *, with_bias: bool = True) ->
     )
 
 
-def take_externals(
+def load_externals(
     draft: Draft, views: Mapping[int, View], strides: Callable[[View], Dims]
 ) -> None:
     """Load what functions of elements read, along images and the axes of the result."""
@@ -180,7 +180,7 @@ def take_externals(
         draft.of_value[value] = draft.load(access)
 
 
-def main_step(draft: Draft, item: Item, inputs: tuple[int, ...]) -> None:
+def add_main_step(draft: Draft, item: Item, inputs: tuple[int, ...]) -> None:
     """The first task of a tile, on its operands and weights."""
     quants = [use.quant for use in item.inputs]
     layouts = ("", "HWIO") if item.kind == "window" else ("", "")
@@ -217,6 +217,6 @@ def new_local(draft: Draft, axes: Axes, elem: str) -> int:
     return len(draft.locals) - 1
 
 
-def planes(view: View, image: int) -> tuple[Dims, Dims]:
+def plane_strides(view: View, image: int) -> tuple[Dims, Dims]:
     """Strides of images, the first axis, where there are several; and of the other axes."""
     return (image * view.strides[0],), view.strides[1:]

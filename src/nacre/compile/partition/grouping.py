@@ -77,20 +77,22 @@ class _GroupBuilder:
     def take(self, item: Item) -> None:
         """One more item."""
         sources = [use.value for use in item.inputs]
-        if item.result in self._memory.shifts:
-            needs = self._of(sources)
-            if self._memory.shifts[item.result]:
+        if item.result in self._memory.copies:
+            needs = self._groups_making(sources)
+            if self._memory.copies[item.result]:
                 group = self._begin(item, "copy", needs)
                 needs = needs | {group.number}
             self._makers[item.result] = needs
         elif item.kind in ("view", "slice", "broadcast"):
-            self._makers[item.result] = self._of(sources)
+            self._makers[item.result] = self._groups_making(sources)
         else:
-            group = self._host(item) or self._begin(item, _main(item), self._of(sources))
+            group = self._host(item) or self._begin(
+                item, _main_kind(item), self._groups_making(sources)
+            )
             self._home[item.result] = group.number
             self._makers[item.result] = {group.number}
 
-    def _of(self, values: Iterable[int]) -> set[int]:
+    def _groups_making(self, values: Iterable[int]) -> set[int]:
         return set().union(*(self._makers.get(value, set()) for value in values))
 
     def _begin(self, item: Item, main: str, needs: set[int]) -> Group:
@@ -109,7 +111,7 @@ class _GroupBuilder:
             if self._can_join(item, group):
                 self._merge(item, group, homes)
                 group.items.append(item)
-                group.needs |= self._of(u.value for u in item.inputs) - {number}
+                group.needs |= self._groups_making(u.value for u in item.inputs) - {number}
                 return group
         return None
 
@@ -123,8 +125,8 @@ class _GroupBuilder:
             return False
         if trial.leaves() > _MOST_LEAVES:
             return False
-        others = self._of(u.value for u in item.inputs) - {group.number}
-        return not any(self._needs(other, group.number) for other in others)
+        others = self._groups_making(u.value for u in item.inputs) - {group.number}
+        return not any(self._depends_on(other, group.number) for other in others)
 
     def _takes_rows(self, group: Group) -> bool:
         if group.main == "map":
@@ -156,7 +158,7 @@ class _GroupBuilder:
                     makers.add(group.number)
             group.needs.discard(group.number)
 
-    def _needs(self, group: int, wanted: int) -> bool:
+    def _depends_on(self, group: int, wanted: int) -> bool:
         """Whether a group comes after another."""
         pending, seen = [group], {group}
         while pending:
@@ -172,7 +174,7 @@ class _GroupBuilder:
         """Whether a third group needs one of two and is needed by the other."""
         for first, last in ((a, b), (b, a)):
             middles = self.groups[last].needs - {first}
-            if any(self._needs(middle, first) for middle in middles):
+            if any(self._depends_on(middle, first) for middle in middles):
                 return True
         return False
 
@@ -183,7 +185,7 @@ def is_map(item: Item) -> bool:
     return item.kind == "map" or is_escape
 
 
-def _main(item: Item) -> str:
+def _main_kind(item: Item) -> str:
     return "map" if is_map(item) or item.kind == "rows" else item.kind
 
 

@@ -131,9 +131,9 @@ class _ItemReader:
         if op.value_id in self._escaped:
             return Item(escape_row(op), op, tuple(map(ItemInput, op.operands)), op.value_id, (op,))
         if op.opcode == "Quantize":
-            return self._pair(op) or self._item_of_quantize(op)
+            return self._item_of_integer_matmul(op) or self._item_of_quantize(op)
         if op.opcode == "Cast":
-            found = self._entry(op) or self._index_cast(op)
+            found = self._item_of_dequantized_cast(op) or self._index_cast(op)
             if found is not None:
                 return found
         if op.opcode == "Dequantize":
@@ -147,7 +147,7 @@ class _ItemReader:
             raise InternalError(f"`{op.opcode}` is not legal")
         return Item(row, op, tuple(map(ItemInput, op.operands)), op.value_id, (op,))
 
-    def _entry(self, op: CoreOperation) -> Item | None:
+    def _item_of_dequantized_cast(self, op: CoreOperation) -> Item | None:
         """`Cast` of what is dequantised: one task."""
         inner = self.module.by_id[op.operands[0]]
         if inner.opcode != "Dequantize":
@@ -163,7 +163,7 @@ class _ItemReader:
         uses = tuple(map(ItemInput, inner.operands))
         return Item(escape_row(inner), inner, uses, op.value_id, (inner, op))
 
-    def _pair(self, op: CoreOperation) -> Item | None:
+    def _item_of_integer_matmul(self, op: CoreOperation) -> Item | None:
         """A product of two computed matrices, as the quantiser spells it."""
         steps = self._maker(op, 0, "BinOp", "Mul")
         sums, factor = self._maker(steps, 0, "Cast"), self._maker(steps, 1, "BinOp", "Div")
@@ -173,10 +173,10 @@ class _ItemReader:
         scales = [self._number(o) for o in (*both.operands, factor.operands[1])]
         sides = [self._split_zero_point(self.module.by_id[o]) for o in product.operands]
         uses = tuple(
-            ItemInput(value, _single(scale, zero))
+            ItemInput(value, _tensor_quant(scale, zero))
             for (value, zero, _), scale in zip(sides, scales, strict=False)
         )
-        quant = _single(scales[2], self._quant(op).zeros[0])
+        quant = _tensor_quant(scales[2], self._quant(op).zeros[0])
         inner = tuple(part for _, _, parts in sides for part in parts)
         parts = (*inner, sums, both, factor, steps)
         # What the device does: a product of integers of 8 bits.
@@ -227,8 +227,8 @@ class _ItemReader:
 
     def _item_of_fused(self, op: CoreOperation, row: Lowering) -> Item:
         given = OPS[op.opcode].with_defaults(op.attributes)
-        x = ItemInput(op.operands[0], _single(given["x_scale"], given["x_zero"]))
-        result = _single(given["y_scale"], given["y_zero"])
+        x = ItemInput(op.operands[0], _tensor_quant(given["x_scale"], given["x_zero"]))
+        result = _tensor_quant(given["y_scale"], given["y_zero"])
         if op.opcode == "QPool":
             return Item(row, op, (x,), op.value_id, (op,), result)
         scales = tuple(map(float, given["w_scales"]))
@@ -240,7 +240,7 @@ class _ItemReader:
     def _quant(self, op: CoreOperation) -> Quant:
         scale = self._constant(op.operands[1])
         zero = self._constant(op.operands[2]) if len(op.operands) > 2 else np.zeros(1)
-        return _single(scale.reshape(-1)[0], zero.reshape(-1)[0])
+        return _tensor_quant(scale.reshape(-1)[0], zero.reshape(-1)[0])
 
     def _constant(self, value: int) -> Array:
         found = constant_array(self.module.by_id[value])
@@ -249,7 +249,7 @@ class _ItemReader:
         return found
 
 
-def _single(scale: float, zero: float) -> Quant:
+def _tensor_quant(scale: float, zero: float) -> Quant:
     # Scales are of f32; written with all digits of the double they come back as the same.
     return Quant((float(np.float32(scale)),), (int(zero),))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from nacre.compile.partition.drafts import Draft, elementwise, new_local
 from nacre.compile.partition.items import Item, ItemInput
 from nacre.compile.partition.layers import Access, Axes, Operand, Result, Step
-from nacre.compile.partition.outline_elements import escape, gather, maps, turn
+from nacre.compile.partition.outline_elements import escape, gather, maps, transpose
 from nacre.compile.partition.outline_products import linear, matmul, window
 
 # Their results have a type of their own: no operand's place will do.
@@ -19,13 +19,13 @@ OUTLINES: Mapping[str, Callable[[Draft], None]] = {
     "window": window,
     "pool": window,
     "map": maps,
-    "turn": turn,
+    "turn": transpose,
     "gather": gather,
     "escape": escape,
 }
 
 
-def add_functions(draft: Draft) -> None:
+def add_map_steps(draft: Draft) -> None:
     """The tasks after the first: functions of elements, and of whole rows."""
     items = draft.group.items
     for item in items if draft.group.main == "map" else items[1:]:
@@ -58,7 +58,7 @@ def _broadcast_to(draft: Draft, item: Item, use: ItemInput) -> int:
     return draft.of_value[key]
 
 
-def add_vectors(draft: Draft) -> None:
+def load_norm_vectors(draft: Draft) -> None:
     """Scales and biases of norms: one element a column, the same for all rows."""
     for item in draft.group.items:
         if item.kind != "rows":

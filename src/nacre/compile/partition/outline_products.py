@@ -8,13 +8,13 @@ from nacre.compile.geometry import Window
 from nacre.compile.partition.drafts import (
     Dims,
     Draft,
+    add_main_step,
     lead_strides,
-    main_step,
+    load_externals,
     new_local,
-    pack,
-    planes,
-    set_lead,
-    take_externals,
+    pack_weights,
+    plane_strides,
+    set_images_and_rows,
 )
 from nacre.compile.partition.items import Item
 from nacre.compile.partition.layers import Access, Axes, Axis, Operand, Step
@@ -25,24 +25,24 @@ from nacre.core.constants import constant_array
 def linear(draft: Draft) -> None:
     """Rows of a product by constant weights."""
     item = draft.group.items[0]
-    x, shape = draft.solid(draft.view(item.inputs[0].value)), item.op.type.shape
+    x, shape = draft.without_repeats(draft.view(item.inputs[0].value)), item.op.type.shape
     if len(shape) == 1:
-        x, shape = draft.as_shape(x, (1, *x.shape)), (1, *shape)
+        x, shape = draft.reshape_view(x, (1, *x.shape)), (1, *shape)
     others = [draft.view(v).broadcast(shape) for v in draft.externals()]
-    views = [x, *others, *(draft.as_shape(draft.view(v), shape) for v in draft.results())]
+    views = [x, *others, *(draft.reshape_view(draft.view(v), shape) for v in draft.results())]
     lead = shape[:-1]
     sizes, _ = collapse_axes(lead, [v.strides[:-1] for v in views])
     if len(sizes) > 2:
         x, others = draft.densify(x), [draft.densify(v) for v in others]
         views = [x, *others, *views[1 + len(others) :]]
         sizes, _ = collapse_axes(lead, [v.strides[:-1] for v in views])
-    set_lead(draft, sizes)
+    set_images_and_rows(draft, sizes)
     draft.columns, draft.cuts_columns = shape[-1], not draft.group.has_rows
     draft.axes = ("rows", "columns")
     weights = constant_array(draft.module.by_id[item.inputs[1].value])
     assert weights is not None  # others are products of two computed operands
     is_apart = len(item.inputs) > 2 and draft.elem(item.result) == "f32"
-    pack(draft, item, weights.T, with_bias=not is_apart)
+    pack_weights(draft, item, weights.T, with_bias=not is_apart)
     draft.macs = prod(shape) * weights.shape[1]
     depth = x.shape[-1]
     image, row = lead_strides(lead, sizes, x.strides[:-1])
@@ -50,17 +50,17 @@ def linear(draft: Draft) -> None:
     access = Access(
         x.tensor, axes, (row, x.strides[-1]), draft.elem(item.inputs[0].value), x.offset, image
     )
-    take_externals(
+    load_externals(
         draft,
         dict(zip(draft.externals(), others, strict=True)),
         lambda v: (*lead_strides(lead, sizes, v.strides[:-1]), v.strides[-1]),
     )
     x_local = draft.load(access)
     bias = _bias(draft, item) if is_apart else None
-    main_step(draft, item, (x_local,))
+    add_main_step(draft, item, (x_local,))
     if bias is not None:
         _add_bias(draft, item, bias)
-    draft.along = lambda v: _matrix(draft.as_shape(v, shape), lead, sizes)
+    draft.along = lambda v: _matrix(draft.reshape_view(v, shape), lead, sizes)
 
 
 def _bias(draft: Draft, item: Item) -> int:
@@ -91,14 +91,18 @@ def matmul(draft: Draft) -> None:
     shape = item.op.type.shape
     whole = shape if len(shape) == 3 else (1, *shape)
     a, b = (
-        draft.as_shape(draft.solid(draft.view(use.value)), (whole[0], *draft.shape(use.value)[-2:]))
+        draft.reshape_view(
+            draft.without_repeats(draft.view(use.value)), (whole[0], *draft.shape(use.value)[-2:])
+        )
         for use in item.inputs
     )
     draft.images, draft.rows, draft.columns = whole
     draft.cuts_columns = not draft.group.has_rows
     draft.axes = ("rows", "columns")
-    others = {v: draft.as_shape(draft.view(v).broadcast(shape), whole) for v in draft.externals()}
-    take_externals(draft, others, lambda v: v.strides)
+    others = {
+        v: draft.reshape_view(draft.view(v).broadcast(shape), whole) for v in draft.externals()
+    }
+    load_externals(draft, others, lambda v: v.strides)
     depth = a.shape[-1]
     draft.macs = prod(whole) * depth
     image = 0 if draft.images == 1 else 1
@@ -107,14 +111,14 @@ def matmul(draft: Draft) -> None:
     right = Access(b.tensor, (depth, "columns"), b.strides[1:], draft.elem(item.inputs[1].value),
                    b.offset, image * b.strides[0])  # fmt: skip
     locals_ = (draft.load(left), draft.load(right))
-    main_step(draft, item, locals_)
-    draft.along = lambda v: planes(draft.as_shape(v, whole), image)
+    add_main_step(draft, item, locals_)
+    draft.along = lambda v: plane_strides(draft.reshape_view(v, whole), image)
 
 
 def window(draft: Draft) -> None:
     """Rows of windows: convolutions and poolings with channels last."""
     item = draft.group.items[0]
-    x, filled = draft.solid(draft.view(item.inputs[0].value)), item.attributes
+    x, filled = draft.without_repeats(draft.view(item.inputs[0].value)), item.attributes
     images, rows, width, columns = item.op.type.shape
     is_pool = item.kind == "pool"
     kernel = tuple(filled["kernel"]) if is_pool else draft.shape(item.inputs[1].value)[:2]
@@ -133,7 +137,7 @@ def window(draft: Draft) -> None:
     many = 0 if images == 1 else 1
     shape = item.op.type.shape
     others = {v: draft.view(v).broadcast(shape) for v in draft.externals()}
-    take_externals(draft, others, lambda v: (many * v.strides[0], *v.strides))
+    load_externals(draft, others, lambda v: (many * v.strides[0], *v.strides))
     # What looks at nothing beside its own row is read as functions of elements read it.
     seen: Axis = "rows" if draft.window.is_plain(rows) else "x_rows"
     axes: Axes = (1, seen, x.shape[2], "columns" if follows else x.shape[3])
@@ -143,7 +147,7 @@ def window(draft: Draft) -> None:
     if not is_pool:
         loaded += _weights(draft, item)
     draft.macs = 0 if is_pool else prod(shape) * prod(kernel) * draft.shape(item.inputs[1].value)[2]
-    main_step(draft, item, tuple(loaded))
+    add_main_step(draft, item, tuple(loaded))
     draft.along = lambda v: ((many * v.strides[0],), v.strides)
 
 
@@ -160,8 +164,8 @@ def _weights(draft: Draft, item: Item) -> list[int]:
     value = item.inputs[1].value
     array = constant_array(draft.module.by_id[value])
     if array is not None:
-        pack(draft, item, array)
+        pack_weights(draft, item, array)
         return []
-    view = draft.solid(draft.view(value))
+    view = draft.without_repeats(draft.view(value))
     axes: Axes = (*view.shape[:3], "columns")
     return [draft.load(Access(view.tensor, axes, view.strides, draft.elem(value), view.offset))]

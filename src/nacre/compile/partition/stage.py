@@ -15,8 +15,8 @@ from nacre.compile.partition.drafts import DeviceLimits, Draft
 from nacre.compile.partition.grouping import Group, group_items
 from nacre.compile.partition.items import Item, items_of
 from nacre.compile.partition.layers import Access, Layer, Move
-from nacre.compile.partition.outline import OUTLINES, add_functions, add_vectors, results_of
-from nacre.compile.partition.tensors import Memory, Shift, Tensor
+from nacre.compile.partition.outline import OUTLINES, add_map_steps, load_norm_vectors, results_of
+from nacre.compile.partition.tensors import Memory, Tensor, ViewCopy
 from nacre.compile.partition.variants import carriers, repeatable_types
 from nacre.compile.partition.views import View
 from nacre.core.module import CoreOperation, Module
@@ -61,8 +61,8 @@ def partition(legal: Legal, options: Options) -> Partition:
     builder = _LayerBuilder(legal, memory, options, _values_between_groups(module, items, groups))
     for group in groups:
         builder.take(group)
-    for shift in memory.output_shifts:
-        builder.copy("output", (), [shift])
+    for copy in memory.output_copies:
+        builder.copy("output", (), [copy])
     tensors = {**memory.tensors, **builder.tensors}
     return Partition(legal, tuple(builder.layers), tensors, memory.views, memory.outputs)
 
@@ -99,16 +99,16 @@ class _LayerBuilder:
         operations = tuple(op for item in group.items for op in item.operations)
         if group.main == "copy":
             item = group.items[0]
-            self.copy(_word(item.op), operations, list(self._memory.shifts[item.result]))
+            self.copy(_word(item.op), operations, list(self._memory.copies[item.result]))
             return
         draft = Draft(self._module, self._memory, group, self._device, self._wanted)
         draft.tensors = self.tensors
-        add_vectors(draft)
+        load_norm_vectors(draft)
         OUTLINES[group.main](draft)
-        add_functions(draft)
+        add_map_steps(draft)
         results = results_of(draft)
-        if draft.shifts:
-            self.copy("dense", (), draft.shifts)
+        if draft.copies:
+            self.copy("dense", (), draft.copies)
         self.layers.append(
             Layer(
                 self._name(_word(group.items[0].op)),
@@ -125,14 +125,16 @@ class _LayerBuilder:
                 results,
                 draft.window,
                 macs=draft.macs,
-                makes=_makes(draft),
+                makes=_step_values(draft),
                 nodes=self._nodes(operations),
             )
         )
 
-    def copy(self, word: str, operations: tuple[CoreOperation, ...], shifts: list[Shift]) -> None:
+    def copy(
+        self, word: str, operations: tuple[CoreOperation, ...], copies: list[ViewCopy]
+    ) -> None:
         """A layer that only moves elements."""
-        plain = (part for shift in shifts for part in shift.plain())
+        plain = (part for copy in copies for part in copy.plain())
         moves = tuple(Move(self._access(s.source), self._access(s.target)) for s in plain)
         nodes = self._nodes(operations)
         self.layers.append(Layer(self._name(word), "copy", operations, moves=moves, nodes=nodes))
@@ -148,7 +150,7 @@ class _LayerBuilder:
         return f"{word}_{len(self.layers)}"
 
 
-def _makes(draft: Draft) -> tuple[int, ...]:
+def _step_values(draft: Draft) -> tuple[int, ...]:
     """The value that each step makes; what no value is belongs to the step that takes it."""
     values = {local: value for value, local in draft.of_value.items() if value >= 0}
     found: list[int] = []

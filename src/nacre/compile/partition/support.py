@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import of_nodes, place_of
+from nacre.compile.legalise.origins import nodes_text, place_of
 from nacre.compile.options import PRECISIONS, Options
 from nacre.compile.partition.layers import Layer, Step, tile_shape
 from nacre.compile.partition.stage import Partition
@@ -21,14 +21,14 @@ _MOST_NAMED = 2  # others that a message names
 
 def require_types(partition: Partition, options: Options) -> None:
     """Raise InputError with the opcodes that the device lacks, a finding for each element type."""
-    found: dict[str, dict[str, _Lack]] = {}
+    found: dict[str, dict[str, _MissingOpcode]] = {}
     for layer in partition.layers:
         for number, step in enumerate(layer.steps):
             form, elem = _form(step), _elem(layer, step)
             if form in found.get(elem, {}) or supports(options.device, step.nem, elem, form):
                 continue
             values = layer.makes[number : number + 1] or (layer.operations[0].value_id,)
-            found.setdefault(elem, {})[form] = _Lack(step.nem, form, layer.name, values)
+            found.setdefault(elem, {})[form] = _MissingOpcode(step.nem, form, layer.name, values)
     if found:
         each = (tuple(lacks.values()) for lacks in found.values())
         raise InputError(
@@ -40,7 +40,7 @@ def require_types(partition: Partition, options: Options) -> None:
 
 
 @dataclass(frozen=True)
-class _Lack:
+class _MissingOpcode:
     """An opcode that a device does not have in a type, and the first layer that needs it."""
 
     opcode: str
@@ -49,18 +49,22 @@ class _Lack:
     values: tuple[int, ...]
 
 
-def _lacking(legal: Legal, elem: str, lacks: tuple[_Lack, ...], options: Options) -> Diagnostic:
+def _lacking(
+    legal: Legal, elem: str, lacks: tuple[_MissingOpcode, ...], options: Options
+) -> Diagnostic:
     """One finding for all opcodes that a device lacks in an element type."""
     first, *others = lacks
     message = (
         f"device `{options.device.name}` has no {first.form} in {elem}, which "
-        f"`{first.layer}`{of_nodes(legal, first.values)} needs"
+        f"`{first.layer}`{nodes_text(legal, first.values)} needs"
     )
-    told = [f"{x.form} for `{x.layer}`{of_nodes(legal, x.values)}" for x in others[:_MOST_NAMED]]
+    told = [f"{x.form} for `{x.layer}`{nodes_text(legal, x.values)}" for x in others[:_MOST_NAMED]]
     if told:
         more = len(others) - len(told)
         message += f", nor {', '.join(told)}{f' and {more} more' if more else ''}"
-    return CMP03.at(place_of(legal, first.values), message, help=_other(elem, lacks, options))
+    return CMP03.at(
+        place_of(legal, first.values), message, help=_alternatives(elem, lacks, options)
+    )
 
 
 def _elem(layer: Layer, step: Step) -> str:
@@ -74,7 +78,7 @@ def _form(step: Step) -> str:
     return f"`{step.nem}` with a bias" if len(step.inputs) > 2 else f"`{step.nem}` without a bias"
 
 
-def _other(elem: str, lacks: tuple[_Lack, ...], options: Options) -> str:
+def _alternatives(elem: str, lacks: tuple[_MissingOpcode, ...], options: Options) -> str:
     """The precisions that the device has instead, and the devices that have this one."""
 
     def has_all(device: Device, precision: str) -> bool:

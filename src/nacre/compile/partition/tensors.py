@@ -36,19 +36,19 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Shift:
+class ViewCopy:
     """Elements that have to be copied; both sides have one shape."""
 
     source: View
     target: View
 
-    def plain(self) -> Iterator[Shift]:
+    def plain(self) -> Iterator[ViewCopy]:
         """The same by copies without repetition: one of them, then what is there is doubled."""
         zeros = [a for a, s in enumerate(self.source.strides) if s == 0 < self.source.shape[a] - 1]
         rank = len(self.source.shape)
         first = tuple(1 if a in zeros else n for a, n in enumerate(self.source.shape))
         origin, steps = (0,) * rank, (1,) * rank
-        yield Shift(
+        yield ViewCopy(
             self.source.slice(origin, steps, first), self.target.slice(origin, steps, first)
         )
         have = list(first)
@@ -58,7 +58,7 @@ class Shift:
                 shape = tuple(count if a == axis else n for a, n in enumerate(have))
                 at = tuple(have[axis] if a == axis else 0 for a in range(rank))
                 old, new = (self.target.slice(start, steps, shape) for start in (origin, at))
-                yield Shift(old, new)
+                yield ViewCopy(old, new)
                 have[axis] += count
 
 
@@ -68,6 +68,6 @@ class Memory:
 
     tensors: Mapping[int, Tensor]
     views: Mapping[int, View]
-    shifts: Mapping[int, tuple[Shift, ...]]  # by the result of the item
+    copies: Mapping[int, tuple[ViewCopy, ...]]  # by the result of the item
     outputs: tuple[View, ...]  # where the outputs lie, whole tensors
-    output_shifts: tuple[Shift, ...]
+    output_copies: tuple[ViewCopy, ...]

@@ -12,7 +12,7 @@ from nacre.compile.partition.layers import Access, Layer, element_bytes
 from nacre.compile.partition.stage import Partition
 
 
-def in_turns(
+def reuse_chains(
     partition: Partition, sizes: Mapping[int, int], lives: Mapping[int, tuple[int, int]]
 ) -> list[tuple[int, ...]]:
     """Tensors of some sizes in chains: each takes the place of the one before; most are alone."""

@@ -12,7 +12,7 @@ from math import prod
 from nacre.base.diagnostics import InputError
 from nacre.base.hints import setting
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import model_place, of_nodes, place_of
+from nacre.compile.legalise.origins import model_place, nodes_text, place_of
 from nacre.compile.options import Options
 from nacre.compile.partition.stage import Partition, partition
 from nacre.compile.partition.tensors import Tensor
@@ -31,7 +31,7 @@ _WITH_WEIGHTS = ("Linear", "MatMul", "Conv", "ConvTranspose")  # as the second o
 
 
 @dataclass(frozen=True)
-class _Large:
+class _TooLargeTensor:
     """A tensor that is larger than DDR."""
 
     name: str
@@ -64,8 +64,8 @@ def require_room_for_ports(source: Module, options: Options) -> None:
         size = prod(type_.shape) * (_FLOAT_BYTES[options.precision] if is_float else 1)
         if size > options.ddr_bytes:
             kept = options.precision if is_float else "bytes"
-            told = _text(type_) + (f" as {kept}" if kept != type_.dtype else "")
-            found.append(_Large(f"`{buffer}`", size, told, [value]))
+            told = _type_text(type_) + (f" as {kept}" if kept != type_.dtype else "")
+            found.append(_TooLargeTensor(f"`{buffer}`", size, told, [value]))
     if not found:
         return
     own = {op.value_id: (op.value_id,) for op in source.operations}
@@ -74,7 +74,9 @@ def require_room_for_ports(source: Module, options: Options) -> None:
 
 def require_room(layers: Partition, options: Options) -> None:
     """Raise InputError with every tensor of a plan that is larger than all of DDR."""
-    _refuse(_large(layers, options, lambda tensor: tensor.bytes, ""), layers.legal, options)
+    _refuse(
+        _too_large_tensors(layers, options, lambda tensor: tensor.bytes, ""), layers.legal, options
+    )
 
 
 def require_room_as_bytes(legal: Legal, options: Options) -> None:
@@ -87,7 +89,7 @@ def require_room_as_bytes(legal: Legal, options: Options) -> None:
     # What is never stored, as a row that is repeated, may be large: only layers tell.
     if are_beyond((op.type for op in legal.module.operations), options.ddr_bytes):
         layers = partition(legal, options)
-        _refuse(_large(layers, options, lambda t: t.elements, " as i8"), legal, options)
+        _refuse(_too_large_tensors(layers, options, lambda t: t.elements, " as i8"), legal, options)
         if options.calibration is not None:
             _require_evaluable(legal, options)
 
@@ -112,7 +114,7 @@ def _require_evaluable(legal: Legal, options: Options) -> None:
     """Raise InputError with values that no plan stores, but that calibration has to compute."""
     most = max(options.ddr_bytes, DEFAULT_DDR_BYTES)
     found = [
-        _Large(f"`{op.opcode}`", op.type.size_bytes, _text(op.type), [op.value_id])
+        _TooLargeTensor(f"`{op.opcode}`", op.type.size_bytes, _type_text(op.type), [op.value_id])
         for op in legal.module.operations
         if prod(op.type.shape) > most
     ]
@@ -127,9 +129,9 @@ def are_beyond(types: Iterable[TensorType], ddr_bytes: int) -> bool:
     return any(prod(type_.shape) > ddr_bytes for type_ in types)
 
 
-def _large(
+def _too_large_tensors(
     layers: Partition, options: Options, size: Callable[[Tensor], int], as_what: str
-) -> list[_Large]:
+) -> list[_TooLargeTensor]:
     """Tensors that are larger than what may hold them."""
     ports, module = ports_of(layers).tensors, layers.legal.module
     # Tensors between layers may lie in L2, or stay in L1.
@@ -147,15 +149,15 @@ def _large(
         operations = [own] if own is not None else maker.operations if maker is not None else []
         type_ = own.type if own is not None else TensorType(held.dtype, (held.elements,))
         values = [op.value_id for op in operations]
-        found.append(_Large(name, size(held), _text(type_) + as_what, values))
+        found.append(_TooLargeTensor(name, size(held), _type_text(type_) + as_what, values))
     return found
 
 
-def _text(type_: TensorType) -> str:
+def _type_text(type_: TensorType) -> str:
     return f"{type_.dtype}[{', '.join(map(str, type_.shape))}]"
 
 
-def _refuse(found: list[_Large], legal: Legal, options: Options) -> None:
+def _refuse(found: list[_TooLargeTensor], legal: Legal, options: Options) -> None:
     """Raise InputError with the tensors that were found, if any."""
     if found:
         what = "a tensor of the model takes" if len(found) == 1 else "each of these tensors takes"
@@ -163,11 +165,11 @@ def _refuse(found: list[_Large], legal: Legal, options: Options) -> None:
         raise _refusal(found, legal, message, f"make it smaller, or {_HELP}")
 
 
-def _refusal(found: list[_Large], legal: Legal, message: str, help: str) -> InputError:
+def _refusal(found: list[_TooLargeTensor], legal: Legal, message: str, help: str) -> InputError:
     """The exception with the largest of what was found, at the place of the first."""
     found = sorted(found, key=lambda one: -one.size)
     told = [
-        f"{one.name} {one.size} for {one.type}{of_nodes(legal, one.values)}"
+        f"{one.name} {one.size} for {one.type}{nodes_text(legal, one.values)}"
         for one in found[:_MOST_NAMED]
     ]
     more = len(found) - len(told)

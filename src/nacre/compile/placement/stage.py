@@ -12,12 +12,12 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.partition.tensors import Tensor
-from nacre.compile.placement.buffer_reuse import in_turns
+from nacre.compile.placement.buffer_reuse import reuse_chains
 from nacre.compile.placement.capacity import require_room_for_all
 from nacre.compile.placement.ports import L2, SPILL, WEIGHTS, ports_of
 from nacre.compile.placement.staging import Staged, staged_blocks
 from nacre.compile.program import Buffer
-from nacre.compile.tiling.residency import Span, gap, lifetimes
+from nacre.compile.tiling.residency import Span, lifetimes, lowest_gap
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Footprint, Tilings, footprint
 from nacre.compile.tiling.tiling import Tiling
@@ -112,9 +112,12 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     buffers = list(ports.buffers)
     for tensor, offset in tiled.resident.offsets.items():
         tensors[tensor] = Location(l1_name(0), "L1", offset)
-    taken, spilled = _between(partition, tensors, options)
+    taken, spilled = _place_between_layers(partition, tensors, options)
     staged = staged_blocks(layers, tiled, taken, options)
-    peak, bound = max((end for _, end, _, _ in taken), default=0), _bound(taken, len(layers))
+    peak, bound = (
+        max((end for _, end, _, _ in taken), default=0),
+        _most_bytes_alive(taken, len(layers)),
+    )
     weights = _Weights()
     blocks = _pack_weights(layers, tilings, weights)
     _add_constants(partition, tensors, weights)
@@ -183,7 +186,7 @@ def _l1_buffers(
     ]
 
 
-def _between(
+def _place_between_layers(
     partition: Partition, tensors: dict[int, Location], options: Options
 ) -> tuple[list[Span], int]:
     """Places for tensors between layers: what they take of L2, and bytes of DDR for the rest."""
@@ -192,7 +195,7 @@ def _between(
         value for value in lives if value not in tensors and not _is_constant(partition, value)
     ]
     sizes = {value: align_up(partition.tensors[value].bytes) for value in wanted}
-    chains = in_turns(partition, sizes, lives)
+    chains = reuse_chains(partition, sizes, lives)
     spilled = 0
     taken: list[Span] = []
     # Large ones first: they find a gap last.
@@ -200,7 +203,7 @@ def _between(
     while pending:
         chain = pending.pop()
         size, first, last = sizes[chain[0]], lives[chain[0]][0], lives[chain[-1]][1]
-        offset = gap(taken, size, first, last)
+        offset = lowest_gap(taken, size, first, last)
         if offset + size <= options.l2_bytes:
             taken.append((offset, offset + size, first, last))
             tensors.update(dict.fromkeys(chain, Location(L2, "L2", offset)))
@@ -212,7 +215,7 @@ def _between(
     return taken, spilled
 
 
-def _bound(taken: list[Span], layers: int) -> int:
+def _most_bytes_alive(taken: list[Span], layers: int) -> int:
     """The most bytes that are alive at once."""
     change = [0] * (layers + 1)
     for begin, end, first, last in taken:

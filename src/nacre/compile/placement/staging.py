@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
-from nacre.compile.tiling.residency import Key, Span, gap, life_of
+from nacre.compile.tiling.residency import Key, Span, lowest_gap, weights_lifetime
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
 
@@ -38,10 +38,10 @@ def staged_blocks(
             continue
         tiling, layer = tiled.layers[users[0]], layers[users[0]]
         assert layer.packed is not None
-        first, last = life_of(layers, users)
+        first, last = weights_lifetime(layers, users)
         for number, (_, count) in enumerate(tiling.column_blocks(layer.columns)):
             size = align_up(layer.packed.block_bytes(count))
-            offset = gap(taken, size, first, last)
+            offset = lowest_gap(taken, size, first, last)
             if offset + size > options.l2_bytes:
                 break
             taken.append((offset, offset + size, first, last))

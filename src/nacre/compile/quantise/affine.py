@@ -42,7 +42,7 @@ class Affine:
 
     def times(self, factor: float) -> Affine:
         """What the same integers stand for after a product with a positive number."""
-        return Affine(single(self.scale * factor), self.zero)
+        return Affine(to_f32_scale(self.scale * factor), self.zero)
 
     def plus(self, number: float) -> Affine | None:
         """What the same integers stand for after a sum; None where no zero point comes near."""
@@ -52,12 +52,12 @@ class Affine:
         made = Affine(self.scale, self.zero - int(np.rint(steps)))
         return made if made.is_sound else None
 
-    def dividing(self, number: float) -> Affine:
+    def with_step_dividing(self, number: float) -> Affine:
         """With a scale that is a little wider, so that a number is a whole count of its steps."""
         steps = int(abs(number) / self.scale)
         if not _LEAST_COUNT <= steps <= STEPS:
             return self
-        scale = single(abs(number) / steps)
+        scale = to_f32_scale(abs(number) / steps)
         zero = int(np.rint(LOW - self.low / scale))
         return Affine(scale, min(max(zero, LOW), HIGH))
 
@@ -74,7 +74,7 @@ class Affine:
         steps = stored.astype(np.float32) - np.float32(self.zero)
         return np.asarray(steps * np.float32(self.scale))
 
-    def keeps(self, low: float, high: float) -> bool:
+    def is_unchanged_by_clip(self, low: float, high: float) -> bool:
         """Whether every integer is still the same after its real is clipped to two bounds."""
         every = np.arange(LOW, HIGH + 1).astype(np.int8)
         clipped = np.clip(self.real(every), np.float32(low), np.float32(high))
@@ -84,17 +84,17 @@ class Affine:
         return f"scale {self.scale:.6g}, zero {self.zero}"
 
 
-def single(value: float) -> float:
+def to_f32_scale(value: float) -> float:
     """A number as f32 has it, within the bounds of scales."""
     return float(np.float32(min(max(value, LEAST_SCALE), MOST_SCALE)))
 
 
-def of_range(low: float, high: float) -> Affine:
+def affine_of_range(low: float, high: float) -> Affine:
     """The scale for a range, which is stretched to 0: that must be exact, for padding is 0."""
     low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
-        return Affine(single(1.0 / STEPS), 0)
-    scale = single((high - low) / STEPS)
+        return Affine(to_f32_scale(1.0 / STEPS), 0)
+    scale = to_f32_scale((high - low) / STEPS)
     if low == 0.0:
         return Affine(scale, LOW)
     if high == 0.0:
@@ -103,12 +103,12 @@ def of_range(low: float, high: float) -> Affine:
     return Affine(scale, min(max(zero, LOW), HIGH))
 
 
-def of_constant(array: Array) -> Affine:
+def affine_of_constant(array: Array) -> Affine:
     """The scale for a constant that is an operand; one number is exact."""
     finite = array[np.isfinite(array)]
     if finite.size == 0:
-        return of_range(0.0, 0.0)
+        return affine_of_range(0.0, 0.0)
     low, high = float(finite.min()), float(finite.max())
     if low == high:
-        return Affine(single(abs(low)), 0) if low else of_range(0.0, 0.0)
-    return of_range(low, high)
+        return Affine(to_f32_scale(abs(low)), 0) if low else affine_of_range(0.0, 0.0)
+    return affine_of_range(low, high)

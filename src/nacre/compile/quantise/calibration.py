@@ -13,7 +13,7 @@ from nacre.base.hints import setting
 from nacre.base.packing import as_nibbles, restore_type
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
-from nacre.compile.legalise.running import Watched
+from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.options import Calibration
 from nacre.compile.quantise.observers import Histogram
 from nacre.compile.quantise.prequantised.imported_scales import ImportedScales
@@ -54,7 +54,7 @@ class Samples:
         for index in range(self.count):
             yield {
                 name: self._real(name, np.asarray(value))
-                for name, value in _nth(self.given, index).items()
+                for name, value in _sample_at(self.given, index).items()
             }
 
     def _real(self, name: str, array: Array) -> Array:
@@ -66,7 +66,7 @@ class Samples:
         return imported.affine.real(imported.shift.quantise(_reshape(stored, type_)))
 
 
-def samples(
+def check_samples(
     source: Module,
     given: Calibration | None,
     imported: Mapping[str, ImportedScales] | None = None,
@@ -83,7 +83,7 @@ def samples(
     for name, own in (imported or {}).items():
         types[name] = TensorType(own.dtype, types[name].shape)
     states = frozenset(state.name for state in source.states)
-    problems, count = _check_given(_Wanted(types, states, masks), given)
+    problems, count = _check_given(_ExpectedInputs(types, states, masks), given)
     if problems:
         raise InputError([CMP09.at(_PLACE, message, help=help_) for message, help_ in problems])
     return Samples(source, given, count, imported or {})
@@ -93,7 +93,7 @@ Problem = tuple[str, str | None]  # a message, and what helps
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _ExpectedInputs:
     """What every sample has: inputs of these types, of which states may be left out."""
 
     types: Mapping[str, TensorType]
@@ -101,7 +101,7 @@ class _Wanted:
     masks: frozenset[str]  # which may be infinite
 
 
-def _check_given(wanted: _Wanted, given: object) -> tuple[list[Problem], int]:
+def _check_given(wanted: _ExpectedInputs, given: object) -> tuple[list[Problem], int]:
     if isinstance(given, Mapping):
         return _check_stack(wanted, given)
     if not isinstance(given, list | tuple):
@@ -119,7 +119,7 @@ def _check_given(wanted: _Wanted, given: object) -> tuple[list[Problem], int]:
     return found, len(given)
 
 
-def _check_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
+def _check_stack(wanted: _ExpectedInputs, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
     """Arrays whose first axis counts samples."""
     found = list(_names(wanted, given))
     counts: dict[str, int] = {}
@@ -143,7 +143,7 @@ def _check_stack(wanted: _Wanted, given: Mapping[str, Any]) -> tuple[list[Proble
     return found, next(iter(counts.values()), 0)
 
 
-def _check_sample(wanted: _Wanted, sample: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_sample(wanted: _ExpectedInputs, sample: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _names(wanted, sample)
     for name in wanted.types:
         if name in sample:
@@ -154,7 +154,7 @@ def _check_sample(wanted: _Wanted, sample: Mapping[str, Any]) -> Iterator[Proble
                 yield from _check_array(wanted, name, array, array.shape, "")
 
 
-def _names(wanted: _Wanted, given: Mapping[str, Any]) -> Iterator[Problem]:
+def _names(wanted: _ExpectedInputs, given: Mapping[str, Any]) -> Iterator[Problem]:
     for name, type_ in wanted.types.items():
         if name not in given and name not in wanted.states:
             yield f"input `{name}` is missing, expected {type_}", None
@@ -165,7 +165,7 @@ def _names(wanted: _Wanted, given: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _check_array(
-    wanted: _Wanted, name: str, array: Array, shape: tuple[int, ...], each: str
+    wanted: _ExpectedInputs, name: str, array: Array, shape: tuple[int, ...], each: str
 ) -> Iterator[Problem]:
     type_ = wanted.types[name]
     try:
@@ -222,7 +222,7 @@ def _array(value: object) -> Array | None:
     return found.astype(found.dtype.newbyteorder("="), copy=False)
 
 
-def _nth(given: Calibration, index: int) -> Mapping[str, Any]:
+def _sample_at(given: Calibration, index: int) -> Mapping[str, Any]:
     if isinstance(given, Mapping):
         return {name: array[index] for name, array in given.items()}
     return given[index]
@@ -232,7 +232,7 @@ def _reshape(array: Array, type_: TensorType) -> Array:
     return np.ascontiguousarray(array).reshape(type_.shape)
 
 
-class Feeds:
+class SampleFeeds:
     """Samples as the legal module takes them: in its types, and state from run to run."""
 
     def __init__(self, data: Samples, legal: Module) -> None:
@@ -259,7 +259,7 @@ class Feeds:
             beyond = (array < element.lowest) | (array > element.highest)
             if beyond.any():
                 at = np.argwhere(beyond)[0]
-                raise _unfit(
+                raise _calibration_error(
                     f"sample {index}: `{name}` has {array[tuple(at)]} at "
                     f"[{', '.join(map(str, at))}], and the device holds it in {element.name}, up "
                     f"to {element.highest}"
@@ -274,44 +274,48 @@ class Feeds:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observations:
     """What calibration saw: a histogram of each float value, and means of channels of products."""
 
     histograms: Mapping[int, Histogram]
     means: Mapping[int, Array]
 
 
-def observe(watched: Watched, feeds: Feeds, products: frozenset[int], most: int) -> Seen:
+def observe(
+    runner: StepwiseRunner, feeds: SampleFeeds, products: frozenset[int], most: int
+) -> Observations:
     """Run every sample and look at every float value.
 
     Of products also at each channel's mean, over that many samples at most.
     """
-    module = watched.module
+    module = runner.module
     floats = {op.value_id for op in module.operations if op.type.element.kind == "float"}
     histograms: dict[int, Histogram] = {}
     totals: dict[int, Array] = {}
     count = 0
     for sample in feeds:
         count += 1
-        for value, array in _runs(watched, sample, count - 1):
+        for value, array in _run_sample(runner, sample, count - 1):
             feeds.keep(value, array)
             if value in floats:
                 histograms.setdefault(value, Histogram()).add(array)
             if value in products and count <= most:
                 mean = channel_means(array)
                 totals[value] = totals[value] + mean if value in totals else mean
-    return Seen(histograms, {value: total / min(count, most) for value, total in totals.items()})
+    return Observations(
+        histograms, {value: total / min(count, most) for value, total in totals.items()}
+    )
 
 
-def _runs(watched: Watched, sample: Sample, index: int) -> Iterator[tuple[int, Array]]:
+def _run_sample(runner: StepwiseRunner, sample: Sample, index: int) -> Iterator[tuple[int, Array]]:
     """Every value of a sample; what a kernel refuses is a mistake of the sample."""
     try:
-        yield from watched.run(sample)
+        yield from runner.run(sample)
     except InputError as error:
-        raise _unfit(f"sample {index}: {error.diagnostics[0].message}") from None
+        raise _calibration_error(f"sample {index}: {error.diagnostics[0].message}") from None
 
 
-def _unfit(message: str) -> InputError:
+def _calibration_error(message: str) -> InputError:
     return InputError([CMP09.at(_PLACE, message)])
 
 

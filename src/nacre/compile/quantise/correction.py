@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nacre.compile.legalise.running import Step, Values, Watched, bind_operation
+from nacre.compile.legalise.running import Step, StepwiseRunner, Values, bind_operation
 from nacre.compile.quantise.affine import MOST_BIAS
 from nacre.compile.quantise.calibration import Sample, channel_means
 from nacre.compile.quantise.rewrite import Rewritten
@@ -31,20 +31,22 @@ def correct_biases(
     made: Rewritten, means: Mapping[int, Array], samples: Sequence[Sample]
 ) -> Rewritten:  # fmt: skip
     """The module with biases that give back the means that the float module had."""
-    watched = Watched(made.module)
+    runner = StepwiseRunner(made.module)
     uses = Counter(product.bias for product in made.products)
     # A bias of several products has no mean of its own.
     products = {product.value: product for product in made.products if uses[product.bias] == 1}
-    live = [watched.started(sample) for sample in samples]
+    live = [runner.start(sample) for sample in samples]
     biases: dict[int, Array] = {}
-    for step in watched.steps:
+    for step in runner.steps:
         product = products.get(step.op.value_id)
         if product is not None and product.source in means:
-            biases[product.bias] = _bias(watched, step, product, means[product.source], live)
+            biases[product.bias] = _corrected_bias(
+                runner, step, product, means[product.source], live
+            )
             for values in live:
                 values[product.bias] = biases[product.bias]
         for values in live:
-            values[step.op.value_id] = watched.computed(step, values)
+            values[step.op.value_id] = runner.compute(step, values)
             for value in step.dead:
                 del values[value]
     operations = tuple(
@@ -54,8 +56,8 @@ def correct_biases(
     return replace(made, module=replace(made.module, operations=operations))
 
 
-def _bias(
-    watched: Watched, step: Step, product: Product, wanted: Array, live: Sequence[Values]
+def _corrected_bias(
+    runner: StepwiseRunner, step: Step, product: Product, wanted: Array, live: Sequence[Values]
 ) -> Array:  # fmt: skip
     """The bias with which a product has the mean of each channel that is wanted."""
     bias, shape = live[0][product.bias], step.op.type.shape
@@ -63,7 +65,7 @@ def _bias(
         return bias
     # In fine steps of 32 bits nothing is cut off.
     unit = float(np.float32(step.op.attributes["y_scale"] * _FINE))
-    probe = bind_operation(watched.module, step.op, y_scale=unit, y_zero=0, to="i32")
+    probe = bind_operation(runner.module, step.op, y_scale=unit, y_zero=0, to="i32")
     found = np.zeros(wanted.shape, np.float64)
     result = np.empty(shape, np.int32)
     for values in live:

@@ -12,8 +12,8 @@ from math import isfinite
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.quantise.calibration import Seen
-from nacre.compile.quantise.islands import Domains
+from nacre.compile.quantise.calibration import Observations
+from nacre.compile.quantise.islands import FloatIslands
 from nacre.compile.quantise.roles import Graph
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
@@ -35,7 +35,7 @@ def hiding_values(module: Module) -> dict[int, float]:
     """Values in which constants or padding hide elements, with the number that does, below f16."""
     found: dict[int, float] = {}
     for op in module.operations:
-        least = _own(op)
+        least = _least_number(op)
         if op.opcode in _PASSES or op.attributes.get("op") in _PASSING_KINDS:
             least += sum(found.get(value, 0.0) for value in op.operands)
         if least < -_MOST_HALF:
@@ -43,7 +43,7 @@ def hiding_values(module: Module) -> dict[int, float]:
     return found
 
 
-def _own(op: CoreOperation) -> float:
+def _least_number(op: CoreOperation) -> float:
     """The least number that an operation itself brings."""
     if op.opcode == "Pad":
         value = float(str(op.attributes.get("value", 0.0)))
@@ -60,7 +60,9 @@ def round_to_half(array: Array) -> Array:
     return np.maximum(array, np.float32(-_MOST_HALF))
 
 
-def beyond_half(graph: Graph, found: Domains, seen: Seen, value_text: ValueText) -> Iterator[str]:
+def notes_beyond_f16(
+    graph: Graph, found: FloatIslands, seen: Observations, value_text: ValueText
+) -> Iterator[str]:
     """A note on floats that were seen where f16 has only infinities."""
     hiding = hiding_values(graph.module)
     reached: dict[int, float] = {}
@@ -78,7 +80,9 @@ def beyond_half(graph: Graph, found: Domains, seen: Seen, value_text: ValueText)
         )
 
 
-def all_floats(graph: Graph, found: Domains, value_text: ValueText) -> Iterator[str]:
+def notes_without_integers(
+    graph: Graph, found: FloatIslands, value_text: ValueText
+) -> Iterator[str]:
     """A note on why no product of a model is on integers."""
     products = [v for v, role in graph.roles.items() if role in ("product", "pair")]
     if not products or any(found.is_i8(graph, value) for value in products):

@@ -11,7 +11,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.narrowing import narrow_bound
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.norms import norm
-from nacre.compile.quantise.prequantised.uses import single
+from nacre.compile.quantise.prequantised.uses import known_scale_and_zero
 from nacre.compile.quantise.roles import Role, bounds_of
 from nacre.compile.quantise.walking import Product, Stored, Walk
 from nacre.compile.quantise.weights import quantised_weights
@@ -26,7 +26,7 @@ def _input(walk: Walk, op: CoreOperation) -> Stored:
     name, shape = str(op.attributes["name"]), op.type.shape
     if not walk.graph.is_float(op.value_id):
         return Stored(walk.builder.input(name, op.type.dtype, shape))
-    if op.value_id in walk.domains.floats and name not in walk.imported.inputs:
+    if op.value_id in walk.islands.floats and name not in walk.imported.inputs:
         elem = "f32" if op.value_id in walk.graph.wide else "f16"
         return Stored(walk.builder.input(name, elem, shape))
     return Stored(walk.builder.input(name, "i8", shape), walk.scales.of(op.value_id))
@@ -36,7 +36,7 @@ def _island(walk: Walk, op: CoreOperation) -> Stored:
     """The operation itself, on floats of 16 bits; or on no floats at all."""
     found = _CONVERSIONS.get(op.opcode)
     made = None if found is None else found(walk, op)
-    if made is None and bounds_of(op) is not None and _is_held_later(walk, op):
+    if made is None and bounds_of(op) is not None and _is_bounded_by_storage(walk, op):
         made = walk.stored[op.operands[0]]
     if made is None and _moves_integers(walk, op):
         made = _keep(walk, op)
@@ -75,17 +75,22 @@ def _moves_integers(walk: Walk, op: CoreOperation) -> bool:
     return walk.stored[computed[0]].affine == y and walk.is_only_stored(op, y)
 
 
-def _is_held_later(walk: Walk, op: CoreOperation) -> bool:
+def _is_bounded_by_storage(walk: Walk, op: CoreOperation) -> bool:
     """Whether bounds of floats are those of the integers that all of these become."""
     bounds, y = bounds_of(op), walk.scales.of(op.value_id)
     source = walk.stored.get(op.operands[0])
     is_float = source is not None and source.affine is None
-    return is_float and bounds is not None and y.keeps(*bounds) and walk.is_only_stored(op, y)
+    return (
+        is_float
+        and bounds is not None
+        and y.is_unchanged_by_clip(*bounds)
+        and walk.is_only_stored(op, y)
+    )
 
 
 def _from_integers(walk: Walk, op: CoreOperation) -> Stored | None:
     """Integers of a plain value as the reals that they stand for: nothing has to be done."""
-    found, source = single(walk.graph.module, op), walk.stored.get(op.operands[0])
+    found, source = known_scale_and_zero(walk.graph.module, op), walk.stored.get(op.operands[0])
     is_i8 = walk.graph.op(op.operands[0]).type.dtype == "i8"
     if found is None or source is None or not is_i8 or not Affine(*found).is_sound:
         return None
@@ -94,7 +99,7 @@ def _from_integers(walk: Walk, op: CoreOperation) -> Stored | None:
 
 def _to_integers(walk: Walk, op: CoreOperation) -> Stored | None:
     """Reals as the integers that the model asks for, a plain value from here on."""
-    found = single(walk.graph.module, op)
+    found = known_scale_and_zero(walk.graph.module, op)
     if found is None or op.attributes["to"] != "i8" or not Affine(*found).is_sound:
         return None
     return Stored(walk.integers(op.operands[0], Affine(*found)).value)
@@ -105,7 +110,7 @@ def _product(walk: Walk, op: CoreOperation) -> Stored:
     assert x.affine is not None
     weights = walk.graph.constants[op.operands[1]]
     bias = walk.graph.constants[op.operands[2]] if len(op.operands) > 2 else None
-    axis = 0 if op.opcode == "Linear" or _is_first(op) else weights.ndim - 1
+    axis = 0 if op.opcode == "Linear" or _has_channels_first(op) else weights.ndim - 1
     made = quantised_weights(
         weights, bias, axis, x.affine, y, searched=walk.searched, on_grid=walk.on_grid
     )
@@ -116,8 +121,8 @@ def _product(walk: Walk, op: CoreOperation) -> Stored:
         )
     # Steps of a recurrence have the same weights: one constant for all of them.
     key = (op.operands[1:], made.scales, x.affine)
-    stored = walk.once(("weights", key), lambda: walk.builder.constant(made.stored, "i8"))
-    added = walk.once(("bias", key), lambda: walk.builder.constant(made.bias, "i32"))
+    stored = walk.make_once(("weights", key), lambda: walk.builder.constant(made.stored, "i8"))
+    added = walk.make_once(("bias", key), lambda: walk.builder.constant(made.bias, "i32"))
     value = walk.builder.add(
         f"Q{op.opcode}", x.value, stored, added,
         **op.attributes, x_scale=x.affine.scale, x_zero=x.affine.zero,
@@ -154,7 +159,7 @@ def _subtract_zero(walk: Walk, side: Stored) -> int:
     return walk.builder.add("BinOp", wide, zero, op="Sub")
 
 
-def _is_first(op: CoreOperation) -> bool:
+def _has_channels_first(op: CoreOperation) -> bool:
     return bool(OPS[op.opcode].with_defaults(op.attributes).get("layout") == "NCHW")
 
 
@@ -184,7 +189,7 @@ def _map(walk: Walk, op: CoreOperation) -> Stored:
     bounds = bounds_of(op)
     if bounds is not None:
         source = walk.stored.get(op.operands[0], Stored(-1))
-        if source.affine == y and y.keeps(*bounds):
+        if source.affine == y and y.is_unchanged_by_clip(*bounds):
             return source
     reals = [walk.real(walk.integers(operand)) for operand in op.operands]
     return Stored(walk.quantize(walk.builder.add(op.opcode, *reals, **op.attributes), y), y)
@@ -237,6 +242,6 @@ def take_operation(walk: Walk, op: CoreOperation) -> None:
     role = walk.graph.roles[op.value_id]
     if role == "constant":
         return
-    has_form = role == "input" or walk.domains.is_i8(walk.graph, op.value_id)
+    has_form = role == "input" or walk.islands.is_i8(walk.graph, op.value_id)
     form = _FORMS[role] if has_form else _island
     walk.stored[op.value_id] = form(walk, op)

@@ -15,7 +15,7 @@ _LEAST_SHRINK = 4
 
 
 @dataclass(frozen=True)
-class Domains:
+class FloatIslands:
     """Values in floats of 16 bits; other floats are integers of 8 bits."""
 
     floats: Set[int]
@@ -25,14 +25,14 @@ class Domains:
         return graph.is_float(value) and value not in self.floats
 
 
-def domains(
+def find_float_islands(
     graph: Graph,
     seen: Mapping[int, Histogram],
     forced: Set[int],
     states: Set[int],
     scaled: Set[int] | None = None,
     integers: Set[int] = frozenset(),
-) -> Domains:
+) -> FloatIslands:
     """Where floats are kept: what has no form on integers, what is forced, and what lies between.
 
     `scaled` are the values whose scales the model gives itself: where it gives some, whatever has
@@ -41,20 +41,20 @@ def domains(
     floats = set(states)
     shrinks = scaled is None
     for op in graph.module.operations:
-        if graph.is_float(op.value_id) and _starts(graph, op, seen, forced, scaled):
+        if graph.is_float(op.value_id) and _starts_island(graph, op, seen, forced, scaled):
             floats.add(op.value_id)
     _extend_down(graph, floats, shrinks, integers)
     if scaled is None:
         _extend_up(graph, floats, integers)
         _extend_down(graph, floats, shrinks, integers)
     for op in graph.module.inputs:
-        if graph.is_float(op.value_id) and not _is_wanted(graph, op.value_id, floats):
+        if graph.is_float(op.value_id) and not _has_integer_reader(graph, op.value_id, floats):
             floats.add(op.value_id)
     _extend_down(graph, floats, shrinks, integers)
-    return Domains(frozenset(floats))
+    return FloatIslands(frozenset(floats))
 
 
-def _starts(
+def _starts_island(
     graph: Graph,
     op: CoreOperation,
     seen: Mapping[int, Histogram],
@@ -72,7 +72,7 @@ def _starts(
             return True
     if role == "map" and is_dangerous(graph, op, seen):
         return True
-    if scaled is not None and _chooses(graph, op):
+    if scaled is not None and _has_own_scale(graph, op):
         sources = all(
             _is_scaled_by_model(graph, value, scaled) for value in graph.computed_operands(op)
         )
@@ -81,7 +81,7 @@ def _starts(
     return False
 
 
-def _chooses(graph: Graph, op: CoreOperation) -> bool:
+def _has_own_scale(graph: Graph, op: CoreOperation) -> bool:
     """Whether an operation has a scale of its own, and not that of what it moves."""
     role = graph.roles[op.value_id]
     return role in ("product", "pair", "scale", "map", "pool") or (
@@ -104,11 +104,11 @@ def _is_scaled_by_model(graph: Graph, value: int, scaled: Set[int]) -> bool:
         return True
     op = graph.op(value)
     computed = graph.computed_operands(op)
-    is_moved = _is_keep(graph, op) or scale_factor(graph, op) is not None
+    is_moved = _only_moves(graph, op) or scale_factor(graph, op) is not None
     return is_moved and len(computed) == 1 and _is_scaled_by_model(graph, computed[0], scaled)
 
 
-def _is_keep(graph: Graph, op: CoreOperation) -> bool:
+def _only_moves(graph: Graph, op: CoreOperation) -> bool:
     return graph.roles[op.value_id] == "keep"
 
 
@@ -154,11 +154,11 @@ def _is_float_user(graph: Graph, user: CoreOperation, floats: Set[int]) -> bool:
     return user.value_id in floats or graph.roles[user.value_id] == "plain"
 
 
-def _is_wanted(graph: Graph, value: int, floats: Set[int]) -> bool:
+def _has_integer_reader(graph: Graph, value: int, floats: Set[int]) -> bool:
     """Whether something works on a value in integers of 8 bits."""
     for user in graph.users.get(value, []):
         role = graph.roles[user.value_id]
-        if role == "keep" and _is_wanted(graph, user.value_id, floats):
+        if role == "keep" and _has_integer_reader(graph, user.value_id, floats):
             return True
         if role in ("product", "pair", "scale", "map", "pool") and user.value_id not in floats:
             return True

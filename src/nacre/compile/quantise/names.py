@@ -10,7 +10,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.origins import source_name
+from nacre.compile.legalise.origins import source_value_text
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.rules import CMP10
 from nacre.core.module import Labels, Module
@@ -21,7 +21,7 @@ _MOST_NAMED = 5  # layers in a help
 _MOVES = frozenset({"Transpose", "Reshape", "ExpandDims", "Squeeze", "Broadcast"})
 
 
-class Forced(NamedTuple):
+class ForcedPrecision(NamedTuple):
     """The values that a precision map keeps in floats, and those that it keeps on integers."""
 
     floats: frozenset[int] = frozenset()
@@ -30,7 +30,7 @@ class Forced(NamedTuple):
 
 def forced_values(
     legal: Legal, source: Module, precision_map: Mapping[str | int, str], graph: Graph
-) -> Forced:
+) -> ForcedPrecision:
     """What the precision map says; the last entry about a value counts.
 
     InputError for what names no layer, and for integers where nothing has a form on them.
@@ -53,7 +53,7 @@ def forced_values(
         found.update(dict.fromkeys(own, precision))
     if problems:
         raise InputError(problems)
-    return Forced(*(
+    return ForcedPrecision(*(
         frozenset(value for value, own in found.items() if own == precision)
         for precision in LAYER_PRECISIONS
     ))  # fmt: skip
@@ -99,4 +99,4 @@ def layer_name(legal: Legal, source: Module, value: int) -> str:
 def note_name(legal: Legal, source: Module, value: int) -> str:
     """A value for a note, by what it is in the source."""
     number = next(iter(legal.origins.get(value, ())), None)
-    return f"legal %{value}" if number is None else source_name(source, number)
+    return f"legal %{value}" if number is None else source_value_text(source, number)

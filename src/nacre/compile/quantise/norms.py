@@ -27,7 +27,7 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
         return None
     given = OPS[op.opcode].with_defaults(op.attributes)
     entered = _floats_in_steps(walk, op, float(given["epsilon"]))
-    leaving = _leaving(walk, op)
+    leaving = _scaled_parameters(walk, op)
     if entered is None and leaving is None:
         return None
     x, epsilon = entered or (walk.floats(op.operands[0]), given["epsilon"])
@@ -40,7 +40,7 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
         return Stored(made)
     y = walk.scales.of(op.value_id)
     if y.zero and op.opcode not in _CENTRED:  # it has no sums that could take it
-        made = walk.builder.add("BinOp", made, walk.half(np.float16(y.zero)), op="Add")
+        made = walk.builder.add("BinOp", made, walk.half_constant(np.float16(y.zero)), op="Add")
     return Stored(walk.steps(made), y)
 
 
@@ -55,10 +55,12 @@ def _floats_in_steps(walk: Walk, op: CoreOperation, epsilon: float) -> tuple[int
     if steps > _MOST_EPSILON:
         return None
     value = found.value
-    return walk.once((value, "steps"), lambda: walk.builder.add("Cast", value, to="f16")), steps
+    return walk.make_once(
+        (value, "steps"), lambda: walk.builder.add("Cast", value, to="f16")
+    ), steps
 
 
-def _leaving(walk: Walk, op: CoreOperation) -> list[Array] | None:
+def _scaled_parameters(walk: Walk, op: CoreOperation) -> list[Array] | None:
     """The factors and sums of a norm whose result is in steps of its scale, from zero on."""
     y = walk.scales.of(op.value_id)
     if not walk.is_only_stored(op, y):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from nacre.compile.quantise.affine import HIGH, LOW, Affine, of_range
+from nacre.compile.quantise.affine import HIGH, LOW, Affine, affine_of_range
 from nacre.core.values import Array
 
 HALF = 2048  # bins on either side of 0
@@ -97,14 +97,14 @@ class Histogram:
         return made
 
 
-def _whole(seen: Histogram, after: Function | None) -> Affine:
-    return of_range(seen.low, seen.high)
+def _full_range(seen: Histogram, after: Function | None) -> Affine:
+    return affine_of_range(seen.low, seen.high)
 
 
 def _percentile(seen: Histogram, after: Function | None) -> Affine:
     """Leave out the same share of elements at either end."""
     if seen.reach == 0.0:
-        return _whole(seen, after)
+        return _full_range(seen, after)
     total = int(seen.counts.sum())
     reached = np.cumsum(seen.counts)
     rest = (1.0 - _SHARE) / 2.0 * total
@@ -112,13 +112,13 @@ def _percentile(seen: Histogram, after: Function | None) -> Affine:
     last = int(np.searchsorted(reached, total - rest, side="left"))
     width = seen.reach / HALF
     low, high = (first - HALF) * width, (min(last, 2 * HALF - 1) + 1 - HALF) * width
-    return of_range(max(low, seen.low), min(high, seen.high))
+    return affine_of_range(max(low, seen.low), min(high, seen.high))
 
 
 def _least_error(seen: Histogram, after: Function | None) -> Affine:
     """The range with the least square error, of what comes after where that is one function."""
     if seen.reach == 0.0:
-        return _whole(seen, after)
+        return _full_range(seen, after)
     used = np.flatnonzero(seen.counts)
     weights = seen.counts[used].astype(np.float64)
     reals = np.clip(seen.centres[used], seen.low, seen.high)
@@ -135,12 +135,12 @@ def _least_error(seen: Histogram, after: Function | None) -> Affine:
     parts = np.linspace(1.0, 1.0 / _PARTS, _PARTS)
     for _ in range(2):
         if high > 0.0:
-            high = float(min(high * parts, key=lambda end: error(of_range(low, end))))
+            high = float(min(high * parts, key=lambda end: error(affine_of_range(low, end))))
         if low < 0.0:
-            low = float(min(low * parts, key=lambda end: error(of_range(end, high))))
-    return of_range(low, high)
+            low = float(min(low * parts, key=lambda end: error(affine_of_range(end, high))))
+    return affine_of_range(low, high)
 
 
 OBSERVERS: Mapping[str, Observer] = MappingProxyType(
-    {"minmax": _whole, "percentile": _percentile, "mse": _least_error}
+    {"minmax": _full_range, "percentile": _percentile, "mse": _least_error}
 )

@@ -56,11 +56,11 @@ def ports_of(
     for op in module.inputs:
         name = str(op.attributes["name"])
         port = _port(name, source.input_types[name].dtype, made.stored[op.value_id], made.module)
-        inputs.append(_as_it_came(port, imported.inputs.get(name)))
+        inputs.append(_as_imported(port, imported.inputs.get(name)))
     values = (*source.outputs, *(state.output for state in source.states))
     names = (*source.output_names, *(f"state {state.name}" for state in source.states))
     outputs = [
-        _as_it_came(
+        _as_imported(
             _port(name, source.by_id[own].type.dtype, stored, made.module),
             imported.outputs.get(index),
         )
@@ -76,7 +76,7 @@ def _port(name: str, dtype: str, stored: Stored, module: Module) -> Port:
     return Port(name, dtype, elem, stored.affine.scale, stored.affine.zero)
 
 
-def _as_it_came(port: Port, imported: ImportedScales | None) -> Port:
+def _as_imported(port: Port, imported: ImportedScales | None) -> Port:
     """A port of a model whose own integers are there: the host moves them, and looks no further."""
     if imported is None:
         return port

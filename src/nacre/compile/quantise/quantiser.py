@@ -12,27 +12,33 @@ from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.accuracy.measures import AccuracyMeter
 from nacre.compile.legalise.contract import escapes_at
-from nacre.compile.legalise.forms.algebra.masks import mask_values
+from nacre.compile.legalise.forms.masks.levelling import mask_values
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import complete_origins
-from nacre.compile.legalise.running import Watched
+from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.options import Calibration
 from nacre.compile.quantise import calibration as calibrating
 from nacre.compile.quantise.affine import Affine
-from nacre.compile.quantise.calibration import Feeds, Sample, Samples, Seen, samples
+from nacre.compile.quantise.calibration import (
+    Observations,
+    Sample,
+    SampleFeeds,
+    Samples,
+    check_samples,
+)
 from nacre.compile.quantise.correction import MOST_SAMPLES, correct_biases
 from nacre.compile.quantise.float_notes import (
-    all_floats,
-    beyond_half,
     hiding_values,
+    notes_beyond_f16,
+    notes_without_integers,
     round_to_half,
 )
-from nacre.compile.quantise.islands import domains
+from nacre.compile.quantise.islands import find_float_islands
 from nacre.compile.quantise.names import forced_values, layer_name, note_name
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
-from nacre.compile.quantise.report import Looked, Output, Report, losses, lossy_layers
+from nacre.compile.quantise.report import Output, Report, ReportScope, losses, lossy_layers
 from nacre.compile.quantise.rewrite import Rewritten, rewrite_on_integers
 from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.scales import Scales
@@ -102,22 +108,24 @@ def quantise(
         raise calibrating.missing_data_error()
     brought = imported or QuantisedPort()
     masks = _mask_inputs(legal.module)
-    data = None if calibration is None else samples(source, calibration, brought.inputs, masks)
+    data = (
+        None if calibration is None else check_samples(source, calibration, brought.inputs, masks)
+    )
     if data is not None and not brought:
         legal = smooth_channels(legal, data)
     module = legal.module
-    graph, watched = Graph(module, frozenset(brought.scales)), Watched(module, legal)
+    graph, runner = Graph(module, frozenset(brought.scales)), StepwiseRunner(module, legal)
     forced, integers = forced_values(legal, source, precision_map or {}, graph)
-    seen = _observe(graph, watched, data)
+    seen = _observe(graph, runner, data)
     if not brought:
         forced |= uneven_concats(graph, seen.histograms, OBSERVERS[observer]) - integers
-    once = _Attempt(
-        legal, source, graph, watched, data, seen, observer, brought, correct, integers, accuracy_db
+    attempt = _Attempt(
+        legal, source, graph, runner, data, seen, observer, brought, correct, integers, accuracy_db
     )
-    plain = once.quantise(forced)
+    plain = attempt.quantise(forced)
     if not fallback or data is None or brought:
         return _add_notes(plain, set())
-    return _restore_floats(once, plain, forced)
+    return _restore_floats(attempt, plain, forced)
 
 
 def _mask_inputs(module: Module) -> frozenset[str]:
@@ -126,33 +134,33 @@ def _mask_inputs(module: Module) -> frozenset[str]:
     return frozenset(str(op.attributes["name"]) for op in module.inputs if op.value_id in wide)
 
 
-def _restore_floats(once: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
+def _restore_floats(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
     """With layers back in floats, as far as that brings outputs within their bounds."""
     found, kept = plain, set[int]()
     while found.report.missed_outputs:
-        lossy = lossy_layers(found.report, once.graph, kept | forced | once.integers)
+        lossy = lossy_layers(found.report, attempt.graph, kept | forced | attempt.integers)
         if not lossy or len(kept) > _MOST_KEPT:
             break
-        found = once.quantise(forced | kept | lossy)
+        found = attempt.quantise(forced | kept | lossy)
         if found.report.missed_outputs:
             kept |= lossy
         else:
-            found, kept = _fewest(once, forced, kept, lossy, found)
+            found, kept = _fewest_float_layers(attempt, forced, kept, lossy, found)
     before, after = plain.report.margin, found.report.margin
     if found.report.missed_outputs and not (before < after and before + _LEAST_GAIN <= after):
         found, kept = plain, set()  # what amplifies every error is not mended by a few floats
     return _add_notes(found, kept)
 
 
-def _fewest(
-    once: _Attempt, forced: Set[int], kept: Set[int], lossy: Set[int], found: Quantised
+def _fewest_float_layers(
+    attempt: _Attempt, forced: Set[int], kept: Set[int], lossy: Set[int], found: Quantised
 ) -> tuple[Quantised, set[int]]:
     """As few of some layers as it takes, found by halves; those next to the outputs come first."""
     last = sorted(lossy, reverse=True)
     too_few, enough = 0, len(last)
     while enough - too_few > 1 and enough >= _FEW:
         middle = (too_few + enough) // 2
-        tried = once.quantise({*forced, *kept, *last[:middle]})
+        tried = attempt.quantise({*forced, *kept, *last[:middle]})
         if tried.report.missed_outputs:
             too_few = middle
         else:
@@ -167,9 +175,9 @@ class _Attempt:
     legal: Legal
     source: Module
     graph: Graph
-    watched: Watched
+    runner: StepwiseRunner
     data: Samples | None
-    seen: Seen
+    seen: Observations
     observer: str
     imported: QuantisedPort
     correct: bool
@@ -183,7 +191,7 @@ class _Attempt:
         is_own = bool(self.imported)  # the model's own scales are taken as they are
         states = _states(source, graph)
         own = set(fixed) if is_own else None
-        found = domains(graph, self.seen.histograms, forced, states, own, self.integers)
+        found = find_float_islands(graph, self.seen.histograms, forced, states, own, self.integers)
         scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
         value_text = partial(note_name, legal, source)
@@ -192,30 +200,30 @@ class _Attempt:
         )
         made = rewrite_on_integers(graph, found, scheme, legal.outputs)
         if self.data is not None and self.correct and not is_own:
-            pairs = islice(_pairs(self.data, self.watched, made), MOST_SAMPLES)
+            pairs = islice(_paired_samples(self.data, self.runner, made), MOST_SAMPLES)
             made = correct_biases(made, self.seen.means, [stored for _, stored in pairs])
         made = replace(made, module=dead_code(made.module))
         layers = {
             value: layer_name(legal, source, value)
             for value, own in made.stored.items()
             if value not in scales.bounded
-            and not _is_open(graph, made, value)
+            and not _is_bound_left_to_storage(graph, made, value)
             and graph.is_float(value)
             and own.value in made.module.by_id
         }
         hiding = dict.fromkeys(hiding_values(graph.module), round_to_half)
-        looked = Looked(layers, {**hiding, **scales.functions})
-        report = _report(self.watched, made, self.data, looked, legal, source, self.accuracy_db)
+        scope = ReportScope(layers, {**hiding, **scales.functions})
+        report = _report(self.runner, made, self.data, scope, legal, source, self.accuracy_db)
         inputs, outputs = ports_of(source, graph.module, made, self.imported)
         notes = (
             *self.imported.notes,
-            *beyond_half(graph, found, self.seen, value_text),
-            *all_floats(graph, found, value_text),
+            *notes_beyond_f16(graph, found, self.seen, value_text),
+            *notes_without_integers(graph, found, value_text),
         )
-        return Quantised(_legal(legal, made, notes), inputs, outputs, report)
+        return Quantised(_legal_on_integers(legal, made, notes), inputs, outputs, report)
 
 
-def _is_open(graph: Graph, made: Rewritten, value: int) -> bool:
+def _is_bound_left_to_storage(graph: Graph, made: Rewritten, value: int) -> bool:
     """Whether bounds of floats are left to the integers that these become."""
     op, own = graph.op(value), made.stored[value]
     return bounds_of(op) is not None and own.affine is None and own == made.stored[op.operands[0]]
@@ -248,11 +256,11 @@ def _states(source: Module, graph: Graph) -> frozenset[int]:
     return frozenset(op.value_id for op in inputs if op.attributes["name"] in names)
 
 
-def _observe(graph: Graph, watched: Watched, data: Samples | None) -> Seen:
+def _observe(graph: Graph, runner: StepwiseRunner, data: Samples | None) -> Observations:
     if data is None:
-        return Seen({}, {})
+        return Observations({}, {})
     products = frozenset(v for v, role in graph.roles.items() if role == "product")
-    return calibrating.observe(watched, Feeds(data, graph.module), products, MOST_SAMPLES)
+    return calibrating.observe(runner, SampleFeeds(data, graph.module), products, MOST_SAMPLES)
 
 
 def _imported_affines(graph: Graph, imported: QuantisedPort) -> dict[int, Affine]:
@@ -268,26 +276,26 @@ def _imported_affines(graph: Graph, imported: QuantisedPort) -> dict[int, Affine
     return found
 
 
-def _pairs(
-    data: Samples, watched: Watched, made: Rewritten
+def _paired_samples(
+    data: Samples, runner: StepwiseRunner, made: Rewritten
 ) -> Iterator[tuple[Sample, Sample]]:  # fmt: skip
     """Samples for the float module, and the same for the module on integers.
 
     State goes on from sample to sample, as it did when ranges and means were taken.
     """
-    feeds = Feeds(data, watched.module)
+    feeds = SampleFeeds(data, runner.module)
     for sample in feeds:
-        yield sample, stored_inputs(watched.module, made, sample)
+        yield sample, stored_inputs(runner.module, made, sample)
         if data.source.states:
-            for value, array in watched.run(sample):
+            for value, array in runner.run(sample):
                 feeds.keep(value, array)
 
 
 def _report(
-    watched: Watched,
+    runner: StepwiseRunner,
     made: Rewritten,
     data: Samples | None,
-    looked: Looked,
+    scope: ReportScope,
     legal: Legal,
     source: Module,
     accuracy_db: float | None,
@@ -300,11 +308,11 @@ def _report(
         Output(name, value, own, AccuracyMeter(name, source, model, "i8", accuracy_db))
         for (name, model), (value, own) in zip(values, stored, strict=False)
     ]
-    pairs = islice(_pairs(data, watched, made), _MOST_REPORTED)
-    return losses(watched, made, pairs, looked, outputs, made.notes)
+    pairs = islice(_paired_samples(data, runner, made), _MOST_REPORTED)
+    return losses(runner, made, pairs, scope, outputs, made.notes)
 
 
-def _legal(legal: Legal, made: Rewritten, more: tuple[str, ...]) -> Legal:
+def _legal_on_integers(legal: Legal, made: Rewritten, more: tuple[str, ...]) -> Legal:
     """The module on integers, with where each of its operations comes from."""
     origins: dict[int, tuple[int, ...]] = {}
     escaped: dict[int, str] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.compile.accuracy.measures import SQNR_DB, Accuracy, AccuracyMeter
-from nacre.compile.legalise.running import Values, Watched
+from nacre.compile.legalise.running import StepwiseRunner, Values
 from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.observers import Function
@@ -79,7 +79,7 @@ class Report(Struct, frozen=True):
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]) + "\n"
 
 
-class Looked(NamedTuple):
+class ReportScope(NamedTuple):
     """What a report looks at: values of the float module with their names.
 
     A scale that was chosen for what a function makes of a value is judged by that: `after`.
@@ -98,7 +98,7 @@ class Output(NamedTuple):
     meter: AccuracyMeter
 
 
-class _Powers:
+class _SignalAndNoise:
     """Sums of squares of a signal and of what was lost of it."""
 
     def __init__(self) -> None:
@@ -125,10 +125,10 @@ class _Powers:
 
 
 def losses(
-    floats: Watched,
+    floats: StepwiseRunner,
     made: Rewritten,
     feeds: Iterable[tuple[Sample, Sample]],
-    looked: Looked,
+    scope: ReportScope,
     outputs: Sequence[Output],
     notes: tuple[str, ...] = (),
 ) -> Report:
@@ -136,17 +136,17 @@ def losses(
 
     The modules run in step, so that no more than one value waits for its other.
     """
-    integers = Watched(made.module)
-    layers = looked.layers
+    integers = StepwiseRunner(made.module)
+    layers = scope.layers
     wanted = {value: made.stored[value] for value in layers if value in made.stored}
-    powers = {value: _Powers() for value in wanted}
+    powers = {value: _SignalAndNoise() for value in wanted}
     count = 0
     for real, stored in feeds:
         count += 1
         expected, found = dict(floats.constants), dict(integers.constants)
-        reals = _tap(floats.run(real), {output.value for output in outputs}, expected)
-        stream = _tap(integers.run(stored), {o.stored.value for o in outputs}, found)
-        _compare(reals, stream, wanted, powers, looked.after)
+        reals = _record_some(floats.run(real), {output.value for output in outputs}, expected)
+        stream = _record_some(integers.run(stored), {o.stored.value for o in outputs}, found)
+        _compare(reals, stream, wanted, powers, scope.after)
         deque(stream, maxlen=0)  # no layer is behind, but outputs may be
         for output in outputs:
             array, affine = found[output.stored.value], output.stored.affine
@@ -166,7 +166,7 @@ def losses(
     )
 
 
-def _tap(
+def _record_some(
     run: Iterable[tuple[int, Array]], wanted: Set[int], into: Values
 ) -> Iterator[tuple[int, Array]]:  # fmt: skip
     """The values of a run; some of them are kept."""
@@ -195,8 +195,8 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
     # A target above the usual one asks the same of the layers behind it.
     more = max((j.bound - SQNR_DB for j in missed.values() if j.measure == "SQNR"), default=0.0)
     poor = {
-        **dict.fromkeys(_behind(graph, missed), _POOR + max(0.0, more)),
-        **dict.fromkeys(_behind(graph, choices), inf),
+        **dict.fromkeys(_with_sources(graph, missed), _POOR + max(0.0, more)),
+        **dict.fromkeys(_with_sources(graph, choices), inf),
     }
     ratios = {loss.value: loss.sqnr for loss in report.layers if loss.sqnr is not None}
     lost: dict[int, float] = {}
@@ -240,7 +240,7 @@ def _amplified_values(report: Report, graph: Graph, poor: Mapping[int, float]) -
     return found
 
 
-def _behind(graph: Graph, values: Iterable[int]) -> set[int]:
+def _with_sources(graph: Graph, values: Iterable[int]) -> set[int]:
     """Values, and all that they are computed from."""
     found = set(values)
     for op in reversed(graph.module.operations):
@@ -275,7 +275,7 @@ def _compare(
     reals: Iterable[tuple[int, Array]],
     integers: Iterable[tuple[int, Array]],
     wanted: Mapping[int, Stored],
-    powers: Mapping[int, _Powers],
+    powers: Mapping[int, _SignalAndNoise],
     after: Mapping[int, Function],
 ) -> None:
     stream = iter(integers)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nacre.compile.quantise.forms import take_operation
-from nacre.compile.quantise.islands import Domains
+from nacre.compile.quantise.islands import FloatIslands
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.walking import Product, StorageScheme, Stored, Walk
 from nacre.core.module import Module
@@ -24,16 +24,18 @@ class Rewritten:
 
 
 def rewrite_on_integers(
-    graph: Graph, domains: Domains, scheme: StorageScheme, own: int
+    graph: Graph, islands: FloatIslands, scheme: StorageScheme, model_outputs: int
 ) -> Rewritten:
     """A float module on integers, with islands of floats.
 
-    `own` outputs are the model's; those behind are the next values of states, which are floats.
+    So many `model_outputs` are the model's; those behind are the next values of states, which are floats.
     """
-    walk = Walk(graph, domains, scheme)
+    walk = Walk(graph, islands, scheme)
     for op in graph.module.operations:
         take_operation(walk, op)
     kept = graph.module.outputs
-    outputs = tuple(walk.output(index, value, index < own) for index, value in enumerate(kept))
+    outputs = tuple(
+        walk.output(index, value, index < model_outputs) for index, value in enumerate(kept)
+    )
     module = walk.builder.module(*(output.value for output in outputs))
     return Rewritten(module, walk.stored, outputs, tuple(walk.products), tuple(walk.notes))

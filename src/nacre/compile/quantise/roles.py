@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from nacre.compile.legalise.forms.algebra.masks import mask_values
+from nacre.compile.legalise.forms.masks.levelling import mask_values
 from nacre.compile.legalise.lowerings import lowering_of
 from nacre.compile.quantise.observers import Histogram
 from nacre.core.constants import constant_array
@@ -89,7 +89,7 @@ class Graph:
             return "plain"
         if op.value_id in self.wide:
             return "island"
-        return _FINDERS.get(op.opcode, _other)(self, op)
+        return _FINDERS.get(op.opcode, _map_or_island)(self, op)
 
 
 def _product(graph: Graph, op: CoreOperation) -> Role:
@@ -143,7 +143,7 @@ def _pool(graph: Graph, op: CoreOperation) -> Role:
     return "pool"
 
 
-def _other(graph: Graph, op: CoreOperation) -> Role:
+def _map_or_island(graph: Graph, op: CoreOperation) -> Role:
     row = lowering_of(op)
     is_map = row is not None and row.kind == "map" and op.opcode != "Cast"
     finite = all(np.isfinite(graph.constants[o]).all() for o in op.operands if o in graph.constants)
@@ -168,25 +168,25 @@ def scale_factor(graph: Graph, op: CoreOperation) -> float | None:
     if op.opcode != "BinOp" or op.attributes["op"] not in ("Mul", "Div"):
         return None
     is_product = op.attributes["op"] == "Mul"
-    found = _with_number(graph, op, turns=is_product)
+    found = _number_beside(graph, op, is_commutative=is_product)
     if found is None or not 2.0**-20 < found < 2.0**20:
         return None
     return found if is_product else 1.0 / found
 
 
-def shift(graph: Graph, op: CoreOperation) -> float | None:
+def added_number(graph: Graph, op: CoreOperation) -> float | None:
     """The number that an operation adds to one tensor; None where it does something else."""
     if op.opcode != "BinOp" or op.attributes["op"] not in ("Add", "Sub"):
         return None
     is_sum = op.attributes["op"] == "Add"
-    found = _with_number(graph, op, turns=is_sum)
+    found = _number_beside(graph, op, is_commutative=is_sum)
     return found if found is None or is_sum else -found
 
 
-def _with_number(graph: Graph, op: CoreOperation, turns: bool) -> float | None:
+def _number_beside(graph: Graph, op: CoreOperation, is_commutative: bool) -> float | None:
     """The finite number that the other operand is joined with; on the left only if that turns."""
     left, right = op.operands
-    value = right if right in graph.constants else left if turns else -1
+    value = right if right in graph.constants else left if is_commutative else -1
     array = graph.constants.get(value)
     other = left if value == right else right
     if array is None or other in graph.constants or graph.op(other).type.shape != op.type.shape:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nacre.compile.quantise.affine import Affine, of_range
-from nacre.compile.quantise.following import function_after
-from nacre.compile.quantise.islands import Domains
+from nacre.compile.quantise.affine import Affine, affine_of_range
+from nacre.compile.quantise.following_function import function_after
+from nacre.compile.quantise.islands import FloatIslands
 from nacre.compile.quantise.observers import Function, Histogram, Observer
-from nacre.compile.quantise.roles import Graph, bounds_of, scale_factor, shift
+from nacre.compile.quantise.roles import Graph, added_number, bounds_of, scale_factor
 from nacre.core.module import CoreOperation
 
 # A part of a Concat that others use too takes over its scale if it has half of its range.
@@ -25,12 +25,12 @@ class Scales:
     def __init__(
         self,
         graph: Graph,
-        domains: Domains,
+        islands: FloatIslands,
         seen: Mapping[int, Histogram],
         observer: Observer,
         given: Mapping[int, Affine],
     ) -> None:
-        self._graph, self._domains, self._seen = graph, domains, seen
+        self._graph, self._islands, self._seen = graph, islands, seen
         self._observer, self._given = observer, given
         self._parents: dict[int, int] = {}
         self._fixed: dict[int, Affine] = {}  # of groups, by the model itself
@@ -80,14 +80,14 @@ class Scales:
                 if self._is_i8(source):
                     self._factors[op.value_id] = source, factor
             elif bounds_of(op) is not None:
-                self._bound(op)
-            elif (number := shift(graph, op)) is not None and not self._given:
+                self._move_bounds_up(op)
+            elif (number := added_number(graph, op)) is not None and not self._given:
                 source = graph.computed_operands(op)[0]
                 if self._is_i8(source):
                     self._sums[op.value_id] = source, number
-        self._tie()
+        self._share_weight_scales()
 
-    def _tie(self) -> None:
+    def _share_weight_scales(self) -> None:
         """One scale for all that is multiplied by the same weights: they are stored once then.
 
         That is worth some accuracy for the weights of a recurrence, and hardly any for the ones of
@@ -98,7 +98,7 @@ class Scales:
         for op in graph.module.operations:
             if graph.roles[op.value_id] != "product" or not self._is_i8(op.value_id):
                 continue
-            source, reach = op.operands[0], self._reach(op.operands[0])
+            source, reach = op.operands[0], self._largest_seen(op.operands[0])
             weights = graph.constants[op.operands[1]]
             least = _LEAST_SHARE if weights.size <= _FEW_WEIGHTS else _LEAST_TIED
             alike = tied.setdefault(op.operands[1:], [])
@@ -111,7 +111,7 @@ class Scales:
                 alike.append((source, reach))
 
     def _is_i8(self, value: int) -> bool:
-        return self._domains.is_i8(self._graph, value)
+        return self._islands.is_i8(self._graph, value)
 
     def _join(self, source: int, result: int) -> bool:
         """One scale for two values, unless the model gives them two."""
@@ -126,7 +126,7 @@ class Scales:
         self._parents[b] = a
         return True
 
-    def _bound(self, op: CoreOperation) -> None:
+    def _move_bounds_up(self, op: CoreOperation) -> None:
         """Give bounds to what they bound, if nothing else sees it: there they cost nothing."""
         source = op.operands[0]
         is_free = source not in self._fixed and not self.is_factor(source)
@@ -142,14 +142,14 @@ class Scales:
             self._sums.pop(source, None)
 
     def _concat(self, op: CoreOperation) -> None:
-        graph, whole = self._graph, self._reach(op.value_id)
+        graph, whole = self._graph, self._largest_seen(op.value_id)
         for part in dict.fromkeys(op.operands):
             if part in graph.constants or not self._is_i8(part):
                 continue
             root = self._root(part)
             if root in self._factors or root in self._fixed:
                 continue  # it is quantised once more
-            if self._is_only_here(part, op) or self._reach(part) >= _LEAST_SHARE * whole:
+            if self._is_only_here(part, op) or self._largest_seen(part) >= _LEAST_SHARE * whole:
                 self._join(part, op.value_id)
 
     def _is_only_here(self, value: int, op: CoreOperation) -> bool:
@@ -162,7 +162,7 @@ class Scales:
             return self._is_only_here(maker.operands[0], maker)
         return graph.roles[value] != "input"
 
-    def _reach(self, value: int) -> float:
+    def _largest_seen(self, value: int) -> float:
         found = self._seen.get(value)
         return 0.0 if found is None or found.is_empty else max(-found.low, found.high)
 
@@ -188,10 +188,10 @@ class Scales:
             if value in self._seen:
                 total = total.merge(self._seen[value])
         if total.is_empty:
-            return of_range(0.0, 0.0)
-        found = self._observer(total, self._after(made))
+            return affine_of_range(0.0, 0.0)
+        found = self._observer(total, self._function_of_members(made))
         numbers = [n for source, n in self._sums.values() if self._root(source) == root]
-        return found.dividing(numbers[0]) if len(numbers) == 1 else found
+        return found.with_step_dividing(numbers[0]) if len(numbers) == 1 else found
 
     def _shifted_affine(self, root: int) -> Affine | None:
         """The scale of a sum with a number: that of the other operand, with another zero point."""
@@ -208,7 +208,7 @@ class Scales:
         """The scale that a value in floats has from what it was moved or multiplied from."""
         graph = self._graph
         computed = graph.computed_operands(graph.op(value))
-        if value not in self._domains.floats or len(computed) != 1:
+        if value not in self._islands.floats or len(computed) != 1:
             return None
         factor = scale_factor(graph, graph.op(value))
         if factor is not None:
@@ -222,7 +222,7 @@ class Scales:
                 self._groups.setdefault(self._root(op.value_id), []).append(op.value_id)
         return self._groups[root]
 
-    def _after(self, made: list[int]) -> Function | None:
+    def _function_of_members(self, made: list[int]) -> Function | None:
         """What becomes of each element before anything else sees it, where that is a function."""
         found = function_after(self._graph, made[0]) if len(made) == 1 else None
         if found is not None:

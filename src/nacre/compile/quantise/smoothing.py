@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.legalise.running import Watched
-from nacre.compile.quantise.calibration import Feeds, Samples
+from nacre.compile.legalise.running import StepwiseRunner
+from nacre.compile.quantise.calibration import SampleFeeds, Samples
 from nacre.core.builder import Builder
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
@@ -52,10 +52,10 @@ def _products(module: Module) -> dict[int, list[int]]:
 
 def _reaches(module: Module, data: Samples, wanted: frozenset[int]) -> Mapping[int, Array]:
     """The largest magnitude of each channel."""
-    watched, feeds = Watched(module), Feeds(data, module)
+    runner, feeds = StepwiseRunner(module), SampleFeeds(data, module)
     found: dict[int, Array] = {}
     for sample in feeds:
-        for value, array in watched.run(sample):
+        for value, array in runner.run(sample):
             feeds.keep(value, array)
             if value in wanted:
                 rows = np.abs(array.reshape(-1, array.shape[-1])).max(axis=0)

@@ -35,16 +35,16 @@ def uneven_concats(
     to an output, to what works on floats, or to a part that is taken back and has a scale of its
     own. Products take all parts in one scale again, so floats before them would be for nothing.
     """
-    sizes = _Sizes(graph, seen, observer)
-    finest = _finest(sizes)
-    found = [value for value, least in finest.items() if _is_lost(sizes, value, least)]
+    sizes = _StepSizes(graph, seen, observer)
+    finest = _finest_steps(sizes)
+    found = [value for value, least in finest.items() if _loses_a_part(sizes, value, least)]
     if not found:
         return frozenset()
-    shares = _shares(sizes, found)
+    shares = _needed_shares(sizes, found)
     return frozenset(value for value in found if MOST_RATIO * shares[value] <= 1.0)
 
 
-class _Sizes:
+class _StepSizes:
     """The steps that values would have alone."""
 
     def __init__(self, graph: Graph, seen: Mapping[int, Histogram], observer: Observer) -> None:
@@ -64,7 +64,7 @@ class _Sizes:
         return step if is_single or found.high - found.low >= step else inf
 
 
-def _is_lost(sizes: _Sizes, value: int, least: float) -> bool:
+def _loses_a_part(sizes: _StepSizes, value: int, least: float) -> bool:
     """Whether the scale of a `Concat` is too coarse for a part, and floats of 16 bits hold all."""
     if sizes.graph.op(value).opcode != "Concat" or least == inf:
         return False
@@ -74,7 +74,7 @@ def _is_lost(sizes: _Sizes, value: int, least: float) -> bool:
     return fits and MOST_RATIO * least <= step < inf
 
 
-def _finest(sizes: _Sizes) -> dict[int, float]:
+def _finest_steps(sizes: _StepSizes) -> dict[int, float]:
     """The least step among the parts of each joined value, and of what it is joined from."""
     graph = sizes.graph
     wanted: set[int] = set()
@@ -93,7 +93,7 @@ def _finest(sizes: _Sizes) -> dict[int, float]:
     return found
 
 
-def _shares(sizes: _Sizes, starts: list[int]) -> dict[int, float]:
+def _needed_shares(sizes: _StepSizes, starts: list[int]) -> dict[int, float]:
     """What the finest reader of each value needs: 1 is its own step, 0 any float.
 
     Of the values that are given, and of all that moves them or makes something of them alone.
@@ -101,16 +101,16 @@ def _shares(sizes: _Sizes, starts: list[int]) -> dict[int, float]:
     graph = sizes.graph
     reached = set(starts)
     for op in graph.module.operations:
-        if any(value in reached for value in op.operands) and _passes(sizes, op):
+        if any(value in reached for value in op.operands) and _keeps_floats(sizes, op):
             reached.add(op.value_id)
     found: dict[int, float] = {}
     for op in reversed(graph.module.operations):
         if op.value_id in reached:
-            found[op.value_id] = min(_read(sizes, op.value_id, found), default=1.0)
+            found[op.value_id] = min(_needs_of_readers(sizes, op.value_id, found), default=1.0)
     return found
 
 
-def _read(sizes: _Sizes, value: int, found: Mapping[int, float]) -> Iterator[float]:
+def _needs_of_readers(sizes: _StepSizes, value: int, found: Mapping[int, float]) -> Iterator[float]:
     """What each reader of a value needs of it."""
     graph = sizes.graph
     if value in graph.kept:
@@ -119,7 +119,7 @@ def _read(sizes: _Sizes, value: int, found: Mapping[int, float]) -> Iterator[flo
         role = graph.roles[user.value_id]
         if role in _TAKES_FLOATS or (role == "map" and is_dangerous(graph, user, sizes.seen)):
             yield 0.0
-        elif not _passes(sizes, user):
+        elif not _keeps_floats(sizes, user):
             yield 1.0  # it is stored in its own scale there
         elif role == "keep":
             own = sizes.step(user.value_id)
@@ -128,7 +128,7 @@ def _read(sizes: _Sizes, value: int, found: Mapping[int, float]) -> Iterator[flo
             yield found[user.value_id]
 
 
-def _passes(sizes: _Sizes, op: CoreOperation) -> bool:
+def _keeps_floats(sizes: _StepSizes, op: CoreOperation) -> bool:
     """Whether floats stay floats in an operation: it moves them, or is a function of them alone."""
     graph = sizes.graph
     role = graph.roles[op.value_id]

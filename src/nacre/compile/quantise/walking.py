@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.narrowing import keeping, narrow
-from nacre.compile.quantise.affine import Affine, of_constant
-from nacre.compile.quantise.islands import Domains
+from nacre.compile.legalise.narrowing import guarding_constants, narrow
+from nacre.compile.quantise.affine import Affine, affine_of_constant
+from nacre.compile.quantise.islands import FloatIslands
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.scales import Scales
@@ -56,8 +56,8 @@ class StorageScheme:
 class Walk:
     """Goes through a float module and builds the other."""
 
-    def __init__(self, graph: Graph, domains: Domains, scheme: StorageScheme) -> None:
-        self.graph, self.domains, self.scales = graph, domains, scheme.scales
+    def __init__(self, graph: Graph, islands: FloatIslands, scheme: StorageScheme) -> None:
+        self.graph, self.islands, self.scales = graph, islands, scheme.scales
         self.imported, self.searched, self.on_grid = (
             scheme.imported,
             scheme.searched,
@@ -67,8 +67,8 @@ class Walk:
         self.stored: dict[int, Stored] = {}
         self.products: list[Product] = []
         self.notes: list[str] = []
-        self.keeping, self.value_text = keeping(graph.module), scheme.value_text
-        self._made: dict[object, int] = {}  # what was made once for all
+        self.keeping, self.value_text = guarding_constants(graph.module), scheme.value_text
+        self._made_values: dict[object, int] = {}  # what was made once for all
 
     def output(self, index: int, value: int, is_own: bool) -> Stored:
         """An output: integers of the model's own where it has them, the next state in floats."""
@@ -86,20 +86,20 @@ class Walk:
         """Whether a computed value is no float."""
         return value in self.stored and not self.graph.is_float(value)
 
-    def once(self, key: object, make: Callable[[], int]) -> int:
+    def make_once(self, key: object, make: Callable[[], int]) -> int:
         """A value that is made the first time it is asked for."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
+        if key not in self._made_values:
+            self._made_values[key] = make()
+        return self._made_values[key]
 
     def integers(self, value: int, wanted: Affine | None = None) -> Stored:
         """A value as integers, of a scale that is asked for."""
         array = self.graph.constants.get(value)
         if array is not None:
-            affine = wanted or of_constant(array)
+            affine = wanted or affine_of_constant(array)
             key = (value, affine)
             data = affine.quantise(array)
-            return Stored(self.once(key, lambda: self.builder.constant(data, "i8")), affine)
+            return Stored(self.make_once(key, lambda: self.builder.constant(data, "i8")), affine)
         found = self.stored[value]
         affine = wanted or found.affine or self.scales.of(value)
         if found.affine == affine:
@@ -107,9 +107,9 @@ class Walk:
         key = (value, affine)
         if found.affine is None:
             return Stored(
-                self.once(key, lambda: self._quantise_island(found.value, affine)), affine
+                self.make_once(key, lambda: self._quantise_island(found.value, affine)), affine
             )
-        return Stored(self.once(key, lambda: self._rescale(found, affine)), affine)
+        return Stored(self.make_once(key, lambda: self._rescale(found, affine)), affine)
 
     def _quantise_island(self, value: int, affine: Affine) -> int:
         """Floats of an island as integers: a product, a sum and a cast where f16 has the factor.
@@ -121,9 +121,11 @@ class Walk:
         if not is_half or not 1.0 / _MOST_FACTOR <= affine.scale <= 1.0 / _LEAST_HALF:
             return self.quantize(self.builder.add("Cast", value, to="f32"), affine)
         factor = np.float16(1.0 / affine.scale)
-        made = self.builder.add("BinOp", value, self.half(factor), op="Mul")
+        made = self.builder.add("BinOp", value, self.half_constant(factor), op="Mul")
         if affine.zero:
-            made = self.builder.add("BinOp", made, self.half(np.float16(affine.zero)), op="Add")
+            made = self.builder.add(
+                "BinOp", made, self.half_constant(np.float16(affine.zero)), op="Add"
+            )
         return self.steps(made)
 
     def steps(self, value: int) -> int:
@@ -156,7 +158,7 @@ class Walk:
             is_moved = (
                 graph.roles[user.value_id] == "keep" and len(graph.computed_operands(user)) == 1
             )
-            is_float = not self.domains.is_i8(graph, user.value_id)
+            is_float = not self.islands.is_i8(graph, user.value_id)
             if is_moved and is_float and self.scales.of(user.value_id) == y:
                 if not self.is_only_stored(user, y):
                     return False
@@ -166,10 +168,10 @@ class Walk:
 
     def parameters(self, affine: Affine) -> tuple[int, int]:
         """A scale and a zero point as constants."""
-        scale = self.once(
+        scale = self.make_once(
             ("scale", affine.scale), lambda: self.builder.constant(np.float32(affine.scale), "f32")
         )
-        zero = self.once(
+        zero = self.make_once(
             ("zero", affine.zero), lambda: self.builder.constant(np.int8(affine.zero), "i8")
         )
         return scale, zero
@@ -178,31 +180,35 @@ class Walk:
         """A value as an island takes it: floats of 16 bits, and what is no float as it is."""
         array = self.graph.constants.get(value)
         if array is not None:
-            return self.once((value, "f16"), lambda: self._constant(value, array))
+            return self.make_once((value, "f16"), lambda: self._constant(value, array))
         found = self.stored[value]
         affine = found.affine
         if affine is None and value in self.graph.wide:
-            return self.once(
+            return self.make_once(
                 (value, "f16"), lambda: self.builder.add("Cast", found.value, to="f16")
             )
         if affine is None:
             return found.value
-        return self.once((value, "f16"), lambda: self._left(value, found, affine))
+        return self.make_once(
+            (value, "f16"), lambda: self._floats_from_integers(value, found, affine)
+        )
 
     def wide(self, value: int) -> int:
         """A value as a mask takes it before its rows are levelled: floats of 32 bits."""
         array = self.graph.constants.get(value)
         if array is not None:
             dtype = self.graph.op(value).type.dtype
-            return self.once((value, dtype), lambda: self.builder.constant(array, dtype))
+            return self.make_once((value, dtype), lambda: self.builder.constant(array, dtype))
         found = self.stored[value]
         if found.affine is not None:
-            return self.once((value, "f32"), lambda: self.real(found))
+            return self.make_once((value, "f32"), lambda: self.real(found))
         if self.builder.type_of(found.value).dtype != "f16":
             return found.value
-        return self.once((value, "f32"), lambda: self.builder.add("Cast", found.value, to="f32"))
+        return self.make_once(
+            (value, "f32"), lambda: self.builder.add("Cast", found.value, to="f32")
+        )
 
-    def _left(self, value: int, found: Stored, affine: Affine) -> int:
+    def _floats_from_integers(self, value: int, found: Stored, affine: Affine) -> int:
         """Integers as floats of 16 bits: a cast, a sum and a product where that is exact enough.
 
         `dequantize` would be work for the slowest unit. A softmax sees differences only, and needs
@@ -213,22 +219,24 @@ class Walk:
         made = self.builder.add("Cast", found.value, to="f16")
         if affine.zero and not self._sees_differences(value):
             zero = np.float16(affine.zero)
-            made = self.builder.add("BinOp", made, self.half(zero), op="Sub")
-        return self.builder.add("BinOp", made, self.half(np.float16(affine.scale)), op="Mul")
+            made = self.builder.add("BinOp", made, self.half_constant(zero), op="Sub")
+        return self.builder.add(
+            "BinOp", made, self.half_constant(np.float16(affine.scale)), op="Mul"
+        )
 
     def _sees_differences(self, value: int) -> bool:
         """Whether a number added to every element changes nothing that is made of a value."""
         users = self.graph.users.get(value, [])
-        floats = [user for user in users if user.value_id in self.domains.floats]
+        floats = [user for user in users if user.value_id in self.islands.floats]
         return bool(floats) and all(user.opcode in _DIFFERENCES for user in floats)
 
-    def half(self, number: np.float16) -> int:
+    def half_constant(self, number: np.float16) -> int:
         """A number as a constant of 16 bits."""
-        return self.once(("f16", float(number)), lambda: self.builder.constant(number, "f16"))
+        return self.make_once(("f16", float(number)), lambda: self.builder.constant(number, "f16"))
 
     def _constant(self, value: int, array: Array) -> int:
         if not self.graph.is_float(value):
             return self.builder.constant(array, self.graph.op(value).type.dtype)
-        made = narrow(array, _HALF, keeps=value in self.keeping)
+        made = narrow(array, _HALF, keeps_nonzero=value in self.keeping)
         self.notes += made.notes(self.value_text(value), _HALF)
         return self.builder.constant(made.array, "f16")

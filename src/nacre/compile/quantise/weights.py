@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nacre.compile.quantise.affine import HIGH, LEAST_PRODUCT, MOST_BIAS, Affine, single
+from nacre.compile.quantise.affine import HIGH, LEAST_PRODUCT, MOST_BIAS, Affine, to_f32_scale
 from nacre.core.values import Array
 
 # Shares of the largest weight that the search tries as the end of the range.
@@ -39,12 +39,12 @@ def quantised_weights(
     flat = rows.reshape(rows.shape[0], -1).astype(np.float64)
     scales = _least_error(flat) if searched else np.abs(flat).max(axis=1) / HIGH
     if on_grid:
-        grid = _grid(weights, axis)
+        grid = _common_scales(weights, axis)
         scales = np.where(grid > 0, grid, scales)
     reals = np.zeros(len(flat)) if bias is None else bias.astype(np.float64)
     for_bias = np.abs(reals) / (x.scale * MOST_BIAS)
     least = np.maximum(for_bias, max(_LEAST_FACTOR * y.scale, LEAST_PRODUCT) / x.scale)
-    kept = np.array([single(scale) for scale in np.maximum(scales, least)], np.float32)
+    kept = np.array([to_f32_scale(scale) for scale in np.maximum(scales, least)], np.float32)
     stored = np.clip(np.rint(flat / kept[:, None]), -HIGH, HIGH).astype(np.int8)
     shaped = np.moveaxis(stored.reshape(rows.shape), 0, axis)
     units = np.float32(x.scale) * kept
@@ -67,7 +67,7 @@ def _least_error(flat: Array) -> Array:
     return np.where(most > 0, scales, 0.0)
 
 
-def _grid(weights: Array, axis: int) -> Array:
+def _common_scales(weights: Array, axis: int) -> Array:
     """For each channel the scale of which all weights are multiples, up to 127; 0 where none is."""
     rows = np.moveaxis(weights, axis, 0).astype(np.float32)
     flat = rows.reshape(rows.shape[0], -1)
@@ -81,12 +81,12 @@ def _grid(weights: Array, axis: int) -> Array:
         steps = flat[open_] / scale[:, None]
         fits = np.abs(steps - np.rint(steps)).max(axis=1) < _ON_GRID
         found[open_[fits]] = [
-            _exact(flat[at], scale[i]) for i, at in enumerate(open_) if fits[i]
+            _exact_scale(flat[at], scale[i]) for i, at in enumerate(open_) if fits[i]
         ]  # fmt: skip
     return found
 
 
-def _exact(row: Array, scale: np.float32) -> np.float32:
+def _exact_scale(row: Array, scale: np.float32) -> np.float32:
     """The scale itself, or a neighbour of which the weights are products to the last bit."""
     steps = np.rint(row / scale)
     near = [scale, np.nextafter(scale, np.float32(0)), np.nextafter(scale, np.float32(np.inf))]

@@ -6,7 +6,7 @@ from math import inf, prod
 
 import numpy as np
 
-from nacre.compile.sampling.input_ranges import InputRange, input_ranges, whole_ends
+from nacre.compile.sampling.input_ranges import InputRange, input_ranges, integer_range
 from nacre.core.module import Module, TensorType
 from nacre.core.values import Array
 
@@ -33,13 +33,13 @@ def draw_inputs(
     longest = max((max(type_.shape, default=1) for type_ in types.values()), default=1)
     return {
         name: _draw_array(
-            rng, _counting(ranges[name], type_, longest), type_, (*lead, *type_.shape), size
+            rng, _as_counter(ranges[name], type_, longest), type_, (*lead, *type_.shape), size
         )
         for name, type_ in types.items()
     }
 
 
-def _counting(found: InputRange, type_: TensorType, longest: int) -> InputRange:
+def _as_counter(found: InputRange, type_: TensorType, longest: int) -> InputRange:
     """A few integers that are no rows of a table count something: no more than the model has."""
     is_counter = type_.element.is_integer and type_.element.bits > _SHORT
     is_few = prod(type_.shape) <= _FEW
@@ -59,7 +59,7 @@ def _draw_array(
     if found.kind == "mask":
         values = _mask(rng, shape)
     elif found.kind in ("index", "length"):
-        low, high = whole_ends(found, most=1)
+        low, high = integer_range(found, most=1)
         low = max(low, (low + high + 1) // 2) if found.kind == "length" else low
         low, high = (int(min(max(e, element.lowest), element.highest)) for e in (low, high))
         values = rng.integers(low, high, shape, endpoint=True)

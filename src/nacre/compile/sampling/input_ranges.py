@@ -47,7 +47,7 @@ class InputRange:
         return more if is_other or low > high else InputRange(more.kind, low, high)
 
 
-class _Followed(NamedTuple):
+class _AffineOfInput(NamedTuple):
     """A value that is, element by element, `factor` times an input plus `offset`."""
 
     value: int
@@ -60,14 +60,14 @@ class _OperandUse(NamedTuple):
 
     op: CoreOperation
     at: int  # which operand
-    source: _Followed
+    source: _AffineOfInput
     known: Callable[[int], Array | None]
     shapes: Callable[[int], tuple[int, ...]]
 
-    def on(self, factor: float = 1.0, offset: float = 0.0) -> _Followed:
+    def result(self, factor: float = 1.0, offset: float = 0.0) -> _AffineOfInput:
         """The result, affine in the operand."""
         old = self.source
-        return _Followed(self.op.value_id, old.factor * factor, old.offset * factor + offset)
+        return _AffineOfInput(self.op.value_id, old.factor * factor, old.offset * factor + offset)
 
     def limits(self, kind: Kind, low: float, high: float) -> InputRange:
         """What limits of the operand are for the input."""
@@ -78,7 +78,7 @@ class _OperandUse(NamedTuple):
         return InputRange(kind, *ends)
 
 
-Found = Iterator[_Followed | InputRange]
+Found = Iterator[_AffineOfInput | InputRange]
 
 
 def input_ranges(module: Module) -> Mapping[str, InputRange]:
@@ -103,7 +103,7 @@ class _Reader:
 
     def range_of(self, op: CoreOperation) -> InputRange:
         found = InputRange("mask", 0, 1) if op.type.dtype == "bool" else InputRange()
-        pending, seen = [_Followed(op.value_id)], set[_Followed]()
+        pending, seen = [_AffineOfInput(op.value_id)], set[_AffineOfInput]()
         while pending and len(seen) < _MOST_STEPS:
             source = pending.pop()
             if source in seen:
@@ -161,17 +161,17 @@ def _uses(use: _OperandUse) -> Found:
 
 def _follow_move(use: _OperandUse) -> Found:
     if use.at == 0 or use.op.opcode == "Concat":
-        yield use.on()
+        yield use.result()
 
 
 def _follow_cast(use: _OperandUse) -> Found:
     if use.op.type.dtype == "bool":
         yield use.limits("mask", 0, 1)
-    yield use.on()
+    yield use.result()
 
 
 def _follow_negation(use: _OperandUse) -> Found:
-    yield use.on(-1.0)
+    yield use.result(-1.0)
 
 
 # Functions of elements: between which numbers they are defined.
@@ -191,7 +191,7 @@ def _function(use: _OperandUse) -> Found:
     if name in _DOMAINS:
         yield use.limits("within", *_DOMAINS[name])
     elif name in _WHOLE:
-        yield use.on()
+        yield use.result()
     elif name == "Not":
         yield use.limits("mask", 0, 1)
 
@@ -215,17 +215,17 @@ def _arithmetic(use: _OperandUse) -> Found:
             yield made
 
 
-def _affine(use: _OperandUse, name: str, number: float) -> _Followed | None:
+def _affine(use: _OperandUse, name: str, number: float) -> _AffineOfInput | None:
     """The result of an operation with a number, where it is affine."""
     if name == "Add":
-        return use.on(1.0, number)
+        return use.result(1.0, number)
     if name == "Sub":
-        return use.on(1.0, -number) if use.at == 0 else use.on(-1.0, number)
+        return use.result(1.0, -number) if use.at == 0 else use.result(-1.0, number)
     if name == "Mul" and number:
-        return use.on(number)
+        return use.result(number)
     if name in ("Div", "FloorDiv") and use.at == 0 and number:
-        return use.on(1 / number)
-    return use.on() if name in ("Min", "Max") else None
+        return use.result(1 / number)
+    return use.result() if name in ("Min", "Max") else None
 
 
 def _range_of_comparison(use: _OperandUse) -> Found:
@@ -259,7 +259,7 @@ def _follow_choice(use: _OperandUse) -> Found:
     if use.at == 0:
         yield use.limits("mask", 0, 1)
     else:
-        yield use.on()
+        yield use.result()
 
 
 def _axis_of(use: _OperandUse) -> int:
@@ -273,7 +273,7 @@ def _range_of_rows(use: _OperandUse) -> Found:
     if use.at == 1:
         yield use.limits("index", 0, use.shapes(use.op.operands[0])[_axis_of(use)] - 1)
     elif use.at == 0:
-        yield use.on()  # one element for each index
+        yield use.result()  # one element for each index
 
 
 def _range_of_rows_nd(use: _OperandUse) -> Found:
@@ -336,7 +336,7 @@ _INDICES: Mapping[str, int] = MappingProxyType(
 )
 
 
-def whole_ends(found: InputRange, most: int) -> tuple[int, int]:
+def integer_range(found: InputRange, most: int) -> tuple[int, int]:
     """The first and the last integer of a range, which ends at `most` where it has no end."""
     low = 0 if found.low == -inf else int(-floor(-found.low))
     high = max(low, low + most if found.high == inf else floor(found.high))

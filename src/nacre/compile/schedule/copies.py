@@ -10,7 +10,7 @@ from nacre.compile.partition.layers import Layer, Move, element_bytes
 from nacre.compile.partition.views import dense
 from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Copy, Region
-from nacre.compile.schedule.order import touch
+from nacre.compile.schedule.order import touch_of
 from nacre.compile.schedule.regions import outside
 from nacre.compile.schedule.task_writer import TaskWriter
 from nacre.compile.schedule.tasks import Task
@@ -33,9 +33,9 @@ def write_copies(layer: Layer, placement: Placement, writer: TaskWriter, options
             regions.append(
                 outside(where.buffer, where.offset, Affine(access.offset), access, shape)
             )
-        dst, src = _alike(regions[0], regions[1])
+        dst, src = _both_typed(regions[0], regions[1])
         copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, debug=layer.name)
-        writer.task(Task(copy, (touch(dst, True), touch(src, False))))
+        writer.task(Task(copy, (touch_of(dst, True), touch_of(src, False))))
 
 
 def _split_move(move: Move, units: int) -> list[Move]:
@@ -59,7 +59,7 @@ def _split_move(move: Move, units: int) -> list[Move]:
     return found
 
 
-def _alike(dst: Region, src: Region) -> tuple[Region, Region]:
+def _both_typed(dst: Region, src: Region) -> tuple[Region, Region]:
     """Both sides typed where one of them has gaps."""
     if bool(dst.elem) == bool(src.elem):
         return dst, src

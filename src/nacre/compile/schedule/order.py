@@ -34,7 +34,7 @@ class Touch:
         return shift < self.run or shift + other.run > self.pitch
 
 
-def touch(region: Region, writes: bool) -> Touch:
+def touch_of(region: Region, writes: bool) -> Touch:
     """What a region touches, at the constant part of its offset."""
     start = region.offset.constant
     pitch = run = 0

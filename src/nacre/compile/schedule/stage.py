@@ -21,8 +21,8 @@ from nacre.compile.program import Affine, Loop, Program
 from nacre.compile.schedule.copies import write_copies
 from nacre.compile.schedule.order import Touch
 from nacre.compile.schedule.task_writer import LoopWriter, TaskWriter
-from nacre.compile.schedule.tasks import LayerTasks, Spot
-from nacre.compile.schedule.tokens import with_waits
+from nacre.compile.schedule.tasks import LayerTasks, TilePosition
+from nacre.compile.schedule.tokens import insert_waits
 from nacre.compile.tiling.stage import MOST_WRITTEN_OUT, Tilings
 from nacre.compile.tiling.tiling import Tiling
 
@@ -58,7 +58,7 @@ def schedule(
     statements = tuple(writer.statements)
     if not options.token_reserve:
         engines = {placement.l1(e): e for e in range(options.device.num_engines)}
-        statements = with_waits(statements, options.tokens, engines)
+        statements = insert_waits(statements, options.tokens, engines)
     return Program("model", placement.buffers, statements)
 
 
@@ -218,17 +218,21 @@ class _LayerSchedule:
                 used = self._used.get(lane.engine, 0)
                 self._used[lane.engine] = used + 1
                 name = f"{tag}t{at}" + (f"k{lane.block}" if self._step == 1 < len(lanes) else "")
-                spot = self._spot(name, lane, image, tile, Affine(used % self._tiling.slots))
+                position = self._tile_position(
+                    name, lane, image, tile, Affine(used % self._tiling.slots)
+                )
                 if self._is_plain:
                     writer.make_room()
-                for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                for task in self._tasks.tile(position, number % self._tiling.w_slots):
                     writer.task(task)
 
-    def _spot(self, tag: str, lane: _Lane, image: Affine, tile: Tile, slot: Affine) -> Spot:
+    def _tile_position(
+        self, tag: str, lane: _Lane, image: Affine, tile: Tile, slot: Affine
+    ) -> TilePosition:
         size = self.layer.size(tile.rows, self._blocks[lane.block][1])
         size = type(size)(tile.rows, tile.x_rows, size.columns)
         row, x_row = Affine(tile.first), Affine(tile.x_first)
-        return Spot(
+        return TilePosition(
             tag, lane.engine, lane.block, image, row, x_row, size, slot, tile.above, tile.below
         )
 
@@ -237,12 +241,14 @@ class _LayerSchedule:
         step, images = self._step, self.layer.images
         rounds = images // step
         tile = self._tiles[0]
-        self._writer.wait(self._extent())
+        self._writer.wait(self._touched_by_tiles())
         body = LoopWriter(self._writer)
         for lane in lanes:
             image = Affine(lane.place, (("n", step),))
-            spot = self._spot(_lane_tag(tag, lane), lane, image, tile, self._turn("n"))
-            for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+            position = self._tile_position(
+                _lane_tag(tag, lane), lane, image, tile, self._slot_of_round("n")
+            )
+            for task in self._tasks.tile(position, number % self._tiling.w_slots):
                 body.task(task)
         self._loop("n", rounds, self._tiling.slots, body)
         rest = [(Affine(n), tile) for n in range(rounds * step, images)]
@@ -257,16 +263,18 @@ class _LayerSchedule:
         rounds = len(inner) // step
         looped = inner[: rounds * step] if rounds > 1 else []
         if looped:
-            writer.wait(self._extent())
+            writer.wait(self._touched_by_tiles())
             body = LoopWriter(writer)
             stride = self.layer.window.stride if self.layer.window is not None else 1
             for lane in lanes:
                 first = looped[lane.place]
-                spot = self._spot(_lane_tag(tag, lane), lane, image, first, self._turn("i"))
+                position = self._tile_position(
+                    _lane_tag(tag, lane), lane, image, first, self._slot_of_round("i")
+                )
                 moved = Affine(first.first, (("i", step * rows),))
                 x_moved = Affine(first.x_first, (("i", step * rows * stride),))
-                spot = _at(spot, moved, x_moved)
-                for task in self._tasks.tile(spot, number % self._tiling.w_slots):
+                position = _position_at_row(position, moved, x_moved)
+                for task in self._tasks.tile(position, number % self._tiling.w_slots):
                     body.task(task)
             self._loop("i", rounds, self._tiling.slots, body, writer)
         rest = [(image, t) for t in self._tiles if t not in looped]
@@ -274,12 +282,12 @@ class _LayerSchedule:
 
     def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
         """Images one after the other; each is complete before the next begins."""
-        self._writer.wait(self._extent())
+        self._writer.wait(self._touched_by_tiles())
         body = LoopWriter(self._writer)
         self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
         self._loop("n", self.layer.images, 1, body)
 
-    def _turn(self, variable: str) -> Affine:
+    def _slot_of_round(self, variable: str) -> Affine:
         slots = self._tiling.slots
         return Affine(0, ((f"({variable} mod {slots})", 1),)) if slots > 1 else Affine()
 
@@ -297,7 +305,7 @@ class _LayerSchedule:
         writer.settle(body.named)
         self._used.clear()
 
-    def _extent(self) -> list[Touch]:
+    def _touched_by_tiles(self) -> list[Touch]:
         """Everything that the tiles of the layer touch, but not what is loaded once."""
         l1_layout, slots = self._l1_layout, self._tiling.slots
         found = [
@@ -310,12 +318,12 @@ class _LayerSchedule:
             for e in range(self._tiling.engines)
         ]
         for tensor in self.layer.reads:
-            found.append(self._whole(tensor, False))
+            found.append(self._touch_of_tensor(tensor, False))
         for tensor in self.layer.writes:
-            found.append(self._whole(tensor, True))
+            found.append(self._touch_of_tensor(tensor, True))
         return found
 
-    def _whole(self, tensor: int, writes: bool) -> Touch:
+    def _touch_of_tensor(self, tensor: int, writes: bool) -> Touch:
         where: Location = self._placement.tensors[tensor]
         size = self._partition.tensors[tensor].bytes
         return Touch(where.buffer, where.offset, where.offset + size, writes)
@@ -325,8 +333,8 @@ def _lane_tag(tag: str, lane: _Lane) -> str:
     return f"{tag}e{lane.engine}" if lane.engine else tag
 
 
-def _at(spot: Spot, row: Affine, x_row: Affine) -> Spot:
-    return replace(spot, row=row, x_row=x_row)
+def _position_at_row(position: TilePosition, row: Affine, x_row: Affine) -> TilePosition:
+    return replace(position, row=row, x_row=x_row)
 
 
 def _operations_text(layer: Layer) -> str:

@@ -20,7 +20,7 @@ from nacre.compile.partition.views import dense, reach
 from nacre.compile.placement.ports import L2, WEIGHTS
 from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
-from nacre.compile.schedule.order import Touch, touch
+from nacre.compile.schedule.order import Touch, touch_of
 from nacre.compile.schedule.regions import outside
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import Tiling
@@ -30,7 +30,7 @@ _LAYOUTS = {1: "C", 2: "MN", 3: "ABC", 4: "ABCD", 5: "ABCDE", 6: "ABCDEF", 7: "A
 
 
 @dataclass(frozen=True)
-class Spot:
+class TilePosition:
     """Where a tile is in its layer, and in L1."""
 
     tag: str  # of its tokens and regions
@@ -82,13 +82,15 @@ class LayerTasks:
     def shared_loads(self, engine: int) -> Iterator[Task]:
         """What all tiles read, brought to L1 and stretched there."""
         size = self._whole
-        spot = Spot(f"a{_on(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine())
+        position = TilePosition(
+            f"a{_engine_suffix(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine()
+        )
         for local, access in enumerate(self.layer.operands):
             if local in self._fixed and local not in self._spaces.placed:
-                yield _ahead(self._load(spot, local, access))
+                yield _as_ahead(self._load(position, local, access))
         for number, step in enumerate(self.layer.steps):
             if step.output.local in self._fixed:
-                yield _ahead(self._step(spot, number, step, 0))
+                yield _as_ahead(self._step(position, number, step, 0))
 
     def weight_loads(self, engine: int, block: int, slot: int) -> Iterator[Task]:
         """A block of weights on its way to L1, large ones by several units at a time."""
@@ -100,26 +102,26 @@ class LayerTasks:
         if staged is not None:
             is_alone = self.tiling.split == "columns"  # else every engine loads every block
             if staged.is_first and (is_alone or not engine):
-                yield self._staging(block, staged.offset, size)
+                yield self._stage_weights(block, staged.offset, size)
             begins, source, paths = staged.offset, L2, self._inner_paths
         buffer = self._placement.l1(engine)
         parts = max(1, min(paths // self.tiling.engines, size // _LEAST_PART))
         step = align_up(-(-size // parts))
         for number, first in enumerate(range(0, size, step)):
             count = min(step, size - first)
-            dst = Region(buffer, Affine(self._w_offset(slot) + first), count)
+            dst = Region(buffer, Affine(self._weights_offset(slot) + first), count)
             src = Region(source, Affine(begins + first), count)
-            token = f"{name}_w{block}{_on(engine)}" + (f"p{number}" if number else "")
+            token = f"{name}_w{block}{_engine_suffix(engine)}" + (f"p{number}" if number else "")
             copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
-            yield Task(copy, (touch(dst, True), touch(src, False)))
+            yield Task(copy, (touch_of(dst, True), touch_of(src, False)))
 
-    def _staging(self, block: int, offset: int, size: int) -> Task:
+    def _stage_weights(self, block: int, offset: int, size: int) -> Task:
         """A block of weights on its way to L2, for this layer and others."""
         name = self.layer.name
         dst = Region(L2, Affine(offset), size)
         src = Region(WEIGHTS, Affine(self._placement.blocks[name, block]), size)
         copy = Copy(f"{name}_g{block}", "transfer", dst, src, debug=self.layer.title, ahead=True)
-        return Task(copy, (touch(dst, True), touch(src, False)))
+        return Task(copy, (touch_of(dst, True), touch_of(src, False)))
 
     def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
         """The names of a block of weights and of its bias in L1."""
@@ -129,7 +131,7 @@ class LayerTasks:
         first, count = self._blocks[block]
         names = self._weight_names(engine, block)
         shape, buffer = (*packed.inner, count), self._placement.l1(engine)
-        offset = self._w_offset(slot)
+        offset = self._weights_offset(slot)
         size = prod(shape) * element_bytes(packed.elem)
         quant = packed.quant.columns(first, count) if packed.quant else None
         layout = "HWIO" if len(shape) == 4 else "KN"
@@ -143,55 +145,59 @@ class LayerTasks:
             )
 
     def _weight_names(self, engine: int, block: int) -> tuple[str, str]:
-        ending = f"{block}{_on(engine)}"
+        ending = f"{block}{_engine_suffix(engine)}"
         return f"{self.layer.name}_W{ending}", f"{self.layer.name}_B{ending}"
 
-    def _w_offset(self, slot: int) -> int:
+    def _weights_offset(self, slot: int) -> int:
         return self._l1_layout.weights + slot * self._l1_layout.footprint.w_bytes
 
     # For every tile
 
-    def tile(self, spot: Spot, w_slot: int) -> Iterator[Task]:
+    def tile(self, position: TilePosition, w_slot: int) -> Iterator[Task]:
         """Load, compute, store."""
         for local, access in enumerate(self.layer.operands):
             if local not in self._fixed and not access.stays and local not in self._spaces.placed:
-                yield self._load(spot, local, access)
+                yield self._load(position, local, access)
         for number, step in enumerate(self.layer.steps):
             if step.output.local not in self._fixed:
-                yield self._step(spot, number, step, w_slot)
+                yield self._step(position, number, step, w_slot)
         for number, result in enumerate(self.layer.results):
             if result.local in self._spaces.placed:
                 continue
             where = self._placement.tensors[result.access.tensor]
             op = "store" if where.level == "L2" else "transfer"
-            name, let = self._name_local(spot, Operand(result.local))
-            dst = self._outside(spot, result.access)
-            token = f"{self.layer.name}_s{number or ''}{spot.tag}"
+            name, let = self._name_local(position, Operand(result.local))
+            dst = self._outside(position, result.access)
+            token = f"{self.layer.name}_s{number or ''}{position.tag}"
             copy = Copy(token, op, dst, name, debug=self.layer.title)
-            touches = (touch(dst, True), touch(let.region, False))
+            touches = (touch_of(dst, True), touch_of(let.region, False))
             yield Task(copy, touches, (let,))
 
-    def _load(self, spot: Spot, local: int, access: Access) -> Task:
-        name, let = self._name_local(spot, Operand(local))
-        src = self._outside(spot, access)
-        token = f"{self.layer.name}_x{local or ''}{spot.tag}"
+    def _load(self, position: TilePosition, local: int, access: Access) -> Task:
+        name, let = self._name_local(position, Operand(local))
+        src = self._outside(position, access)
+        token = f"{self.layer.name}_x{local or ''}{position.tag}"
         copy = Copy(token, "transfer", name, src, debug=self.layer.title)
-        return Task(copy, (touch(let.region, True), touch(src, False)), (let,))
+        return Task(copy, (touch_of(let.region, True), touch_of(src, False)), (let,))
 
-    def _step(self, spot: Spot, number: int, step: Step, w_slot: int) -> Task:
+    def _step(self, position: TilePosition, number: int, step: Step, w_slot: int) -> Task:
         names: list[str] = []
         lets: list[Let] = []
         touches: list[Touch] = []
         for operand in step.inputs:
-            name, let = self._operand(spot, operand, w_slot)
+            name, let = self._operand(position, operand, w_slot)
             names.append(name)
             lets += [let] if not self._is_weight(operand.local) else []
-            touches.append(touch(let.region, False))
-        result, let = self._name_local(spot, step.output)
+            touches.append(touch_of(let.region, False))
+        result, let = self._name_local(position, step.output)
         lets.append(let)
-        touches.append(touch(let.region, True))
-        token = f"{self.layer.name}_c{number or ''}{spot.tag}"
-        attributes = {**self._window(spot, step), **self._repeats(spot, step), **step.attributes}
+        touches.append(touch_of(let.region, True))
+        token = f"{self.layer.name}_c{number or ''}{position.tag}"
+        attributes = {
+            **self._window(position, step),
+            **self._repeats(position, step),
+            **step.attributes,
+        }
         value = self.layer.makes[number] if self.layer.makes else None
         compute = Compute(
             token, step.nem, tuple(names), result, (), attributes, self.layer.title, value=value
@@ -204,25 +210,25 @@ class LayerTasks:
             self.layer.packed.bias is not None
         )
 
-    def _operand(self, spot: Spot, operand: Operand, w_slot: int) -> tuple[str, Let]:
+    def _operand(self, position: TilePosition, operand: Operand, w_slot: int) -> tuple[str, Let]:
         if self._is_weight(operand.local):
-            names = self._weight_names(spot.engine, spot.block)
-            lets = list(self.weight_lets(spot.engine, spot.block, w_slot))
+            names = self._weight_names(position.engine, position.block)
+            lets = list(self.weight_lets(position.engine, position.block, w_slot))
             at = operand.local - len(self.layer.operands)
             return names[at], lets[at]
         if operand.local < len(self.layer.operands):
             access = self.layer.operands[operand.local]
             if access.stays:
-                return self._table(spot, operand, access)
-        return self._name_local(spot, operand)
+                return self._table(position, operand, access)
+        return self._name_local(position, operand)
 
-    def _table(self, spot: Spot, operand: Operand, access: Access) -> tuple[str, Let]:
+    def _table(self, position: TilePosition, operand: Operand, access: Access) -> tuple[str, Let]:
         """A tensor that is read where it lies."""
-        shape = tile_shape(access.axes, spot.size)
+        shape = tile_shape(access.axes, position.size)
         where = self._placement.tensors[access.tensor]
         bytes_ = element_bytes(access.elem)
-        name = f"{self.layer.name}_T{operand.local}{spot.tag}"
-        at = Affine(access.offset).with_added(spot.image.times(access.image))
+        name = f"{self.layer.name}_T{operand.local}{position.tag}"
+        at = Affine(access.offset).with_added(position.image.times(access.image))
         offset = at.times(bytes_).plus(where.offset)
         size = reach(shape, access.strides) * bytes_
         region = Region(where.buffer, offset, size, operand.elem or access.elem, shape,
@@ -231,55 +237,57 @@ class LayerTasks:
             region = replace(region, layout="", strides=access.strides)
         return name, Let(name, region)
 
-    def _window(self, spot: Spot, step: Step) -> dict[str, object]:
+    def _window(self, position: TilePosition, step: Step) -> dict[str, object]:
         window = self.layer.window
         if window is None or step is not self.layer.steps[self.layer.sliding]:
             return {}
         left, right = window.sides
         given: dict[str, object] = {
-            "pads": (spot.above, left, spot.below, right),
+            "pads": (position.above, left, position.below, right),
             "strides": window.strides,
         }
         if self.layer.main == "pool":
             return {"kernel_shape": window.kernel, **given}
-        groups = window.groups or spot.size.columns
+        groups = window.groups or position.size.columns
         return {**given, "dilations": window.dilations, "groups": groups}
 
-    def _repeats(self, spot: Spot, step: Step) -> dict[str, object]:
+    def _repeats(self, position: TilePosition, step: Step) -> dict[str, object]:
         """How an operand is stretched: its last elements are repeated along axes of size 1."""
         if not step.repeats:
             return {}
         values = (self.layer.locals[o.local] for o in (step.inputs[0], step.output))
-        small, large = (tile_shape(value.axes, spot.size) for value in values)
+        small, large = (tile_shape(value.axes, position.size) for value in values)
         ends = tuple(b - a for a, b in zip(small, large, strict=True))
         return {"pads": (0,) * len(ends) + ends, "mode": "edge"}
 
     # Regions
 
-    def _name_local(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
+    def _name_local(self, position: TilePosition, operand: Operand) -> tuple[str, Let]:
         """A local value in L1 and its name, which says under which scale it is read."""
         local = self.layer.locals[operand.local]
         if operand.local in self._spaces.placed:
-            return self._resident(spot, operand)
+            return self._resident(position, operand)
         space = self._spaces.of_local[operand.local]
         assert space is not None
         start, in_ring = self._l1_layout.space(space)
         offset = Affine(start)
         if in_ring:
-            offset = spot.slot.times(self._l1_layout.footprint.ring).plus(start)
-        shape = tile_shape(operand.axes or local.axes, spot.size)
+            offset = position.slot.times(self._l1_layout.footprint.ring).plus(start)
+        shape = tile_shape(operand.axes or local.axes, position.size)
         size = prod(shape) * element_bytes(local.elem)
         layout = "NHWC" if self.layer.window is not None and len(shape) == 4 else ""
         region = Region(
-            self._placement.l1(spot.engine), offset, size, operand.elem or local.elem, shape,
+            self._placement.l1(position.engine), offset, size, operand.elem or local.elem, shape,
             operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
         )  # fmt: skip
         if operand.local in self._fixed:
-            region = self._part(region, tile_shape(operand.axes or local.axes, self._whole))
-        name = self._name(spot, operand)
+            region = self._part_of_shared(
+                region, tile_shape(operand.axes or local.axes, self._whole)
+            )
+        name = self._name(position, operand)
         return name, Let(name, region)
 
-    def _part(self, region: Region, whole: tuple[int, ...]) -> Region:
+    def _part_of_shared(self, region: Region, whole: tuple[int, ...]) -> Region:
         """What a smaller tile takes of a value that all tiles share: it lies as the whole does."""
         strides, own = dense(whole), dense(region.shape)
         if all(n == 1 or a == b for n, a, b in zip(region.shape, strides, own, strict=True)):
@@ -287,24 +295,24 @@ class LayerTasks:
         size = reach(region.shape, strides) * element_bytes(region.elem)
         return replace(region, size=size, layout="", strides=strides)
 
-    def _resident(self, spot: Spot, operand: Operand) -> tuple[str, Let]:
+    def _resident(self, position: TilePosition, operand: Operand) -> tuple[str, Let]:
         """A part of a tensor that stays in L1."""
         access, local = self._spaces.placed[operand.local], self.layer.locals[operand.local]
-        region = self._outside(spot, access)
-        shape = tile_shape(operand.axes or local.axes, spot.size)
+        region = self._outside(position, access)
+        shape = tile_shape(operand.axes or local.axes, position.size)
         layout = operand.layout or ("NHWC" if self.layer.window and len(shape) == 4 else "")
         region = replace(region, elem=operand.elem or local.elem, quant=operand.quant)
         if not region.strides:
             layout = layout or _LAYOUTS[max(1, len(shape))]
             region = replace(region, shape=shape, layout=layout)
-        name = self._name(spot, operand)
+        name = self._name(position, operand)
         return name, Let(name, region)
 
-    def _name(self, spot: Spot, operand: Operand) -> str:
+    def _name(self, position: TilePosition, operand: Operand) -> str:
         ending = "" if operand.quant is None else f"q{self._quants(operand)}"
         ending += "w" if operand.layout else ""
         ending += "m" if operand.elem else ""
-        return f"{self.layer.name}_V{operand.local}{ending}{spot.tag}"
+        return f"{self.layer.name}_V{operand.local}{ending}{position.tag}"
 
     def _quants(self, operand: Operand) -> int:
         """The number of a scale among those that a value is read under."""
@@ -317,21 +325,21 @@ class LayerTasks:
         assert operand.quant is not None
         return list(dict.fromkeys(seen)).index(operand.quant)
 
-    def _outside(self, spot: Spot, access: Access) -> Region:
+    def _outside(self, position: TilePosition, access: Access) -> Region:
         """The part of a tensor that a tile reads or writes, where it lies."""
         where = self._placement.tensors[access.tensor]
-        first = self._blocks[spot.block][0]
+        first = self._blocks[position.block][0]
         at = Affine(access.offset + first * access.stride_of("columns"))
-        at = at.with_added(spot.image.times(access.image))
-        at = at.with_added(spot.row.times(access.stride_of("rows")))
-        at = at.with_added(spot.x_row.times(access.stride_of("x_rows")))
-        shape = tile_shape(access.axes, spot.size)
+        at = at.with_added(position.image.times(access.image))
+        at = at.with_added(position.row.times(access.stride_of("rows")))
+        at = at.with_added(position.x_row.times(access.stride_of("x_rows")))
+        shape = tile_shape(access.axes, position.size)
         return outside(where.buffer, where.offset, at, access, shape)
 
 
-def _ahead(task: Task) -> Task:
+def _as_ahead(task: Task) -> Task:
     return replace(task, statement=replace(task.statement, ahead=True))
 
 
-def _on(engine: int) -> str:
+def _engine_suffix(engine: int) -> str:
     return f"e{engine}" if engine else ""

@@ -9,7 +9,7 @@ from nacre.compile.program import Compute, Copy, Loop, Statement, Wait
 NEVER = 1 << 62
 
 
-class TokenLives:
+class TokenLifetimes:
     """What names each token, and who comes after whom."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nacre.compile.program import Compute, Copy, Let, Loop, Region, Statement, Wait
-from nacre.compile.schedule.token_lifetimes import NEVER, TokenLives, tokens_named_by
+from nacre.compile.schedule.token_lifetimes import NEVER, TokenLifetimes, tokens_named_by
 from nacre.nem.plan.live_tokens import MOST_ANCESTORS
 
 _MOST_ROUNDS = 8  # names that a wait makes needless shorten lives before it too
 _SHARE = 4  # a wait frees a quarter of the tokens, so that not every task needs one
 
 
-def with_waits(
+def insert_waits(
     statements: Sequence[Statement], limit: int, engines: Mapping[str, int]
 ) -> tuple[Statement, ...]:
     """The same statements, and waits wherever more tokens could be alive than an engine keeps.
@@ -37,7 +37,7 @@ def with_waits(
 
 
 @dataclass
-class _Chains:
+class _TokenChains:
     """The chains of one engine: how many there are, and which tasks they end in."""
 
     count: int = 0
@@ -56,9 +56,9 @@ class _Writer:
         engines: Iterable[int],
     ) -> None:
         self._statements, self._limit = statements, limit
-        self._lives = TokenLives(statements)
+        self._lives = TokenLifetimes(statements)
         self._engine_of = dict(engine_of)  # of buffers, and of the regions that have names
-        self.chains = {engine: _Chains() for engine in sorted(engines)}
+        self.chains = {engine: _TokenChains() for engine in sorted(engines)}
         self._made: list[Statement] = []
         self._settled_from = 0  # the place from which the last wait counts
         self._released: tuple[bool, int] | None = None  # when ends were looked through
@@ -122,7 +122,7 @@ class _Writer:
             deps = self._open_deps(task.deps)
             self._lives.add(task.token, place, deps)
         for engine in engines:
-            self._enlist(engine, task.token)
+            self._extend_chain(engine, task.token)
         self._made.append(task if deps == task.deps else replace(task, deps=deps))
 
     def _open_deps(self, deps: tuple[str, ...]) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class _Writer:
             or self._chain_end(engine, token) is not None
         )
 
-    def _enlist(self, engine: int, token: str) -> None:
+    def _extend_chain(self, engine: int, token: str) -> None:
         chains = self.chains[engine]
         end = self._chain_end(engine, token)
         if end is not None:
@@ -164,7 +164,7 @@ class _Writer:
     # Loops
 
     def _loop(self, place: int, loop: Loop) -> None:
-        inside = _lanes(loop, self._engine_of, self.chains)
+        inside = _tokens_of_loop(loop, self._engine_of, self.chains)
         self._make_room(place, inside)
         for engine, lanes in inside.items():
             chains = self.chains[engine]
@@ -206,7 +206,7 @@ class _Writer:
         if tokens:
             self._wait(tuple(self._latest(tokens)), place)
 
-    def _oldest(self, chains: _Chains, place: int) -> list[str]:
+    def _oldest(self, chains: _TokenChains, place: int) -> list[str]:
         """Ends of chains; first those that were used last the longest ago."""
 
         def last(token: str) -> int:
@@ -228,7 +228,9 @@ class _Writer:
         self._release(place)
 
 
-def _lanes(loop: Loop, engine_of: Mapping[str, int], engines: Iterable[int]) -> dict[int, int]:
+def _tokens_of_loop(
+    loop: Loop, engine_of: Mapping[str, int], engines: Iterable[int]
+) -> dict[int, int]:
     """How many tokens the iterations of a loop that overlap can take, by engine."""
     body = _Writer(loop.body, NEVER, engine_of, engines)
     body.write()

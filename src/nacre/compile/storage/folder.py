@@ -40,13 +40,13 @@ from nacre.compile.storage.names import (
     TEXTS,
     WEIGHTS,
     is_part,
-    names_of_old,
-    place_of,
+    names_of_present_bundle,
+    path_of_part,
     require_own_folder,
 )
 from nacre.compile.storage.sharing import (
     constants_of,
-    references,
+    derived_constants,
     restore_weights,
     stored_weights,
 )
@@ -74,7 +74,7 @@ def save(
         require_own_folder(folder)
     has_model = reference and bundle.has_reference
     with make_folder(folder), file_set(folder / MANIFEST) as files:
-        old = names_of_old(folder)
+        old = names_of_present_bundle(folder)
         given = bundle.source if has_model else interface_of(bundle.source)
         texts, arrays = _add_modules(files, MODEL if has_model else INTERFACE, given, bundle.legal)
         constants = constants_of(bundle.legal)
@@ -104,7 +104,7 @@ def _add_modules(
     if first.tensors:
         arrays.append(files.add(f"{name}.safetensors", tensor_file_parts(first.tensors)))
         own = {key: Reference(arrays[0].stored, key) for key in first.tensors}
-        found = references(second, first.tensors, arrays[0].stored)
+        found = derived_constants(second, first.tensors, arrays[0].stored)
     left = {key: second.tensors[key] for key in second.tensors if key not in found}
     if left:
         arrays.append(files.add(f"{LEGAL}.safetensors", tensor_file_parts(left)))
@@ -147,7 +147,7 @@ def _load(folder: Path) -> CompiledModel:
 
 def _content(folder: Path, name: str, digest: str) -> bytes:
     """What a file holds, which must be what the manifest was written for."""
-    raw = _read(folder, place_of(folder, name, digest).name)
+    raw = _read(folder, path_of_part(folder, name, digest).name)
     if hashlib.sha256(raw).hexdigest() != digest:
         raise _damage(folder / name, "is not the file that the manifest was written for")
     return raw

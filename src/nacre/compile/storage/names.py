@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 34  # of a file
 _SHOWN = 3  # of the files that are in the way
 
 
-class _Marks(msgspec.Struct, frozen=True):
+class _ManifestMarks(msgspec.Struct, frozen=True):
     """What every manifest of ours has, whichever its format."""
 
     format: int
@@ -39,7 +39,7 @@ def is_part(name: str) -> bool:
     return any(is_stored_name_of(name, part) for part in (*TEXTS, *DATA))
 
 
-def place_of(folder: Path, name: str, digest: str) -> Path:
+def path_of_part(folder: Path, name: str, digest: str) -> Path:
     """Where a file of a bundle lies: under its name, or under that with its hash before it moves.
 
     A writer that was interrupted behind its commit has not moved it yet.
@@ -53,7 +53,7 @@ def program_path(folder: Path) -> Path:
     marks = _marks(folder)
     hashes = {} if marks is None else marks.sha256
     name = BYTECODE if BYTECODE in hashes else PROGRAM
-    return place_of(folder, name, hashes.get(name, ""))
+    return path_of_part(folder, name, hashes.get(name, ""))
 
 
 def is_program_of_bundle(path: Path) -> bool:
@@ -62,7 +62,7 @@ def is_program_of_bundle(path: Path) -> bool:
     return is_named and _marks(path.parent) is not None
 
 
-def names_of_old(folder: Path) -> set[str]:
+def names_of_present_bundle(folder: Path) -> set[str]:
     """The files of the bundle that is in a folder."""
     marks = _marks(folder)
     if marks is None:
@@ -91,11 +91,11 @@ def _is_leftover(name: str) -> bool:
     return is_temporary(name) or (is_part(name) and name not in (*TEXTS, *DATA))
 
 
-def _marks(folder: Path) -> _Marks | None:
+def _marks(folder: Path) -> _ManifestMarks | None:
     raw = read_bytes(folder / MANIFEST, limit=MOST_BYTES)
     if isinstance(raw, Unreadable):
         return None
     try:
-        return msgspec.json.decode(raw, type=_Marks)
+        return msgspec.json.decode(raw, type=_ManifestMarks)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None

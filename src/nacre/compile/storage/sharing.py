@@ -28,15 +28,15 @@ _SAMPLES = 64
 _MOST_GROWTH = 8  # how much larger weights may be than the constants that they follow from
 
 
-def references(
+def derived_constants(
     own: StoredConstants, others: Mapping[str, tuple[str, Array]], file: str
 ) -> dict[str, Reference]:
     """The constants that follow from tensors of a file, by key."""
     found: dict[str, Reference] = {}
-    sums = _Sums(others)
+    sums = _TensorsBySum(others)
     for key, (dtype, array) in own.tensors.items():
         type_ = TensorType(dtype, array.shape)
-        for other in sums.alike(dtype, array):
+        for other in sums.candidates(dtype, array):
             axes = _axes(others[other][1], array, type_)
             if axes is not None:
                 found[key] = Reference(file, other, axes)
@@ -44,14 +44,14 @@ def references(
     return found
 
 
-class _Sums:
+class _TensorsBySum:
     """Tensors by the sum of their bits in a type: whatever the order of its elements, it stays."""
 
     def __init__(self, tensors: Mapping[str, tuple[str, Array]]) -> None:
         self._tensors = tensors
         self._keys: dict[tuple[str, int], dict[int, list[str]]] = {}
 
-    def alike(self, dtype: str, array: Array) -> list[str]:
+    def candidates(self, dtype: str, array: Array) -> list[str]:
         place = (dtype, int(array.size))
         if place not in self._keys:
             self._keys[place] = {}
@@ -115,11 +115,11 @@ def stored_weights(
     if len(weights) <= _MOST_GROWTH * _bytes_of(constants):
         made = StoredWeights(len(weights), segments)
         try:
-            whole = restore_weights(made, _rest(weights, segments, constants), constants)
+            whole = restore_weights(made, _uncovered_bytes(weights, segments, constants), constants)
         except ValueError:
             whole = b"", ()
         if whole[0] == weights:
-            return made, _rest(weights, segments, constants)
+            return made, _uncovered_bytes(weights, segments, constants)
     return StoredWeights(len(weights)), {0: weights} if weights else {}
 
 
@@ -162,7 +162,7 @@ def _is_inside(segment: WeightsSegment, constant: Array) -> bool:
     return segment.start + reach <= constant.size
 
 
-def _rest(
+def _uncovered_bytes(
     weights: bytes, segments: Iterable[WeightsSegment], constants: Mapping[int, Array]
 ) -> dict[int, bytes]:
     """What no segment covers, by its offset; zeros are left out."""
@@ -201,10 +201,10 @@ def restore_weights(
         if constant is None or not _is_inside(segment, constant):
             raise ValueError(f"takes weights from %{segment.value}, which does not have them")
         part = _view(segment, constant)
-        _put(made, segment.offset, part.tobytes())
+        _write_bytes(made, segment.offset, part.tobytes())
         parts.append(WeightsPart(segment.offset, part))
     for offset, raw in rest.items():
-        _put(made, offset, raw)
+        _write_bytes(made, offset, raw)
     return bytes(made), tuple(parts)
 
 
@@ -214,7 +214,7 @@ def _view(segment: WeightsSegment, constant: Array) -> np.ndarray[Any, Any]:
     return np.lib.stride_tricks.as_strided(flat, segment.shape, strides, writeable=False)
 
 
-def _put(made: bytearray, offset: int, raw: bytes) -> None:
+def _write_bytes(made: bytearray, offset: int, raw: bytes) -> None:
     if not 0 <= offset <= len(made) - len(raw):
         raise ValueError(f"puts {len(raw):,} bytes of weights at {offset}, which is outside")
     made[offset : offset + len(raw)] = raw

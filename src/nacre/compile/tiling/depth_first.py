@@ -21,7 +21,7 @@ _GAIN = 0.9  # of the cycles: less is within what the estimate is off
 _ZONE = 2  # a tensor of up to one part in so many of L1 may stay there by itself
 
 
-def in_groups(partition: Partition, options: Options) -> Partition:
+def group_layers(partition: Partition, options: Options) -> Partition:
     """The same work with layers that run together, where that is estimated to take less time."""
     if "groups" in options.disabled:
         return partition
@@ -81,13 +81,13 @@ class _GroupSearch:
         layers = self.partition.layers
         found = [_Run(layers[first], 0.0, {})]
         for layer in islice(layers, first + 1, None):
-            longer = self._longer(found[-1], layer)
+            longer = self._extended_run(found[-1], layer)
             if longer is None:
                 break
             found.append(longer)
         return found
 
-    def _longer(self, run: _Run, second: Layer) -> _Run | None:
+    def _extended_run(self, run: _Run, second: Layer) -> _Run | None:
         """A run with one more layer, where nobody else sees what is between them."""
         first = run.layer
         if not first.results or first.part_of or second.part_of:
@@ -96,18 +96,18 @@ class _GroupSearch:
         if self.partition.is_outside(tensor) or self._touched[tensor] != 2:
             return None
         found = join_layers(first, second, self._lowest - 1)
-        if found is None or self._crowds(found.layer, tensor):
+        if found is None or self._overflows_l2(found.layer, tensor):
             return None
         tensors = {**run.tensors, **found.tensors}
         grown = replace(self.partition, tensors={**self.partition.tensors, **tensors})
         own = best_tiling(found.layer, grown, self._options, Residency())
-        apart = min(self._apart(first, second, tensor, run.tensors), default=inf)
+        apart = min(self._separate_cycles(first, second, tensor, run.tensors), default=inf)
         if own is None or own[0] > _GAIN * apart:
             return None
         self._lowest = min((self._lowest, *found.tensors))
         return _Run(found.layer, run.saved + apart - own[0], tensors)
 
-    def _crowds(self, layer: Layer, between: int) -> bool:
+    def _overflows_l2(self, layer: Layer, between: int) -> bool:
         """Whether what a group reads and writes does not fit in L2, where it did apart."""
         tensors = self.partition.tensors
         moved = {t for t in (*layer.reads, *layer.writes) if t in tensors}
@@ -115,7 +115,7 @@ class _GroupSearch:
         is_over = sum(tensors[t].bytes for t in inside) > self._options.l2_bytes
         return is_over and between not in self.partition.spilled
 
-    def _apart(
+    def _separate_cycles(
         self, first: Layer, second: Layer, tensor: int, own: Mapping[int, Tensor]
     ) -> Iterator[float]:
         """What both take one after the other, also with the tensor in L1 where it may stay."""

@@ -38,13 +38,13 @@ def join_layers(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     if sum(access.tensor == tensor for access in second.operands) != 1:
         return None
     if second.main == "linear" and first.main in ("window", "linear"):
-        return _behind(first, second, number)
+        return _join_behind(first, second, number)
     if first.main == "linear" and second.main == "window" and not first.members:
-        return _before(first, second, number)
+        return _join_before(first, second, number)
     return None
 
 
-def _behind(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
+def _join_behind(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """A product in the tiles of the layer that makes its operand."""
     made, x = first.results[0], second.steps[0].inputs[0].local
     frame = _Frame.of(first, made.access)
@@ -57,10 +57,10 @@ def _behind(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     return joiner.layer(second, {x: made.local}, is_behind=True)
 
 
-def _before(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
+def _join_before(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """A product in the tiles of the window that reads it."""
     made, x = first.results[0], second.steps[second.sliding].inputs[0].local
-    if x >= len(second.operands) or _uses(second, x) > 1 or not _sees_all(second):
+    if x >= len(second.operands) or _count_uses(second, x) > 1 or not _reads_every_row(second):
         return None
     frame = _Frame.of(second, second.operands[x])
     if frame is None or len(frame.lead) != 3:
@@ -69,7 +69,7 @@ def _before(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     access = second.operands[x]
     if not _is_same(move(made.access), access, first.columns):
         return None
-    joiner = _LayerJoiner(_without(second, x), number, frame, move)
+    joiner = _LayerJoiner(_without_operand(second, x), number, frame, move)
     return joiner.layer(first, {}, is_behind=False, gives=made.local)
 
 
@@ -154,7 +154,7 @@ class _LayerJoiner:
         count = len(host.locals) + extra
 
         def in_host(local: int) -> int:
-            if local < 0:  # what `_without` left open: the guest's result
+            if local < 0:  # what `_without_operand` left open: the guest's result
                 return in_guest(gives if gives is not None else local)
             return local if local < first else local + extra
 
@@ -274,7 +274,7 @@ def _is_same(found: Access | None, wanted: Access, columns: int) -> bool:
     return all(n == 1 or a == b for n, a, b in pairs)
 
 
-def _sees_all(layer: Layer) -> bool:
+def _reads_every_row(layer: Layer) -> bool:
     """Whether a window reads every row: bounds count what is computed for rows that it skips."""
     window = layer.window
     if window is None:
@@ -284,11 +284,11 @@ def _sees_all(layer: Layer) -> bool:
     return is_whole and window.stride <= window.height
 
 
-def _uses(layer: Layer, local: int) -> int:
+def _count_uses(layer: Layer, local: int) -> int:
     return sum(o.local == local for step in layer.steps for o in step.inputs)
 
 
-def _without(layer: Layer, local: int) -> Layer:
+def _without_operand(layer: Layer, local: int) -> Layer:
     """A layer whose operand somebody else makes: all behind it move up, it is -1."""
 
     def number(old: int) -> int:

@@ -73,12 +73,12 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     weights = _shared_weights(partition, users, zone, taken)
     offsets: dict[int, int] = {}
     for tensor in sorted(wanted, key=room):
-        offset = gap(taken, sizes[tensor], *lives[tensor])
+        offset = lowest_gap(taken, sizes[tensor], *lives[tensor])
         if offset + sizes[tensor] <= zone:
             taken.append((offset, offset + sizes[tensor], *lives[tensor]))
             offsets[tensor] = offset
     used = max((end for _, end, _, _ in taken), default=0)
-    kept, begins = _kept_weights(partition, users, taken)
+    kept, begins = _resident_weights(partition, users, taken)
     weights |= kept
     loaded_by = {key: partition.layers[users[key][0]].name for key in weights}
     return Residency(offsets, used, weights, loaded_by, begins)
@@ -97,7 +97,7 @@ def users_of_weights(partition: Partition, most_macs: int | None = None) -> dict
     }
 
 
-def life_of(layers: Sequence[Layer], users: Sequence[int]) -> tuple[int, int]:
+def weights_lifetime(layers: Sequence[Layer], users: Sequence[int]) -> tuple[int, int]:
     """From when to when weights are kept for their users."""
     # They come while the layer before the first one runs; copies stand in between.
     earlier = (i for i in range(users[0] - 1, -1, -1) if layers[i].main != "copy")
@@ -111,25 +111,25 @@ def _shared_weights(
     found: dict[Key, int] = {}
     for key, layers in sorted(users.items(), key=lambda item: -len(item[1])):
         size, is_kept = _weights_of(partition.layers[layers[-1]])
-        first, last = life_of(partition.layers, layers)
-        offset = gap(taken, size, first, last)
+        first, last = weights_lifetime(partition.layers, layers)
+        offset = lowest_gap(taken, size, first, last)
         if len(layers) > 1 and not is_kept and offset + size <= zone // 2:
             taken.append((offset, offset + size, first, last))
             found[key] = offset
     return found
 
 
-def _kept_weights(
+def _resident_weights(
     partition: Partition, users: Mapping[Key, list[int]], taken: list[Span]
 ) -> tuple[dict[Key, int], dict[str, int]]:
     """Weights that layers keep for each other, behind all else; and where tiles begin with them."""
     found: dict[Key, int] = {}
-    heights = Heights(len(partition.layers), taken)
+    heights = HighWaterMarks(len(partition.layers), taken)
     beside = np.zeros(len(partition.layers), bool)  # layers that run while such weights are there
     for key, layers in users.items():
         size, is_kept = _weights_of(partition.layers[layers[0]])
         if is_kept:
-            first, last = life_of(partition.layers, layers)
+            first, last = weights_lifetime(partition.layers, layers)
             found[key] = heights.add(size, first, last)
             beside[first : last + 1] = True
     begins: dict[str, int] = {}
@@ -149,7 +149,7 @@ def _weights_of(layer: Layer) -> tuple[int, bool]:
     return align_up(layer.packed.block_bytes(layer.columns)), layer.packed.stays
 
 
-class Heights:
+class HighWaterMarks:
     """The end of all that is there while a layer runs, by the number of the layer."""
 
     def __init__(self, count: int, taken: Iterable[Span] = ()) -> None:
@@ -172,7 +172,7 @@ class Heights:
         return begin
 
 
-def gap(taken: list[Span], size: int, first: int, last: int) -> int:
+def lowest_gap(taken: list[Span], size: int, first: int, last: int) -> int:
     """The lowest offset at which nothing else lives at the same time."""
     offset = 0
     for start, end, begun, over in sorted(taken):

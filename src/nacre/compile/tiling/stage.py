@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from math import ceil
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.compile.legalise.origins import of_nodes, place_of
+from nacre.compile.legalise.origins import nodes_text, place_of
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Cut, Layer
 from nacre.compile.partition.stage import Partition
@@ -147,11 +147,11 @@ def _tile_layers(
 def fits(layer: Layer, options: Options, *, narrow_columns: bool = False) -> bool:
     """Whether a layer has a tile that fits in L1."""
     none = Residency()
-    shapes = _shapes(layer, none, narrow_columns=narrow_columns)
-    return any(footprint(layer, s, none).total(s) <= _room(options) for s in shapes)
+    shapes = _tile_shapes(layer, none, narrow_columns=narrow_columns)
+    return any(footprint(layer, s, none).total(s) <= _usable_l1_bytes(options) for s in shapes)
 
 
-def _room(options: Options) -> int:
+def _usable_l1_bytes(options: Options) -> int:
     """Bytes of L1 as far as they can be used."""
     return options.l1_bytes // ALIGN * ALIGN
 
@@ -167,11 +167,11 @@ def best_tiling(
 ) -> tuple[float, Tiling] | None:
     """The cheapest tiling that fits beside what is resident, and its cycles; None where none does.
 
-    Where `is_fine`, of blocks of few columns.
+    With `narrow_columns`, of blocks of few columns.
     """
     best: tuple[float, int, Tiling] | None = None
-    room = _room(options) - resident.begin(layer)
-    for shape in _shapes(layer, resident, narrow_columns=narrow_columns):
+    room = _usable_l1_bytes(options) - resident.begin(layer)
+    for shape in _tile_shapes(layer, resident, narrow_columns=narrow_columns):
         needed = footprint(layer, shape, resident)
         if needed.total(shape) > room:
             continue
@@ -226,18 +226,20 @@ def cycles(layer: Layer, tiling: Tiling, costs: TileCosts, options: Options) -> 
     return busiest + drains * costs.chain + late + _TASK_CYCLES * count * tasks
 
 
-def _shapes(layer: Layer, resident: Residency, *, narrow_columns: bool = False) -> Iterator[Tiling]:
+def _tile_shapes(
+    layer: Layer, resident: Residency, *, narrow_columns: bool = False
+) -> Iterator[Tiling]:
     """Sizes of tiles, one in L1 at a time; weights that stay there are not cut."""
     sizes = [layer.columns] if resident.holds_weights(layer) else _column_sizes(layer)
     if narrow_columns:
-        sizes = [size for size in _FINE if _may_be_fine(layer) and size < layer.columns]
+        sizes = [size for size in _FINE if _allows_narrow_columns(layer) and size < layer.columns]
     for columns in sizes:
         for rows in equal_parts(layer.rows):
             if layer.window is None or layer.window.is_sound(layer.rows, rows):
                 yield Tiling(rows, columns)
 
 
-def _may_be_fine(layer: Layer) -> bool:
+def _allows_narrow_columns(layer: Layer) -> bool:
     """Whether few columns at a time make sense: elsewhere operands would come in tiny pieces."""
     x = layer.steps[0].inputs[0].local
     return layer.cuts_columns and layer.packed is not None and "columns" not in layer.locals[x].axes
@@ -296,10 +298,10 @@ def equal_parts(size: int) -> list[int]:
 
 def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     values = [op.value_id for op in layer.operations]
-    name = f"`{layer.name}`{of_nodes(partition.legal, values)}"
+    name = f"`{layer.name}`{nodes_text(partition.legal, values)}"
     span = place_of(partition.legal, values)
     none = Residency()
-    shapes = (*_shapes(layer, none), *_shapes(layer, none, narrow_columns=True))
+    shapes = (*_tile_shapes(layer, none), *_tile_shapes(layer, none, narrow_columns=True))
     least = min(shapes, key=lambda t: footprint(layer, t, none).total(t), default=None)
     if least is None:
         message = f"every tile of {name} has rows that see nothing but padding"

@@ -91,13 +91,13 @@ class _LayerCutter:
             return [layer]
         for narrow_columns in (False, True):  # narrow blocks of columns are the last resort
             if fits(layer, self._options, narrow_columns=narrow_columns):
-                return self._better(layer, narrow_columns) or [layer]
+                return self._cheaper_strips(layer, narrow_columns) or [layer]
             found = self._cut(layer, narrow_columns)
             if found is not None:
                 return found
         return [layer]
 
-    def _better(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
+    def _cheaper_strips(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
         """A layer in strips where whole tiles fit, but are of a few rows or stand alone."""
         if not (layer.main == "turn" or (layer.window is not None and layer.rows == 1)):
             return None
@@ -155,20 +155,20 @@ def _axes(layer: Layer) -> Iterator[tuple[Callable[[int], list[Layer] | None], i
     window = layer.window
     if window is not None and window.groups > 1:
         yield lambda count: by_groups(layer, count), window.groups
-    for axis in _AXES.get(layer.main, _none)(layer):
+    for axis in _AXES.get(layer.main, _no_axes)(layer):
         if axis.size > 1:
-            yield _along(layer, axis), axis.size
+            yield _strip_maker(layer, axis), axis.size
 
 
-def _along(layer: Layer, axis: Axis) -> Callable[[int], list[Layer] | None]:
+def _strip_maker(layer: Layer, axis: Axis) -> Callable[[int], list[Layer] | None]:
     return lambda count: _in_strips(layer, axis, count)
 
 
-def _none(layer: Layer) -> list[Axis]:
+def _no_axes(layer: Layer) -> list[Axis]:
     return []
 
 
-def _of_window(layer: Layer) -> list[Axis]:
+def _window_axes(layer: Layer) -> list[Axis]:
     """The width of images."""
     x, result = layer.steps[0].inputs[0].local, layer.steps[0].output.local
     width = layer.locals[result].axes[2]
@@ -182,7 +182,7 @@ def _of_window(layer: Layer) -> list[Axis]:
     return [Axis(width, axis_of, sliding=x)]
 
 
-def _of_map(layer: Layer) -> list[Axis]:
+def _map_axes(layer: Layer) -> list[Axis]:
     """Axes between rows and columns."""
     axes = layer.results[0].access.axes
     return [
@@ -196,25 +196,25 @@ def _of_map(layer: Layer) -> list[Axis]:
     ]  # fmt: skip
 
 
-def _of_turn(layer: Layer) -> list[Axis]:
+def _transpose_axes(layer: Layer) -> list[Axis]:
     """Both runs of axes beside the rows: [A, rows, D] becomes [rows, A, D]."""
     a, _, d = (int(n) if isinstance(n, int) else 0 for n in layer.operands[0].axes)
     result = layer.results[0].local
     return [Axis(a, {0: 0, result: 1}), Axis(d, {0: 2, result: 2})]
 
 
-def _of_gather(layer: Layer) -> list[Axis]:
+def _gather_axes(layer: Layer) -> list[Axis]:
     """The elements of a row of the table."""
     table, result = layer.steps[0].inputs[0].local, layer.results[0].local
     return [Axis(layer.columns, {table: 1, result: 1}, is_columns=True)]
 
 
 _AXES: Mapping[str, Callable[[Layer], list[Axis]]] = {
-    "window": _of_window,
-    "pool": _of_window,
-    "map": _of_map,
-    "turn": _of_turn,
-    "gather": _of_gather,
+    "window": _window_axes,
+    "pool": _window_axes,
+    "map": _map_axes,
+    "turn": _transpose_axes,
+    "gather": _gather_axes,
 }
 
 

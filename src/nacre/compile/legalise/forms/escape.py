@@ -63,7 +63,7 @@ def independent_axes(module: Module, op: CoreOperation) -> int:
     filled = OPS[op.opcode].with_defaults(op.attributes)
     if "elementwise" in OPS[op.opcode].traits:
         return op.type.rank
-    count = _LEADING.get(op.opcode, _none)
+    count = _LEADING.get(op.opcode, _no_axes)
     return max(0, min(count(filled, shapes, op.type.shape), op.type.rank))
 
 
@@ -79,7 +79,7 @@ def have_rows(module: Module, op: CoreOperation) -> tuple[bool, ...]:
 Leading = Callable[[Filled, list[Shape], Shape], int]
 
 
-def _none(filled: Filled, shapes: list[Shape], result: Shape) -> int:
+def _no_axes(filled: Filled, shapes: list[Shape], result: Shape) -> int:
     return 0
 
 

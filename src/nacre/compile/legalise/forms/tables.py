@@ -13,21 +13,28 @@ from nacre.compile.legalise.forms.elementwise.reductions import REDUCTION_FORMS
 from nacre.compile.legalise.forms.elementwise.rowwise import ROW_FORMS
 from nacre.compile.legalise.forms.movement.gather import GATHER_FORMS
 from nacre.compile.legalise.forms.movement.large import LARGE_FORMS
-from nacre.compile.legalise.forms.movement.moves import EARLY_MOVES, LATE_MOVES, TRANSPOSE_FORMS
+from nacre.compile.legalise.forms.movement.moves import (
+    MOVE_AND_MAP_FORMS,
+    MOVE_FORMS,
+    TRANSPOSE_FORMS,
+)
 from nacre.compile.legalise.forms.movement.resize import RESIZE_FORMS
-from nacre.compile.legalise.forms.movement.transpose import EARLY_TURNED, TURNED_FORMS
+from nacre.compile.legalise.forms.movement.transpose import (
+    TRANSPOSES_BEFORE_ENLARGING,
+    TRANSPOSES_BEFORE_RESIZE,
+)
 from nacre.compile.legalise.forms.products.attention import ATTENTION_FORMS
 from nacre.compile.legalise.forms.products.dynamic import DYNAMIC_FORMS
 from nacre.compile.legalise.forms.products.einsum import EINSUM_FORMS
 from nacre.compile.legalise.forms.products.onehot import ONE_HOT_FORMS
 from nacre.compile.legalise.forms.products.products import PRODUCT_FORMS
-from nacre.compile.legalise.forms.quantised.quantized import LATE_QUANTIZED, QUANTIZED_FORMS
+from nacre.compile.legalise.forms.quantised.quantized import QUANTIZED_FORMS, UNSIGNED_RESULTS
 from nacre.compile.legalise.forms.windows.channels import CHANNEL_FORMS
 from nacre.compile.legalise.forms.windows.scaling import SCALING_FORMS
 from nacre.compile.legalise.forms.windows.shuffles import CHANNEL_ORDER, SHUFFLE_FORMS
 from nacre.compile.legalise.forms.windows.transposed import TRANSPOSED_FORMS
-from nacre.compile.legalise.forms.windows.windows import EARLY_WINDOWS, LATE_WINDOWS
-from nacre.compile.legalise.lowerings import is_from_outside
+from nacre.compile.legalise.forms.windows.windows import DEVICE_WINDOWS, WINDOWS_OVER_TWO_AXES
+from nacre.compile.legalise.lowerings import has_registered_form
 from nacre.core.module import Module
 from nacre.core.rewrite.dead_code import dead_code
 from nacre.core.rewrite.engine import simplify
@@ -54,33 +61,33 @@ def remove_idle(module: Module) -> Module:
 def merge_guarded(folding: Rules, *tables: Rules) -> Rules:
     """Several tables as one, of which only the first touches what has a form from outside."""
     kept = {
-        opcode: [_unless_outside(rewrite) for rewrite in rewrites]
+        opcode: [_unless_registered(rewrite) for rewrite in rewrites]
         for opcode, rewrites in merge_rules(*tables).items()
     }
     return merge_rules(folding, kept)
 
 
-def _unless_outside(rewrite: Rewrite) -> Rewrite:
+def _unless_registered(rewrite: Rewrite) -> Rewrite:
     def applied(site: RewriteSite) -> int | None:
-        return None if is_from_outside(site.op) else rewrite(site)
+        return None if has_registered_form(site.op) else rewrite(site)
 
     return applied
 
 
-# Operations of the first profile under the names that everything else knows.
-FIRST: Rules = merge_guarded(
+# Operations of Core v1 under the names that everything else knows; stored integers as floats.
+UNIFY_NAMES: Rules = merge_guarded(
     FOLD_KNOWN,
     DYNAMIC_FORMS,
     QUANTIZED_FORMS,
     KEPT_AXES,
-    {"Conv2d": EARLY_WINDOWS["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
+    {"Conv2d": WINDOWS_OVER_TWO_AXES["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
 )
-# Before the layout: two axes for every window, channels last between transpositions.
-EARLY: Rules = merge_guarded(
+# Before the layout: what models spell out put back, two axes for every window, channels last between transpositions.
+GENERAL_FORMS: Rules = merge_guarded(
     FOLD_KNOWN,
     FRACTION_FORMS,
-    EARLY_WINDOWS,
-    EARLY_MOVES,
+    WINDOWS_OVER_TWO_AXES,
+    MOVE_FORMS,
     EINSUM_FORMS,
     REDUCTIONS,
     ACTIVATIONS,
@@ -91,37 +98,38 @@ EARLY: Rules = merge_guarded(
     ONE_HOT_FORMS,
 )
 # Transpositions sink past what they can while operations still have their names.
-SINK: Rules = merge_rules(merge_guarded(FOLD_KNOWN, ROOTS), SINKING)
+SINK_TRANSPOSES: Rules = merge_rules(merge_guarded(FOLD_KNOWN, ROOTS), SINKING)
 # What cannot sink is moved where it moves least.
-TURN: Rules = merge_guarded(FOLD_KNOWN, EARLY_TURNED, CHANNEL_ORDER)
+PLACE_TRANSPOSES: Rules = merge_guarded(FOLD_KNOWN, TRANSPOSES_BEFORE_ENLARGING, CHANNEL_ORDER)
 # What is left, in operations of the device.
-LATE: Rules = merge_guarded(
+DEVICE_FORMS: Rules = merge_guarded(
     FOLD_KNOWN,
     SCALING_FORMS,
     CHANNEL_FORMS,
     ATTENTION_FORMS,
     GATHER_FORMS,
     ACTIVATION_FORMS,
-    LATE_WINDOWS,
+    DEVICE_WINDOWS,
     ONE_HOT_FORMS,
     TRANSPOSED_FORMS,
     RESIZE_FORMS,
     REDUCTION_FORMS,
     NORM_FORMS,
     PRODUCT_FORMS,
-    LATE_MOVES,
+    MOVE_AND_MAP_FORMS,
     LOGIC_FORMS,
-    LATE_QUANTIZED,
+    UNSIGNED_RESULTS,
     LARGE_FORMS,
     COLUMN_FORMS,
     ROW_FORMS,
 )
 # Transpositions that the forms have added sink once more.
-_SETTLED = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})
-SETTLE: Rules = merge_rules(
+_NOT_SUNK_TWICE = frozenset({"Softmax", "LogSoftmax", "CumSum", "Resize"})
+SINK_ADDED_TRANSPOSES: Rules = merge_rules(
     FOLD_KNOWN,
     SHUFFLE_FORMS,
-    {name: forms for name, forms in SINKING.items() if name not in _SETTLED},
-    TURNED_FORMS,
+    {name: forms for name, forms in SINKING.items() if name not in _NOT_SUNK_TWICE},
+    TRANSPOSES_BEFORE_RESIZE,
 )
-LAST: Rules = merge_rules(FOLD_KNOWN, TRANSPOSE_FORMS)
+# Transpositions that are left: each exchanges two runs of axes.
+SPLIT_TRANSPOSES: Rules = merge_rules(FOLD_KNOWN, TRANSPOSE_FORMS)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.narrowing import keeping, narrow, narrow_bound
+from nacre.compile.legalise.narrowing import guarding_constants, narrow, narrow_bound
 from nacre.core.builder import Builder
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module
@@ -68,7 +68,7 @@ def retype(
     def describe(op: CoreOperation) -> str:
         return named(int(numbers.get(op.value_id, op.value_id)))
 
-    walk = _Walk(module, types, note, describe, finite, wide)
+    walk = _TypeChanger(module, types, note, describe, finite, wide)
     for op in module.operations:
         walk.take(op)
     walk.note_clipped()
@@ -80,7 +80,7 @@ def retype(
     return replace(made, labels=labels)
 
 
-class _Walk:
+class _TypeChanger:
     """Goes down a module and builds it anew."""
 
     def __init__(
@@ -97,13 +97,13 @@ class _Walk:
         self.wides: dict[int, int] = {}  # what stays f32
         self._cast: dict[int, int] = {}  # what is narrow, and wide for some
         self._kept = wide
-        self._keeping = keeping(module)
+        self._keeping = guarding_constants(module)
         self.clipped: list[CoreOperation] = []  # that had no bound on one side
         self._seen: dict[int, CoreOperation] = {}
         self._constants: dict[int, CoreOperation] = {}
         self._types = types
         self._note = note
-        self._told = told
+        self._describe = told
         self._finite = finite
 
     def take(self, op: CoreOperation) -> None:
@@ -115,12 +115,12 @@ class _Walk:
             name = str(op.attributes["name"])
             self.wides[op.value_id] = self.builder.input(name, "f32", op.type.shape)
         elif op.value_id in self._kept:
-            operands = map(self._wide, op.operands)
+            operands = map(self._in_f32, op.operands)
             given = {**op.attributes}
-            self._hold_numbers(op, given, "f32")
+            self._clamp_numbers(op, given, "f32")
             self.wides[op.value_id] = self.builder.add(op.opcode, *operands, **given)
         else:
-            self.ids[op.value_id] = self._made(op)
+            self.ids[op.value_id] = self._rebuild(op)
 
     def note_clipped(self) -> None:
         """One note on bounds that the device wants and the model does not have."""
@@ -129,7 +129,7 @@ class _Walk:
         first, *others = self.clipped
         most = GRAPH_TYPES[self._types.get(first.type.dtype, first.type.dtype)].largest_finite
         more = f" and {len(others)} more hold" if others else " holds"
-        self._note(f"`Clip` {self._told(first)}{more} infinities at {most:g} as well")
+        self._note(f"`Clip` {self._describe(first)}{more} infinities at {most:g} as well")
 
     def _is_bounded(self, source: int) -> bool:
         """Whether a value is never infinite: what made it has bounds of its own."""
@@ -153,24 +153,24 @@ class _Walk:
     def _constant(self, op: CoreOperation, dtype: str) -> int:
         array = constant_array(op)
         assert array is not None
-        return self.builder.constant(self._held(op, array, dtype), dtype, copy=False)
+        return self.builder.constant(self._converted_elements(op, array, dtype), dtype, copy=False)
 
-    def _made(self, op: CoreOperation) -> int:
+    def _rebuild(self, op: CoreOperation) -> int:
         dtype = self._types.get(op.type.dtype, op.type.dtype)
         if op.opcode == "Input":
             return self.builder.input(str(op.attributes["name"]), dtype, op.type.shape)
         if op.opcode in _QUANTISING and "f32" in self._types:
-            return self._quantising(op, dtype)
+            return self._rebuild_quantising(op, dtype)
         if op.opcode == "Compare" and not self.wides.keys().isdisjoint(op.operands):
-            return self.builder.add("Compare", *map(self._wide, op.operands), **op.attributes)
+            return self.builder.add("Compare", *map(self._in_f32, op.operands), **op.attributes)
         operands = [self.value(o) for o in op.operands]
-        if op.opcode == "Cast" and self._is_idle(op, operands[0], dtype):
+        if op.opcode == "Cast" and self._is_idle_cast(op, operands[0], dtype):
             return operands[0]
         given = {**op.attributes}
         for name in _TYPE_ATTRIBUTES:
             if name in given and OPS[op.opcode].attribute(name) is not None:
                 given[name] = self._types.get(str(given[name]), given[name])
-        self._hold_numbers(op, given, dtype)
+        self._clamp_numbers(op, given, dtype)
         made = self.builder.add(op.opcode, *operands, **given)
         if op.opcode in FIXED_RESULTS and self.builder.type_of(made).dtype != dtype:
             made = self.builder.add("Cast", made, to=dtype)
@@ -193,14 +193,14 @@ class _Walk:
         moved = self.builder.add("BinOp", made, sixteen, op="Mul")
         return self.builder.add("BinOp", moved, sixteen, op="Div")
 
-    def _is_idle(self, op: CoreOperation, operand: int, dtype: str) -> bool:
+    def _is_idle_cast(self, op: CoreOperation, operand: int, dtype: str) -> bool:
         """Whether a cast has become one to the type that is there."""
         return self.builder.type_of(operand).dtype == dtype and not op.attributes.get("saturate")
 
-    def _hold_numbers(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
+    def _clamp_numbers(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
         """Bounds and fillings that the type cannot hold, moved inside."""
         if GRAPH_TYPES[dtype].kind != "float":
-            self._hold_integer(op, given, dtype)
+            self._clamp_integer(op, given, dtype)
             return
         if op.opcode == "Clip" and self._finite:
             filled = OPS["Clip"].with_defaults(op.attributes)
@@ -217,10 +217,10 @@ class _Walk:
             if isinstance(number, float) and (self._finite or np.isfinite(number)):
                 given[name] = held = narrow_bound(number, GRAPH_TYPES[dtype])
                 if 0 < abs(number) < abs(held):
-                    told = f"`Clip` {self._told(op)} has the bound {number:g}"
+                    told = f"`Clip` {self._describe(op)} has the bound {number:g}"
                     self._note(f"{told}, too small for {dtype}; it is held at {held:.2g}")
 
-    def _hold_integer(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
+    def _clamp_integer(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
         """A filling that a narrower type of integers does not have."""
         filling = given.get("value")
         if op.opcode != "Pad" or not isinstance(filling, int | float) or dtype == op.type.dtype:
@@ -230,18 +230,18 @@ class _Walk:
         if held != filling:
             given["value"] = held
             self._note(
-                f"`Pad` {self._told(op)} fills with {filling:g}, which lies beyond {dtype}; "
+                f"`Pad` {self._describe(op)} fills with {filling:g}, which lies beyond {dtype}; "
                 f"it is held at {held:g}"
             )
 
-    def _quantising(self, op: CoreOperation, dtype: str) -> int:
+    def _rebuild_quantising(self, op: CoreOperation, dtype: str) -> int:
         """Between f32 and integers, whatever the precision: casts stand around it."""
-        made = self.builder.add(op.opcode, *map(self._wide, op.operands), **op.attributes)
+        made = self.builder.add(op.opcode, *map(self._in_f32, op.operands), **op.attributes)
         if self.builder.type_of(made).dtype == dtype:
             return made
         return self.builder.add("Cast", made, to=dtype)
 
-    def _wide(self, source: int) -> int:
+    def _in_f32(self, source: int) -> int:
         """A value with its floats in f32."""
         if source in self.wides:
             return self.wides[source]
@@ -256,14 +256,14 @@ class _Walk:
             self._cast[value] = self.builder.add("Cast", value, to="f32")
         return self._cast[value]
 
-    def _held(self, op: CoreOperation, array: Array, dtype: str) -> Array:
+    def _converted_elements(self, op: CoreOperation, array: Array, dtype: str) -> Array:
         """Elements in another type, moved inside its range where they lie beyond."""
         if dtype == op.type.dtype:
             return array
         element = GRAPH_TYPES[dtype]
         if op.type.element.bits < 8:
             return array.astype(element.dtype)
-        made = narrow(array, element, keeps=op.value_id in self._keeping)
-        for note in made.notes(self._told(op), element):
+        made = narrow(array, element, keeps_nonzero=op.value_id in self._keeping)
+        for note in made.notes(self._describe(op), element):
             self._note(note)
         return made.array

@@ -8,8 +8,19 @@ from dataclasses import replace
 import numpy as np
 
 from nacre.compile.quantise.prequantised.imported_scales import SHIFTS
-from nacre.compile.quantise.prequantised.uses import MOVES, PRODUCTS, meaning, single
-from nacre.compile.quantise.prequantised.walk import WIDE, Numbers, Reals, Walk, reals_of
+from nacre.compile.quantise.prequantised.uses import (
+    MOVES,
+    PRODUCTS,
+    first_scale_and_zero,
+    known_scale_and_zero,
+)
+from nacre.compile.quantise.prequantised.walk import (
+    WIDE,
+    ScaledNumbers,
+    StoredReals,
+    Walk,
+    reals_of,
+)
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.values import Array
@@ -34,18 +45,18 @@ def move(walk: Walk, op: CoreOperation) -> bool:
     found = next((walk.stored[o] for o in data if o in walk.stored), None)
     if found is None and op.opcode in _GATHERS:
         return _table(walk, op)
-    if found is None or not all(_is_of(walk, o, found) for o in data):
+    if found is None or not all(_has_same_scale(walk, o, found) for o in data):
         return False
     values = [walk.reals(o, found.scale, found.zero) for o in data]
     operands = [value for value in values if value is not None]
     if len(operands) < count:
         return False
     made = walk.builder.add(op.opcode, *operands, *map(walk.value, others), **op.attributes)
-    walk.remember(op, replace(found, value=made))
+    walk.record_stored(op, replace(found, value=made))
     return True
 
 
-def _is_of(walk: Walk, source: int, found: Reals) -> bool:
+def _has_same_scale(walk: Walk, source: int, found: StoredReals) -> bool:
     """Whether a part is constant, or stands for its floats as the others do."""
     own = walk.stored.get(source)
     if own is None:
@@ -56,16 +67,16 @@ def _is_of(walk: Walk, source: int, found: Reals) -> bool:
 def _table(walk: Walk, op: CoreOperation) -> bool:
     """Rows of a constant table of stored integers."""
     table = walk.constant(op.operands[0])
-    found = meaning(walk.module, walk.users, op.value_id)
+    found = first_scale_and_zero(walk.module, walk.users, op.value_id)
     if table is None or found is None or op.type.dtype not in SHIFTS:
         return False
-    reals = Reals(-1, *found, op.type.dtype)
+    reals = StoredReals(-1, *found, op.type.dtype)
     if reals.affine is None:
         return False
     rows = walk.builder.constant(reals_of(table, np.float32(found[0]), np.int64(found[1])), "f32")
     others = [walk.value(operand) for operand in op.operands[1:]]
     made = walk.builder.add(op.opcode, rows, *others, **op.attributes)
-    walk.remember(op, replace(reals, value=made))
+    walk.record_stored(op, replace(reals, value=made))
     return True
 
 
@@ -77,12 +88,12 @@ def _pad(walk: Walk, op: CoreOperation) -> bool:
     stored = OPS["Pad"].with_defaults(op.attributes)["value"]
     given = {**op.attributes, "value": (float(stored) - found.zero) * found.scale}
     made = walk.builder.add("Pad", found.value, **given)
-    walk.remember(op, replace(found, value=made))
+    walk.record_stored(op, replace(found, value=made))
     return True
 
 
 def _quantize(walk: Walk, op: CoreOperation) -> bool:
-    found, to = single(walk.module, op), str(op.attributes["to"])
+    found, to = known_scale_and_zero(walk.module, op), str(op.attributes["to"])
     if to not in (*SHIFTS, *WIDE) or walk.module.by_id[op.operands[0]].type.element.kind != "float":
         return False
     if found is None:
@@ -90,14 +101,14 @@ def _quantize(walk: Walk, op: CoreOperation) -> bool:
             return False  # a scale for each channel: the operation stays
         walk.notes.append("scales that the model computes at run time are taken from calibration")
         source = walk.cast(walk.value(op.operands[0]))
-        walk.stored[op.value_id] = Reals(source, float("nan"), 0, to)
+        walk.stored[op.value_id] = StoredReals(source, float("nan"), 0, to)
         return True
     scale, zero = found
     numbers = walk.numbers.get(op.operands[0])
     if numbers is not None and not numbers.shift:
-        walk.remember(op, Reals(numbers.value, numbers.scale * scale, zero, to))
+        walk.record_stored(op, StoredReals(numbers.value, numbers.scale * scale, zero, to))
     else:
-        walk.remember(op, Reals(walk.cast(walk.value(op.operands[0])), scale, zero, to))
+        walk.record_stored(op, StoredReals(walk.cast(walk.value(op.operands[0])), scale, zero, to))
     return True
 
 
@@ -107,7 +118,7 @@ def _dequantize(walk: Walk, op: CoreOperation) -> bool:
     if scale is None and stored is not None and np.isnan(stored.scale):
         walk.ids[op.value_id] = walk.cast(stored.value, op.type.dtype)
         return True
-    found, array = single(walk.module, op), walk.constant(x)
+    found, array = known_scale_and_zero(walk.module, op), walk.constant(x)
     if array is not None and scale is not None and not op.attributes.get("block", 0):
         made = _dequantized_constant(walk, op, array, scale)
         if made is not None:
@@ -156,10 +167,10 @@ def _cast(walk: Walk, op: CoreOperation) -> bool:
         # A cast cuts off, which is to round what is nearly half a step lower.
         lower = _NEARLY_HALF * numbers.scale if to == "u8" else 0.0
         value = walk.plus(numbers.value, -lower)
-        walk.remember(op, Reals(value, numbers.scale, int(numbers.shift), to))
+        walk.record_stored(op, StoredReals(value, numbers.scale, int(numbers.shift), to))
         return True
     if found is not None and to in _WHOLE and not np.isnan(found.scale):
-        numbers = Numbers(found.value, found.scale, float(found.zero))
+        numbers = ScaledNumbers(found.value, found.scale, float(found.zero))
     elif numbers is None or to != "f32":
         return False
     walk.numbers[op.value_id] = numbers
@@ -190,7 +201,7 @@ def _combine(walk: Walk, op: CoreOperation) -> bool:
     return True
 
 
-def _add(walk: Walk, op: CoreOperation, numbers: Numbers, reals: Array) -> bool:
+def _add(walk: Walk, op: CoreOperation, numbers: ScaledNumbers, reals: Array) -> bool:
     if reals.size == 1 and op.type.shape == walk.builder.type_of(numbers.value).shape:
         shift = numbers.shift + float(reals.flat[0])
         walk.numbers[op.value_id] = replace(numbers, shift=shift)
@@ -211,15 +222,15 @@ def _multiply(walk: Walk, op: CoreOperation) -> bool:
     values = [side.value for side in found]
     made = walk.builder.add(op.opcode, *values, **op.attributes)
     scale = float(np.prod([side.scale for side in found]))
-    walk.numbers[op.value_id] = Numbers(made, scale)
+    walk.numbers[op.value_id] = ScaledNumbers(made, scale)
     return True
 
 
-def _number(walk: Walk, source: int) -> Numbers | None:
+def _number(walk: Walk, source: int) -> ScaledNumbers | None:
     array = walk.constant(source)
     if array is None:
         return walk.numbers.get(source)
-    return Numbers(walk.builder.constant(array.astype(np.float32), "f32"), 1.0)
+    return ScaledNumbers(walk.builder.constant(array.astype(np.float32), "f32"), 1.0)
 
 
 # Fused operations
@@ -259,7 +270,7 @@ def _stored_result(walk: Walk, op: CoreOperation, opcode: str, operands: list[in
     kept = {name: v for name, v in op.attributes.items() if name in own}
     made = walk.builder.add(opcode, *operands, **kept)
     scale = float(np.float32(given["y_scale"]))
-    walk.remember(op, Reals(made, scale, given["y_zero"], str(given["to"])))
+    walk.record_stored(op, StoredReals(made, scale, given["y_zero"], str(given["to"])))
     return True
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from nacre.compile.quantise.prequantised.float_forms import FORMS, move
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
-from nacre.compile.quantise.prequantised.uses import counts, users_of
+from nacre.compile.quantise.prequantised.uses import multiplies_stored_integers, users_of
 from nacre.compile.quantise.prequantised.walk import Walk
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module
@@ -21,32 +21,32 @@ _QUANTISED = frozenset({"Quantize", "Dequantize", "QConv", "QLinear", "QBinOp", 
 
 
 @dataclass(frozen=True, eq=False)
-class Plain:
+class FloatModel:
     """A float model, and what it brought."""
 
     module: Module
     imported: QuantisedPort = field(default_factory=QuantisedPort)
 
 
-def float_model(module: Module) -> Plain:
+def float_model(module: Module) -> FloatModel:
     """The float model behind a quantised one; a model without quantised operations as it is."""
     is_quantised = any(op.opcode in _QUANTISED for op in module.operations)
-    if not is_quantised and not counts(module, users_of(module)):
-        return Plain(module)
+    if not is_quantised and not multiplies_stored_integers(module, users_of(module)):
+        return FloatModel(module)
     walk = Walk(module)
     walk.take_inputs()
     for op in module.operations:
         if op.opcode != "Input":
-            _take(walk, op)
+            _import_operation(walk, op)
     for state in module.states:
         walk.builder.state(state.name, walk.value(state.output), walk.value(state.initial))
     outputs = [walk.output(index, value) for index, value in enumerate(module.outputs)]
     made = walk.builder.module(*outputs)
     labels = replace(module.labels or Labels(), nodes=walk.names, fused=walk.fused)
-    return Plain(replace(made, labels=labels), walk.imported())
+    return FloatModel(replace(made, labels=labels), walk.imported())
 
 
-def _take(walk: Walk, op: CoreOperation) -> None:
+def _import_operation(walk: Walk, op: CoreOperation) -> None:
     """One operation of the quantised module."""
     if constant_array(op) is not None:
         return  # made where it is used

@@ -39,7 +39,7 @@ def users_of(module: Module) -> Users:
     return found
 
 
-def single(module: Module, op: CoreOperation) -> tuple[float, int] | None:
+def known_scale_and_zero(module: Module, op: CoreOperation) -> tuple[float, int] | None:
     """The one scale and zero point among the operands of an operation, where they are known."""
     scale = constant_array(module.by_id[op.operands[1]])
     zero = np.zeros((), np.int64)
@@ -53,23 +53,23 @@ def single(module: Module, op: CoreOperation) -> tuple[float, int] | None:
     return float(scale.astype(np.float32).flat[0]), int(zero.flat[0])
 
 
-def meaning(module: Module, users: Users, value: int) -> tuple[float, int] | None:
+def first_scale_and_zero(module: Module, users: Users, value: int) -> tuple[float, int] | None:
     """The scale and zero point under which stored integers are first read."""
     for op in users.get(value, ()):
-        found = _read(module, users, op, value)
+        found = _scale_and_zero_read_by(module, users, op, value)
         if found is not None:
             return found
     return None
 
 
-def _read(
+def _scale_and_zero_read_by(
     module: Module, users: Users, op: CoreOperation, value: int
 ) -> tuple[float, int] | None:  # fmt: skip
     if op.opcode in MOVES or op.opcode == "Pad":
         is_data = op.operands[0] == value or op.opcode == "Concat"
-        return meaning(module, users, op.value_id) if is_data else None
+        return first_scale_and_zero(module, users, op.value_id) if is_data else None
     if op.opcode == "Dequantize" and op.operands[0] == value:
-        return single(module, op)
+        return known_scale_and_zero(module, op)
     if op.opcode in _SIDES and op.operands.index(value) < len(_SIDES[op.opcode]):
         given = OPS[op.opcode].with_defaults(op.attributes)
         scale, zero = (given[name] for name in _SIDES[op.opcode][op.operands.index(value)])
@@ -79,11 +79,11 @@ def _read(
     if op.opcode == "Cast" and op.attributes["to"] == "i32":
         return _scale_and_zero(module, users, op)
     if op.opcode == "Cast" and op.attributes["to"] in ("f32", *SHIFTS):
-        return meaning(module, users, op.value_id)  # moved as floats, and back
+        return first_scale_and_zero(module, users, op.value_id)  # moved as floats, and back
     return None
 
 
-def counts(module: Module, users: Users) -> bool:
+def multiplies_stored_integers(module: Module, users: Users) -> bool:
     """Whether a module computes floats by products of stored integers."""
     bytes_ = (
         op

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.quantise.affine import Affine, of_range
+from nacre.compile.quantise.affine import Affine, affine_of_range
 from nacre.compile.quantise.prequantised.imported_scales import (
     SHIFTS,
     ImportedScales,
     QuantisedPort,
 )
-from nacre.compile.quantise.prequantised.uses import inside_gelu, meaning, users_of
+from nacre.compile.quantise.prequantised.uses import first_scale_and_zero, inside_gelu, users_of
 from nacre.core.builder import Builder
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
@@ -24,7 +24,7 @@ _SAME = 1e-6  # scales that are computed differ by so much from what they are me
 
 
 @dataclass(frozen=True)
-class Reals:
+class StoredReals:
     """Stored integers: the float value that they stand for, and how."""
 
     value: int
@@ -37,7 +37,7 @@ class Reals:
         """The same as i8; of wider integers the range is kept. None where that cannot be used."""
         found = Affine(self.scale, self.zero + SHIFTS.get(self.dtype, 0))
         if self.dtype in WIDE:
-            found = of_range(*self.ends)
+            found = affine_of_range(*self.ends)
         return found if found.is_sound and not np.isnan(self.scale) else None
 
     @property
@@ -49,7 +49,7 @@ class Reals:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ScaledNumbers:
     """Numbers of 32 bits that are a float value over a scale, plus a number."""
 
     value: int
@@ -64,8 +64,8 @@ class Walk:
         self.module = module
         self.builder = Builder()
         self.ids: dict[int, int] = {}
-        self.stored: dict[int, Reals] = {}
-        self.numbers: dict[int, Numbers] = {}
+        self.stored: dict[int, StoredReals] = {}
+        self.numbers: dict[int, ScaledNumbers] = {}
         self.notes: list[str] = []
         self.names: dict[int, str] = {}  # of nodes, by the values that are made for them
         self.fused: dict[int, tuple[str, ...]] = {}
@@ -82,11 +82,15 @@ class Walk:
 
     def take_inputs(self) -> None:
         """Inputs of stored integers become floats, if what is done to them says which."""
-        imported: list[tuple[CoreOperation, Reals]] = []
+        imported: list[tuple[CoreOperation, StoredReals]] = []
         for op in self.module.inputs:
             name, dtype = str(op.attributes["name"]), op.type.dtype
-            found = meaning(self.module, self.users, op.value_id) if dtype in SHIFTS else None
-            reals = None if found is None else Reals(-1, *found, dtype)
+            found = (
+                first_scale_and_zero(self.module, self.users, op.value_id)
+                if dtype in SHIFTS
+                else None
+            )
+            reals = None if found is None else StoredReals(-1, *found, dtype)
             affine = None if reals is None else reals.affine
             if reals is None or affine is None:
                 self.ids[op.value_id] = self.builder.input(name, dtype, op.type.shape)
@@ -95,7 +99,7 @@ class Walk:
             value = self.builder.input(name, "f32", op.type.shape)
             imported.append((op, replace(reals, value=value)))
         for op, reals in imported:
-            self.remember(op, reals)
+            self.record_stored(op, reals)
 
     def output(self, index: int, source: int) -> int:
         """An output; where it is of stored integers, the floats that those stand for."""
@@ -131,7 +135,7 @@ class Walk:
         """The elements of a constant; None where a value is none."""
         return constant_array(self.module.by_id[source])
 
-    def remember(self, op: CoreOperation, reals: Reals) -> None:
+    def record_stored(self, op: CoreOperation, reals: StoredReals) -> None:
         """A result in stored integers: the floats end where those do."""
         affine = reals.affine
         if affine is not None and op.value_id not in self._bare:
@@ -143,7 +147,7 @@ class Walk:
             self.notes.append("integers of 16 bits are taken at 8: their ranges are kept")
         self.stored[op.value_id] = reals
 
-    def _clip(self, reals: Reals, low: float, high: float) -> Reals:
+    def _clip(self, reals: StoredReals, low: float, high: float) -> StoredReals:
         held = self.builder.add("Clip", reals.value, min=low, max=high)
         return replace(reals, value=held)
 

@@ -14,7 +14,7 @@ import numpy as np
 from nacre.core.rewrite.site import Rewrite, RewriteSite, Rules
 
 
-class Steps:
+class ElementwiseWriter:
     """Maps written one after the other."""
 
     def __init__(self, site: RewriteSite) -> None:
@@ -64,21 +64,21 @@ def _relu(site: RewriteSite) -> int | None:
 
 def _hard_sigmoid(site: RewriteSite) -> int | None:
     """Clip(alpha * x + beta, 0, 1)."""
-    steps = Steps(site)
+    steps = ElementwiseWriter(site)
     sloped = steps.binary("Mul", site.operands[0], _attribute(site, "alpha"))
     return steps.clip(steps.binary("Add", sloped, _attribute(site, "beta")), 0.0, 1.0)
 
 
 def _hard_swish(site: RewriteSite) -> int | None:
     """X * (Clip(x + 3, 0, 6) / 6)."""
-    steps, x = Steps(site), site.operands[0]
+    steps, x = ElementwiseWriter(site), site.operands[0]
     gate = steps.clip(steps.binary("Add", x, 3.0), 0.0, 6.0)
     return steps.binary("Mul", x, steps.binary("Mul", gate, 1 / 6))
 
 
 def curve_below_zero(site: RewriteSite, *, is_exact: bool = False) -> int:
     """Gamma * Relu(x) + gamma * alpha * (exp(min(x, 0)) - 1); `Elu` has no gamma."""
-    steps, x = Steps(site), site.operands[0]
+    steps, x = ElementwiseWriter(site), site.operands[0]
     above, factor = steps.above(x), _attribute(site, "alpha")
     if site.op.opcode == "Selu":
         gamma = _attribute(site, "gamma")
@@ -97,7 +97,7 @@ def _prelu(site: RewriteSite) -> int | None:
     number = site.number(slope)
     if number is not None and np.isfinite(number):
         return site.add("LeakyRelu", x, alpha=number)
-    steps = Steps(site)
+    steps = ElementwiseWriter(site)
     return steps.binary("Add", steps.above(x), steps.binary("Mul", steps.below(x), slope))
 
 
@@ -116,15 +116,15 @@ def _leaky_relu(site: RewriteSite) -> int | None:
     alpha = _attribute(site, "alpha")
     if np.isfinite(alpha):
         return None
-    steps, x = Steps(site), site.operands[0]
+    steps, x = ElementwiseWriter(site), site.operands[0]
     return steps.binary("Add", steps.above(x), steps.binary("Mul", steps.below(x), alpha))
 
 
 # Functions of `Unary` in maps; each takes the steps and x.
-_Spelled = Callable[[Steps, RewriteSite, int], int]
+_Spelled = Callable[[ElementwiseWriter, RewriteSite, int], int]
 
 
-def _softplus(steps: Steps, site: RewriteSite, x: int) -> int:
+def _softplus(steps: ElementwiseWriter, site: RewriteSite, x: int) -> int:
     """Relu(x) + log(1 + exp(-|x|)): no exponential above 1.
 
     How the logarithm is written, `near_zero` decides once the precision is known.
@@ -133,47 +133,47 @@ def _softplus(steps: Steps, site: RewriteSite, x: int) -> int:
     return steps.binary("Add", steps.above(x), steps.unary("Log1p", small))
 
 
-def _softsign(steps: Steps, site: RewriteSite, x: int) -> int:
+def _softsign(steps: ElementwiseWriter, site: RewriteSite, x: int) -> int:
     return steps.binary("Div", x, steps.binary("Add", steps.unary("Abs", x), 1.0))
 
 
-def _cosh(steps: Steps, site: RewriteSite, x: int) -> int:
+def _cosh(steps: ElementwiseWriter, site: RewriteSite, x: int) -> int:
     """Half of exp(x) and half of exp(-x)."""
     both = site.add("Exp", x), site.add("Exp", site.add("Neg", x))
     halves = [steps.binary("Mul", one, 0.5) for one in both]
     return steps.binary("Add", halves[0], halves[1])
 
 
-def _sinh(steps: Steps, site: RewriteSite, x: int) -> int:
+def _sinh(steps: ElementwiseWriter, site: RewriteSite, x: int) -> int:
     """Tanh(x) * cosh(x): a difference of exponentials would lose what is small."""
     return steps.binary("Mul", steps.unary("Tanh", x), _cosh(steps, site, x))
 
 
-def _expm1(steps: Steps, site: RewriteSite, x: int) -> int:
+def _expm1(steps: ElementwiseWriter, site: RewriteSite, x: int) -> int:
     """Tanh(x / 2) * (exp(x) + 1): a difference would lose what is small."""
     half = steps.unary("Tanh", steps.binary("Mul", x, 0.5))
     return steps.binary("Mul", half, steps.binary("Add", site.add("Exp", x), 1.0))
 
 
-def _over(steps: Steps, x: int) -> int:
+def _reciprocal(steps: ElementwiseWriter, x: int) -> int:
     return steps.binary("Div", steps.number(1.0), x)
 
 
-def _by(factor: float) -> Callable[[Steps, int], int]:
+def _times(factor: float) -> Callable[[ElementwiseWriter, int], int]:
     return lambda steps, x: steps.binary("Mul", x, factor)
 
 
 _UNARY: dict[str, _Spelled] = {
-    "Reciprocal": lambda steps, site, x: _over(steps, x),
-    "Rsqrt": lambda steps, site, x: _over(steps, steps.unary("Sqrt", x)),
+    "Reciprocal": lambda steps, site, x: _reciprocal(steps, x),
+    "Rsqrt": lambda steps, site, x: _reciprocal(steps, steps.unary("Sqrt", x)),
     "Softplus": _softplus,
     "Sinh": _sinh,
     "Cosh": _cosh,
     "Expm1": _expm1,
     "Softsign": _softsign,
-    "Log2": lambda steps, site, x: _by(1 / log(2))(steps, site.add("Log", x)),
-    "Log10": lambda steps, site, x: _by(1 / log(10))(steps, site.add("Log", x)),
-    "Exp2": lambda steps, site, x: site.add("Exp", _by(log(2))(steps, x)),
+    "Log2": lambda steps, site, x: _times(1 / log(2))(steps, site.add("Log", x)),
+    "Log10": lambda steps, site, x: _times(1 / log(10))(steps, site.add("Log", x)),
+    "Exp2": lambda steps, site, x: site.add("Exp", _times(log(2))(steps, x)),
 }
 
 
@@ -182,7 +182,7 @@ def _unary(site: RewriteSite) -> int | None:
     spelled = _UNARY.get(str(op))
     if spelled is None or not _is_float(site):
         return None
-    return spelled(Steps(site), site, site.operands[0])
+    return spelled(ElementwiseWriter(site), site, site.operands[0])
 
 
 _ACTIVATIONS: dict[str, Rewrite] = {
@@ -204,7 +204,7 @@ def _tanh_of_softplus(site: RewriteSite) -> int | None:
     inner = site.maker(site.operands[0], "Unary", op="Softplus") if is_tanh else None
     if inner is None:
         return None
-    steps = Steps(site)
+    steps = ElementwiseWriter(site)
     gate, two = steps.unary("Sigmoid", inner.operands[0]), steps.number(2.0)
     product = steps.binary("Mul", gate, steps.binary("Sub", two, gate))
     return steps.binary("Div", product, steps.binary("Sub", two, product))

@@ -19,17 +19,17 @@ _IN_PARTS = frozenset({"Max", "Min", "Any", "All", "Prod"})
 _LONGEST = 1 << 12  # elements of a row, where everything is reduced
 
 
-def held_bytes(site: RewriteSite, *values: int) -> int:
+def stored_bytes(site: RewriteSite, *values: int) -> int:
     """What values take in memory."""
     types = [site.type(value) for value in values]
     return sum(prod(t.shape) * max(8, t.element.bits) // 8 for t in types)
 
 
-def in_parts(site: RewriteSite) -> int | None:
+def axis_in_parts(site: RewriteSite) -> int | None:
     """An operation along one axis, on parts that fit."""
     axis = _only_axis(site)
     shapes = [site.type(value).shape for value in site.operands]
-    if axis is None or _is_turned(site) or not _are_alike(shapes, axis):
+    if axis is None or _is_transposed_instead(site) or not _are_alike(shapes, axis):
         return None
     given = dict(site.op.attributes) | (
         {"axes": (1,)} if "axes" in site.attributes else {"axis": 1}
@@ -37,7 +37,7 @@ def in_parts(site: RewriteSite) -> int | None:
     if "keepdims" in site.attributes:
         given["keepdims"] = True
     before, behind = prod(shapes[0][:axis]), prod(shapes[0][axis + 1 :])
-    count = _parts(site, behind, before)
+    count = _part_count(site, behind, before)
     is_plain = axis == 1 and len(shapes[0]) == (3 if behind > 1 else 2)
     if count is None or (count == 1 and (is_plain or before == 1)):
         return None
@@ -59,9 +59,9 @@ def in_parts(site: RewriteSite) -> int | None:
     return site.reshape(made, site.op.type.shape)
 
 
-def _parts(site: RewriteSite, behind: int, before: int) -> int | None:
+def _part_count(site: RewriteSite, behind: int, before: int) -> int | None:
     """Into how many parts columns are cut; None where that is not worth it, or no help."""
-    total = held_bytes(site, *site.operands)
+    total = stored_bytes(site, *site.operands)
     if total <= ROOM:
         return None
     column = -(-total // (before * behind))
@@ -69,7 +69,7 @@ def _parts(site: RewriteSite, behind: int, before: int) -> int | None:
     return count if count <= _MOST_PARTS else None
 
 
-def _is_turned(site: RewriteSite) -> bool:
+def _is_transposed_instead(site: RewriteSite) -> bool:
     """Whether elements change places instead: floats on their own."""
     return len(site.operands) == 1 and not site.type(site.operands[0]).element.is_integer
 
@@ -97,15 +97,15 @@ def axis_by_axis(site: RewriteSite) -> int | None:
     given = site.attributes["axes"]
     assert isinstance(given, tuple)
     axes = sorted({axis % len(shape) for axis in given} or set(range(len(shape))))
-    runs = _runs(axes)
+    runs = _axis_runs(axes)
     if len(axes) == 1 and prod(shape) > shape[axes[0]]:
         return None
     if prod(shape) == prod(shape[axis] for axis in axes):
-        return _everything(site, x)
+        return _reduce_everything(site, x)
     for first, end in reversed(runs):
         now = site.type(x).shape
         flat = (*now[:first], prod(now[first:end]), *now[end:])
-        x = _along(site, site.reshape(x, flat), first)
+        x = _reduce_along(site, site.reshape(x, flat), first)
         x = site.reshape(x, (*now[:first], *(1,) * (end - first), *now[end:]))
     return site.reshape(x, site.op.type.shape)
 
@@ -114,10 +114,10 @@ def _is_divisible(site: RewriteSite) -> bool:
     word = site.attributes.get("op")
     x = site.operands[0]
     is_known = word is None or str(word) in _IN_PARTS
-    return is_known and site.type(x).element.is_integer and held_bytes(site, x) > ROOM
+    return is_known and site.type(x).element.is_integer and stored_bytes(site, x) > ROOM
 
 
-def _runs(axes: list[int]) -> list[tuple[int, int]]:
+def _axis_runs(axes: list[int]) -> list[tuple[int, int]]:
     """Axes that follow each other, as first and end."""
     found: list[tuple[int, int]] = []
     for axis in axes:
@@ -128,23 +128,23 @@ def _runs(axes: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _everything(site: RewriteSite, x: int) -> int | None:
+def _reduce_everything(site: RewriteSite, x: int) -> int | None:
     """All elements: rows of some first, then what is left of them."""
     count = prod(site.type(x).shape)
     size = next((size for size in range(_LONGEST, 1, -1) if count % size == 0), None)
     if size is None:
         return None
-    rows = _along(site, site.reshape(x, (count // size, size)), 1)
-    made = _along(site, site.reshape(rows, (1, count // size)), 1)
+    rows = _reduce_along(site, site.reshape(x, (count // size, size)), 1)
+    made = _reduce_along(site, site.reshape(rows, (1, count // size)), 1)
     return site.reshape(made, site.op.type.shape)
 
 
-def _along(site: RewriteSite, x: int, axis: int) -> int:
+def _reduce_along(site: RewriteSite, x: int, axis: int) -> int:
     return site.add(site.op.opcode, x, **{**site.op.attributes, "axes": (axis,), "keepdims": True})
 
 
 _ALONG = ("ArgMax", "ArgMin", "CumSum", "CumProd", "TopKValues", "TopKIndices")
 COLUMN_FORMS: Rules = {
-    **{opcode: [axis_by_axis, in_parts] for opcode in ("Sum", "Reduce")},
-    **{opcode: [in_parts] for opcode in (*_ALONG, "GatherElements", "ScatterElements")},
+    **{opcode: [axis_by_axis, axis_in_parts] for opcode in ("Sum", "Reduce")},
+    **{opcode: [axis_in_parts] for opcode in (*_ALONG, "GatherElements", "ScatterElements")},
 }

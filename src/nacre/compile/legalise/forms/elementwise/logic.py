@@ -16,7 +16,7 @@ def not_(site: RewriteSite) -> int | None:
     return site.add("BinOp", site.operands[0], true, op="Xor")
 
 
-def neutral(site: RewriteSite) -> int | None:
+def neutral_logic(site: RewriteSite) -> int | None:
     """`And` with true, `Or` with false: the other side."""
     op = site.attributes["op"]
     if op not in ("And", "Or") or site.op.type.dtype != "bool":
@@ -70,10 +70,10 @@ def _broadcast_to(site: RewriteSite, value: int) -> int:
     return site.add("Broadcast", value, shape=site.op.type.shape)
 
 
-def _clip_between(site: RewriteSite, value: int, taken: Array, other: Array) -> int:
+def _clip_between(site: RewriteSite, value: int, is_taken: Array, other: Array) -> int:
     dtype = site.op.type.dtype
-    low = site.literal(np.where(taken, -np.inf, other.astype(np.float64)), dtype)
-    high = site.literal(np.where(taken, np.inf, other.astype(np.float64)), dtype)
+    low = site.literal(np.where(is_taken, -np.inf, other.astype(np.float64)), dtype)
+    high = site.literal(np.where(is_taken, np.inf, other.astype(np.float64)), dtype)
     return site.add("BinOp", site.add("BinOp", value, low, op="Max"), high, op="Min")
 
 
@@ -110,7 +110,7 @@ def integer_bounds(site: RewriteSite) -> int | None:
     return site.add("Clip", site.operands[0], min=ends[0], max=ends[1])
 
 
-def kept_axes(site: RewriteSite) -> int | None:
+def keep_reduced_axes(site: RewriteSite) -> int | None:
     """A reduction that keeps its axes, and a view without them: regions have at least one axis."""
     if site.attributes["keepdims"]:
         return None
@@ -118,7 +118,7 @@ def kept_axes(site: RewriteSite) -> int | None:
     return site.reshape(site.add(site.op.opcode, site.operands[0], **given), site.op.type.shape)
 
 
-def one_row(site: RewriteSite) -> int | None:
+def scatter_single_row(site: RewriteSite) -> int | None:
     """`ScatterRows` of a single row: as one of several."""
     x, index, row = site.operands
     if site.type(index).rank:
@@ -127,7 +127,7 @@ def one_row(site: RewriteSite) -> int | None:
     return site.add("ScatterRows", x, site.reshape(index, (1,)), many)
 
 
-def one_index(site: RewriteSite) -> int | None:
+def gather_single_index(site: RewriteSite) -> int | None:
     """A single index that is computed: as one of several."""
     x, index = site.operands
     if site.type(index).rank or site.constant(index) is not None:
@@ -140,10 +140,10 @@ LOGIC_FORMS: Rules = {
     "Unary": [not_],
     "Where": [known_choice, known_sides],
     "Trilu": [triangle],
-    "BinOp": [square, neutral],
+    "BinOp": [square, neutral_logic],
     "Clip": [integer_bounds],
-    **{name: [kept_axes] for name in ("Sum", "Mean", "Reduce", "ArgMax", "ArgMin")},
-    "ScatterRows": [one_row],
-    "Gather": [one_index],
-    "GatherAxis": [one_index],
+    **{name: [keep_reduced_axes] for name in ("Sum", "Mean", "Reduce", "ArgMax", "ArgMin")},
+    "ScatterRows": [scatter_single_row],
+    "Gather": [gather_single_index],
+    "GatherAxis": [gather_single_index],
 }

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.elementwise.activations import Steps
+from nacre.compile.legalise.forms.elementwise.activations import ElementwiseWriter
 from nacre.core.rewrite.inexact.transposes import inverse
 from nacre.core.rewrite.recover.parts import shape_with_ones
 from nacre.core.rewrite.site import RewriteSite, Rules
@@ -53,7 +53,7 @@ def layer_norm(site: RewriteSite) -> int | None:
 def _apply_norm(site: RewriteSite, axis: int) -> int:
     """A norm without scale and bias, then both."""
     x, *given = site.operands
-    steps = Steps(site)
+    steps = ElementwiseWriter(site)
     made = site.add(site.op.opcode, x, axis=axis, epsilon=site.attributes["epsilon"])
     made = steps.binary("Mul", made, given[0])
     return made if len(given) < 2 else steps.binary("Add", made, given[1])

@@ -7,7 +7,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from nacre.compile.legalise.forms.elementwise.activations import Steps
+from nacre.compile.legalise.forms.elementwise.activations import ElementwiseWriter
 from nacre.compile.legalise.forms.windows.windows import Ints, slice_axis
 from nacre.core.rewrite.site import RewriteSite, Rules
 
@@ -59,7 +59,7 @@ def _mean_along(site: RewriteSite, value: int, first: int, end: int) -> int:
         shares = site.literal(np.full((1, count), share), site.type(value).dtype)
         made = site.reshape(site.add("Linear", site.reshape(value, (before, count)), shares), after)
         factor = 1 / (count * share)
-        return made if share > _LEAST_SHARE else Steps(site).binary("Mul", made, factor)
+        return made if share > _LEAST_SHARE else ElementwiseWriter(site).binary("Mul", made, factor)
     return _pool_axes(site, "AvgPool", value, first, end)
 
 
@@ -104,7 +104,7 @@ def _total(site: RewriteSite, value: int) -> int:
         else:
             value = _mean_along(site, value, first, end)
             count *= prod(now[first:end])
-    return value if count == 1 else Steps(site).binary("Mul", value, float(count))
+    return value if count == 1 else ElementwiseWriter(site).binary("Mul", value, float(count))
 
 
 def total(site: RewriteSite) -> int | None:
@@ -132,12 +132,12 @@ def _minimum(site: RewriteSite, x: int) -> int:
 
 
 def _square(site: RewriteSite, x: int) -> int:
-    return _total(site, Steps(site).binary("Mul", x, x))
+    return _total(site, ElementwiseWriter(site).binary("Mul", x, x))
 
 
 def _root(site: RewriteSite, x: int) -> int:
     """By the mean of squares: in f16 their sum is soon beyond the largest number."""
-    steps, shape = Steps(site), site.type(x).shape
+    steps, shape = ElementwiseWriter(site), site.type(x).shape
     mean = _reduce(site, steps.binary("Mul", x, x), _mean_along)
     count = prod(shape[axis] for axis in _axes(site))
     return steps.binary("Mul", steps.unary("Sqrt", mean), sqrt(count))
@@ -146,7 +146,7 @@ def _root(site: RewriteSite, x: int) -> int:
 def _log_sum_exp(site: RewriteSite, x: int) -> int:
     """The largest element taken out: no exponential above 1."""
     most = _maximum(site, x)
-    steps = Steps(site)
+    steps = ElementwiseWriter(site)
     powers = site.add("Exp", steps.binary("Sub", x, most))
     return steps.binary("Add", site.add("Log", _total(site, powers)), most)
 
@@ -168,7 +168,7 @@ _REDUCTIONS: dict[str, Callable[[RewriteSite, int], int | None]] = {
     "Max": _maximum,
     "Min": _minimum,
     "SumSquare": _square,
-    "L1": lambda site, x: _total(site, Steps(site).unary("Abs", x)),
+    "L1": lambda site, x: _total(site, ElementwiseWriter(site).unary("Abs", x)),
     "L2": _root,
     "LogSum": lambda site, x: site.add("Log", _total(site, x)),
     "LogSumExp": _log_sum_exp,

@@ -42,7 +42,7 @@ def along_first_axis(site: RewriteSite) -> int | None:
     return site.reshape(back, site.op.type.shape)
 
 
-def from_front(site: RewriteSite) -> int | None:
+def count_from_front(site: RewriteSite) -> int | None:
     """Indices that may be negative count from the end: the size is added to those.
 
     Indices that the host gives are taken as they are: the device refuses a negative one.
@@ -71,14 +71,16 @@ def _counts_from_front(site: RewriteSite, value: int) -> bool:
         return maker is not None
     sides = maker.operands[1:] if maker.opcode == "Where" else maker.operands
     if maker.opcode == "BinOp" and maker.attributes["op"] == "Max":
-        return any(_counts_from_front(site, side) for side in sides if not _is_given(site, side))
+        return any(
+            _counts_from_front(site, side) for side in sides if not _comes_from_host(site, side)
+        )
     is_sum = maker.opcode in ("Sum", "Where") or maker.attributes.get("op") in ("Add", "Mul", "Min")
     return is_sum and all(
-        _counts_from_front(site, side) and not _is_given(site, side) for side in sides
+        _counts_from_front(site, side) and not _comes_from_host(site, side) for side in sides
     )
 
 
-def _is_given(site: RewriteSite, value: int) -> bool:
+def _comes_from_host(site: RewriteSite, value: int) -> bool:
     """Whether the host gives a value: what is computed from it may be negative."""
     maker = site.maker(value)
     while maker is not None and maker.opcode in MOVED:
@@ -133,7 +135,7 @@ def _axis(site: RewriteSite) -> int:
 MOVED = frozenset({"Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "Broadcast", "Cast"})
 _COUNTED = frozenset({"Input", "ArgMax", "ArgMin", "TopKIndices", "NonZero"})
 # Once, after the others.
-FROM_FRONT: Rules = {"GatherAxis": [from_front]}
+FROM_FRONT: Rules = {"GatherAxis": [count_from_front]}
 GATHER_FORMS: Rules = {
     "Gather": [known_indices],
     "GatherAxis": [known_indices, along_first_axis],

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.elementwise.columns import ROOM, held_bytes
+from nacre.compile.legalise.forms.elementwise.columns import ROOM, stored_bytes
 from nacre.compile.legalise.forms.movement.gather import MOVED
 from nacre.compile.legalise.forms.windows.windows import slice_axis
 from nacre.core.rewrite.site import RewriteSite, Rules
@@ -34,7 +34,7 @@ def rows_of_elements(site: RewriteSite) -> int | None:
         return None
     places = site.reshape(spread.operands[0], (before * count, 1))
     bases = np.repeat(np.arange(before) * shape[axis], count).reshape(-1, 1)
-    numbers = _numbers(site, places, np.array([shape[axis]]), before * shape[axis], bases)
+    numbers = _row_numbers(site, places, np.array([shape[axis]]), before * shape[axis], bases)
     rows = site.reshape(x, (before * shape[axis], behind))
     made = site.add("GatherAxis", rows, site.reshape(numbers, (before * count,)), axis=0)
     return site.reshape(made, result)
@@ -52,7 +52,7 @@ def rows_of_tuples(site: RewriteSite) -> int | None:
     bases = np.repeat(np.arange(images) * prod(sizes), count // images).reshape(-1, 1)
     table = images * prod(sizes)
     tuples = site.reshape(indices, (count, depth))
-    numbers = _numbers(site, tuples, np.array(sizes), table, bases)
+    numbers = _row_numbers(site, tuples, np.array(sizes), table, bases)
     rows = site.reshape(x, (table, prod(rest)))
     made = site.add("GatherAxis", rows, site.reshape(numbers, (count,)), axis=0)
     return site.reshape(made, site.op.type.shape)
@@ -60,10 +60,10 @@ def rows_of_tuples(site: RewriteSite) -> int | None:
 
 def _is_large_table(site: RewriteSite, x: int) -> bool:
     """Whether a table stays where it is; integers do not, for not every device fetches them."""
-    return not site.type(x).element.is_integer and held_bytes(site, x) > ROOM
+    return not site.type(x).element.is_integer and stored_bytes(site, x) > ROOM
 
 
-def _numbers(
+def _row_numbers(
     site: RewriteSite, tuples: int, sizes: Array, count: int, bases: Array | None = None
 ) -> int:
     """Tuples [n, depth] as numbers of rows [n, 1]; of one that lies outside, `count` or more."""
@@ -104,34 +104,34 @@ def _is_inside(site: RewriteSite, value: int, size: int) -> bool:
     return shape[axis] <= size
 
 
-def written_tuples(site: RewriteSite) -> int | None:
+def scatter_tuples(site: RewriteSite) -> int | None:
     """`ScatterNd` into a large table: rows by their numbers."""
     x, indices, updates = site.operands
     shape, picked = site.type(x).shape, site.type(indices).shape
     depth, word = picked[-1], str(site.attributes["reduction"])
-    if held_bytes(site, x) <= ROOM or site.type(indices).dtype != "i32":
+    if stored_bytes(site, x) <= ROOM or site.type(indices).dtype != "i32":
         return None
     sizes, rest, count = shape[:depth], shape[depth:], prod(picked[:-1])
     inner = prod(rest)
     if (prod(sizes) + 1) * inner < 2:
         return None
     numbers = site.reshape(indices, (count, depth))
-    numbers = _numbers(site, numbers, np.array(sizes), prod(sizes))
+    numbers = _row_numbers(site, numbers, np.array(sizes), prod(sizes))
     rows = site.reshape(x, (prod(sizes), inner))
     new = site.reshape(updates, (count, inner))
     made = _replace_rows(site, rows, numbers, new, word)
     return None if made is None else site.reshape(made, shape)
 
 
-def written_rows(site: RewriteSite) -> int | None:
+def scatter_rows(site: RewriteSite) -> int | None:
     """`ScatterRows` into a large table."""
     x, indices, rows = site.operands
     shape = site.type(x).shape
-    if held_bytes(site, x) <= ROOM or not site.type(indices).rank:
+    if stored_bytes(site, x) <= ROOM or not site.type(indices).rank:
         return None
     inner, (count,) = prod(shape[1:]), site.type(indices).shape
     places = site.reshape(indices, (count, 1))
-    numbers = _numbers(site, places, np.array(shape[:1]), shape[0])
+    numbers = _row_numbers(site, places, np.array(shape[:1]), shape[0])
     flat, new = site.reshape(x, (shape[0], inner)), site.reshape(rows, (count, inner))
     made = _replace_rows(site, flat, numbers, new, "none")
     return None if made is None else site.reshape(made, shape)
@@ -143,24 +143,24 @@ def _replace_rows(site: RewriteSite, x: int, numbers: int, new: int, word: str) 
     A part has a row beside its own, which takes what is meant for others and is not kept.
     """
     total = site.type(x).shape[0]
-    row = held_bytes(site, x) // total
+    row = stored_bytes(site, x) // total
     size = ROOM // (2 * row) - 1
-    if size < 1 or -(-total // size) > _MOST_PARTS or held_bytes(site, new, numbers) > ROOM // 2:
+    if size < 1 or -(-total // size) > _MOST_PARTS or stored_bytes(site, new, numbers) > ROOM // 2:
         return None
     size = -(-total // -(-total // size))
     parts = []
     for first in range(0, total, size):
         end = min(first + size, total)
         begin, spare = (first, end - first) if end < total else (first - 1, 0)
-        places = _inside(site, numbers, total, (first, end), (begin, spare))
+        places = _numbers_in_part(site, numbers, total, (first, end), (begin, spare))
         part = slice_axis(site, x, 0, begin, max(end, begin + end - first + 1))
-        made = _put(site, part, places, new, word)
+        made = _scatter_by_number(site, part, places, new, word)
         kept = first - begin
         parts.append(slice_axis(site, made, 0, kept, kept + end - first))
     return site.add("Concat", *parts, axis=0)
 
 
-def _inside(
+def _numbers_in_part(
     site: RewriteSite, numbers: int, total: int, rows: tuple[int, int], part: tuple[int, int]
 ) -> int:
     """Numbers within a part: those of other parts are the spare row, those outside stay outside."""
@@ -179,7 +179,7 @@ def _inside(
     return site.add("Where", is_own, own, other)
 
 
-def _put(site: RewriteSite, x: int, places: int, new: int, word: str) -> int:
+def _scatter_by_number(site: RewriteSite, x: int, places: int, new: int, word: str) -> int:
     if word == "none":
         count = site.type(places).shape[0]
         return site.add("ScatterRows", x, site.reshape(places, (count,)), new)
@@ -189,6 +189,6 @@ def _put(site: RewriteSite, x: int, places: int, new: int, word: str) -> int:
 LARGE_FORMS: Rules = {
     "GatherElements": [rows_of_elements],
     "GatherNd": [rows_of_tuples],
-    "ScatterNd": [written_tuples],
-    "ScatterRows": [written_rows],
+    "ScatterNd": [scatter_tuples],
+    "ScatterRows": [scatter_rows],
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nacre.compile.geometry import swap_of
-from nacre.compile.legalise.forms.products.along import choose_along
+from nacre.compile.legalise.forms.products.along import take_along
 from nacre.compile.legalise.forms.windows.windows import Ints, slice_axis
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
@@ -67,7 +67,7 @@ def flip(site: RewriteSite) -> int | None:
     assert isinstance(axes, tuple)
     for axis in axes:
         size = site.type(value).shape[axis]
-        made = choose_along(site, value, axis % site.op.type.rank, np.arange(size)[::-1])
+        made = take_along(site, value, axis % site.op.type.rank, np.arange(size)[::-1])
         if made is None:
             return None
         value = made
@@ -80,8 +80,8 @@ def tile(site: RewriteSite) -> int | None:
     assert isinstance(repeats, tuple)
     shape = site.type(x).shape
     split = [dim for size in shape for dim in (1, size)]
-    broadcast_to = [dim for n, size in zip(repeats, shape, strict=True) for dim in (n, size)]
-    wide = site.add("Broadcast", site.reshape(x, split), shape=tuple(broadcast_to))
+    shape_with_repeats = [dim for n, size in zip(repeats, shape, strict=True) for dim in (n, size)]
+    wide = site.add("Broadcast", site.reshape(x, split), shape=tuple(shape_with_repeats))
     return site.reshape(wide, site.op.type.shape)
 
 
@@ -90,21 +90,21 @@ def pad(site: RewriteSite) -> int | None:
     pads, mode = site.attributes["pads"], str(site.attributes["mode"])
     assert isinstance(pads, tuple)
     rank = site.op.type.rank
-    x, held = _cut(site, pads), tuple(max(0, p) for p in pads)
+    x, held = _crop(site, pads), tuple(max(0, p) for p in pads)
     if mode == "constant" or not any(held):
         if held == pads and any(held):
             return None
         return site.add("Pad", x, pads=held, value=site.attributes["value"]) if any(held) else x
     for axis in range(rank):
-        places = _places(mode, site.type(x).shape[axis], held[axis], held[rank + axis])
-        made = choose_along(site, x, axis, places)
+        places = _padded_sources(mode, site.type(x).shape[axis], held[axis], held[rank + axis])
+        made = take_along(site, x, axis, places)
         if made is None:
             return None
         x = made
     return x
 
 
-def _cut(site: RewriteSite, pads: Ints) -> int:
+def _crop(site: RewriteSite, pads: Ints) -> int:
     """What is left where pads are below 0."""
     value, rank = site.operands[0], site.op.type.rank
     for axis in range(rank):
@@ -114,7 +114,7 @@ def _cut(site: RewriteSite, pads: Ints) -> int:
     return value
 
 
-def _places(mode: str, size: int, before: int, behind: int) -> Array:
+def _padded_sources(mode: str, size: int, before: int, behind: int) -> Array:
     """Where each element of a padded axis comes from."""
     at = np.arange(-before, size + behind)
     if mode == "edge" or size == 1:
@@ -171,7 +171,7 @@ def map_before_view(site: RewriteSite) -> int | None:
 
 
 _MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "Cast")
-EARLY_MOVES: Rules = {
+MOVE_FORMS: Rules = {
     "DepthToSpace": [depth_to_space],
     "SpaceToDepth": [space_to_depth],
     "Index": [index],
@@ -179,5 +179,5 @@ EARLY_MOVES: Rules = {
     "Tile": [tile],
     "Pad": [pad],
 }
-LATE_MOVES: Rules = {**EARLY_MOVES, **{name: [map_before_view] for name in _MAPS}}
+MOVE_AND_MAP_FORMS: Rules = {**MOVE_FORMS, **{name: [map_before_view] for name in _MAPS}}
 TRANSPOSE_FORMS: Rules = {"Transpose": [idle_transpose, chain_of_swaps]}

@@ -28,12 +28,12 @@ def resize(site: RewriteSite) -> int | None:
     before, after = site.type(x).shape, site.op.type.shape
     if site.type(x).element.is_integer and site.attributes["mode"] != "nearest":
         return None
-    matrices = {axis: _matrix(site, axis) for axis in _changing(site)}
+    matrices = {axis: _matrix(site, axis) for axis in _resized_axes(site)}
     repeated = {a for a, m in matrices.items() if _is_repetition(m)}
-    if matrices.keys() == repeated and is_plain(site):
+    if matrices.keys() == repeated and is_device_form(site):
         return None
-    for axis in sorted(matrices.keys() - repeated, key=partial(_turn, before, after)):
-        made = _along(site, x, axis, matrices[axis])
+    for axis in sorted(matrices.keys() - repeated, key=partial(_axis_order_key, before, after)):
+        made = _resize_axis(site, x, axis, matrices[axis])
         if made is None:
             return None
         x = made
@@ -43,7 +43,7 @@ def resize(site: RewriteSite) -> int | None:
     return site.add("Resize", x, sizes=sizes, **_PLAIN)
 
 
-def _turn(before: Ints, after: Ints, axis: int) -> tuple[bool, bool, float]:
+def _axis_order_key(before: Ints, after: Ints, axis: int) -> tuple[bool, bool, float]:
     """Those that shrink come first: what follows has less to do.
 
     An axis between others is transposed to the front and back, which is less to move before others
@@ -54,13 +54,13 @@ def _turn(before: Ints, after: Ints, axis: int) -> tuple[bool, bool, float]:
     return ratio >= 1, is_between != (ratio >= 1), ratio
 
 
-def is_plain(site: RewriteSite) -> bool:
+def is_device_form(site: RewriteSite) -> bool:
     """Whether it is written in the one form that the device's copies are made from."""
     is_same = all(site.attributes[name] == word for name, word in _PLAIN.items())
     return is_same and not site.attributes["scales"]
 
 
-def _changing(site: RewriteSite) -> list[int]:
+def _resized_axes(site: RewriteSite) -> list[int]:
     before, after = site.type(site.operands[0]).shape, site.op.type.shape
     scales = site.attributes["scales"]
     assert isinstance(scales, tuple)
@@ -95,7 +95,7 @@ def _is_repetition(matrix: Array) -> bool:
     return bool((matrix == np.repeat(np.eye(size), count // size, axis=0)).all())
 
 
-def _along(site: RewriteSite, x: int, axis: int, matrix: Array) -> int | None:
+def _resize_axis(site: RewriteSite, x: int, axis: int, matrix: Array) -> int | None:
     is_choice = bool(
         (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix.max(axis=1) == 1).all()
     )

@@ -10,12 +10,12 @@ from nacre.core.rewrite.inexact.transposes import inverse, slice_attributes
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 
-def before_resize(site: RewriteSite) -> int | None:
+def transpose_before_resize(site: RewriteSite) -> int | None:
     """The transposition of what a resize enlarges, before it.
 
     Repetition along the last axis would also move every element alone.
     """
-    found = _enlarging(site, "Resize")
+    found = _enlarging_operand(site, "Resize")
     if found is None:
         return None
     order = site.op.attributes["permutation"]
@@ -25,23 +25,23 @@ def before_resize(site: RewriteSite) -> int | None:
     return site.add("Resize", transpose, **{**found.attributes, **given})
 
 
-def before_early_resize(site: RewriteSite) -> int | None:
+def transpose_before_mixing_resize(site: RewriteSite) -> int | None:
     """The same before it becomes products and copies, unless those would go along the last axis."""
-    found = _enlarging(site, "Resize")
+    found = _enlarging_operand(site, "Resize")
     if found is None:
         return None
     is_mixing = OPS["Resize"].with_defaults(found.attributes)["mode"] != "nearest"
     last = site.op.attributes["permutation"][-1]
     is_kept = found.type.shape[last] == site.type(found.operands[0]).shape[last]
-    return before_resize(site) if is_mixing or is_kept else None
+    return transpose_before_resize(site) if is_mixing or is_kept else None
 
 
-def before_joining(site: RewriteSite) -> int | None:
+def transpose_before_concat(site: RewriteSite) -> int | None:
     """The transposition of a tensor with slices of itself around it, as reflected borders are.
 
     Not where those would be slices along the last axis, which are moved element by element.
     """
-    found = _enlarging(site, "Concat")
+    found = _enlarging_operand(site, "Concat")
     order = tuple(site.op.attributes["permutation"])
     if found is None or order[-1] == found.attributes["axis"]:
         return None
@@ -65,7 +65,7 @@ def _slice_before(
     return site.add("Slice", transpose, **slice_attributes(filled, inverse(order)))
 
 
-def _enlarging(site: RewriteSite, opcode: str) -> CoreOperation | None:
+def _enlarging_operand(site: RewriteSite, opcode: str) -> CoreOperation | None:
     """What a transposition alone sees of an operation that makes more elements than it takes."""
     found = site.only(site.operands[0], opcode)
     if found is None:
@@ -74,5 +74,7 @@ def _enlarging(site: RewriteSite, opcode: str) -> CoreOperation | None:
     return found if prod(found.type.shape) > most else None
 
 
-TURNED_FORMS: Rules = {"Transpose": [before_resize]}
-EARLY_TURNED: Rules = {"Transpose": [before_early_resize, before_joining]}
+TRANSPOSES_BEFORE_RESIZE: Rules = {"Transpose": [transpose_before_resize]}
+TRANSPOSES_BEFORE_ENLARGING: Rules = {
+    "Transpose": [transpose_before_mixing_resize, transpose_before_concat]
+}

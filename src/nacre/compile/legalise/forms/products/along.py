@@ -39,62 +39,64 @@ def product_along(site: RewriteSite, value: int, axis: int, matrix: Array) -> in
     return site.reshape(site.add("Transpose", made, permutation=(1, 0, 2)), after)
 
 
-def choose_along(site: RewriteSite, value: int, axis: int, places: Array) -> int | None:
+def take_along(site: RewriteSite, value: int, axis: int, positions: Array) -> int | None:
     """Certain places along an axis, in any order: slices where few will do, else rows by number.
 
     Parts that run forward stay slices, such as what lies between two borders that do not. A matrix
     would choose as well, but costs the square of the axis, and makes NaN of all beside an infinity.
     """
-    if has_few_runs(places):
-        return take_slices(site, value, axis, places)
+    if has_few_runs(positions):
+        return take_slices(site, value, axis, positions)
     if site.type(value).element.is_integer:
         return None
-    parts = np.split(places, _turns(places))
+    parts = np.split(positions, _part_starts(positions))
     if not 1 < len(parts) <= FEW:
-        return _gather_rows(site, value, axis, places)
-    made = [choose_along(site, value, axis, part) for part in parts]
+        return _gather_rows(site, value, axis, positions)
+    made = [take_along(site, value, axis, part) for part in parts]
     return site.add("Concat", *(m for m in made if m is not None), axis=axis)
 
 
-def _turns(places: Array) -> Array:
+def _part_starts(positions: Array) -> Array:
     """Where a new part begins: runs forward with a step of 1, and all else between them."""
-    first, end, step = runs_of(places).T
+    first, end, step = runs_of(positions).T
     ends = np.cumsum(-((first - end) // step))
     is_long = end - first > 1
     changes: Array = ends[:-1][is_long[1:] | is_long[:-1]]
     return changes
 
 
-def _gather_rows(site: RewriteSite, value: int, axis: int, places: Array) -> int:
+def _gather_rows(site: RewriteSite, value: int, axis: int, positions: Array) -> int:
     """Places along an axis as rows of a table; short rows leave it to a gather along that axis."""
     shape = site.type(value).shape
     before, size, behind = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     if before > 1 and behind * site.type(value).element.bits < 8 * RUN:
-        return site.add("GatherAxis", value, site.literal(places, "i32"), axis=axis)
+        return site.add("GatherAxis", value, site.literal(positions, "i32"), axis=axis)
     rows = site.reshape(value, (before * size, behind))
-    numbers = (np.arange(before)[:, None] * size + places).ravel()
+    numbers = (np.arange(before)[:, None] * size + positions).ravel()
     made = site.add("GatherAxis", rows, site.literal(numbers, "i32"), axis=0)
-    return site.reshape(made, (*shape[:axis], places.size, *shape[axis + 1 :]))
+    return site.reshape(made, (*shape[:axis], positions.size, *shape[axis + 1 :]))
 
 
-def take_slices(site: RewriteSite, value: int, axis: int, places: Array) -> int:
+def take_slices(site: RewriteSite, value: int, axis: int, positions: Array) -> int:
     """Certain places along an axis, as slices after each other."""
-    runs = runs_of(places).tolist()
+    runs = runs_of(positions).tolist()
     parts = [slice_axis(site, value, axis, first, end, step) for first, end, step in runs]
     return parts[0] if len(parts) == 1 else site.add("Concat", *parts, axis=axis)
 
 
-def has_few_runs(places: Array) -> bool:
+def has_few_runs(positions: Array) -> bool:
     """Whether few slices will do; a run takes up two changes of the step at most."""
-    return bool(np.count_nonzero(np.diff(places, 2)) <= 2 * FEW) and len(runs_of(places)) <= FEW
+    return (
+        bool(np.count_nonzero(np.diff(positions, 2)) <= 2 * FEW) and len(runs_of(positions)) <= FEW
+    )
 
 
-def runs_of(places: Array) -> Array:
+def runs_of(positions: Array) -> Array:
     """Places as slices that run forward, a row each: first, end, step.
 
     Steps that are alike are one group, so that the work goes by groups and not by places.
     """
-    steps = np.diff(places)
+    steps = np.diff(positions)
     borders = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), steps.size]
     found: list[Array] = []
     at = 0  # the first place that is in no run yet
@@ -103,14 +105,14 @@ def runs_of(places: Array) -> Array:
             continue
         step = int(steps[start])
         if step >= 1:
-            found.append(np.array([[places[at], places[end] + 1, step]]))
+            found.append(np.array([[positions[at], positions[end] + 1, step]]))
             at = end + 1
         else:
-            found.append(_single(places[at:end]))
+            found.append(_single_runs(positions[at:end]))
             at = end
-    return np.concatenate([np.zeros((0, 3), np.int64), *found, _single(places[at:])])
+    return np.concatenate([np.zeros((0, 3), np.int64), *found, _single_runs(positions[at:])])
 
 
-def _single(places: Array) -> Array:
+def _single_runs(positions: Array) -> Array:
     """A run for each place."""
-    return np.stack([places, places + 1, np.ones_like(places)], axis=1)
+    return np.stack([positions, positions + 1, np.ones_like(positions)], axis=1)

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from nacre.compile.legalise.forms.elementwise.activations import Steps
+from nacre.compile.legalise.forms.elementwise.activations import ElementwiseWriter
 from nacre.core.module import Shape
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
@@ -20,7 +20,7 @@ def attention(site: RewriteSite) -> int | None:
     q, k, v, *mask = site.operands
     scale = site.attributes["scale"]
     assert isinstance(scale, float)
-    steps = Steps(site)
+    steps = ElementwiseWriter(site)
     shape = site.type(q).shape
     scaled = steps.binary("Mul", q, scale or 1 / sqrt(shape[-1]))
     rank = site.type(k).rank
@@ -44,7 +44,11 @@ def _score_bias(site: RewriteSite, mask: int | None, scores: Shape) -> int | Non
     assert mask is not None
     if site.type(mask).dtype == "bool":
         mask = site.add("Log", site.add("Cast", mask, to=dtype))  # 0 of true, -inf of false
-    return Steps(site).binary("Add", mask, site.literal(causal, dtype)) if causal.any() else mask
+    return (
+        ElementwiseWriter(site).binary("Add", mask, site.literal(causal, dtype))
+        if causal.any()
+        else mask
+    )
 
 
 def _causal(scores: Shape) -> Array:

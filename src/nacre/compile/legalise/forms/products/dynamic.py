@@ -26,11 +26,11 @@ def product(site: RewriteSite) -> int | None:
         if inner is None or site.type(inner.operands[0]).dtype != "i32":
             continue
         found, addend = _summands(site, inner.operands[0])
-        source = None if found is None else _source(site, found.operands[0])
+        source = None if found is None else _quantised_source(site, found.operands[0])
         if found is None or source is None:
             continue
         x, scale = source
-        channels = _besides(site, factor, scale)
+        channels = _factor_beside_scale(site, factor, scale)
         weights = site.constant(found.operands[1])
         if channels is None or weights is None:
             continue
@@ -59,7 +59,7 @@ def _summands(site: RewriteSite, value: int) -> tuple[CoreOperation | None, int 
     return None, None
 
 
-def _source(site: RewriteSite, value: int) -> tuple[int, int] | None:
+def _quantised_source(site: RewriteSite, value: int) -> tuple[int, int] | None:
     """What was quantised, and the scale that was found for it."""
     less = site.maker(value, "BinOp", op="Sub")
     wide = None if less is None else site.maker(less.operands[0], "Cast")
@@ -79,7 +79,7 @@ def _before_views(site: RewriteSite, value: int) -> int:
     return value if found is None else _before_views(site, found.operands[0])
 
 
-def _besides(site: RewriteSite, factor: int, scale: int) -> Array | None:
+def _factor_beside_scale(site: RewriteSite, factor: int, scale: int) -> Array | None:
     """The constant that a factor has beside the scale of x."""
     factor = _before_views(site, factor)
     if factor == scale:

@@ -26,11 +26,11 @@ def einsum(site: RewriteSite) -> int | None:
         value, names = terms.product(
             (value, names), (site.operands[index], equation.operands[index]), later
         )
-    value, names = terms.kept(value, names, {*equation.output})
+    value, names = terms.sum_unnamed(value, names, {*equation.output})
     missing = [name for name in equation.output if name not in names]
     if missing:
         return None
-    return terms.ordered(value, names, equation.output)
+    return terms.reorder(value, names, equation.output)
 
 
 class _Terms:
@@ -40,7 +40,7 @@ class _Terms:
         self._site = site
         self._sizes = sizes
 
-    def kept(self, value: int, names: Names, wanted: set[Label]) -> tuple[int, Names]:
+    def sum_unnamed(self, value: int, names: Names, wanted: set[Label]) -> tuple[int, Names]:
         """A tensor summed over axes that nobody else names."""
         over = tuple(axis for axis, name in enumerate(names) if name not in wanted)
         if not over:
@@ -48,7 +48,7 @@ class _Terms:
         made = self._site.add("Sum", value, axes=over, keepdims=False)
         return made, tuple(name for name in names if name in wanted)
 
-    def ordered(self, value: int, names: Names, order: Sequence[Label]) -> int:
+    def reorder(self, value: int, names: Names, order: Sequence[Label]) -> int:
         """A tensor with its axes in an order."""
         permutation = tuple(names.index(name) for name in order)
         if permutation == tuple(range(len(names))):
@@ -66,8 +66,8 @@ class _Terms:
         self, one: tuple[int, Names], two: tuple[int, Names], later: set[Label]
     ) -> tuple[int, Names]:
         """The product of two, summed over what they share and nobody needs later."""
-        a, left = self.kept(*one, later | {*two[1]})
-        b, right = self.kept(*two, later | {*left})
+        a, left = self.sum_unnamed(*one, later | {*two[1]})
+        b, right = self.sum_unnamed(*two, later | {*left})
         shared = [name for name in left if name in right]
         summed = [name for name in shared if name not in later]
         if not summed:
@@ -76,9 +76,9 @@ class _Terms:
         rows = [name for name in left if name not in right]
         columns = [name for name in right if name not in left]
         a, b = self.broadcast_to(a, left), self.broadcast_to(b, right)
-        first = self.ordered(a, left, (*batch, *rows, *summed))
-        second = self.ordered(b, right, (*batch, *summed, *columns))
-        counts = [self._count(names) for names in (batch, rows, summed, columns)]
+        first = self.reorder(a, left, (*batch, *rows, *summed))
+        second = self.reorder(b, right, (*batch, *summed, *columns))
+        counts = [self._size(names) for names in (batch, rows, summed, columns)]
         site = self._site
         made = site.add(
             "MatMul",
@@ -93,13 +93,13 @@ class _Terms:
         made = []
         for value, own in ((a, left), (b, right)):
             order = [name for name in names if name in own]
-            transpose = self.ordered(value, own, order)
+            transpose = self.reorder(value, own, order)
             dims = dict(zip(order, self._site.type(transpose).shape, strict=True))
             made.append(self._site.reshape(transpose, [dims.get(name, 1) for name in names]))
         product = self._site.add("BinOp", made[0], made[1], op="Mul")
         return self.broadcast_to(product, names), names
 
-    def _count(self, names: Sequence[Label]) -> int:
+    def _size(self, names: Sequence[Label]) -> int:
         return prod(self._sizes[name] for name in names)
 
 

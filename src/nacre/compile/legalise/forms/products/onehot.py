@@ -19,8 +19,8 @@ def embedding(site: RewriteSite) -> int | None:
     if weights is None or hot is None or site.op.type.element.is_integer:
         return None
     split = site.split(hot)
-    indices = None if split is None else _column(site, split[0], hot.type.shape)
-    if split is None or indices is None or not _counts(split[1], weights.shape[1]):
+    indices = None if split is None else _without_last_axis(site, split[0], hot.type.shape)
+    if split is None or indices is None or not _counts_up(split[1], weights.shape[1]):
         return None
     bias = site.constant(site.operands[2]) if len(site.operands) > 2 else np.zeros(len(weights))
     if bias is None:
@@ -35,7 +35,7 @@ def embedding(site: RewriteSite) -> int | None:
     return site.reshape(made, site.op.type.shape)
 
 
-def of_one_index(site: RewriteSite) -> int | None:
+def one_hot_of_scalar(site: RewriteSite) -> int | None:
     """An index without axes as a row of one: tasks have no operands without axes."""
     if site.type(site.operands[0]).shape:
         return None
@@ -45,7 +45,7 @@ def of_one_index(site: RewriteSite) -> int | None:
     return site.reshape(made, site.op.type.shape)
 
 
-def _column(site: RewriteSite, value: int, shape: tuple[int, ...]) -> int | None:
+def _without_last_axis(site: RewriteSite, value: int, shape: tuple[int, ...]) -> int | None:
     """Indices [.., 1] without their last axis."""
     type_ = site.type(value)
     if type_.dtype not in ("i32", "i64") or type_.shape != (*shape[:-1], 1):
@@ -53,11 +53,11 @@ def _column(site: RewriteSite, value: int, shape: tuple[int, ...]) -> int | None
     return site.reshape(value, shape[:-1])
 
 
-def _counts(array: Array, size: int) -> bool:
+def _counts_up(array: Array, size: int) -> bool:
     """Whether a constant is 0, 1, 2, .. along its last axis, the only one."""
     return array.size == size and array.shape[-1:] == (size,) and bool(
         (np.ravel(array) == np.arange(size)).all()
     )  # fmt: skip
 
 
-ONE_HOT_FORMS: Rules = {"Linear": [embedding], "OneHot": [of_one_index]}
+ONE_HOT_FORMS: Rules = {"Linear": [embedding], "OneHot": [one_hot_of_scalar]}

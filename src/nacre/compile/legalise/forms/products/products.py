@@ -50,7 +50,7 @@ def batch_matmul(site: RewriteSite) -> int | None:
         made = site.add("MatMul", rows, site.reshape(b, two[-2:]))
         return site.reshape(made, site.op.type.shape)
     batch = site.op.type.shape[:-2]
-    made = site.add("MatMul", _whole(site, a, batch), _whole(site, b, batch))
+    made = site.add("MatMul", _broadcast_batch(site, a, batch), _broadcast_batch(site, b, batch))
     return site.reshape(made, site.op.type.shape)
 
 
@@ -59,7 +59,7 @@ def is_matmul(one: Shape, two: Shape) -> bool:
     return len(one) == len(two) and len(one) in (2, 3) and one[:-2] == two[:-2]
 
 
-def _whole(site: RewriteSite, value: int, batch: Shape) -> int:
+def _broadcast_batch(site: RewriteSite, value: int, batch: Shape) -> int:
     """A tensor with all of a batch's axes, as one."""
     shape = site.type(value).shape
     if shape[:-2] != batch:

@@ -26,7 +26,7 @@ _MOVES = (
 )  # fmt: skip
 
 
-def _reals(site: RewriteSite, value: int, scale: float, zero: int) -> int:
+def _dequantise(site: RewriteSite, value: int, scale: float, zero: int) -> int:
     """A tensor of integers as the reals that it stands for."""
     dtype = site.type(value).dtype
     at = site.literal(np.array(scale), "f32"), site.literal(np.array(zero), dtype)
@@ -52,7 +52,7 @@ def product(site: RewriteSite) -> int | None:
     is_last = opcode == "Linear" or given["layout"] == "NCHW"
     axis = 0 if is_last else known.ndim - 1
     scales, reals = _weights(known, given, axis)
-    operands = [_reals(site, x, given["x_scale"], given["x_zero"]), site.literal(reals, "f32")]
+    operands = [_dequantise(site, x, given["x_scale"], given["x_zero"]), site.literal(reals, "f32")]
     if bias:
         stored = site.constant(bias[0])
         assert stored is not None
@@ -75,8 +75,8 @@ def _weights(known: Array, given: Mapping[str, Any], axis: int) -> tuple[Array, 
 def binary(site: RewriteSite) -> int | None:
     """`QBinOp`: the function of dequantised tensors, quantised."""
     given: Mapping[str, Any] = site.attributes
-    a = _reals(site, site.operands[0], given["a_scale"], given["a_zero"])
-    b = _reals(site, site.operands[1], given["b_scale"], given["b_zero"])
+    a = _dequantise(site, site.operands[0], given["a_scale"], given["a_zero"])
+    b = _dequantise(site, site.operands[1], given["b_scale"], given["b_zero"])
     return _quantise(site, site.add("BinOp", a, b, op=str(given["op"])))
 
 
@@ -86,11 +86,11 @@ def pool(site: RewriteSite) -> int | None:
     opcode = f"{given['op']}Pool"
     names = {a.name for a in OPS[opcode].attributes}
     kept = {name: value for name, value in given.items() if name in names}
-    x = _reals(site, site.operands[0], given["x_scale"], given["x_zero"])
+    x = _dequantise(site, site.operands[0], given["x_scale"], given["x_zero"])
     return _quantise(site, site.add(opcode, x, **kept))
 
 
-def shifted_pair(site: RewriteSite) -> int | None:
+def pair_as_i8(site: RewriteSite) -> int | None:
     """U8 between `Quantize` and `Dequantize`: i8, with zero points that are 128 lower."""
     made = site.maker(site.operands[0], "Quantize", to="u8")
     if made is None or len(site.operands) < 3 or len(made.operands) < 3:
@@ -173,7 +173,7 @@ def _as_floats(site: RewriteSite, value: int) -> int | None:
     return site.add("BinOp", source, site.literal(addend, "f32"), op=str(inner.attributes["op"]))
 
 
-def wide_pair(site: RewriteSite) -> int | None:
+def clip_of_wide_pair(site: RewriteSite) -> int | None:
     """16 bits between `Quantize` and `Dequantize`: finer than the floats, so only their ends."""
     made = site.maker(site.operands[0], "Quantize")
     if made is None or site.type(made.value_id).dtype not in _WIDE:
@@ -189,7 +189,7 @@ def wide_pair(site: RewriteSite) -> int | None:
     return site.add("Clip", made.operands[0], min=low, max=high)
 
 
-def shifted_table(site: RewriteSite) -> int | None:
+def table_as_i8(site: RewriteSite) -> int | None:
     """Rows of a constant table of u8: of i8, with a zero point that is 128 lower."""
     rows = site.maker(site.operands[0], *_ROWS)
     table = None if rows is None else site.constant(rows.operands[0])
@@ -201,29 +201,29 @@ def shifted_table(site: RewriteSite) -> int | None:
     return site.add("Dequantize", taken, site.operands[1], at, **site.op.attributes)
 
 
-def spelt_out(site: RewriteSite) -> int | None:
+def dequantise_by_steps(site: RewriteSite) -> int | None:
     """Integers that the device does not dequantize, or not by one scale: as floats, then scaled."""
     x, scale, *zeros = site.operands
     is_pair = site.maker(x, "Quantize") is not None
-    if (_has_step(site) and (is_pair or site.type(x).dtype == "i8")) or OPS[
+    if (_has_region_scale(site) and (is_pair or site.type(x).dtype == "i8")) or OPS[
         "Dequantize"
     ].with_defaults(site.op.attributes)["block"]:
         return None
     value = site.add("Cast", x, to=site.op.type.dtype)
     for part, op in (*((zero, "Sub") for zero in zeros), (scale, "Mul")):
-        value = site.add("BinOp", value, _along(site, part, site.op.type.dtype), op=op)
+        value = site.add("BinOp", value, _scale_along_axis(site, part, site.op.type.dtype), op=op)
     return value
 
 
-def by_channel(site: RewriteSite) -> int | None:
+def quantise_by_channel(site: RewriteSite) -> int | None:
     """A scale for each channel of a computed tensor, or an odd one: divided first."""
     x, scale, *zeros = site.operands
     filled, dtype = OPS["Quantize"].with_defaults(site.op.attributes), site.type(x).dtype
-    if _has_step(site) or filled["block"] or site.constant(scale) is None:
+    if _has_region_scale(site) or filled["block"] or site.constant(scale) is None:
         return None
-    steps = site.add("BinOp", x, _along(site, scale, dtype), op="Div")
+    steps = site.add("BinOp", x, _scale_along_axis(site, scale, dtype), op="Div")
     for zero in zeros:
-        steps = site.add("BinOp", steps, _along(site, zero, dtype), op="Add")
+        steps = site.add("BinOp", steps, _scale_along_axis(site, zero, dtype), op="Add")
     one, none = site.literal(np.ones(()), dtype), site.literal(np.zeros(()), str(filled["to"]))
     return site.add("Quantize", steps, one, none, to=filled["to"])
 
@@ -233,7 +233,7 @@ def _is_single(site: RewriteSite) -> bool:
     return site.type(site.operands[1]).shape in ((), (1,))
 
 
-def _has_step(site: RewriteSite) -> bool:
+def _has_region_scale(site: RewriteSite) -> bool:
     """Whether a region can have the scale: one that is known, positive, and normal."""
     known = site.constant(site.operands[1])
     if known is None or not _is_single(site):
@@ -241,7 +241,7 @@ def _has_step(site: RewriteSite) -> bool:
     return bool(np.finfo(np.float32).tiny <= known.flat[0] < np.inf)
 
 
-def _along(site: RewriteSite, part: int, dtype: str) -> int:
+def _scale_along_axis(site: RewriteSite, part: int, dtype: str) -> int:
     """A scale or zero point as a float that stretches to the tensor."""
     wide = part if site.type(part).dtype == dtype else site.add("Cast", part, to=dtype)
     if _is_single(site):
@@ -252,7 +252,7 @@ def _along(site: RewriteSite, part: int, dtype: str) -> int:
     return site.add("Reshape", wide, new_shape=along)
 
 
-def shifted_integers(site: RewriteSite) -> int | None:
+def integers_as_i8(site: RewriteSite) -> int | None:
     """`Quantize` to u8, where somebody wants the integers: to i8, and 128 added to those."""
     x, scale, *given = site.operands
     if site.attributes["to"] != "u8":
@@ -268,14 +268,14 @@ def shifted_integers(site: RewriteSite) -> int | None:
 
 
 # Behind the others: what has not met its `Dequantize` by then leaves the model, or is counted with.
-LATE_QUANTIZED: Rules = {"Quantize": [shifted_integers]}
+UNSIGNED_RESULTS: Rules = {"Quantize": [integers_as_i8]}
 QUANTIZED_FORMS: Rules = {
     "QConv": [product],
     "QLinear": [product],
     "QBinOp": [binary],
     "QPool": [pool],
-    "Quantize": [by_channel],
-    "Dequantize": [wide_pair, shifted_pair, shifted_table, spelt_out],
+    "Quantize": [quantise_by_channel],
+    "Dequantize": [clip_of_wide_pair, pair_as_i8, table_as_i8, dequantise_by_steps],
     "Cast": [widen_unsigned],
     "BinOp": [product_of_integers],
     **{opcode: [move_unsigned] for opcode in _MOVES},

@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.legalise.forms.elementwise.activations import Steps
-from nacre.compile.legalise.forms.windows.windows import with_border
+from nacre.compile.legalise.forms.elementwise.activations import ElementwiseWriter
+from nacre.compile.legalise.forms.windows.windows import pad_into_convolution
 from nacre.core.rewrite.inexact import scales
 from nacre.core.rewrite.site import RewriteSite, Rules, either_order, per_channel
 
@@ -21,7 +21,7 @@ def batch_norm(site: RewriteSite) -> int | None:
     rank = site.op.type.rank
     along = (-1, *(1,) * (rank - 1 - axis % rank))
     known = [site.constant(p) for p in parameters]
-    steps = Steps(site)
+    steps = ElementwiseWriter(site)
     if all(array is not None for array in known):
         scale, bias, mean, variance = (a.astype(np.float64) for a in known if a is not None)
         factor = scale / np.sqrt(variance + epsilon)
@@ -39,7 +39,7 @@ def batch_norm(site: RewriteSite) -> int | None:
     return steps.binary("Add", made, site.reshape(bias_, shape))
 
 
-def scaled_channels(site: RewriteSite) -> int | None:
+def scale_channels(site: RewriteSite) -> int | None:
     """A plane times a number for each channel, known or computed: a 1x1 convolution of each."""
     if site.attributes["op"] != "Mul" or site.op.type.rank != 4:
         return None
@@ -61,7 +61,7 @@ def scaled_channels(site: RewriteSite) -> int | None:
     return None
 
 
-def over_constant(site: RewriteSite) -> int | None:
+def divide_by_constant(site: RewriteSite) -> int | None:
     """Division by a constant: a product, where no quotient is lost."""
     if site.attributes["op"] != "Div" or site.op.type.element.is_integer:
         return None
@@ -74,7 +74,7 @@ def over_constant(site: RewriteSite) -> int | None:
     return site.add("BinOp", site.operands[0], factor, op="Mul")
 
 
-def bias_of_scaled(site: RewriteSite) -> int | None:
+def bias_of_computed_filter(site: RewriteSite) -> int | None:
     """A constant added to a convolution whose filter is computed: its bias."""
     if site.attributes["op"] != "Add":
         return None
@@ -93,6 +93,6 @@ def bias_of_scaled(site: RewriteSite) -> int | None:
 
 CHANNEL_FORMS: Rules = {
     "BatchNorm": [scales.batch_norm, batch_norm],
-    "BinOp": [scales.scale, over_constant, scaled_channels, bias_of_scaled],
-    "Conv": [with_border],
+    "BinOp": [scales.scale, divide_by_constant, scale_channels, bias_of_computed_filter],
+    "Conv": [pad_into_convolution],
 }

@@ -10,7 +10,7 @@ _VIEWS = ("Reshape", "ExpandDims", "Squeeze", "Transpose")
 _PRODUCTS = ("Linear", "Conv")
 
 
-def above_views(site: RewriteSite) -> int | None:
+def scale_before_views(site: RewriteSite) -> int | None:
     """A product by a number: before the views that lead to known weights."""
     if site.attributes["op"] != "Mul":
         return None
@@ -33,17 +33,17 @@ def above_views(site: RewriteSite) -> int | None:
     return made
 
 
-def joined_numbers(site: RewriteSite) -> int | None:
+def join_factors(site: RewriteSite) -> int | None:
     """A number times a product that has a number in it: one number."""
     if site.attributes["op"] != "Mul" or site.op.type.element.is_integer:
         return None
     split = site.split(site.op)
     if split is None or split[1].size != 1:
         return None
-    return _times(site, split[0], float(split[1].reshape(())), 2)
+    return _scale_inner_number(site, split[0], float(split[1].reshape(())), 2)
 
 
-def _times(site: RewriteSite, value: int, factor: float, depth: int) -> int | None:
+def _scale_inner_number(site: RewriteSite, value: int, factor: float, depth: int) -> int | None:
     """A product by a factor, taken up by a number inside of it; None where there is none."""
     inner = site.only(value, "BinOp", op="Mul")
     if inner is None or depth == 0 or inner.type.shape != site.op.type.shape:
@@ -56,10 +56,10 @@ def _times(site: RewriteSite, value: int, factor: float, depth: int) -> int | No
         literal = site.literal(np.array(number), site.op.type.dtype)
         return site.add("BinOp", split[0], literal, op="Mul")
     for one, other in either_order(inner):
-        made = _times(site, other, factor, depth - 1)
+        made = _scale_inner_number(site, other, factor, depth - 1)
         if made is not None:
             return site.add("BinOp", one, made, op="Mul")
     return None
 
 
-SCALING_FORMS: Rules = {"BinOp": [above_views, joined_numbers]}
+SCALING_FORMS: Rules = {"BinOp": [scale_before_views, join_factors]}

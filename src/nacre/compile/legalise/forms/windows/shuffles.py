@@ -17,7 +17,7 @@ from nacre.core.ops import OPS
 from nacre.core.rewrite.site import RewriteSite, Rules
 
 
-def before_a_shuffle(site: RewriteSite) -> int | None:
+def product_before_shuffle(site: RewriteSite) -> int | None:
     """`Linear` of pixels that were moved about: the product first, and then the move."""
     shape, weights = site.op.type.shape, site.type(site.operands[1]).shape
     if weights[0] >= weights[1]:
@@ -78,5 +78,5 @@ def _first_of_channels(split: Ints, channels: int) -> int | None:
     return None
 
 
-SHUFFLE_FORMS: Rules = {"Linear": [before_a_shuffle]}
+SHUFFLE_FORMS: Rules = {"Linear": [product_before_shuffle]}
 CHANNEL_ORDER: Rules = {"Transpose": [channels_in_order]}

@@ -42,15 +42,15 @@ def by_phases(site: RewriteSite) -> int | None:
     around: list[tuple[int, int]] = []
     for axis in (0, 1):
         taps = -(-weights.shape[axis] // strides[axis])
-        first, last = _reach(site, axis, strides[axis], begins[axis])
+        first, last = _phase_range(site, axis, strides[axis], begins[axis])
         before, behind = taps - 1 - first, last - site.type(x).shape[axis + 1] + 1
-        x = _cut(site, x, axis + 1, -before, -behind)
+        x = _crop(site, x, axis + 1, -before, -behind)
         around.append((max(before, 0), max(behind, 0)))
     pads = (around[0][0], around[1][0], around[0][1], around[1][1])
     kernel = site.literal(_phase_weights(weights, phases, groups), site.op.type.dtype)
     bias = _phase_bias(site, phases, groups)
     made = site.add("Conv", x, kernel, *bias, layout="NHWC", pads=pads, groups=groups)
-    made = _woven(site, made, phases, strides, groups)
+    made = _interleave_phases(site, made, phases, strides, groups)
     for axis in (0, 1):
         first = begins[axis] % strides[axis]
         count = site.op.type.shape[axis + 1]
@@ -58,13 +58,13 @@ def by_phases(site: RewriteSite) -> int | None:
     return made
 
 
-def _reach(site: RewriteSite, axis: int, stride: int, begin: int) -> tuple[int, int]:
+def _phase_range(site: RewriteSite, axis: int, stride: int, begin: int) -> tuple[int, int]:
     """The first and the last place of a phase's result."""
     count = site.op.type.shape[axis + 1]
     return begin // stride, (begin + count - 1) // stride
 
 
-def _cut(site: RewriteSite, x: int, axis: int, before: int, behind: int) -> int:
+def _crop(site: RewriteSite, x: int, axis: int, before: int, behind: int) -> int:
     """A tensor without elements that no output needs; nothing where the numbers are not above 0."""
     size = site.type(x).shape[axis]
     return slice_axis(site, x, axis, max(before, 0), size - max(behind, 0))
@@ -88,7 +88,9 @@ def _phase_weights(weights: Array, strides: Ints, groups: int) -> Array:
     return np.ascontiguousarray(order).reshape(taps[0], taps[1], inputs // groups, columns)
 
 
-def _woven(site: RewriteSite, value: int, phases: Ints, strides: Ints, groups: int) -> int:
+def _interleave_phases(
+    site: RewriteSite, value: int, phases: Ints, strides: Ints, groups: int
+) -> int:
     """[N, H, W, g * p * p * C] to [N, H * s, W * s, g * C], with zeros behind the phases p of s."""
     images, height, width, channels = site.type(value).shape
     high, wide = strides
@@ -124,10 +126,10 @@ def of_volumes(site: RewriteSite) -> int | None:
     # What lies between taps may be of any phase, or of phases without weights: zeros make them one.
     if gap > 1 or stride > weights.shape[0]:
         x, stride = _insert_zero_planes(site, x, stride), 1
-    first, last = _reach(site, 0, stride, begin)
+    first, last = _phase_range(site, 0, stride, begin)
     parts = _depth_weights(weights, stride)
     before, behind = gap * (len(parts) - 1) - first, last + 1 - site.type(x).shape[1]
-    x = _cut(site, x, 1, -before, -behind)
+    x = _crop(site, x, 1, -before, -behind)
     x = pad_axis(site, x, 1, max(before, 0), max(behind, 0))
     bias = _phase_bias(site, (stride,), groups)
     total: int | None = None
@@ -137,7 +139,7 @@ def of_volumes(site: RewriteSite) -> int | None:
         made = _on_planes(site, planes, part, *(bias if total is None else ()))
         total = made if total is None else site.add("BinOp", total, made, op="Add")
     assert total is not None
-    made = _woven_depth(site, total, (last - first + 1, stride), groups)
+    made = _interleave_depth(site, total, (last - first + 1, stride), groups)
     return slice_axis(site, made, 1, begin % stride, begin % stride + site.op.type.shape[1])
 
 
@@ -167,7 +169,7 @@ def _on_planes(site: RewriteSite, x: int, weights: Array, *bias: int) -> int:
     )
 
 
-def _woven_depth(site: RewriteSite, value: int, depths: tuple[int, int], groups: int) -> int:
+def _interleave_depth(site: RewriteSite, value: int, depths: tuple[int, int], groups: int) -> int:
     """[N * D, H, W, g * s * C] to [N, D * s, H, W, g * C], for D and s."""
     (depth, stride), (planes, *plane, channels) = depths, site.type(value).shape
     left = channels // (groups * stride)
@@ -200,7 +202,7 @@ def by_zeros(site: RewriteSite) -> int | None:
         reach = dilations[axis] * (weights.shape[axis] - 1)
         before = reach - begins[axis]
         behind = site.op.type.shape[axis + 1] + reach - site.type(x).shape[axis + 1] - before
-        x = _cut(site, x, axis + 1, -before, -behind)
+        x = _crop(site, x, axis + 1, -before, -behind)
         around.append((max(before, 0), max(behind, 0)))
     pads = (around[0][0], around[1][0], around[0][1], around[1][1])
     kernel = site.literal(_phase_weights(weights, (1, 1), groups), site.op.type.dtype)

@@ -65,7 +65,7 @@ def channels_last(site: RewriteSite) -> int | None:
     return site.add("Transpose", made, permutation=inverse(order))
 
 
-def line(site: RewriteSite) -> int | None:
+def window_of_line(site: RewriteSite) -> int | None:
     """A window over one axis: over two, of which the first has size 1."""
     if site.op.type.rank != 3 or site.attributes["layout"] != "NHWC":
         return None
@@ -127,7 +127,7 @@ def convolution_of_volumes(site: RewriteSite) -> int | None:
             "dilations": dilations[1:], "pads": (*begins[1:], *ends[1:])}  # fmt: skip
     total: int | None = None
     for tap in range(weights.shape[0]):
-        part = _every(site, x, 1, tap * dilations[0], strides[0], deep)
+        part = _strided_slice(site, x, 1, tap * dilations[0], strides[0], deep)
         plane = site.reshape(part, (images * deep, height, width, channels))
         kernel = site.literal(weights[tap], site.op.type.dtype)
         bias = site.operands[2:] if total is None else ()
@@ -149,7 +149,9 @@ def pad_axis(
     return site.add("Pad", value, pads=tuple(pads), value=fill)
 
 
-def _every(site: RewriteSite, value: int, axis: int, first: int, step: int, count: int) -> int:
+def _strided_slice(
+    site: RewriteSite, value: int, axis: int, first: int, step: int, count: int
+) -> int:
     """So many places along an axis."""
     return slice_axis(site, value, axis, first, first + (count - 1) * step + 1, step)
 
@@ -205,7 +207,7 @@ def _has_empty_rows(site: RewriteSite, top: int, bottom: int) -> bool:
     return max(top, bottom) > gap * (rows - 1) + _MOST_EMPTY_ROWS
 
 
-def with_border(site: RewriteSite) -> int | None:
+def pad_into_convolution(site: RewriteSite) -> int | None:
     """`Conv` of a `Pad` with zeros: the pads of the convolution, where they are no larger."""
     before = site.only(site.operands[0], "Pad")
     if before is not None and is_plane(site):
@@ -228,7 +230,7 @@ def separate_bias(site: RewriteSite) -> int | None:
     return site.add("BinOp", made, bias, op="Add")
 
 
-def whole_windows(site: RewriteSite) -> int | None:
+def pad_to_whole_windows(site: RewriteSite) -> int | None:
     """A pooling whose last window hangs over: with padding that takes it in."""
     if not is_plane(site) or not site.attributes["ceil"]:
         return None
@@ -259,7 +261,7 @@ def _overhang(site: RewriteSite, size: Sequence[int], begins: Ints) -> Ints:
     return tuple(found)
 
 
-def counted_padding(site: RewriteSite) -> int | None:
+def mean_counting_padding(site: RewriteSite) -> int | None:
     """A mean that counts padding: a convolution of each channel with equal weights."""
     if not is_plane(site) or not site.attributes["count_pad"] or site.attributes["ceil"]:
         return None
@@ -269,7 +271,7 @@ def counted_padding(site: RewriteSite) -> int | None:
     return window_sum(site, site.operands[0], is_mean=True)
 
 
-def spread_mean(site: RewriteSite) -> int | None:
+def dilated_mean(site: RewriteSite) -> int | None:
     """A mean over windows with gaps and no padding: a convolution of each channel."""
     if not is_plane(site) or site.attributes["ceil"] or set(ints(site, "dilations", 2, 1)) == {1}:
         return None
@@ -306,7 +308,7 @@ def norm_of_windows(site: RewriteSite) -> int | None:
     return site.add("BinOp", total, site.literal(np.array(1 / p), dtype), op="Pow")
 
 
-def spread_maximum(site: RewriteSite) -> int | None:
+def dilated_maximum(site: RewriteSite) -> int | None:
     """The largest element of windows with gaps: of slices, axis by axis."""
     dilations = ints(site, "dilations", 2, 1)
     if not is_plane(site) or site.attributes["ceil"] or set(dilations) == {1}:
@@ -321,7 +323,7 @@ def spread_maximum(site: RewriteSite) -> int | None:
         x = pad_axis(site, x, axis + 1, begins[axis], ends[axis], -float(element.largest_finite))
         count = site.op.type.shape[axis + 1]
         parts = [
-            _every(site, x, axis + 1, place * dilations[axis], strides[axis], count)
+            _strided_slice(site, x, axis + 1, place * dilations[axis], strides[axis], count)
             for place in range(kernel[axis])
         ]
         x = parts[0]
@@ -332,15 +334,15 @@ def spread_maximum(site: RewriteSite) -> int | None:
 
 _EVERY = ("Conv", "ConvTranspose", "MaxPool", "AvgPool", "LpPool")
 # Windows of every rank to two axes with channels last; transpositions are left around them.
-EARLY_WINDOWS: Rules = {
+WINDOWS_OVER_TWO_AXES: Rules = {
     "Conv2d": [convolution_of_core_v1],
-    "Conv": [channels_last, line, convolution_of_volumes],
-    **{name: [channels_last, line] for name in ("ConvTranspose", "LpPool")},
-    **{name: [channels_last, line, pool_of_volumes] for name in ("MaxPool", "AvgPool")},
+    "Conv": [channels_last, window_of_line, convolution_of_volumes],
+    **{name: [channels_last, window_of_line] for name in ("ConvTranspose", "LpPool")},
+    **{name: [channels_last, window_of_line, pool_of_volumes] for name in ("MaxPool", "AvgPool")},
 }
-LATE_WINDOWS: Rules = {
+DEVICE_WINDOWS: Rules = {
     "Conv": [separate_bias, pointwise, border_of_zeros],
-    "AvgPool": [whole_windows, counted_padding, spread_mean],
-    "MaxPool": [whole_windows, spread_maximum],
-    "LpPool": [whole_windows, norm_of_windows],
+    "AvgPool": [pad_to_whole_windows, mean_counting_padding, dilated_mean],
+    "MaxPool": [pad_to_whole_windows, dilated_maximum],
+    "LpPool": [pad_to_whole_windows, norm_of_windows],
 }

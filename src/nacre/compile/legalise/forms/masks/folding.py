@@ -3,7 +3,7 @@
 `where(causal, scores, least) + padding` hides twice: f16 neither has `least` nor its sum with the
 padding, and which of two hidden scores is larger decides what a row becomes that is masked whole.
 As `scores + (where(causal, 0, least) + padding)` the sum of what hides is a value of its own, which
-stays f32 and is levelled (`masks.py`). Choices alone are left as they are.
+stays f32 and is levelled (`levelling.py`). Choices alone are left as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nacre.compile.legalise.forms.algebra.masks import ABSORBING, is_large, kind_of, largest
+from nacre.compile.legalise.forms.masks.levelling import (
+    ABSORBING,
+    addend_kind,
+    has_hiding_numbers,
+    likeliest_scores,
+)
 from nacre.core.module import CoreOperation, Module, Shape
 from nacre.core.ops import OPS
 from nacre.core.rewrite.engine import apply_once
@@ -24,7 +29,7 @@ _MOVES = (*_VIEWS, "Transpose", "Slice")
 _SPELLING = ("BinOp", "Where", "Clip", "Concat", "Pad", *_MOVES)
 
 
-class _Masked(NamedTuple):
+class _MaskedScores(NamedTuple):
     """The sum of scores and a mask, either of which may be missing."""
 
     scores: int | None = None
@@ -32,13 +37,13 @@ class _Masked(NamedTuple):
     is_added: bool = False  # whether more hides than choices do
 
 
-def with_folded_masks(module: Module) -> Module:
+def fold_masks(module: Module) -> Module:
     """The module with one sum of scores and a mask before each softmax that has masks."""
-    module = apply_once(module, {"Softmax": [_without_level]})
+    module = apply_once(module, {"Softmax": [_drop_subtracted_maximum]})
     return apply_once(module, {"Softmax": [_fold_mask]})
 
 
-def _without_level(site: RewriteSite) -> int | None:
+def _drop_subtracted_maximum(site: RewriteSite) -> int | None:
     """A softmax of x less its largest is one of x."""
     less = site.only(site.operands[0], "BinOp", op="Sub")
     top = None if less is None else site.maker(less.operands[1], "Reduce", op="Max", keepdims=True)
@@ -56,7 +61,7 @@ def _fold_mask(site: RewriteSite) -> int | None:
     found = _MaskFolder(site)
     made = found.read(value)
     if made.scores is None and found.leaves:
-        found = _MaskFolder(site, largest(site, found.leaves))
+        found = _MaskFolder(site, likeliest_scores(site, found.leaves))
         made = found.read(value)
     is_due = found.is_spelt_otherwise or value != site.operands[0]
     is_mixed = made.is_added or len(found.fills) > 1
@@ -91,7 +96,7 @@ class _MaskFolder:
         self.leaves: list[int] = []  # those of choices first: they are the likelier scores
         self.is_spelt_otherwise = False  # than as a sum
 
-    def read(self, value: int, depth: int = 0) -> _Masked:
+    def read(self, value: int, depth: int = 0) -> _MaskedScores:
         """A value; the operations for what it comes to are added."""
         op = self._site.maker(value, *_SPELLING)  # others may use it: a sum more costs little
         if op is None or value == self._forced or depth > _MOST_DEPTH:
@@ -104,17 +109,17 @@ class _MaskFolder:
         if op.opcode == "Concat":
             return self._joined(op, depth)
         if op.opcode == "Pad" or op.opcode in _MOVES:
-            return self._moved(op, depth)
+            return self._mask_through_move(op, depth)
         return self._binary(op, depth)
 
-    def _leaf(self, value: int) -> _Masked:
+    def _leaf(self, value: int) -> _MaskedScores:
         self.leaves.insert(0 if self._is_inside else len(self.leaves), value)
-        kind = "scores" if value == self._forced else kind_of(self._site, value)
+        kind = "scores" if value == self._forced else addend_kind(self._site, value)
         if kind == "scores":
-            return _Masked(scores=value)
-        return _Masked(mask=value, is_added=kind == "hides")
+            return _MaskedScores(scores=value)
+        return _MaskedScores(mask=value, is_added=kind == "hides")
 
-    def _binary(self, op: CoreOperation, depth: int) -> _Masked:
+    def _binary(self, op: CoreOperation, depth: int) -> _MaskedScores:
         name, (a, b) = op.attributes["op"], op.operands
         if name in ("Add", "Sub"):
             left, right = self.read(a, depth + 1), self.read(b, depth + 1)
@@ -128,27 +133,27 @@ class _MaskFolder:
                 return self._bounded(op, split[0], number, depth)
         return self._leaf(op.value_id)
 
-    def _sum(self, a: _Masked, b: _Masked) -> _Masked:
+    def _sum(self, a: _MaskedScores, b: _MaskedScores) -> _MaskedScores:
         scores, mask = self._added(a.scores, b.scores), self._added(a.mask, b.mask)
-        return _Masked(scores, mask, a.is_added or b.is_added)
+        return _MaskedScores(scores, mask, a.is_added or b.is_added)
 
     def _added(self, a: int | None, b: int | None) -> int | None:
         if a is None or b is None:
             return a if b is None else b
         return self._site.add("BinOp", a, b, op="Add")
 
-    def _negative(self, inner: _Masked) -> _Masked:
+    def _negative(self, inner: _MaskedScores) -> _MaskedScores:
         self.is_spelt_otherwise = True
         made = [None if one is None else self._site.add("Neg", one) for one in inner[:2]]
-        return _Masked(made[0], made[1], inner.is_added)
+        return _MaskedScores(made[0], made[1], inner.is_added)
 
-    def _scaled(self, op: CoreOperation, value: int, factor: float, depth: int) -> _Masked:
+    def _scaled(self, op: CoreOperation, value: int, factor: float, depth: int) -> _MaskedScores:
         """A number times scores and a mask."""
         inner = self._site.maker(value, *_SPELLING)
         made = (
             self.read(value, depth + 1)
             if inner is not None and 0 < factor < _MOST_FACTOR
-            else _Masked()
+            else _MaskedScores()
         )
         if made.scores is None or made.mask is None:
             return self._leaf(op.value_id)
@@ -156,19 +161,19 @@ class _MaskFolder:
         known = self._site.literal(np.array(factor), op.type.dtype)
         both = (made.scores, made.mask)
         scores, mask = (self._site.add("BinOp", one, known, op="Mul") for one in both)
-        return _Masked(scores, mask, made.is_added)
+        return _MaskedScores(scores, mask, made.is_added)
 
-    def _bounded(self, op: CoreOperation, value: int, low: float, depth: int) -> _Masked:
+    def _bounded(self, op: CoreOperation, value: int, low: float, depth: int) -> _MaskedScores:
         """Held above a number beside which scores drop out."""
         most = float(op.attributes.get("max", np.inf)) if op.opcode == "Clip" else np.inf
         is_beyond = low <= -ABSORBING and most >= ABSORBING
-        made = self.read(value, depth + 1) if is_beyond else _Masked()
+        made = self.read(value, depth + 1) if is_beyond else _MaskedScores()
         if made.scores is None or made.mask is None:
             return self._leaf(op.value_id)
         self.is_spelt_otherwise = True
         return made._replace(mask=self._site.add("Clip", made.mask, min=low, max=most))
 
-    def _choice(self, op: CoreOperation, depth: int) -> _Masked:
+    def _choice(self, op: CoreOperation, depth: int) -> _MaskedScores:
         """Scores where a condition holds, or where it does not, and what hides elsewhere."""
         condition, *sides = op.operands
         before, self._is_inside = self._is_inside, True
@@ -179,31 +184,35 @@ class _MaskFolder:
             return self._leaf(op.value_id)
         at = with_scores[0]
         fill = sides[1 - at]
-        if read[at].mask is None and not self._hides(fill):
+        if read[at].mask is None and not self._is_hiding_fill(fill):
             return self._leaf(op.value_id)
         self.is_spelt_otherwise = True
         self.fills.add(self._site.number(fill))
-        return self._chosen(op, condition if at == 0 else self._not(condition), read[at], fill)
+        return self._mask_of_choice(
+            op, condition if at == 0 else self._negate(condition), read[at], fill
+        )
 
-    def _hides(self, fill: int) -> bool:
+    def _is_hiding_fill(self, fill: int) -> bool:
         known = self._site.constant(fill)
-        return known is None or is_large(known) or bool(np.isinf(known).any())
+        return known is None or has_hiding_numbers(known) or bool(np.isinf(known).any())
 
-    def _not(self, condition: int) -> int:
+    def _negate(self, condition: int) -> int:
         return self._site.add("Unary", condition, op="Not")
 
-    def _chosen(self, op: CoreOperation, seen: int, inner: _Masked, fill: int) -> _Masked:
+    def _mask_of_choice(
+        self, op: CoreOperation, seen: int, inner: _MaskedScores, fill: int
+    ) -> _MaskedScores:
         site, dtype = self._site, op.type.dtype
         scores = inner.scores
         assert scores is not None
-        scores = self._without_hidden(scores, seen, fill, dtype)
+        scores = self._zero_hidden_scores(scores, seen, fill, dtype)
         if site.number(fill) == -np.inf:
             hidden = site.add("Log", site.add("Cast", seen, to=dtype))  # 0 of true, -inf of false
-            return _Masked(scores, self._added(inner.mask, hidden), inner.is_added)
+            return _MaskedScores(scores, self._added(inner.mask, hidden), inner.is_added)
         mask = site.literal(np.array(0.0), dtype) if inner.mask is None else inner.mask
-        return _Masked(scores, site.add("Where", seen, mask, fill), inner.is_added)
+        return _MaskedScores(scores, site.add("Where", seen, mask, fill), inner.is_added)
 
-    def _without_hidden(self, scores: int, seen: int, fill: int, dtype: str) -> int:
+    def _zero_hidden_scores(self, scores: int, seen: int, fill: int, dtype: str) -> int:
         """Scores, 0 where they are hidden: there they may be NaN, as of a cache that is not full.
 
         What a known condition hides has been computed: f32 drops it beside a large number.
@@ -220,7 +229,7 @@ class _MaskFolder:
         source = condition if negated is None else negated.operands[0]
         return self._site.constant(source) is not None
 
-    def _joined(self, op: CoreOperation, depth: int) -> _Masked:
+    def _joined(self, op: CoreOperation, depth: int) -> _MaskedScores:
         """Parts side by side: scores of a cache and of what is new, or a sink beside them."""
         read = [self.read(value, depth + 1) for value in op.operands]
         if all(part.mask is None for part in read) or all(part.scores is None for part in read):
@@ -232,10 +241,10 @@ class _MaskFolder:
         masks, scores = list[int](), list[int]()
         for part, shape in zip(read, shapes, strict=True):
             mask_shape = (*common[:axis], shape[axis], *common[axis + 1 :])
-            masks.append(self._spread(part.mask, mask_shape, op.type.dtype))
-            scores.append(self._spread(part.scores, shape, op.type.dtype))
+            masks.append(self._broadcast_or_zeros(part.mask, mask_shape, op.type.dtype))
+            scores.append(self._broadcast_or_zeros(part.scores, shape, op.type.dtype))
         whole, mask = (site.add("Concat", *values, axis=axis) for values in (scores, masks))
-        return _Masked(whole, mask, any(part.is_added for part in read))
+        return _MaskedScores(whole, mask, any(part.is_added for part in read))
 
     def _common_shape(self, masks: list[int | None], shape: Shape) -> Shape:
         """The shape that all masks have in common; the axis along which they are joined is not."""
@@ -243,7 +252,7 @@ class _MaskFolder:
         padded = [(1,) * (len(shape) - len(one)) + one for one in known]
         return tuple(max(dims) for dims in zip(*padded, strict=True))
 
-    def _spread(self, value: int | None, shape: Shape, dtype: str) -> int:
+    def _broadcast_or_zeros(self, value: int | None, shape: Shape, dtype: str) -> int:
         """A value in a shape, or zeros."""
         site = self._site
         if value is None:
@@ -252,7 +261,7 @@ class _MaskFolder:
             value if site.type(value).shape == shape else site.add("Broadcast", value, shape=shape)
         )
 
-    def _moved(self, op: CoreOperation, depth: int) -> _Masked:
+    def _mask_through_move(self, op: CoreOperation, depth: int) -> _MaskedScores:
         """Elements in other places; of what is padded, the scores are 0."""
         made = self.read(op.operands[0], depth + 1)
         is_filled = (
@@ -266,6 +275,6 @@ class _MaskFolder:
         if op.opcode == "Pad":
             self.fills.add(float(str(OPS["Pad"].with_defaults(op.attributes)["value"])))
             filled = {"value": 0.0}
-        scores, mask = (self._spread(value, shape, op.type.dtype) for value in made[:2])
+        scores, mask = (self._broadcast_or_zeros(value, shape, op.type.dtype) for value in made[:2])
         scores = site.add(op.opcode, scores, **{**op.attributes, **filled})
         return made._replace(scores=scores, mask=site.add(op.opcode, mask, **op.attributes))

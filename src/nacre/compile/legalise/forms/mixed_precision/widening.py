@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from nacre.compile.legalise.forms.algebra.half_products import in_halves, scale_down
-from nacre.compile.legalise.forms.algebra.halves import Halves
-from nacre.compile.legalise.forms.algebra.wide import PRODUCTS, Chains
-from nacre.compile.legalise.forms.algebra.wide_moves import move_wide
 from nacre.compile.legalise.forms.elementwise.near_zero import exact_log1p, is_log1p_of_power
+from nacre.compile.legalise.forms.mixed_precision.half_products import (
+    product_in_halves,
+    scale_down_product,
+)
+from nacre.compile.legalise.forms.mixed_precision.halves import F32Writer
+from nacre.compile.legalise.forms.mixed_precision.logarithms import PRODUCTS, LogarithmChains
+from nacre.compile.legalise.forms.mixed_precision.moves import move_f32
 from nacre.core.module import CoreOperation, Module
 from nacre.core.rewrite.engine import apply_once
 from nacre.core.rewrite.site import RewriteSite
@@ -29,8 +32,8 @@ def widen_chains(
     which the `largest` elements are known, and whatever is made of them and has not `faded`.
     What is made of values that are wide `alone` is not.
     """
-    chains = Chains(module)
-    wide = chains.wide | beyond | (_using(module, beyond) - faded) | alone
+    chains = LogarithmChains(module)
+    wide = chains.wide | beyond | (_users_of(module, beyond) - faded) | alone
     if not wide and not chains.guards and not any(map(_is_log1p, module.operations)):
         return module, frozenset()
     walk = _Widener(module, chains, wide, largest or {})
@@ -45,7 +48,7 @@ def _is_log1p(op: CoreOperation) -> bool:
     return op.attributes.get("op") == "Log1p"
 
 
-def _using(module: Module, values: frozenset[int]) -> set[int]:
+def _users_of(module: Module, values: frozenset[int]) -> set[int]:
     """The floats that are made of some values."""
     return {
         op.value_id
@@ -58,7 +61,7 @@ class _Widener:
     """One walk over a module; it notes the new numbers of what is wide."""
 
     def __init__(
-        self, module: Module, chains: Chains, wide: set[int], largest: Mapping[int, float]
+        self, module: Module, chains: LogarithmChains, wide: set[int], largest: Mapping[int, float]
     ) -> None:
         self._module, self._chains, self._largest = module, chains, largest
         self._wide = wide
@@ -68,25 +71,27 @@ class _Widener:
         """A wide operation in the form that it has in f32; None for all others."""
         op, value = site.op, site.op.value_id
         if is_log1p_of_power(site):
-            return exact_log1p(site, Halves(site, self._record).add)
+            return exact_log1p(site, F32Writer(site, self._record).add)
         if value not in self._wide:
-            return self._guarded(site) if value in self._chains.guards else None
-        halves = Halves(site, self._record, is_fine=self._chains.is_fine(value))
+            return self._add_guard_in_f32(site) if value in self._chains.guards else None
+        halves = F32Writer(
+            site, self._record, needs_more_digits=self._chains.needs_more_digits(value)
+        )
         if op.opcode in PRODUCTS:
             made = self._product(halves)
         else:
-            made = move_wide(halves, is_amplitude=value in self._chains.amplitudes)
+            made = move_f32(halves, is_amplitude=value in self._chains.amplitudes)
         if made is None:
             made = self._record(site.add(op.opcode, *site.operands, **op.attributes))
         return made
 
-    def _product(self, halves: Halves) -> int | None:
+    def _product(self, halves: F32Writer) -> int | None:
         factors = self._module.by_id[halves.site.op.value_id].operands[:2]
         if not self._wide.isdisjoint(factors):
-            return in_halves(halves)
-        return scale_down(halves, self._largest.get(factors[0], inf))
+            return product_in_halves(halves)
+        return scale_down_product(halves, self._largest.get(factors[0], inf))
 
-    def _guarded(self, site: RewriteSite) -> int:
+    def _add_guard_in_f32(self, site: RewriteSite) -> int:
         """A product in f16 to which a small number is added in f32."""
         x, weights, bias = site.operands
         made = site.add(site.op.opcode, x, weights, **site.op.attributes)

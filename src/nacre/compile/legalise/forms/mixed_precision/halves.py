@@ -20,12 +20,14 @@ _LONGEST = 1 << 13  # of rows whose largest is looked for at once
 Record = Callable[[int], int]  # notes a value that stays f32
 
 
-class Halves:
+class F32Writer:
     """Adds operations of f32, and notes that they are."""
 
-    def __init__(self, site: RewriteSite, record: Record, *, is_fine: bool = False) -> None:
+    def __init__(
+        self, site: RewriteSite, record: Record, *, needs_more_digits: bool = False
+    ) -> None:
         self.site = site
-        self.is_fine = is_fine  # results have more digits than f16 has
+        self.needs_more_digits = needs_more_digits  # results have more digits than f16 has
         self.record = record
 
     def add(self, opcode: str, *operands: int, **attributes: object) -> int:
@@ -38,7 +40,7 @@ class Halves:
             return value
         return self.add("BinOp", value, self.site.literal(np.array(factor), "f32"), op="Mul")
 
-    def reshaped(self, value: int, shape: tuple[int, ...]) -> int:
+    def reshape(self, value: int, shape: tuple[int, ...]) -> int:
         """A value in another shape."""
         if self.site.type(value).shape == shape:
             return value
@@ -53,14 +55,14 @@ class Halves:
         """What brings the largest element to a number; never 0."""
         return self.add("Clip", self.times(top, 1 / most), min=_LEAST, max=_MOST)
 
-    def scaled(self, x: int, most: float) -> tuple[int, int]:
+    def scale_to_largest(self, x: int, most: float) -> tuple[int, int]:
         """What brings the largest element of all to a number, and x divided by it."""
         size, rank = prod(self.site.type(x).shape), self.site.type(x).rank
         row = max(n for n in range(1, _LONGEST) if size % n == 0)
-        top = self.largest(self.reshaped(x, (size // row, row)), (1,))
+        top = self.largest(self.reshape(x, (size // row, row)), (1,))
         if size > row:
-            top = self.largest(self.reshaped(top, (1, size // row)), (1,))
-        divisor = self.divisor(self.reshaped(top, (1,) * rank), most)
+            top = self.largest(self.reshape(top, (1, size // row)), (1,))
+        divisor = self.divisor(self.reshape(top, (1,) * rank), most)
         return divisor, self.add("BinOp", x, divisor, op="Div")
 
     def split(self, x: int) -> tuple[int, int]:
@@ -69,7 +71,7 @@ class Halves:
         rest = self.add("BinOp", x, self.site.add("Cast", high, to="f32"), op="Sub")
         return high, self.site.add("Cast", self.times(rest, REST), to="f16")
 
-    def joined(self, high: int, rest: int) -> int:
+    def join(self, high: int, rest: int) -> int:
         """Two products in f32, of which the second is what the first leaves."""
         wide = [self.site.add("Cast", value, to="f32") for value in (high, rest)]
         return self.add("BinOp", wide[0], self.times(wide[1], 1 / REST), op="Add")

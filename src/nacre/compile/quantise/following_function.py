@@ -28,7 +28,7 @@ def function_after(graph: Graph, value: int) -> Function | None:
     """What is made of each element alone, up to the first value that is all that others see."""
     inside: dict[int, CoreOperation | None] = {value: None}
     while len(inside) <= _MOST_STEPS:
-        step = _next(graph, inside)
+        step = _next_elementwise(graph, inside)
         if step is None:
             return None
         inside[step.value_id] = step
@@ -38,14 +38,18 @@ def function_after(graph: Graph, value: int) -> Function | None:
     return None
 
 
-def _next(graph: Graph, inside: dict[int, CoreOperation | None]) -> CoreOperation | None:
+def _next_elementwise(
+    graph: Graph, inside: dict[int, CoreOperation | None]
+) -> CoreOperation | None:
     """The first operation that makes something of single elements of what is inside."""
     users = (user for value in inside for user in graph.users.get(value, []))
     open_ = (user for user in users if user.value_id not in inside)
-    return next((user for user in open_ if _is_of(graph, user, inside)), None)
+    return next((user for user in open_ if _is_elementwise_of(graph, user, inside)), None)
 
 
-def _is_of(graph: Graph, op: CoreOperation, inside: dict[int, CoreOperation | None]) -> bool:
+def _is_elementwise_of(
+    graph: Graph, op: CoreOperation, inside: dict[int, CoreOperation | None]
+) -> bool:
     return graph.roles[op.value_id] == "map" and all(
         _is_number(graph, operand) if operand in graph.constants else operand in inside
         for operand in op.operands
@@ -78,11 +82,11 @@ def _apply(graph: Graph, value: int, steps: Sequence[CoreOperation], x: Array) -
             else values[operand]
             for operand in op.operands
         ]
-        values[op.value_id] = _once(op, operands)
+        values[op.value_id] = _run_operation(op, operands)
     return values[steps[-1].value_id]
 
 
-def _once(op: CoreOperation, operands: Sequence[Array]) -> Array:
+def _run_operation(op: CoreOperation, operands: Sequence[Array]) -> Array:
     spec = OPS[op.opcode]
     assert spec.primitive is not None
     type_ = KernelType(op.type.element, operands[0].shape)

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from nacre.compile.legalise.forms.algebra.halves import (
+from nacre.compile.legalise.forms.mixed_precision.halves import (
     LARGEST,
     REST,
-    Halves,
+    F32Writer,
     scale_to_one,
     split_in_halves,
 )
-from nacre.compile.legalise.forms.algebra.matmul_halves import matmul_in_halves
+from nacre.compile.legalise.forms.mixed_precision.matmul_halves import matmul_in_halves
 from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
@@ -29,44 +29,44 @@ FEW_COLUMNS = 4  # of a product that is as soon done in f32
 _OFTEN, _TOP = 4.0, 2.0**15  # how much larger than it was seen x may be; the largest result
 
 
-def in_halves(made: Halves) -> int | None:
+def product_in_halves(writer: F32Writer) -> int | None:
     """A product of a value in f32 by known weights; None where it has no such form."""
-    site = made.site
+    site = writer.site
     if site.op.opcode == "MatMul":
-        return matmul_in_halves(made)
+        return matmul_in_halves(writer)
     x, weights, *bias = site.operands
     array = site.constant(weights)
     if array is None or not array.size:
         return None
     product = _linear if site.op.opcode == "Linear" else _convolution
-    result = product(made, x, array.astype(np.float64))
+    result = product(writer, x, array.astype(np.float64))
     if result is None or not bias:
         return result
-    return made.add("BinOp", result, bias[0], op="Add")
+    return writer.add("BinOp", result, bias[0], op="Add")
 
 
-def _linear(made: Halves, x: int, array: Array) -> int | None:
-    site = made.site
+def _linear(writer: F32Writer, x: int, array: Array) -> int | None:
+    site = writer.site
     if array.shape[0] <= FEW_COLUMNS:
         return None
     shape = site.op.type.shape
-    rows = made.reshaped(x, (prod(shape[:-1]), array.shape[1]))
+    rows = writer.reshape(x, (prod(shape[:-1]), array.shape[1]))
     array, factor, most = scale_to_one(array, (1,))
-    divisor = made.divisor(made.largest(rows, (1,)), most)
-    product, small = _products(made, made.add("BinOp", rows, divisor, op="Div"), array)
-    back = made.times(divisor, 1 / factor)
-    result = made.add("BinOp", made.joined(product, small), back, op="Mul")
-    return made.reshaped(result, shape)
+    divisor = writer.divisor(writer.largest(rows, (1,)), most)
+    product, small = _products(writer, writer.add("BinOp", rows, divisor, op="Div"), array)
+    back = writer.times(divisor, 1 / factor)
+    result = writer.add("BinOp", writer.join(product, small), back, op="Mul")
+    return writer.reshape(result, shape)
 
 
-def _products(made: Halves, rows: int, array: Array) -> tuple[int, int]:
+def _products(writer: F32Writer, rows: int, array: Array) -> tuple[int, int]:
     """Rows by weights in f16, and what that leaves."""
-    site = made.site
-    high, rest = made.split(rows)
+    site = writer.site
+    high, rest = writer.split(rows)
     first, second = split_in_halves(array)
     product = site.add("Linear", high, site.literal(first, "f16"))
     operands, weights = [rest, high], [first, second]
-    if made.is_fine:
+    if writer.needs_more_digits:
         operands += [high, product]
         weights += [first * REST, -REST * np.eye(len(array))]
     joined = site.add("Concat", *operands, axis=1)
@@ -74,21 +74,23 @@ def _products(made: Halves, rows: int, array: Array) -> tuple[int, int]:
     return product, site.add("Linear", joined, both)
 
 
-def _convolution(made: Halves, x: int, array: Array) -> int | None:
+def _convolution(writer: F32Writer, x: int, array: Array) -> int | None:
     """Windows overlap, so a whole tensor is divided by its largest element."""
-    site, given = made.site, made.site.op.attributes
+    site, given = writer.site, writer.site.op.attributes
     if site.attributes["groups"] != 1 or site.attributes["layout"] != "NHWC":
         return None
-    if made.is_fine and _is_along_row(site, x):
-        return _frame_windows(made, x, array)
+    if writer.needs_more_digits and _is_along_row(site, x):
+        return _frame_windows(writer, x, array)
     array, factor, most = scale_to_one(array, (0, 1, 2))
-    divisor, scaled = made.scaled(x, most)
-    high, rest = made.split(scaled)
+    divisor, scaled = writer.scale_to_largest(x, most)
+    high, rest = writer.split(scaled)
     first, second = split_in_halves(array)
     both = site.literal(np.concatenate([first, second], axis=2), "f16")
     product = site.add("Conv", high, site.literal(first, "f16"), **given)
     small = site.add("Conv", site.add("Concat", rest, high, axis=3), both, **given)
-    return made.add("BinOp", made.joined(product, small), made.times(divisor, 1 / factor), op="Mul")
+    return writer.add(
+        "BinOp", writer.join(product, small), writer.times(divisor, 1 / factor), op="Mul"
+    )
 
 
 def _is_along_row(site: RewriteSite, x: int) -> bool:
@@ -98,32 +100,32 @@ def _is_along_row(site: RewriteSite, x: int) -> bool:
     return is_row and set(given["dilations"] or (1,)) == {1}
 
 
-def _frame_windows(made: Halves, x: int, array: Array) -> int:
+def _frame_windows(writer: F32Writer, x: int, array: Array) -> int:
     """Windows along a row, each as a row of its own: `_linear` gives more digits."""
-    site, shape = made.site, made.site.op.type.shape
+    site, shape = writer.site, writer.site.op.type.shape
     given: Mapping[str, Any] = site.attributes
     _, width, channels, columns = array.shape
     step = (given["strides"] or (1, 1))[1]
     places = np.arange(shape[2])[:, None] * step + np.arange(width)
-    row = made.reshaped(x, (site.type(x).shape[2], channels))
-    divisor, scaled = made.scaled(row, LARGEST)
+    row = writer.reshape(x, (site.type(x).shape[2], channels))
+    divisor, scaled = writer.scale_to_largest(row, LARGEST)
     indices = site.literal(places.ravel(), "i32")
-    halves = [site.add("GatherAxis", half, indices, axis=0) for half in made.split(scaled)]
-    frames = made.reshaped(made.joined(*halves), (shape[2], width * channels))
+    halves = [site.add("GatherAxis", half, indices, axis=0) for half in writer.split(scaled)]
+    frames = writer.reshape(writer.join(*halves), (shape[2], width * channels))
     weights, factor, most = scale_to_one(array.reshape(-1, columns).T, (1,))
-    frames = made.times(frames, most / LARGEST)
-    product, small = _products(made, frames, weights)
-    back = made.times(divisor, LARGEST / most / factor)
-    result = made.add("BinOp", made.joined(product, small), back, op="Mul")
-    return made.reshaped(result, shape)
+    frames = writer.times(frames, most / LARGEST)
+    product, small = _products(writer, frames, weights)
+    back = writer.times(divisor, LARGEST / most / factor)
+    result = writer.add("BinOp", writer.join(product, small), back, op="Mul")
+    return writer.reshape(result, shape)
 
 
-def scale_down(made: Halves, largest: float) -> int | None:
+def scale_down_product(writer: F32Writer, largest: float) -> int | None:
     """A product of f16 whose result is beyond it: weights are others, the result is multiplied.
 
     `largest` is about the largest element of x. The factor is a power of two, so nothing is lost.
     """
-    site = made.site
+    site = writer.site
     x, weights, *bias = site.operands
     array = site.constant(weights)
     if array is None or not array.size:
@@ -134,5 +136,5 @@ def scale_down(made: Halves, largest: float) -> int | None:
     factor = 2.0 ** ceil(log2(max(sums * reach, 1e-300) / _TOP))
     x, smaller = site.add("Cast", x, to="f16"), site.literal(array / factor, "f16")
     result = site.add(site.op.opcode, x, smaller, **site.op.attributes)
-    result = made.times(site.add("Cast", result, to="f32"), factor)
-    return made.add("BinOp", result, bias[0], op="Add") if bias else result
+    result = writer.times(site.add("Cast", result, to="f32"), factor)
+    return writer.add("BinOp", result, bias[0], op="Add") if bias else result

@@ -47,7 +47,7 @@ _BEHIND = _CARRYING | {"LayerNorm", "RmsNorm"}
 _CENTRED = frozenset({"LayerNorm"})
 
 
-class Chains:
+class LogarithmChains:
     """What leads to logarithms in a module, and from them to where they cancel."""
 
     def __init__(self, module: Module) -> None:
@@ -59,7 +59,7 @@ class Chains:
         self._cancels = False  # a logarithm: what is before it needs more digits
         self._summed: set[int] = set()  # amplitudes that are added up
         self.guards: set[int] = set()  # products whose bias is a guard
-        readers = [op for op in module.operations if self._reads_decades(op)]
+        readers = [op for op in module.operations if self._depends_on_small_values(op)]
         if not readers:
             return
         for op in module.operations:
@@ -67,16 +67,16 @@ class Chains:
                 self._classify(op)
         for op in readers:
             if self._is_like_logarithm(op):
-                self._take_logarithm(op)
+                self._add_logarithm(op)
             else:
-                self._take_reciprocal(op)
+                self._add_reciprocal(op)
         for op in readers:
             behind = self._cancelling(op) if op.value_id in self.wide else set()
             self._cancels |= bool(behind)
             self.wide |= behind
         self._find_summed()
 
-    def is_fine(self, value: int) -> bool:
+    def needs_more_digits(self, value: int) -> bool:
         """Whether a product needs more digits of its own than f16 has."""
         return self._cancels or value in self._summed
 
@@ -90,7 +90,7 @@ class Chains:
 
     def _is_sum(self, op: CoreOperation) -> bool:
         is_added = op.opcode == "BinOp" and op.attributes["op"] in ("Add", "Sub")
-        return is_added and len(self._unknown(op)) > 1
+        return is_added and len(self._computed_operands(op)) > 1
 
     def _classify(self, op: CoreOperation) -> None:
         """Operations come after what they are made of."""
@@ -99,16 +99,16 @@ class Chains:
         if self._is_squared(op) or self._is_made_of_power(op):
             self._powers.add(op.value_id)
 
-    def _take_logarithm(self, op: CoreOperation) -> None:
+    def _add_logarithm(self, op: CoreOperation) -> None:
         source = op.operands[0]
-        guarded = tuple(self._guarded(source))
+        guarded = tuple(self._values_up_to_guard(source))
         inner = self._before_guards(source)
         if source in self._powers or guarded or inner in self._linear:
             self.wide.update((op.value_id, *guarded))
-            self._take_powers(source)
-            self._take_amplitudes([inner])
+            self._add_powers(source)
+            self._add_amplitudes([inner])
 
-    def _reads_decades(self, op: CoreOperation) -> bool:
+    def _depends_on_small_values(self, op: CoreOperation) -> bool:
         """Whether what is small counts as much as what is large: logarithms and what is like one.
 
         A root of a high degree is, and so is whatever something is divided by.
@@ -132,7 +132,7 @@ class Chains:
         found = self._number(op.operands[1])
         return float(found.min()) if found is not None and found.size else 1.0
 
-    def _take_reciprocal(self, op: CoreOperation) -> None:
+    def _add_reciprocal(self, op: CoreOperation) -> None:
         """What is divided by a length: squares of inputs, or such as a small number is added to."""
         source = op.operands[1 if op.attributes["op"] == "Div" else 0]
         if self._is_far_from_zero(self._op(self._before_views(source))):
@@ -140,10 +140,10 @@ class Chains:
         powers = self._powers_of(source)
         squares = [self._op(value) for value in powers if self._is_squared(self._op(value))]
         is_of_inputs = any(not self._linear.isdisjoint(square.operands) for square in squares)
-        is_guarded = any(self._is_held(self._op(value)) for value in powers)
+        is_guarded = any(self._is_kept_from_zero(self._op(value)) for value in powers)
         if squares and (is_of_inputs or is_guarded):
             self.wide.add(op.value_id)
-            self._take_powers(source)
+            self._add_powers(source)
 
     def _is_far_from_zero(self, op: CoreOperation) -> bool:
         """Whether a power has a number added to it, as `1 + |x|` has, that f16 holds well."""
@@ -152,19 +152,19 @@ class Chains:
         numbers = [n for n in map(self._number, op.operands) if n is not None]
         return any(bool((number >= _PLAIN).all()) for number in numbers)
 
-    def _is_held(self, op: CoreOperation) -> bool:
+    def _is_kept_from_zero(self, op: CoreOperation) -> bool:
         """Whether a number that f16 does not have keeps something from 0."""
         is_added = op.opcode == "BinOp" and op.attributes["op"] in ("Add", "Max")
         is_tiny = is_added and any(self._is_tiny(value) for value in op.operands)
         return is_tiny or (op.opcode == "Clip" and self._is_guard(op))
 
-    def _take_powers(self, value: int) -> None:
+    def _add_powers(self, value: int) -> None:
         """All that a power is made of, and what leads from inputs to what is squared."""
         powers = self._powers_of(value)
         self.wide |= powers
         for one in powers:
             if self._is_squared(self._op(one)):
-                self._take_amplitudes(self._op(one).operands)
+                self._add_amplitudes(self._op(one).operands)
 
     def _powers_of(self, value: int) -> set[int]:
         waiting, taken = [value], set[int]()
@@ -177,7 +177,7 @@ class Chains:
                 waiting += op.operands
         return taken
 
-    def _take_amplitudes(self, values: Iterable[int]) -> None:
+    def _add_amplitudes(self, values: Iterable[int]) -> None:
         waiting = list(values)
         while waiting:
             value = waiting.pop()
@@ -214,7 +214,7 @@ class Chains:
 
     def _is_of_amplitudes(self, op: CoreOperation) -> bool:
         """Whether both factors are one value, or both are made of inputs."""
-        factors = self._unknown(op)
+        factors = self._computed_operands(op)
         if len(factors) < 2:
             return False
         is_one = len({self._before_views(value) for value in factors}) == 1
@@ -225,7 +225,7 @@ class Chains:
             value = self._op(value).operands[0]
         return value
 
-    def _unknown(self, op: CoreOperation) -> tuple[int, ...]:
+    def _computed_operands(self, op: CoreOperation) -> tuple[int, ...]:
         """The operands that are no constants, of two."""
         return tuple(value for value in op.operands[:2] if self._number(value) is None)
 
@@ -233,12 +233,12 @@ class Chains:
         if op.opcode == "Input":
             return True
         if op.opcode in PRODUCTS:
-            unknown = self._unknown(op)
+            unknown = self._computed_operands(op)
             return len(unknown) == 1 and unknown[0] in self._linear
         is_other = op.opcode == "BinOp" and op.attributes["op"] not in _LINEAR_OPS
         return op.opcode in _LINEAR and not is_other and not self._linear.isdisjoint(op.operands)
 
-    def _guarded(self, value: int) -> Iterator[int]:
+    def _values_up_to_guard(self, value: int) -> Iterator[int]:
         """What stands between a logarithm and the number that keeps it from 0."""
         op, behind = self._op(value), list[int]()
         while op.opcode in _VIEWS:
@@ -254,7 +254,7 @@ class Chains:
         """What is held above a number, or to which one is added, before a logarithm."""
         op = self._op(value)
         while op.opcode in _VIEWS or op.opcode in _HOLDING or self._is_guard(op):
-            unknown = self._unknown(op)
+            unknown = self._computed_operands(op)
             if len(unknown) != 1:
                 break
             op = self._op(unknown[0])
@@ -284,7 +284,7 @@ class Chains:
         users = self._users
         for op in self._module.operations:
             inside = [operand for operand in op.operands if operand in reached]
-            if inside and op.type.dtype == "f32" and self._goes_behind(op):
+            if inside and op.type.dtype == "f32" and self._may_follow_logarithm(op):
                 reached.add(op.value_id)
                 is_less = op.opcode == "BinOp" and op.attributes["op"] == "Sub"
                 met |= op.opcode in _CENTRED or (is_less and len({*inside}) > 1)
@@ -295,7 +295,7 @@ class Chains:
                 reached.discard(op.value_id)
         return reached
 
-    def _goes_behind(self, op: CoreOperation) -> bool:
+    def _may_follow_logarithm(self, op: CoreOperation) -> bool:
         is_root = op.opcode == "Unary" and op.attributes["op"] in _ROOTS
         return op.opcode in _BEHIND or is_root
 

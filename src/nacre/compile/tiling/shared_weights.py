@@ -12,7 +12,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.layer_parts import column_layer, number_parts
-from nacre.compile.tiling.residency import Heights, life_of, users_of_weights
+from nacre.compile.tiling.residency import HighWaterMarks, users_of_weights, weights_lifetime
 from nacre.compile.tiling.spaces import align_up
 
 PARTS = (0.875, 0.625)  # of L1, for such weights; with more, blocks of the others get tiny
@@ -20,18 +20,18 @@ _GRAIN = 16  # columns that stay come in multiples of this
 _LEAST_USES = 3  # for two, a layer more is not worth it
 
 
-def with_kept_weights(partition: Partition, options: Options, part: float) -> Partition:
+def keep_shared_weights(partition: Partition, options: Options, part: float) -> Partition:
     """The same work with shared weights that stay in L1, in up to a part of it."""
     if "residency" in options.disabled:
         return partition
     room, layers = int(options.l1_bytes * part), partition.layers
-    heights = Heights(len(layers))
+    heights = HighWaterMarks(len(layers))
     made: dict[int, list[Layer]] = {}
     for users in sorted(users_of_weights(partition).values(), key=lambda found: -len(found)):
         if len(users) < _LEAST_USES or not all(_may_be_cut(layers[user]) for user in users):
             continue
-        first, last = life_of(layers, users)
-        count = _columns(layers[users[0]], room - heights.top(first, last))
+        first, last = weights_lifetime(layers, users)
+        count = _columns_that_fit(layers[users[0]], room - heights.top(first, last))
         if count:
             heights.add(_bytes(layers[users[0]], count), first, last)
             made.update({user: _parts(layers[user], count) for user in users})
@@ -50,7 +50,7 @@ def _bytes(layer: Layer, count: int) -> int:
     return align_up(layer.packed.block_bytes(count))
 
 
-def _columns(layer: Layer, room: int) -> int:
+def _columns_that_fit(layer: Layer, room: int) -> int:
     """How many columns have weights that fit; 0 where it is not worth it."""
     if _bytes(layer, layer.columns) <= room:
         return layer.columns
@@ -63,11 +63,11 @@ def _columns(layer: Layer, room: int) -> int:
 def _parts(layer: Layer, count: int) -> list[Layer]:
     """A layer that keeps the weights of its first columns."""
     if count == layer.columns:
-        return [_keeping(layer)]
-    kept = _keeping(column_layer(layer, 0, count))
+        return [_with_resident_weights(layer)]
+    kept = _with_resident_weights(column_layer(layer, 0, count))
     return number_parts(layer, [kept, column_layer(layer, count, layer.columns - count)])
 
 
-def _keeping(layer: Layer) -> Layer:
+def _with_resident_weights(layer: Layer) -> Layer:
     assert layer.packed is not None
     return replace(layer, packed=replace(layer.packed, stays=True))

@@ -32,7 +32,7 @@ ABSORBING = 2.0**26  # beside it f32 counts in steps of 8, and scores drop out
 _MOST = float(np.finfo(np.float32).max)
 
 
-def with_levelled_masks(module: Module) -> Module:
+def level_masks(module: Module) -> Module:
     """The module with the largest of each row taken off masks."""
     return apply_once(module, {"Softmax": [_MaskLeveller().softmax]})
 
@@ -41,7 +41,9 @@ def mask_values(module: Module) -> frozenset[int]:
     """The values that masks are made of, which stay f32 until the largest is taken off."""
     found: set[int] = set()
     waiting = [
-        op.operands[0] for op in module.operations if op.opcode == "Cast" and _is_level(module, op)
+        op.operands[0]
+        for op in module.operations
+        if op.opcode == "Cast" and _is_levelled_mask(module, op)
     ]
     while waiting:
         op = module.by_id[waiting.pop()]
@@ -54,7 +56,7 @@ def mask_values(module: Module) -> frozenset[int]:
     return frozenset(found)
 
 
-def _is_level(module: Module, cast: CoreOperation) -> bool:
+def _is_levelled_mask(module: Module, cast: CoreOperation) -> bool:
     """Whether a cast to f16 is one of those that this file adds."""
     made = module.by_id[cast.operands[0]]
     if cast.type.dtype != "f16" or made.type.dtype != "f32":
@@ -71,14 +73,14 @@ class _MaskLeveller:
     """One walk over a module; layers that have a mask in common have its level in common."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._levelled: dict[tuple[object, ...], tuple[int, int]] = {}
 
     def softmax(self, site: RewriteSite) -> int | None:
         """Softmax(scores + masks)."""
         leaves = list(_addends(site, site.operands[0]))
-        kinds = {leaf: kind_of(site, leaf) for leaf in leaves}
+        kinds = {leaf: addend_kind(site, leaf) for leaf in leaves}
         if "scores" not in kinds.values():
-            kinds[largest(site, leaves)] = "scores"
+            kinds[likeliest_scores(site, leaves)] = "scores"
         if "hides" not in kinds.values():
             return None
         scores = [leaf for leaf in leaves if kinds[leaf] == "scores"]
@@ -88,16 +90,18 @@ class _MaskLeveller:
         total = _sum(site, scores)
         axis = int(str(site.attributes["axis"])) % site.op.type.rank - site.op.type.rank
         if len(known) == len(masks):
-            total = _with_known(site, total, known, axis)
+            total = _add_known_masks(site, total, known, axis)
         else:
-            total = self._with_computed(site, total, masks, axis)
+            total = self._add_computed_masks(site, total, masks, axis)
         return site.add("Softmax", total, **site.op.attributes)
 
-    def _with_computed(self, site: RewriteSite, scores: int, masks: list[int], axis: int) -> int:
+    def _add_computed_masks(
+        self, site: RewriteSite, scores: int, masks: list[int], axis: int
+    ) -> int:
         key = (*masks, axis)
-        if key not in self._made:
-            self._made[key] = _level_mask(site, _sum(site, masks), axis)
-        level, factor = self._made[key]
+        if key not in self._levelled:
+            self._levelled[key] = _level_mask(site, _sum(site, masks), axis)
+        level, factor = self._levelled[key]
         scores = site.add("BinOp", scores, factor, op="Mul")
         return site.add("BinOp", scores, level, op="Add")
 
@@ -119,7 +123,7 @@ def _round_to_half(site: RewriteSite, value: int) -> int:
     return site.add("Cast", site.add("Cast", value, to="f16"), to="f32")
 
 
-def _with_known(site: RewriteSite, scores: int, masks: list[Array], axis: int) -> int:
+def _add_known_masks(site: RewriteSite, scores: int, masks: list[Array], axis: int) -> int:
     """Scores and masks that are constants: the same before the run."""
     with np.errstate(over="ignore", invalid="ignore"):
         mask = np.asarray(sum(masks[1:], masks[0]), np.float32)
@@ -150,12 +154,12 @@ def _addends(site: RewriteSite, value: int) -> Iterator[int]:
         yield from _addends(site, operand)
 
 
-def largest(site: RewriteSite, values: list[int]) -> int:
+def likeliest_scores(site: RewriteSite, values: list[int]) -> int:
     """What is most like scores among values that could all be masks."""
     return max(values, key=lambda v: (site.constant(v) is None, prod(site.type(v).shape)))
 
 
-def kind_of(site: RewriteSite, value: int) -> Kind:
+def addend_kind(site: RewriteSite, value: int) -> Kind:
     """What an addend is, by what it is made of."""
     waiting, seen = [value], {value}
     hides = is_other = False
@@ -168,7 +172,7 @@ def kind_of(site: RewriteSite, value: int) -> Kind:
         if op.type.element.kind != "float":
             continue
         if known is not None:
-            hides |= is_large(known)
+            hides |= has_hiding_numbers(known)
         elif op.opcode == "Input":
             hides = True
         elif op.opcode in _MAKING:
@@ -181,7 +185,7 @@ def kind_of(site: RewriteSite, value: int) -> Kind:
     return "scores" if is_other else "condition"
 
 
-def is_large(array: Array) -> bool:
+def has_hiding_numbers(array: Array) -> bool:
     """Whether a constant has finite numbers that are added to hide something."""
     finite = array[np.isfinite(array)]
     return bool(finite.size) and bool((np.abs(finite.astype(np.float64)) > _HIDING).any())
