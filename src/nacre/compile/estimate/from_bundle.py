@@ -81,6 +81,6 @@ def _vpu_operations(bundle: CompiledModel) -> Iterator[tuple[int, str, str]]:
 
 
 def _is_about(line: str, origin: Origin) -> bool:
-    """Whether a line of a manifest begins with the name of an operation, as `legal_operation_text` has it."""
+    """Whether a line of a manifest begins as `legal_operation_text` names an operation."""
     name = f"{origin.opcode} %{origin.legal}"
     return line.startswith((f"{name}:", f"{name} ("))

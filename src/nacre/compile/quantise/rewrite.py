@@ -28,7 +28,8 @@ def rewrite_on_integers(
 ) -> Rewritten:
     """A float module on integers, with islands of floats.
 
-    So many `model_outputs` are the model's; those behind are the next values of states, which are floats.
+    The first `model_outputs` are the model's; those behind are the next values of states, which
+    are floats.
     """
     walk = Walk(graph, islands, scheme)
     for op in graph.module.operations:

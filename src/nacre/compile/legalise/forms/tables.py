@@ -82,7 +82,8 @@ UNIFY_NAMES: Rules = merge_guarded(
     KEPT_AXES,
     {"Conv2d": WINDOWS_OVER_TWO_AXES["Conv2d"], "Dot": PRODUCT_FORMS["Dot"]},
 )
-# Before the layout: what models spell out put back, two axes for every window, channels last between transpositions.
+# Before the layout: what models spell out put back; two axes for every window, channels last
+# between transpositions.
 GENERAL_FORMS: Rules = merge_guarded(
     FOLD_KNOWN,
     FRACTION_FORMS,
