@@ -16,7 +16,7 @@ from nacre.nac.program.interface import OWN_RESOURCES
 from nacre.nac.program.lower import lower
 from nacre.nac.quantise.apply import quantisation_code, quantise_file
 from nacre.nac.quantise.choice import Choice
-from nacre.nac.quantise.halves import own_halves, widen_halves
+from nacre.nac.quantise.halves import loaded_halves, widen_halves
 from nacre.nac.quantise.report import QuantisationReport
 from nacre.nac.rules.building import refusal
 from nacre.nac.run.model import NacModel, model_of
@@ -65,7 +65,7 @@ def build(
     code = quantisation_code(quant)
     if is_nac(source):
         source = load_source(source)
-        _require_plain(source, code)
+        _require_unquantised(source, code)
     module = canonical(module_of(source, shapes, example_args, progress, warn))
     width = _configured_width(source) or _last_width(module) if d_model is None else d_model
     more = {**_resources_of(source), **(resources or {})}
@@ -88,7 +88,7 @@ def build(
     return model_of(file)
 
 
-def _require_plain(model: NacModel, code: int) -> None:
+def _require_unquantised(model: NacModel, code: int) -> None:
     """Refuse to quantise what was quantised before."""
     if code and model.file.header.quant:
         found = QUANTIZATIONS[model.file.header.quant].name
@@ -113,7 +113,7 @@ def _plan(source: object) -> Plan | None:
 def _is_mixed(file: NacFile) -> bool:
     """Whether weights of f16 stand beside such as become f16."""
     is_wide = any(tensor.dtype == DTYPE_CODES["f32"] for tensor in file.data.tensors)
-    return is_wide and bool(own_halves(file))
+    return is_wide and bool(loaded_halves(file))
 
 
 def _configured_width(source: object) -> int:

@@ -64,10 +64,10 @@ def lift_with_shapes(model: NacModel, shapes: Shapes | None = None) -> Module:
     from nacre.nac.program.lift import lift
 
     given = dict(shapes or {})
-    found = [*_not_open(model, given), *_missing(model, given)]
+    found = [*_misfitting_shapes(model, given), *_missing_shapes(model, given)]
     if found:
         raise InputError(found)
-    addresses = _addresses(model)
+    addresses = _address_instructions(model)
     types = {
         one.name: TensorType("i64" if one.instruction in addresses else "f32", tuple(shape))
         for one in model.all_inputs
@@ -77,7 +77,7 @@ def lift_with_shapes(model: NacModel, shapes: Shapes | None = None) -> Module:
     return lift(model, types)
 
 
-def _missing(model: NacModel, given: Shapes) -> list[Diagnostic]:
+def _missing_shapes(model: NacModel, given: Shapes) -> list[Diagnostic]:
     """Inputs without a type that nobody gives a shape."""
     found = []
     for one in model.all_inputs:
@@ -91,7 +91,7 @@ def _missing(model: NacModel, given: Shapes) -> list[Diagnostic]:
     return found
 
 
-def _not_open(model: NacModel, given: Shapes) -> list[Diagnostic]:
+def _misfitting_shapes(model: NacModel, given: Shapes) -> list[Diagnostic]:
     """Shapes of inputs that are not there, or have another."""
     known = {one.name: one for one in model.all_inputs}
     found = []
@@ -109,7 +109,7 @@ def _not_open(model: NacModel, given: Shapes) -> list[Diagnostic]:
     return found
 
 
-def _addresses(model: NacModel) -> set[int]:
+def _address_instructions(model: NacModel) -> set[int]:
     """The instructions whose results say where something lies."""
     from nacre.nac.run.program import refs_of
     from nacre.nac.tools.genome import gene

@@ -19,7 +19,7 @@ from nacre.nac.format.external import (
     read_external,
     staged_path,
     weights_path,
-    with_written,
+    with_weights_digest,
 )
 from nacre.nac.format.file import map_file, parts, read
 from nacre.nac.format.values import Data, NacFile
@@ -47,7 +47,7 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
         if model.file.header.is_internal == is_internal
         else move_weights(model, is_internal)
     )
-    file = with_written(file, None)
+    file = with_weights_digest(file, None)
     made = list(parts(file))  # a limit is found before anything is written
     with file_set(target) as files:
         old = _names_beside(target)
@@ -57,9 +57,9 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
         names = model.weights.names
         tensors = [(names[id_], model.weights.tensor(id_)) for id_ in names]
         beside = cast("list[bytes]", list(external_parts(tensors, file.header.quant)))
-        _require_own(target)
+        _require_own_weights(target)
         stored = files.add(external_path(target).name, beside)
-        made = list(parts(with_written(file, stored.sha256)))
+        made = list(parts(with_weights_digest(file, stored.sha256)))
         files.commit(cast("list[bytes]", made), moved=[stored], old=old)
 
 
@@ -72,16 +72,16 @@ def _names_beside(target: Path) -> set[str]:
     return set() if found is None else {found.name}
 
 
-def _require_own(target: Path) -> None:
+def _require_own_weights(target: Path) -> None:
     """FileExistsError where somebody else's weights lie in the place of those of a file."""
     beside = external_path(target)
-    if beside.is_file() and not _is_own(target, beside):
+    if beside.is_file() and not _belongs_to(target, beside):
         reason = f"{backquote(beside.name)} is there already and is not the weights of such a file"
         remedy = "choose another name, or remove it if nobody needs it"
         raise FileExistsError(errno.EEXIST, f"{reason}; {remedy}", str(beside))
 
 
-def _is_own(target: Path, beside: Path) -> bool:
+def _belongs_to(target: Path, beside: Path) -> bool:
     """Whether a file refers to the weights beside it: they have all that it names.
 
     Or they are those of the file before, whose place the weights of this one have yet to take.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
 from nacre.base.source import Source
-from nacre.nac.checks import carried
+from nacre.nac.checks import plan_and_tokenizer
 from nacre.nac.checks.examination import Check
 from nacre.nac.checks.file import CHECKS, check_file
 from nacre.nac.format.external import External
@@ -14,7 +14,7 @@ from nacre.nac.format.file import FileSource
 from nacre.nac.format.values import NacFile
 
 # What a file carries beside its program: it runs without them.
-CARRIED: tuple[Check, ...] = (carried.plan, carried.tokenizer)
+CARRIED: tuple[Check, ...] = (plan_and_tokenizer.plan, plan_and_tokenizer.tokenizer)
 
 
 def verify(

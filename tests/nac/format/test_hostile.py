@@ -19,7 +19,7 @@ from nacre.core.builder import Builder
 from nacre.nac.format.file import examine, read, to_bytes
 from nacre.nac.format.header import read as read_header
 from nacre.nac.format.values import NacFile, Resource
-from nacre.nac.mep.carried import machine_of
+from nacre.nac.mep.model_machine import machine_of
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.interface import InputType, Interface, encode_record
 from nacre.nac.run.model import load

@@ -11,7 +11,7 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.nac.mep import shipped_plan
 from nacre.nac.mep.program import read
-from nacre.nac.tisa import compiled
+from nacre.nac.tisa import compile_bundle
 
 LETTERS = "abcdefgh"
 
@@ -49,7 +49,7 @@ def successor() -> Module:
 
 def carrying() -> bytes:
     """The model with the greedy plan and the tokenizer."""
-    made = compiled(tokenizer_json())
+    made = compile_bundle(tokenizer_json())
     plan = read(shipped_plan("greedy"))
     resources = dict(made.resources)
     model = nac.build(successor(), manifest=made.manifest, resources=resources, plan=plan)

@@ -80,7 +80,7 @@ def plans(
         target = draw(st.sampled_from(starts))
         fields = [
             target - starts[index + 1] if operand.kind == "jump" else field
-            for operand, field in step.each()
+            for operand, field in step.operands_with_fields()
         ]
         made.append(encode_step(Step(step.row, tuple(fields))))
     return Plan(b"".join(made), pool)
@@ -117,8 +117,8 @@ def runnable_plans(draw: Any) -> Plan:  # noqa: ANN401 - hypothesis
     ids = {made.id: next(free) for made in head.constants}
     steps, _ = decode_steps(head.bytecode)
     renamed = [
-        Step(step.row, tuple(ids[f] if o.kind in ("const", "text") else f for o, f in step.each()))  # type: ignore[index]
-        for step in steps
+        Step(step.row, tuple(ids[f] if o.kind in ("const", "text") else f for o, f in fields))  # type: ignore[index]
+        for step, fields in ((step, step.operands_with_fields()) for step in steps)
     ]
     pool = [Constant(ids[m.id], m.tag, m.payload, m.ignored) for m in head.constants]
     return Plan(b"".join(map(encode_step, renamed)) + tail.bytecode, (*pool, *tail.constants))

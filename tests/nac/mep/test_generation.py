@@ -13,10 +13,10 @@ import pytest
 from nacre import nac
 from nacre.base.diagnostics import InputError
 from nacre.nac.mep import assemble
-from nacre.nac.mep.carried import machine_of
+from nacre.nac.mep.model_machine import machine_of
 from nacre.nac.mep.plans import plan_text
 from nacre.nac.mep.program import read
-from nacre.nac.tisa import compiled
+from nacre.nac.tisa import compile_bundle
 from tests.nac.tisa.made import tokenizer
 
 pytestmark = pytest.mark.full  # with packages that CI does without
@@ -79,7 +79,7 @@ def _example(name: str) -> tuple[Loose, ...]:
 def _made(name: str, folder: Path) -> nac.NacModel:
     """A file with the plan of that name and its tokenizer, written and read."""
     tokenizer("gpt2").save(str(folder / "tokenizer.json"))
-    made = compiled(folder / "tokenizer.json")
+    made = compile_bundle(folder / "tokenizer.json")
     model = nac.build(
         Windowed() if name == "greedy" else Cached(),
         example_args=_example(name),

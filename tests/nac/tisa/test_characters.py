@@ -10,7 +10,7 @@ import pytest
 
 from nacre.nac.tisa import character_data as data
 from nacre.nac.tisa.budget import Budget
-from nacre.nac.tisa.characters import category, lowercase, normal_form, points
+from nacre.nac.tisa.characters import category, code_points, lowercase, normal_form
 from nacre.nac.tisa.patterns import DIGIT, SPACE, WORD, WORD_OF_PATTERNS, Chars
 from nacre.nac.tisa.scanner import Scanner
 from tests.nac.tisa.made import Regex, normalizers, pre_tokenizers
@@ -63,10 +63,10 @@ def test_classes_of_patterns(source: str, characters: list[str]) -> None:
 
 @EVERY_CHARACTER
 def test_what_pre_tokenizers_call_punctuation_white_space_and_words(characters: list[str]) -> None:
-    marks = {chr(point) for point in points(data.PUNCTUATION)}
+    marks = {chr(point) for point in code_points(data.PUNCTUATION)}
     dropped = _removed_by(pre_tokenizers.Punctuation("removed"), characters)
     assert dropped == marks.intersection(characters)
-    spaces = {chr(point) for point in points(data.WHITE_SPACE)}
+    spaces = {chr(point) for point in code_points(data.WHITE_SPACE)}
     dropped = _removed_by(pre_tokenizers.WhitespaceSplit(), characters)
     assert dropped == spaces.intersection(characters)
     words = _matched(WORD, {*characters, "\x00"})
@@ -128,7 +128,7 @@ def test_what_normalizers_remove(
     normalizer: object, removed: data.Ranges, characters: list[str]
 ) -> None:
     gone = {c for c in characters if not normalizer.normalize_str(c)}  # type: ignore[attr-defined]
-    assert gone == {chr(point) for point in points(removed)}.intersection(characters)
+    assert gone == {chr(point) for point in code_points(removed)}.intersection(characters)
 
 
 def test_a_sigma_is_the_same_everywhere() -> None:
@@ -137,7 +137,7 @@ def test_a_sigma_is_the_same_everywhere() -> None:
 
 def test_ideographs_stay_ideographs_when_decomposed() -> None:
     """The cut that stands for spaces around them comes behind the normal form."""
-    apart = set(points(data.IDEOGRAPHS))
+    apart = set(code_points(data.IDEOGRAPHS))
     for character in filter(unicodedata.decomposition, EVERY):
         parts = normal_form("NFD", character)
         assert all((ord(part) in apart) == (ord(character) in apart) for part in parts)

@@ -9,7 +9,7 @@ import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.nac import tisa
-from nacre.nac.tisa.decoders import RESOURCE, Decoding, Replace, encode_decoding
+from nacre.nac.tisa.decoders import RESOURCE, Replace, TokenDecoder, encode_decoder
 from tests.nac.tisa.corpus import CORPUS
 from tests.nac.tisa.made import (
     BUILDERS,
@@ -144,8 +144,8 @@ BROKEN = {
     "no json": b"{",
     "unknown": b'{"decoder": [{"type": "Nothing"}]}',
     "field": b'{"decoder": null, "more": 1}',
-    "long": encode_decoding(Decoding(tuple(Replace("a", "b") for _ in range(100)))),
-    "empty": encode_decoding(Decoding((Replace("", "b"),))),
+    "long": encode_decoder(TokenDecoder(tuple(Replace("a", "b") for _ in range(100)))),
+    "empty": encode_decoder(TokenDecoder((Replace("", "b"),))),
     "deep": b"[" * 100_000,
 }
 
@@ -159,7 +159,7 @@ def test_a_malformed_resource_has_a_code(what: str) -> None:
 
 def test_a_text_without_end_is_refused() -> None:
     bundle = tisa.split(tisa.compile_tokenizer(_library(None)))
-    bomb = encode_decoding(Decoding(tuple(Replace("a", "aaaa") for _ in range(60))))
+    bomb = encode_decoder(TokenDecoder(tuple(Replace("a", "aaaa") for _ in range(60))))
     program = tisa.load(bundle.manifest, {**bundle.resources, RESOURCE: bomb})
     with pytest.raises(InputError, match="NAC67"):
         program.decode([1, 1])

@@ -37,7 +37,7 @@ def test_blocks_of_a_network_are_found() -> None:
     assert block.genes == ("conv2d", "_native_batch_norm_legit_no_training", "relu")
     deep = made("stem " + "conv norm relu conv norm add relu " * 5 + "pool fc")
     assert " ".join(deep.blocks[0].genes) == "conv norm relu conv norm add relu"
-    assert len(deep.blocks[0].places) == 5
+    assert len(deep.blocks[0].starts) == 5
     other = made("fc " + "conv norm relu conv norm add relu " * 2)
     assert other.blocks[0].signature == deep.blocks[0].signature
 
@@ -57,9 +57,9 @@ def test_blocks_recur_and_do_not_overlap(genes: tuple[str, ...]) -> None:
     used: set[int] = set()
     blocks = Genome("g", genes).blocks
     for block in blocks:
-        assert len(block.places) >= 2
+        assert len(block.starts) >= 2
         assert len(block.genes) >= 2
-        for place in block.places:
+        for place in block.starts:
             assert genes[place : place + len(block.genes)] == block.genes
             covered = set(range(place, place + len(block.genes)))
             assert not covered & used

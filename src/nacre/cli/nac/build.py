@@ -241,9 +241,9 @@ def _tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, byt
     """The manifest of a tokenizer and the files that it needs."""
     if path is None:
         return b"", {}
-    from nacre.nac.tisa import compiled
+    from nacre.nac.tisa import compile_bundle
 
     if not is_folder(path):
         require_readable(str(path))
-    made = compiled(path, unlimited=unlimited)
+    made = compile_bundle(path, unlimited=unlimited)
     return made.manifest, dict(made.resources)

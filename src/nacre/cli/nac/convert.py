@@ -147,7 +147,7 @@ def _store_weights(
     if quant is None or (quant == "none" and not model.file.header.quant):
         return model
     if quant == "none":
-        from nacre.nac.tools.plain import dequantise_model
+        from nacre.nac.tools.dequantised import dequantise_model
 
         return dequantise_model(model)
     from nacre.nac.quantise.apply import quantise

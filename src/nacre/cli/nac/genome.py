@@ -137,7 +137,7 @@ def _genome_text(one: Genome) -> str:
     for block in one.blocks:
         genes = " ".join(block.genes[:_SHOWN_GENES])
         more = f" and {len(block.genes) - _SHOWN_GENES} more" if len(block.genes) > 8 else ""
-        lines.append(f"  block {block.signature} {len(block.places)} times: {safe(genes)}{more}")
+        lines.append(f"  block {block.signature} {len(block.starts)} times: {safe(genes)}{more}")
     return "\n".join(lines)
 
 
@@ -152,7 +152,7 @@ def _as_json(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> dic
                 for grams in one.grams
             ],
             "blocks": [
-                {"signature": b.signature, "genes": list(b.genes), "places": list(b.places)}
+                {"signature": b.signature, "genes": list(b.genes), "places": list(b.starts)}
                 for b in one.blocks
             ],
         }

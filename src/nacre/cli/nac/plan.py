@@ -89,8 +89,8 @@ def run_plan(
     output: str,
 ) -> None:
     """Run the plan of a file, and print what it writes and returns."""
-    from nacre.nac.mep.carried import machine_of
     from nacre.nac.mep.machine import MAX_STEPS
+    from nacre.nac.mep.model_machine import machine_of
 
     if options.root is not None and not is_folder(options.root):
         raise WrongUsage(f"{safe(str(options.root))} is no folder")

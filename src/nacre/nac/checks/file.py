@@ -16,7 +16,7 @@ from nacre.nac.format.external import External, read_external, weights_path
 from nacre.nac.format.file import FileSource, ReadResult, examine, map_file
 from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import NacFile
-from nacre.nac.program.interface import surroundings
+from nacre.nac.program.interface import program_interface
 from nacre.nac.rules.program import NAC39
 
 CHECKS: tuple[Check, ...] = (
@@ -62,18 +62,18 @@ def _check(
     external = None
     if not made.file.header.is_internal:
         try:
-            external = _beside(path, made.file)
+            external = _read_weights_beside(path, made.file)
         except Broken as problem:
             found.append(finding(problem.rule, made.source, problem.position, problem.message))
     case = Examination(made.file, made.source, made.lost, external)
     for check in checks:
         found += islice(check(case), _MOST_FINDINGS)
     if case.has("OPS ", "DATA", "CNST", "RSRC"):
-        found += surroundings(made.file, made.source, external)[1]
+        found += program_interface(made.file, made.source, external)[1]
     return made, external, found
 
 
-def _beside(path: FileSource, file: NacFile) -> External:
+def _read_weights_beside(path: FileSource, file: NacFile) -> External:
     """The weights beside a file."""
     if isinstance(path, bytes | memoryview):
         message = "the weights lie beside the file, and these bytes have no folder"

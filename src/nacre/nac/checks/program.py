@@ -106,7 +106,7 @@ def operands(case: Examination) -> Iterator[Diagnostic]:
             elif instructions[target].op == OUTPUT:
                 message = f"an operand is instruction {target}, which is an output"
                 yield case.at(NAC25, place, message)
-            elif not blocks.sees(index, target):
+            elif not blocks.may_use(index, target):
                 message = f"an operand is instruction {target}, which lies in a branch"
                 yield case.at(NAC31, place, message)
 

@@ -182,7 +182,7 @@ def _row(raw: msgspec.Raw) -> _Row | None:
         return None
 
 
-class _Written(msgspec.Struct, frozen=True):
+class _WeightsDigest(msgspec.Struct, frozen=True):
     """The resource `nacre.weights.json`: the weights that a file was written with."""
 
     sha256: str
@@ -201,7 +201,7 @@ def staged_path(path: Path, file: NacFile) -> Path | None:
     """
     raw = file.resource(WRITTEN)
     try:
-        found = None if raw is None else msgspec.json.decode(bytes(raw), type=_Written)
+        found = None if raw is None else msgspec.json.decode(bytes(raw), type=_WeightsDigest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if found is None or _DIGEST.fullmatch(found.sha256) is None:
@@ -215,11 +215,11 @@ def weights_path(path: Path, file: NacFile) -> Path:
     return staged if staged is not None and staged.is_file() else external_path(path)
 
 
-def with_written(file: NacFile, digest: str | None) -> NacFile:
+def with_weights_digest(file: NacFile, digest: str | None) -> NacFile:
     """The file that names its weights by their hash; None takes the hash out."""
     resources = tuple(r for r in file.resources if r.name != WRITTEN)
     if digest is not None:
-        resources += (Resource(WRITTEN, msgspec.json.encode(_Written(digest))),)
+        resources += (Resource(WRITTEN, msgspec.json.encode(_WeightsDigest(digest))),)
     sections = {**file.sections, "RSRC": resources}
     if not resources and file.resources:
         del sections["RSRC"]
@@ -236,7 +236,7 @@ def read_external(view: memoryview) -> External:
     try:
         header = bytes(view[_LENGTH_BYTES:start])
         rows = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
-        _require_once(header.decode())
+        _require_distinct_keys(header.decode())
         quants = _quants(rows.get(_METADATA))
     except (msgspec.DecodeError, ValueError, RecursionError, OverflowError):
         message = "the header of the weights is malformed"
@@ -251,14 +251,14 @@ def _quants(raw: msgspec.Raw | None) -> dict[str, _Quant]:
     if text is None:
         return {}
     made = msgspec.json.decode(text, type=dict[str, _Quant])
-    _require_once(text)
+    _require_distinct_keys(text)
     return made
 
 
-def _require_once(text: str) -> None:
+def _require_distinct_keys(text: str) -> None:
     """Refuse a key that stands twice: readers differ in which of them they take."""
 
-    def once(pairs: list[tuple[str, object]]) -> None:
+    def refuse_repeated(pairs: list[tuple[str, object]]) -> None:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
@@ -266,7 +266,7 @@ def _require_once(text: str) -> None:
                 raise Broken(NAC39, Position(0, "DATA"), message)
             seen.add(key)
 
-    json.loads(text, object_pairs_hook=once)
+    json.loads(text, object_pairs_hook=refuse_repeated)
 
 
 def external_parts(named: Sequence[tuple[str, Tensor]], quant: int = 0) -> Iterator[Bytes]:

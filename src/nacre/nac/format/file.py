@@ -97,7 +97,7 @@ def _examine_bytes(view: memoryview, title: str) -> ReadResult:
     except Broken as problem:
         reading.report_broken(problem)
         return ReadResult(None, reading.found, reading.source)
-    starts = _starts(view, reading, offsets)
+    starts = _section_starts(view, reading, offsets)
     if "OPS " not in offsets:
         reading.report(NAC08, Position(0), "the file has no section OPS")
         reading.lost.add("OPS ")
@@ -111,7 +111,9 @@ def _examine_bytes(view: memoryview, title: str) -> ReadResult:
     return ReadResult(file, reading.found, reading.source, frozenset(reading.lost))
 
 
-def _starts(view: memoryview, reading: ReadContext, offsets: Mapping[str, int]) -> dict[str, int]:
+def _section_starts(
+    view: memoryview, reading: ReadContext, offsets: Mapping[str, int]
+) -> dict[str, int]:
     """Where sections begin, in the order of the file; those that cannot are reported."""
     made: dict[str, int] = {}
     size = reading.header.rules.size
@@ -182,7 +184,7 @@ def _gaps(
 
 def parts(file: NacFile) -> Iterator[Bytes]:
     """The bytes of a file, in parts: weights are not copied."""
-    bodies = {tag: _body(file, tag) for tag in file.sections}
+    bodies = {tag: _section_parts(file, tag) for tag in file.sections}
     offsets: dict[str, int] = {}
     at = file.header.rules.size
     for tag, body in bodies.items():
@@ -197,7 +199,7 @@ def parts(file: NacFile) -> Iterator[Bytes]:
     yield file.gaps.get("", b"")
 
 
-def _body(file: NacFile, tag: str) -> list[Bytes]:
+def _section_parts(file: NacFile, tag: str) -> list[Bytes]:
     content = file.sections[tag]
     write_section = CODECS.registered[tag].write
     if write_section is None:

@@ -39,17 +39,17 @@ def pack(layout: str, what: str, *values: int) -> bytes:
     except struct.error as error:
         shown = ", ".join(f"{value:,}" for value in values)
         message = f"{what} {shown} does not fit in its field: {error}"
-        raise limit(what, message) from None
+        raise limit_error(what, message) from None
 
 
-def limit(what: str, message: str) -> InputError:
+def limit_error(what: str, message: str) -> InputError:
     """The refusal of a value that is too large, with what helps."""
     help_ = REMEDIES.get(what, _SPLIT)
     return InputError([NAC15.at(whole_file("<nac>"), message, help=help_)])
 
 
 @contextmanager
-def at_place(place: Callable[[], str]) -> Iterator[None]:
+def name_place_of_refusal(place: Callable[[], str]) -> Iterator[None]:
     """Say of a refusal where in the program the value stands."""
     try:
         yield
@@ -65,7 +65,7 @@ def text(value: str, layout: str, what: str) -> bytes:
         return struct.pack(f"<{layout}", len(raw)) + raw
     except struct.error:
         message = f"{what} of {len(raw):,} bytes is too long for its field"
-        raise limit("name", message) from None
+        raise limit_error("name", message) from None
 
 
 def numbers(layout: str, what: str, values: Sequence[int]) -> bytes:

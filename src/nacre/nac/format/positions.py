@@ -62,11 +62,11 @@ class Position(NamedTuple):
 
 def shorten(message: str) -> str:
     """A message in which long lists are shown by their ends, and which is cut where it is long."""
-    made = _LIST.sub(_ends, message) if len(message) > _MOST_PLAIN else message
+    made = _LIST.sub(_shortened_list, message) if len(message) > _MOST_PLAIN else message
     return made if len(made) <= _LONGEST else f"{made[:_LONGEST]}..."
 
 
-def _ends(found: re.Match[str]) -> str:
+def _shortened_list(found: re.Match[str]) -> str:
     items = found.group(1).split(", ")
     if len(items) <= _SHOWN_ITEMS:
         return found.group()

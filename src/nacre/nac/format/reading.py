@@ -38,7 +38,7 @@ class ReadContext:
         """Keep what ended the reading of a part."""
         self.report(problem.rule, problem.position, problem.message, problem.help)
 
-    def once(
+    def report_repeated(
         self, keys: Iterable[int | str], offsets: tuple[int, ...], tag: str, what: str
     ) -> None:
         """Report what is defined twice."""

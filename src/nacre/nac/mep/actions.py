@@ -61,7 +61,7 @@ def _action(program: Program, index: int, known: Mapping[tuple[str, str], Operat
     fixed: dict[str, Any] = {}
     reads: list[tuple[str, int | tuple[int, ...]]] = []
     writes: list[int] = []
-    for place, (operand, field) in enumerate(step.each()):
+    for place, (operand, field) in enumerate(step.operands_with_fields()):
         if operand.kind in ("slot", "slots"):
             reads.append((operand.name, field))
         elif isinstance(field, tuple):  # of the kind outs

@@ -21,9 +21,17 @@ from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Constant
-from nacre.nac.mep.lines import Line, Misread
+from nacre.nac.mep.lines import Line, LineError
 from nacre.nac.mep.numbering import MOST_FINDINGS, Assembly, NumberAllocator
-from nacre.nac.mep.operands import MOST_ID, READERS, Instruction, Written, choice, literal, small
+from nacre.nac.mep.operands import (
+    MOST_ID,
+    READERS,
+    Instruction,
+    Written,
+    choice,
+    literal,
+    small_number,
+)
 from nacre.nac.mep.program import to_bytes
 from nacre.nac.mep.table import ROWS_OF_MNEMONIC, Operand, Row
 from nacre.nac.rules.plans import NAC80, NAC81
@@ -36,7 +44,7 @@ def assemble(text: str, name: str = "<plan>") -> bytes:
     for number in range(1, len(source.line_starts) + 1):
         try:
             _line(assembly, Line(source, number))
-        except Misread as problem:
+        except LineError as problem:
             assembly.found.append(problem.found)
         if len(assembly.found) >= MOST_FINDINGS:
             break
@@ -50,10 +58,10 @@ def assemble(text: str, name: str = "<plan>") -> bytes:
 def _line(assembly: Assembly, line: Line) -> None:
     while line.has("word") and line.has("mark", ":", ahead=1):
         label = line.take("word", "a label")
-        line.mark(":")
+        line.take_mark(":")
         if label.text in assembly.labels:
             message = f"label {backquote(label.text)} is defined twice"
-            raise Misread(NAC81, label.span, message)
+            raise LineError(NAC81, label.span, message)
         assembly.labels[label.text] = len(assembly.steps)
     if line.next is None:
         return
@@ -63,23 +71,23 @@ def _line(assembly: Assembly, line: Line) -> None:
         assembly.steps.append(_instruction(line))
     if line.next is not None:
         message = f"found {backquote(line.next.text)}, expected the end of the line"
-        raise Misread(NAC80, line.next.span, message)
+        raise LineError(NAC80, line.next.span, message)
 
 
 def _directive(assembly: Assembly, line: Line) -> None:
     line.take("directive", "`.const`", ".const")
     key = line.take("number" if line.has("number") else "word", "the name or id of a constant")
-    line.mark("=")
+    line.take_mark("=")
     if key.kind == "word":
         is_twice = key.text in assembly.named
         assembly.named[key.text] = literal(line)
     else:
-        id_ = small(key, MOST_ID, "the id of a constant")
+        id_ = small_number(key, MOST_ID, "the id of a constant")
         is_twice = id_ in assembly.given
         made = literal(line)
         assembly.given[id_] = Constant(id_, made.tag, made.payload, made.ignored)
     if is_twice:
-        raise Misread(NAC81, key.span, f"constant {backquote(key.text)} is defined twice")
+        raise LineError(NAC81, key.span, f"constant {backquote(key.text)} is defined twice")
 
 
 def _instruction(line: Line) -> Instruction:
@@ -87,12 +95,12 @@ def _instruction(line: Line) -> Instruction:
     rows = ROWS_OF_MNEMONIC.get(word.text.lower())
     if rows is None:
         hint = did_you_mean(word.text, ROWS_OF_MNEMONIC)
-        raise Misread(NAC80, word.span, f"there is no instruction {backquote(word.text)}", hint)
+        raise LineError(NAC80, word.span, f"there is no instruction {backquote(word.text)}", hint)
     row = _choose_row(rows, line)
     operands: list[Written] = []
     for place, operand in enumerate(row.operands):
         if place:
-            line.mark(",")
+            line.take_mark(",")
         operands.append(READERS[operand.kind](line, operand))
     return Instruction(row, tuple(operands), word.span)
 

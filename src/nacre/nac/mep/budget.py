@@ -19,7 +19,7 @@ class Budget:
         self.live = 0  # bytes that slots hold
         self.peak = 0
 
-    def room(self, bytes_: int) -> None:
+    def require_room(self, bytes_: int) -> None:
         """Refuse an instruction that needs more bytes than are left, before it takes them."""
         if self.live + bytes_ > self.max_bytes:
             message = (
@@ -37,5 +37,5 @@ class Budget:
 
     def take(self, bytes_: int) -> None:
         """Pay for work on so many bytes, and see that there is room for them."""
-        self.room(bytes_)
+        self.require_room(bytes_)
         self.charge(bytes_)

@@ -27,7 +27,7 @@ class Step:
         """Its length in bytes."""
         return 1 + sum(_size(o, f) for o, f in zip(self.row.operands, self.fields, strict=True))
 
-    def each(self) -> Iterator[tuple[Operand, Field]]:
+    def operands_with_fields(self) -> Iterator[tuple[Operand, Field]]:
         """Its operands with their values."""
         return zip(self.row.operands, self.fields, strict=True)
 
@@ -41,7 +41,7 @@ def _size(operand: Operand, field: Field) -> int:
 def encode_step(step: Step) -> bytes:
     """The bytes of an instruction; `struct.error` where a value does not fit."""
     made = [bytes([step.row.opcode])]
-    for operand, field in step.each():
+    for operand, field in step.operands_with_fields():
         if isinstance(field, tuple):
             made.append(struct.pack(f"<B{len(field)}B", len(field), *field))
         else:

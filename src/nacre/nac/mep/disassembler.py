@@ -30,7 +30,7 @@ def _labels(program: Program) -> dict[int, str]:
     targets = {
         target
         for index, step in enumerate(program.steps)
-        for operand, field in step.each()
+        for operand, field in step.operands_with_fields()
         if operand.kind == "jump" and isinstance(field, int)
         if (target := program.target(index, field)) is not None
     }
@@ -42,7 +42,7 @@ def _line(program: Program, index: int, labels: dict[int, str]) -> str:
     label = f"{labels[index]}:" if index in labels else ""
     shown: list[str] = []
     comments: list[str] = []
-    for operand, field in step.each():
+    for operand, field in step.operands_with_fields():
         if operand.kind == "jump" and isinstance(field, int):
             target = program.target(index, field)
             assert target is not None

@@ -30,7 +30,7 @@ class Folder:
         self._root = None if root is None else Path(root)
         self._may_write = may_write
 
-    def _inside(self, path: str) -> Path:
+    def _path_inside(self, path: str) -> Path:
         """The place of a path; Fault where it could be anywhere but in the folder."""
         if self._root is None:
             message = f"the plan has no folder for {backquote(path)}"
@@ -42,13 +42,13 @@ class Folder:
         place = self._root
         for part in parts:
             place = place / part
-            if _is_link(place):
+            if _is_symbolic_link(place):
                 raise Fault(NAC94, f"{backquote(path)} leads through a link")
         return place
 
     def view(self, path: str) -> memoryview:
         """The bytes of a file, of which none is read before it is looked at."""
-        place = self._inside(path)
+        place = self._path_inside(path)
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
         try:
             handle = os.open(place, flags | getattr(os, "O_BINARY", 0))
@@ -71,7 +71,7 @@ class Folder:
         if not self._may_write:
             message = f"the plan may not write {backquote(path)}"
             raise Fault(NAC94, message, "give the machine `may_write=True`")
-        place = self._inside(path)
+        place = self._path_inside(path)
         try:
             if place.exists() and not place.is_file():
                 raise Fault(NAC94, f"{backquote(path)} is no file")
@@ -84,7 +84,7 @@ class Folder:
             raise _refusal(path, error) from None
 
 
-def _is_link(place: Path) -> bool:
+def _is_symbolic_link(place: Path) -> bool:
     try:
         return stat.S_ISLNK(os.lstat(place).st_mode)
     except (OSError, ValueError):

@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 _SPACE = re.compile(r"[ \t\r]*")
 
 
-class Misread(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+class LineError(Exception):
     """What is wrong with a line, and where."""
 
     def __init__(self, rule: Rule, span: Span, message: str, help: str | None = None) -> None:
@@ -75,11 +75,11 @@ class Line:
         found = self.next
         if found is None or not self.has(kind, text):
             shown = backquote(found.text) if found is not None else "the end of the line"
-            raise Misread(NAC80, self.place, f"found {shown}, expected {what}")
+            raise LineError(NAC80, self.place, f"found {shown}, expected {what}")
         self._at += 1
         return found
 
-    def mark(self, text: str) -> None:
+    def take_mark(self, text: str) -> None:
         """The next word, which must be this mark."""
         self.take("mark", f"`{text}`", text)
 
@@ -91,7 +91,7 @@ def _tokens(source: Source, start: int, text: str) -> Iterator[Token]:
         if found is None:
             span = source.span(start + at, start + at + 1)
             what = "a text without an end" if text[at] == '"' else backquote(text[at])
-            raise Misread(NAC80, span, f"found {what}, expected an operand")
+            raise LineError(NAC80, span, f"found {what}, expected an operand")
         kind = str(found.lastgroup)
         if kind != "comment":
             yield Token(kind, found.group(), source.span(start + at, start + found.end()))

@@ -23,13 +23,13 @@ LITERAL_WORDS = frozenset({*_WORDS, "raw"})
 def format_literal(made: Constant) -> str:
     """A literal that is read as the same bytes."""
     value = made.value
-    read = tuple(map(_as_read, value)) if isinstance(value, tuple) else _as_read(value)
+    read = tuple(map(_read_back, value)) if isinstance(value, tuple) else _read_back(value)
     if constant(made.id, read) == made:
         return _format_value(value)
     return f'raw {made.tag} {made.ignored} "{made.payload.hex()}"'
 
 
-def _as_read(value: Any) -> Any:  # noqa: ANN401 - any value of a constant
+def _read_back(value: Any) -> Any:  # noqa: ANN401 - any value of a constant
     """What reading the text of a value gives: all that is not a number is the same one."""
     return math.nan if isinstance(value, float) and math.isnan(value) else value
 

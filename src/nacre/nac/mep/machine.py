@@ -18,7 +18,7 @@ from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import Folder
 from nacre.nac.mep.operations.models import CalleeError
 from nacre.nac.mep.program import Program, program_of
-from nacre.nac.mep.values import Fault, Value, brief
+from nacre.nac.mep.values import Fault, Value, brief_error
 from nacre.nac.mep.work import Model, Surroundings, Work, Written
 from nacre.nac.rules.plans import NAC89, NAC91, NAC96, NAC97
 
@@ -83,13 +83,13 @@ class Machine:
         work.loop_ends = self._program.loop_ends
         try:
             with np.errstate(all="ignore"):
-                self._go(work)
+                self._run_actions(work)
         finally:
             self.written = tuple(work.written)
             self.steps, self.peak_bytes = budget.steps, budget.peak
         return work.outputs or []
 
-    def _go(self, work: Work) -> None:
+    def _run_actions(self, work: Work) -> None:
         actions, end = self._actions, len(self._actions)
         while work.outputs is None and work.next < end:
             work.at = work.next
@@ -106,7 +106,7 @@ class Machine:
             except MemoryError:
                 raise self._refusal(work.at, NAC89, "the system has no memory left") from None
             except _MISHAPS as error:
-                raise self._refusal(work.at, NAC91, brief(error)) from None
+                raise self._refusal(work.at, NAC91, brief_error(error)) from None
 
     def _refusal(
         self,

@@ -11,7 +11,7 @@ from nacre.base.excerpt import backquote
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.values import Constant, ConstantValue, constant
-from nacre.nac.mep.lines import Line, Misread, Token
+from nacre.nac.mep.lines import Line, LineError, Token
 from nacre.nac.mep.literals import (
     LITERAL_WORDS,
     list_value,
@@ -63,7 +63,7 @@ def _slot(line: Line, operand: Operand) -> int | NamedOperand:
     if not name.isdigit():
         return NamedOperand(name, token.span)
     if len(name) > 3 or int(name) >= SLOTS:
-        raise Misread(NAC83, token.span, f"slot {name} is one of {SLOTS}, which count from 0")
+        raise LineError(NAC83, token.span, f"slot {name} is one of {SLOTS}, which count from 0")
     return int(name)
 
 
@@ -72,12 +72,12 @@ def _slots(line: Line, operand: Operand) -> tuple[int | NamedOperand, ...]:
     made: list[int | NamedOperand] = []
     while not line.has("mark", "]"):
         if made:
-            line.mark(",")
+            line.take_mark(",")
         made.append(_slot(line, operand))
     if len(made) >= SLOTS:
         message = f"`{operand.name}` has {len(made)} slots, at most {SLOTS - 1}"
-        raise Misread(NAC83, line.place, message)
-    line.mark("]")
+        raise LineError(NAC83, line.place, message)
+    line.take_mark("]")
     return tuple(made)
 
 
@@ -88,20 +88,20 @@ def choice(line: Line, operand: Operand) -> int:
     token = line.take("word", f"`{operand.name}`: {known}")
     if token.text not in codes:
         message = f"`{operand.name}` is {backquote(token.text)}, expected {known}"
-        raise Misread(NAC80, token.span, message, did_you_mean(token.text, codes))
+        raise LineError(NAC80, token.span, message, did_you_mean(token.text, codes))
     return codes[token.text]
 
 
 def _model(line: Line, operand: Operand) -> int:
     token = line.take("number", f"the number of `{operand.name}`")
-    return small(token, SLOTS - 1, f"`{operand.name}`")
+    return small_number(token, SLOTS - 1, f"`{operand.name}`")
 
 
-def small(token: Token, most: int, what: str) -> int:
+def small_number(token: Token, most: int, what: str) -> int:
     """A number from 0."""
     if not token.text.isdigit() or len(token.text) > 5 or int(token.text) > most:
         message = f"{what} is {backquote(token.text)}, expected 0 to {most:,}"
-        raise Misread(NAC83, token.span, message)
+        raise LineError(NAC83, token.span, message)
     return int(token.text)
 
 
@@ -113,7 +113,7 @@ def _const(line: Line, operand: Operand) -> int | NamedOperand | Constant:
     place = line.place
     made = literal(line)
     if operand.kind == "text" and made.tag != STRING:
-        raise Misread(NAC80, place, f"`{operand.name}` is no text")
+        raise LineError(NAC80, place, f"`{operand.name}` is no text")
     return made
 
 
@@ -141,13 +141,13 @@ def literal(line: Line) -> Constant:
         made = constant(0, value)
     except (struct.error, OverflowError):
         message = "the number does not fit: 64 bits for one, 32 for those of a list"
-        raise Misread(NAC83, place, message) from None
+        raise LineError(NAC83, place, message) from None
     except UnicodeEncodeError:
-        raise Misread(NAC80, place, "the text has half a character") from None
+        raise LineError(NAC80, place, "the text has half a character") from None
     count = len(value) if isinstance(value, tuple) else len(made.payload)
     if count > MOST_LENGTH:
         message = f"the constant has length {count:,}, at most {MOST_LENGTH:,}"
-        raise Misread(NAC83, place, message)
+        raise LineError(NAC83, place, message)
     return made
 
 
@@ -157,7 +157,7 @@ def _value(line: Line) -> ConstantValue:
         try:
             return str(json.loads(token.text))
         except ValueError:
-            raise Misread(NAC80, token.span, "the text has an unknown escape") from None
+            raise LineError(NAC80, token.span, "the text has an unknown escape") from None
     if line.has("mark", "["):
         return _list(line)
     if line.has("word") and line.next is not None and line.next.text in LITERAL_WORDS:
@@ -172,26 +172,26 @@ def _number(line: Line) -> int | float:
     try:
         return number_value(token.text)
     except ValueError:  # more digits than Python reads
-        raise Misread(NAC83, token.span, "the number does not fit in 64 bits") from None
+        raise LineError(NAC83, token.span, "the number does not fit in 64 bits") from None
 
 
 def _list(line: Line) -> tuple[int, ...] | tuple[float, ...]:
-    line.mark("[")
+    line.take_mark("[")
     values: list[int | float] = []
     while not line.has("mark", "]"):
         if values:
-            line.mark(",")
+            line.take_mark(",")
         values.append(_number(line))
-    line.mark("]")
+    line.take_mark("]")
     return list_value(values)
 
 
 def _raw(line: Line) -> Constant:
     place = line.take("word", "`raw`").span
-    tag = small(line.take("number", "the type of a constant"), SLOTS - 1, "a type")
-    ignored = small(line.take("number", "a length"), MOST_LENGTH, "a length")
+    tag = small_number(line.take("number", "the type of a constant"), SLOTS - 1, "a type")
+    ignored = small_number(line.take("number", "a length"), MOST_LENGTH, "a length")
     token = line.take("string", "bytes in hexadecimal")
     try:
         return raw_constant(0, tag, ignored, bytes.fromhex(token.text[1:-1]))
     except ValueError as error:
-        raise Misread(NAC80, place, str(error)) from None
+        raise LineError(NAC80, place, str(error)) from None

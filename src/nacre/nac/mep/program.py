@@ -118,24 +118,24 @@ def program_of(
         found = finding(problem.rule, source, problem.position, problem.message, problem.help)
         raise InputError([found]) from None
     program = Program(made, steps, starts, source, base)
-    wrong = list(_wrong(program))[:_MOST_FINDINGS]
+    wrong = list(_findings(program))[:_MOST_FINDINGS]
     if wrong:
         raise InputError(wrong)
     return program
 
 
-def _wrong(program: Program) -> Iterator[Diagnostic]:
+def _findings(program: Program) -> Iterator[Diagnostic]:
     for index, step in enumerate(program.steps):
         if step.row.mnemonic == "loop_start" and index not in program.loop_ends:
             yield program.finding(index, NAC85, "the loop that begins here has no end")
-        for operand, field in step.each():
+        for operand, field in step.operands_with_fields():
             if operand.kind in ("const", "text"):
-                yield from _wrong_constant(program, index, operand, field)
+                yield from _constant_findings(program, index, operand, field)
             elif operand.kind == "jump":
-                yield from _wrong_jump(program, index, field)
+                yield from _jump_findings(program, index, field)
 
 
-def _wrong_jump(program: Program, index: int, field: Field) -> Iterator[Diagnostic]:
+def _jump_findings(program: Program, index: int, field: Field) -> Iterator[Diagnostic]:
     assert isinstance(field, int)
     if program.target(index, field) is None:
         step = program.steps[index]
@@ -144,7 +144,7 @@ def _wrong_jump(program: Program, index: int, field: Field) -> Iterator[Diagnost
         yield program.finding(index, NAC85, f"`{step.row.mnemonic}`: {message}")
 
 
-def _wrong_constant(
+def _constant_findings(
     program: Program, index: int, operand: Operand, field: Field
 ) -> Iterator[Diagnostic]:
     assert isinstance(field, int)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nacre.base.excerpt import backquote
-from nacre.nac.mep.values import Fault, Value, display_text, is_number, single
+from nacre.nac.mep.values import Fault, Value, display_text, is_number, one_number
 from nacre.nac.rules.plans import NAC91, NAC93
 
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
@@ -33,7 +33,7 @@ def fill_template(template: str, values: Sequence[Value], most: int) -> str:
                 raise Fault(NAC93, f"{backquote(template)} has a `{whole}` without the other")
             part = whole
         else:
-            number, form = _place(inner, template)
+            number, form = _parse_field(inner, template)
             if is_counted not in (None, number is None):
                 raise Fault(NAC93, f"{backquote(template)} has places with and without numbers")
             is_counted = number is None
@@ -46,7 +46,7 @@ def fill_template(template: str, values: Sequence[Value], most: int) -> str:
     return "".join(made)
 
 
-def _place(inner: str, template: str) -> tuple[int | None, str]:
+def _parse_field(inner: str, template: str) -> tuple[int | None, str]:
     found = _PLACE.fullmatch(inner)
     if found is None or not _FORMAT.fullmatch(found.group(2) or ""):
         field = backquote("{" + inner + "}")
@@ -62,7 +62,7 @@ def _value(values: Sequence[Value], number: int, form: str, template: str) -> st
     if not form:
         return display_text(value, f"value {number}")
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind != "U":
-        value = single(value, f"value {number}")
+        value = one_number(value, f"value {number}")
     if not is_number(value) and not isinstance(value, str):
         value = display_text(value, f"value {number}")
     try:

@@ -55,7 +55,7 @@ def describe(value: Value) -> str:
     return "nothing" if value is None else f"the number {value!r}"
 
 
-def unfit(what: str, found: Value, expected: str) -> Fault:
+def unfit_fault(what: str, found: Value, expected: str) -> Fault:
     """The refusal of a value of another kind."""
     return Fault(NAC91, f"{what} is {describe(found)}, expected {expected}")
 
@@ -85,25 +85,25 @@ def array(value: Value, what: str) -> Array:
     if is_number(value) or isinstance(value, tuple):
         made = np.array(value)
         return made.astype(np.int64 if made.dtype.kind in "bi" else np.float32)
-    raise unfit(what, value, "a tensor")
+    raise unfit_fault(what, value, "a tensor")
 
 
 def numbers(value: Value, what: str) -> Array:
     """A value as an array of numbers."""
     made = array(value, what)
     if made.dtype.kind == "U":
-        raise unfit(what, value, "a tensor of numbers")
+        raise unfit_fault(what, value, "a tensor of numbers")
     return made
 
 
-def single(value: Value, what: str) -> Number:
+def one_number(value: Value, what: str) -> Number:
     """A value as one number."""
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind != "U":
         found: Number = value.reshape(()).astype(_wide(value.dtype)).item()
         return found
-    raise unfit(what, value, "a number")
+    raise unfit_fault(what, value, "a number")
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -111,9 +111,9 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind in "biu" else np.dtype(np.float64)
 
 
-def whole(value: Value, what: str, least: int = INT64[0], most: int = INT64[-1]) -> int:
+def whole_number(value: Value, what: str, least: int = INT64[0], most: int = INT64[-1]) -> int:
     """A value as a whole number in a range."""
-    found = single(value, what)
+    found = one_number(value, what)
     if isinstance(found, float) and not found.is_integer():
         raise Fault(NAC91, f"{what} is {found!r}, expected a whole number")
     number = int(found)
@@ -126,17 +126,17 @@ def text(value: Value, what: str) -> str:
     """A value that must be a text."""
     if isinstance(value, str):
         return value
-    raise unfit(what, value, "a text")
+    raise unfit_fault(what, value, "a text")
 
 
-def truth(value: Value, what: str) -> bool:
+def truth_value(value: Value, what: str) -> bool:
     """Whether a value counts as true: a number that is not 0, something that is not empty."""
     if isinstance(value, str | bytes | tuple):
         return bool(value)
-    return False if value is None else bool(single(value, what))
+    return False if value is None else bool(one_number(value, what))
 
 
-def result(made: Any) -> Value:  # noqa: ANN401 - what NumPy returns
+def slot_value(made: Any) -> Value:  # noqa: ANN401 - what NumPy returns
     """What an instruction made, for a slot: without axes it is a number or a text."""
     if isinstance(made, np.ndarray | np.generic) and made.ndim == 0:
         if made.dtype.kind == "U":
@@ -161,7 +161,7 @@ def value_from(given: object, what: str, rule: Rule) -> Value:
         made = np.asarray(given)
     except Exception as error:
         name = type(given).__name__
-        raise Fault(rule, f"{what} is a {name}, which is no array: {brief(error)}") from None
+        raise Fault(rule, f"{what} is a {name}, which is no array: {brief_error(error)}") from None
     return _check_array(made, what, rule)
 
 
@@ -170,7 +170,7 @@ def _check_array(made: Array, what: str, rule: Rule) -> Value:
     is_known = made.dtype.kind in _KINDS or made.dtype.name in ("bfloat16", "float16")
     if not is_known or not made.dtype.isnative:
         raise Fault(rule, f"{what} is an array of {made.dtype.name}, expected numbers or texts")
-    return result(made)
+    return slot_value(made)
 
 
 def ids_of(given: object, what: str, rule: Rule) -> tuple[int, ...]:
@@ -198,21 +198,21 @@ def display_text(value: Value, what: str) -> str:
         made = [repr(one) for one in (value if len(value) <= 100 else value[:100])]
         return f"[{', '.join(made)}{', ...' if len(value) > 100 else ''}]"
     if isinstance(value, TokenizerValue):
-        raise unfit(what, value, "a text or numbers")
+        raise unfit_fault(what, value, "a text or numbers")
     if isinstance(value, bytes):
-        raise unfit(what, value, "a text or numbers")
+        raise unfit_fault(what, value, "a text or numbers")
     return str(value)
 
 
-def brief(error: BaseException) -> str:
+def brief_error(error: BaseException) -> str:
     """What a failure of somebody else says, on one line and not too long."""
     said = " ".join(str(error).split())[:_MOST_TEXT]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def finite(value: Value, what: str) -> float:
+def finite_number(value: Value, what: str) -> float:
     """A value as a finite float."""
-    found = float(single(value, what))
+    found = float(one_number(value, what))
     if not math.isfinite(found):
         raise Fault(NAC91, f"{what} is {found!r}, expected a finite number")
     return found

@@ -106,7 +106,7 @@ class Work:
         for key, bytes_ in self._memory_of(value):
             entry = self._holders.setdefault(key, [0, bytes_])
             if entry[0] == 0:
-                self.budget.room(bytes_)
+                self.budget.require_room(bytes_)
                 self.budget.live += bytes_
             entry[0] += 1
         for key, _ in self._memory_of(self.slots[slot]):
@@ -124,6 +124,6 @@ class Work:
 
     def write(self, stream: str, text: str) -> None:
         """Write to a stream; what is written counts as memory until the end."""
-        self.budget.room(4 * len(text) + 64)
+        self.budget.require_room(4 * len(text) + 64)
         self.budget.live += 4 * len(text) + 64
         self.written.append(Written(stream, text))

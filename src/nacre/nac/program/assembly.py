@@ -18,7 +18,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.core.builder import dtype_name
 from nacre.core.values import Array
-from nacre.nac.format.packing import at_place, limit
+from nacre.nac.format.packing import limit_error, name_place_of_refusal
 from nacre.nac.format.values import (
     Constant,
     ConstantValue,
@@ -116,8 +116,8 @@ class Assembler:
         """The id of a new parameter; a tensor given as such gets this id."""
         id_ = len(self._parameters) + 1
         if id_ > MOST_ID:
-            raise limit("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
-        with at_place(lambda: f"weight {backquote(name)}"):
+            raise limit_error("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
+        with name_place_of_refusal(lambda: f"weight {backquote(name)}"):
             tensor = tensor_of(id_, weight)
         self._parameters.append(NameEntry(id_, name))
         self._tensors.append(tensor)
@@ -147,12 +147,14 @@ class Assembler:
     def call(self, name: str, *arguments: Argument, codes: str | None = None) -> Ref:
         """An operation by its name in CMAP, or of a standard one, with a code for each argument."""
         given = codes if codes is not None else "".join(_CODES[type(a)] for a in arguments)
-        with at_place(lambda: f"instruction {len(self._steps)}, {backquote(name, 80)}"):
+        with name_place_of_refusal(
+            lambda: f"instruction {len(self._steps)}, {backquote(name, 80)}"
+        ):
             # A constant that does not fit is found where it stands.
             stored = [a if isinstance(a, Ref) else self._stored_key(a) for a in arguments]
             if len(given) > MOST_ARGUMENTS:
-                raise limit("argument", f"{len(given):,} arguments, at most {MOST_ARGUMENTS}")
-            first = self._first_reached(len(arguments))
+                raise limit_error("argument", f"{len(given):,} arguments, at most {MOST_ARGUMENTS}")
+            first = self._first_in_reach(len(arguments))
             reached = tuple(self._bring_near(a, first) if isinstance(a, Ref) else a for a in stored)
         return self._add(_Call(name, given, reached))
 
@@ -163,7 +165,7 @@ class Assembler:
             self._lists[id(value)] = value, _key(value)
         return self._lists[id(value)][1]
 
-    def _first_reached(self, operands: int) -> int:
+    def _first_in_reach(self, operands: int) -> int:
         """The first instruction that the next one with so many operands surely reaches."""
         # What is loaded for one of them moves the instruction away from the others.
         return len(self._steps) + operands - MOST_DISTANCE
@@ -185,7 +187,7 @@ class Assembler:
         distance = len(self._steps) - value.index
         if distance > MOST_DISTANCE:
             message = f"it uses what was made {distance:,} instructions before"
-            raise limit("operand offset", f"{message}, at most {MOST_DISTANCE:,}")
+            raise limit_error("operand offset", f"{message}, at most {MOST_DISTANCE:,}")
         return value
 
     def output(self, *values: Ref) -> None:
@@ -197,7 +199,7 @@ class Assembler:
         self._add(self._output(BRANCH, values))
 
     def _output(self, variant: int, given: Sequence[Ref]) -> Instruction:
-        first = self._first_reached(len(given))
+        first = self._first_in_reach(len(given))
         values = [self._bring_near(value, first) for value in given]
         here = len(self._steps)
         zeros = (0,) * len(values)
@@ -228,7 +230,7 @@ class Assembler:
         """The file of the program; InputError where it has more of something than fits."""
         if len(self._steps) > MOST_INSTRUCTIONS:
             message = f"{len(self._steps):,} instructions, at most {MOST_INSTRUCTIONS:,}"
-            raise limit("instruction", message)
+            raise limit_error("instruction", message)
         ids = _Ids.of(self._steps, self.version)
         instructions = tuple(ids.encode(step, at) for at, step in enumerate(self._steps))
         made = {
@@ -263,7 +265,9 @@ def tensor_of(id_: int, weight: Array | Tensor) -> Tensor:
     array = np.ascontiguousarray(weight)
     name = dtype_name(array.dtype)
     if name not in DTYPE_CODES:
-        raise limit("element type", f"its elements are {name}, which the format does not have")
+        raise limit_error(
+            "element type", f"its elements are {name}, which the format does not have"
+        )
     dtype = GRAPH_TYPES[name].dtype
     stored = array.astype(dtype.newbyteorder("<")) if dtype.kind in "iuf" else array
     return Tensor(id_, DTYPE_CODES[name], tuple(weight.shape), stored.tobytes())
@@ -301,7 +305,7 @@ class _Ids:
         ):
             last = max(table.values(), default=0)
             if last > most:
-                raise limit(what, f"the last {what} would be {last:,}, at most {most:,}")
+                raise limit_error(what, f"the last {what} would be {last:,}, at most {most:,}")
         return made
 
     def table(self, table: str) -> tuple[NameEntry, ...]:
@@ -345,5 +349,5 @@ def _key(value: ConstantValue) -> _Key:
     try:
         made = constant(0, value)
     except struct.error as error:  # an integer of more bits than lists or numbers have
-        raise limit("list", f"the constant {value} does not fit: {error}") from None
+        raise limit_error("list", f"the constant {value} does not fit: {error}") from None
     return made.tag, made.payload

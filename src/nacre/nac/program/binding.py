@@ -59,10 +59,10 @@ def bind_arguments(schema: Schema, given: Sequence[Given]) -> Mapping[str, Given
 
 
 def _assign(schema: Schema, given: Sequence[Given], is_lenient: bool) -> dict[str, Given] | str:
-    return _rest(schema.parameters, tuple(given), 0, is_lenient)
+    return _assign_rest(schema.parameters, tuple(given), 0, is_lenient)
 
 
-def _rest(
+def _assign_rest(
     parameters: Sequence[Parameter], given: Sequence[Given], at: int, is_lenient: bool
 ) -> dict[str, Given] | str:
     """What parameters take of the arguments from one on; a list takes as many as it may."""
@@ -77,9 +77,9 @@ def _rest(
         return f"argument `{parameter.name}` is {found}, expected {KINDS[parameter.kind]}"
     made: dict[str, Given] | str = ""
     for fewer in range(count, -1 if parameter.is_list else count - 1, -1):
-        made = _rest(parameters[1:], given, at + fewer, is_lenient)
+        made = _assign_rest(parameters[1:], given, at + fewer, is_lenient)
         if not isinstance(made, str):
-            return {parameter.name: _value(parameter, left[:fewer]), **made}
+            return {parameter.name: _parameter_value(parameter, left[:fewer]), **made}
     return made
 
 
@@ -105,7 +105,7 @@ def _is_size(item: Given) -> bool:
     return isinstance(item, Ref) or (isinstance(item, int) and not isinstance(item, bool))
 
 
-def _value(parameter: Parameter, taken: Sequence[Given]) -> Given:
+def _parameter_value(parameter: Parameter, taken: Sequence[Given]) -> Given:
     if parameter.is_list:
         return tuple(taken)
     if not taken:

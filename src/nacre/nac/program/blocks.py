@@ -27,7 +27,7 @@ class Blocks:
     parents: Mapping[Stretch, Stretch | None] = field(default_factory=dict)
     problems: tuple[tuple[int, str], ...] = ()  # instruction, what is wrong
 
-    def sees(self, user: int, maker: int) -> bool:
+    def may_use(self, user: int, maker: int) -> bool:
         """Whether an instruction may use the result of another: it lies around it, not beside."""
         wanted = self.homes.get(maker)
         home: Stretch | None = self.homes.get(user)
@@ -80,7 +80,7 @@ class _BranchStack:
             return
         home = self.open[-1] if self.open else None
         limit = home[1] if home else len(self.instructions)
-        made, problem = _stretches(index, instruction, limit)
+        made, problem = _branch_stretches(index, instruction, limit)
         problem = problem or _end_problem(self.instructions, made)
         if problem is None and len(self.open) == MOST_NESTED:
             problem = f"its branches lie {MOST_NESTED + 1} deep in others, at most {MOST_NESTED}"
@@ -94,7 +94,7 @@ class _BranchStack:
         self._next += reversed(made)
 
 
-def _stretches(
+def _branch_stretches(
     index: int, instruction: Instruction, limit: int
 ) -> tuple[tuple[Stretch, ...], str | None]:
     starts: tuple[int, ...]

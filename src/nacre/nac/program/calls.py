@@ -40,7 +40,7 @@ def standard_arange(call: AtenCall) -> int:
     return count_up(call, start, end, numbers[2] if len(numbers) == 3 else 1, numbers)
 
 
-def arithmetic(call: AtenCall) -> Number:
+def size_arithmetic(call: AtenCall) -> Number:
     """Sizes that are computed."""
     a, b = call.number("self"), call.number("other")
     if call.call == "floordiv" and b == 0:
@@ -61,7 +61,7 @@ def getitem(call: AtenCall) -> int | Number:
 _OWN: Mapping[str, Handler] = MappingProxyType(
     {
         "nac.pass": identity, "nac.arange": standard_arange, "nac.transpose": standard_transpose,
-        "getitem": getitem, "mul": arithmetic, "floordiv": arithmetic,
+        "getitem": getitem, "mul": size_arithmetic, "floordiv": size_arithmetic,
     }
 )  # fmt: skip
 
@@ -126,7 +126,7 @@ def core_handler(call: AtenCall) -> int:
         found = call.get(name)
         parts = found if isinstance(found, tuple) else () if found is None else (found,)
         values += [call.as_value(part, None, name) for part in parts]
-    given = {a.name: _attribute(a, call.get(a.name, a.default)) for a in spec.attributes}
+    given = {a.name: _attribute_value(a, call.get(a.name, a.default)) for a in spec.attributes}
     return call.add(spec.name, *values, **{k: v for k, v in given.items() if v is not None})
 
 
@@ -139,7 +139,7 @@ def attribute_constant(attribute: AttributeSpec, value: Any) -> Any:  # noqa: AN
     return value
 
 
-def _attribute(attribute: AttributeSpec, found: Any) -> Any:  # noqa: ANN401 - see above
+def _attribute_value(attribute: AttributeSpec, found: Any) -> Any:  # noqa: ANN401 - see above
     """The attribute that a constant stands for."""
     if attribute.kind == "floats" and isinstance(found, str):
         return tuple(float(part) for part in found.split(",") if part)

@@ -30,11 +30,11 @@ def canonical(module: Module) -> Module:
 
 def arrange(module: Module) -> Module:
     """The same for a module whose operations are as they should be."""
-    return _Arrangement(module).module_()
+    return _CanonicalBuilder(module).build()
 
 
 @dataclass
-class _Arrangement:
+class _CanonicalBuilder:
     """Deals out places and numbers."""
 
     module: Module
@@ -43,7 +43,7 @@ class _Arrangement:
     _constants: dict[object, int] = field(default_factory=dict)
     _equal: dict[object, int] = field(default_factory=dict)  # the first of each, whatever its name
 
-    def module_(self) -> Module:
+    def build(self) -> Module:
         """The whole of it."""
         source = self.module
         for op in source.inputs:

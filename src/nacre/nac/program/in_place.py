@@ -24,23 +24,23 @@ _SHARING = frozenset(
 )  # fmt: skip
 
 
-def functional(call: str) -> str:
+def out_of_place_call(call: str) -> str:
     """The call that gives the same and changes nothing; the call itself where it is no such one."""
     name, dot, overload = call.partition(".")
     is_changing = name.endswith("_") and not name.startswith("__")
     return f"{name[:-1]}{dot}{overload}" if is_changing else call
 
 
-def is_safe(file: NacFile, index: int, known: dict[int, bool]) -> bool:
+def may_run_out_of_place(file: NacFile, index: int, known: dict[int, bool]) -> bool:
     """Whether nobody notices that an instruction changes its first operand.
 
     What is known of the instructions before it is added to: they are asked about in order.
     """
-    known[index] = _is_safe(file, index, known)
+    known[index] = _may_run_out_of_place(file, index, known)
     return known[index]
 
 
-def _is_safe(file: NacFile, index: int, known: Mapping[int, bool]) -> bool:
+def _may_run_out_of_place(file: NacFile, index: int, known: Mapping[int, bool]) -> bool:
     changed = index
     while True:
         offsets = file.instructions[changed].d
@@ -56,4 +56,4 @@ def _is_safe(file: NacFile, index: int, known: Mapping[int, bool]) -> bool:
             return (maker.op, maker.variant) == (INPUT, USER)
         call = call_of(file.name_of[maker.op])
         if call not in _SHARING and call.partition(".")[0].rstrip("_") not in _SHARING:
-            return functional(call) == call
+            return out_of_place_call(call) == call

@@ -60,7 +60,7 @@ class Interface(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outputs: tuple[str, ...] = ()
 
 
-class Initial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InitialParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An initial value that is a parameter of the file."""
 
     parameter: int
@@ -73,7 +73,7 @@ class StateRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: int
     dtype: str
     shape: tuple[int, ...]
-    initial: Number | tuple[Number, ...] | Initial = 0.0
+    initial: Number | tuple[Number, ...] | InitialParameter = 0.0
     name: str = ""
     returned: bool = False
 
@@ -96,7 +96,7 @@ class NacInput:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ProgramInterface:
     """Inputs in order, states by id, names of outputs and of parameters."""
 
     inputs: tuple[NacInput, ...]
@@ -105,9 +105,9 @@ class Surroundings:
     parameters: ParameterNames = field(default_factory=ParameterNames)
 
 
-def surroundings(
+def program_interface(
     file: NacFile, source: Source, external: External | None = None
-) -> tuple[Surroundings, list[Diagnostic]]:
+) -> tuple[ProgramInterface, list[Diagnostic]]:
     """What a program takes and keeps, and what is wrong with what the file says about it."""
     found: list[Diagnostic] = []
     interface = _decode(file, source, INTERFACE, Interface, found)
@@ -128,7 +128,7 @@ def surroundings(
     )
     place = _place(file, PARAMETERS)
     found += [finding(NAC43, source, place, f"{PARAMETERS}: {problem}") for problem in wrong]
-    return Surroundings(inputs, states, outputs, parameters), found
+    return ProgramInterface(inputs, states, outputs, parameters), found
 
 
 def _decode(
@@ -194,7 +194,7 @@ def _states(
 def _initial_problem(file: NacFile, external: External | None, record: StateRecord) -> str | None:
     """Why a state of a sound type cannot start as its record says."""
     initial = record.initial
-    if isinstance(initial, Initial):
+    if isinstance(initial, InitialParameter):
         return _parameter_problem(file, external, record, initial.parameter)
     numbers = initial if isinstance(initial, tuple) else (initial,)
     if isinstance(initial, tuple) and len(initial) != prod(record.shape):
@@ -223,13 +223,13 @@ def _parameter_problem(
         return f"its initial value is parameter {id_}, which has no tensor"
     has_blocks = QUANTIZATIONS[tensor.quant].has_blocks
     shape = tensor.true_shape if has_blocks else tensor.shape
-    if shape != record.shape or record.dtype not in _readings(file, tensor):
+    if shape != record.shape or record.dtype not in _possible_types(file, tensor):
         found = f"{DTYPES[tensor.dtype]} of shape {list(shape)}"
         return f"its initial value is parameter {id_}, which is {found}"
     return None
 
 
-def _readings(file: NacFile, tensor: Tensor) -> tuple[str, ...]:
+def _possible_types(file: NacFile, tensor: Tensor) -> tuple[str, ...]:
     """The types that a tensor may be of: stored halves may stand for f32, and integers do.
 
     A type that the format does not have is stored as a wider one.

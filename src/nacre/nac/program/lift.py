@@ -44,17 +44,17 @@ def lift(model: LoadedProgram, types: Types | None = None) -> Module:
 
     `types` gives the types of inputs that the file does not say.
     """
-    return _Lifting(model, {} if types is None else types).module()
+    return _Lifter(model, {} if types is None else types).module()
 
 
 def lift_run(model: LoadedProgram, types: Types) -> Module:
     """The module of one run: states are inputs, and all operands of the output are outputs."""
-    return _Lifting(model, types).run_module()
+    return _Lifter(model, types).run_module()
 
 
 def result_types(model: LoadedProgram, types: Types | None = None) -> dict[int, list[TensorType]]:
     """The types of what every instruction makes; InputError where they are not known."""
-    return _Lifting(model, {} if types is None else types, is_literal=True).result_types()
+    return _Lifter(model, {} if types is None else types, is_literal=True).result_types()
 
 
 class ValueDomain:
@@ -100,7 +100,9 @@ class ValueDomain:
             dtype, shape = given.dtype, given.shape
         if dtype is None or shape is None:
             message = f"the file does not say the type of input {backquote(wanted.name)}"
-            help_ = f'give it: `types={{"{_short(wanted.name)}": TensorType("f32", (1, 3))}}`'
+            help_ = (
+                f'give it: `types={{"{_message_name(wanted.name)}": TensorType("f32", (1, 3))}}`'
+            )
             self.found.append(self._program.finding(wanted.instruction, NAC46, message, help_))
             return MISSING
         return Value(self.builder.input(wanted.name, dtype, shape))
@@ -136,7 +138,9 @@ class ValueDomain:
             return self._window(self._windows[index], operands.tensors)
         prepared = instruction.call
         assert prepared is not None
-        computed = {name: _values(a, operands.tensors) for name, a in operands.arguments.items()}
+        computed = {
+            name: _substitute_values(a, operands.tensors) for name, a in operands.arguments.items()
+        }
         handler = handler_of(prepared.name)
         arguments = prepared.arguments(computed)
         made = handler(AtenCall(prepared.name, arguments, self.builder, self._elements, self._room))
@@ -148,10 +152,10 @@ class ValueDomain:
         """A `Conv2d` of ours."""
         x, weight = operands
         if window.is_stored:
-            weight = self._filter(window.weight)
+            weight = self._transposed_filter(window.weight)
         return Value(self.builder.add("Conv2d", x.id, weight.id, **window.attributes))
 
-    def _filter(self, index: int) -> Value:
+    def _transposed_filter(self, index: int) -> Value:
         id_ = self._program.program[index].id
         key = id_, self._names.of_load(index)
         if key not in self.filters:
@@ -190,14 +194,18 @@ class ValueDomain:
         return data.array if isinstance(data, Literal) else None
 
 
-def _values(given: Given, tensors: Sequence[Value]) -> Given:
+def _substitute_values(given: Given, tensors: Sequence[Value]) -> Given:
     """An argument with the values of the module in it."""
     if isinstance(given, Value):
         return tensors[given.id]
-    return tuple(_values(part, tensors) for part in given) if isinstance(given, tuple) else given
+    return (
+        tuple(_substitute_values(part, tensors) for part in given)
+        if isinstance(given, tuple)
+        else given
+    )
 
 
-class _Lifting:
+class _Lifter:
     """A program that was walked down; InputError where something in it has no form."""
 
     def __init__(self, program: LoadedProgram, types: Types, is_literal: bool = False) -> None:
@@ -215,13 +223,13 @@ class _Lifting:
 
     def run_module(self) -> Module:
         """The module without names, states or an order of its own."""
-        return self._domain.builder.module(*self._values())
+        return self._domain.builder.module(*self._output_values())
 
     def module(self) -> Module:
         """The module with its states and names, in order."""
         domain, around = self._domain, self._program.surroundings
         inputs = {i.instruction: i.name for i in self._program.all_inputs}
-        values = self._values()
+        values = self._output_values()
         for index, instruction in enumerate(self._program.program):
             if instruction.kind == "input" and instruction.variant == STATE:
                 record = around.states[instruction.id]
@@ -248,7 +256,7 @@ class _Lifting:
             found[index] = [self._domain.builder.type_of(value) for value in values]
         return found
 
-    def _values(self) -> list[int]:
+    def _output_values(self) -> list[int]:
         builder = self._domain.builder
         return [
             value.id if isinstance(value, Value) else builder.constant(np.asarray(value))
@@ -256,6 +264,6 @@ class _Lifting:
         ]
 
 
-def _short(name: str) -> str:
+def _message_name(name: str) -> str:
     """A name as a message can hold it."""
     return backquote(name).strip("`")

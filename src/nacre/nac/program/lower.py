@@ -21,7 +21,7 @@ from nacre.core.aten.schemas import Schema
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array
-from nacre.nac.format.packing import at_place
+from nacre.nac.format.packing import name_place_of_refusal
 from nacre.nac.format.values import NacFile, Plan, Resource
 from nacre.nac.program.array_keys import array_key
 from nacre.nac.program.assembly import Assembler
@@ -31,7 +31,7 @@ from nacre.nac.program.channels import TO_FIRST, TO_LAST, WEIGHTS_TO_FIRST, wind
 from nacre.nac.program.interface import (
     INTERFACE,
     STATES,
-    Initial,
+    InitialParameter,
     InputType,
     Interface,
     StateRecord,
@@ -97,26 +97,26 @@ class _Lowerer:
     def fill(self) -> None:
         """Every instruction."""
         for place, op in enumerate(self.module.operations):
-            with at_place(lambda op=op: self._describe(op)):  # type: ignore[misc]
+            with name_place_of_refusal(lambda op=op: self._describe(op)):  # type: ignore[misc]
                 self._relay(place)
                 if op.opcode == "Input":
                     self._input(op)
                 elif constant_array(op) is None and not self._lower_window(op):
                     self._call(op)
         self._relay(len(self.module.operations))
-        returned = [self._ref(value) for value in self.module.outputs]
-        kept = [self._ref(state.output) for state in self.module.states]
+        returned = [self._operand_ref(value) for value in self.module.outputs]
+        kept = [self._operand_ref(state.output) for state in self.module.states]
         self._describe_states(len(returned))
         self.assembler.output(*returned, *kept)
 
     def _define(self, value: int, ref: Ref) -> None:
         """A value that cannot be loaded again is the result of an instruction."""
         self._refs[value] = ref
-        self._reach.carry(value, ref)
+        self._reach.add_carrier(value, ref)
 
     def _relay(self, place: int) -> None:
         """Hand on what the operation at a place, or a later one, would not reach."""
-        for value, ref in self._reach.leaving(self.assembler.count, place):
+        for value, ref in self._reach.values_out_of_reach(self.assembler.count, place):
             self._define(value, self.assembler.call(RELAY, ref))
 
     def _describe(self, op: CoreOperation) -> str:
@@ -138,7 +138,7 @@ class _Lowerer:
         else:
             self._define(op.value_id, self.assembler.input(name))
 
-    def _ref(self, value: int) -> Ref:
+    def _operand_ref(self, value: int) -> Ref:
         """A value that was computed, or a constant, loaded now."""
         found = self._refs.get(value)
         if found is None:
@@ -187,7 +187,7 @@ class _Lowerer:
         return name
 
     def _call(self, op: CoreOperation) -> None:
-        operands = [self._ref(value) for value in op.operands]
+        operands = [self._operand_ref(value) for value in op.operands]
         types = tuple(self.module.by_id[value].type for value in op.operands)
         call, arguments = lower_operation(op, types)
         schema = schemas().get(call) or core_schema(call)
@@ -195,7 +195,7 @@ class _Lowerer:
         given: list[Ref | object] = []
         codes = ""
         for place, argument in enumerate(arguments):
-            for part, code in _parts(schema, place, argument):
+            for part, code in _argument_parts(schema, place, argument):
                 given.append(operands[part.place] if isinstance(part, Operand) else part)
                 codes += code
         name = _STANDARD.get(call, call if call.startswith("core.") else f"aten.{call}")
@@ -207,17 +207,17 @@ class _Lowerer:
         if found is None:
             return False
         call, given = found
-        x, (_, filter_) = self._ref(op.operands[0]), op.operands
+        x, (_, filter_) = self._operand_ref(op.operands[0]), op.operands
         array = constant_array(self.module.by_id[filter_])
         if array is None:
-            weight = self._permute(self._ref(filter_), WEIGHTS_TO_FIRST)
+            weight = self._permute(self._operand_ref(filter_), WEIGHTS_TO_FIRST)
         else:
-            weight = self._first(filter_, array)
+            weight = self._load_filter_first(filter_, array)
         made = self._emit(call, (self._permute(x, TO_FIRST), weight, *given))
         self._define(op.value_id, self._permute(made, TO_LAST))
         return True
 
-    def _first(self, value: int, array: Array) -> Ref:
+    def _load_filter_first(self, value: int, array: Array) -> Ref:
         """A filter with its channels first, loaded now."""
         found = self._filters.get(value)
         if found is None:
@@ -244,10 +244,10 @@ class _Lowerer:
             type_ = self.module.input_types[state.name]
             array = constant_array(self.module.by_id[state.initial])
             assert array is not None
-            filling = _filling(array, type_.element.is_integer)
-            initial: Initial | int | float | None = filling
+            filling = _uniform_number(array, type_.element.is_integer)
+            initial: InitialParameter | int | float | None = filling
             if initial is None:
-                initial = Initial(self._initial_weight(state.initial, array))
+                initial = InitialParameter(self._initial_weight(state.initial, array))
             record = StateRecord(
                 index, returned + index, type_.dtype, type_.shape, initial, state.name
             )
@@ -285,7 +285,7 @@ class _Lowerer:
         return [*made, *self.resources]
 
 
-def _filling(array: Array, is_integer: bool) -> int | float | None:
+def _uniform_number(array: Array, is_integer: bool) -> int | float | None:
     """The number that all elements are, to the bit; None where there is none that JSON has."""
     flat = array.reshape(-1)
     number = int(flat[0]) if is_integer else float(flat[0])
@@ -293,7 +293,7 @@ def _filling(array: Array, is_integer: bool) -> int | float | None:
     return number if isfinite(number) and same.tobytes() == flat.tobytes() else None
 
 
-def _parts(schema: Schema, place: int, argument: Argument) -> list[tuple[Argument, str]]:
+def _argument_parts(schema: Schema, place: int, argument: Argument) -> list[tuple[Argument, str]]:
     """An argument as it stands in an instruction: a list of tensors is spread."""
     parameter = schema.parameters[place]
     if isinstance(argument, Operand):

@@ -70,7 +70,7 @@ class LoweringSite:
 Rule = Callable[[LoweringSite], Form | None]
 
 
-def _plain(call: str, *attributes: str) -> Rule:
+def _direct(call: str, *attributes: str) -> Rule:
     """A call of the operands and then of some attributes."""
     return lambda site: (call, (*site.operands, *(site.get(name) for name in attributes)))
 
@@ -122,16 +122,21 @@ def _cast(site: LoweringSite) -> Form | None:
     return "_to_copy.default", (Operand(0), WORDS_OF_DTYPES[target])
 
 
-def _own_word(site: LoweringSite) -> str | None:
+def _integer_dtype_word(site: LoweringSite) -> str | None:
     """The word that keeps a sum of integers in their type."""
     return None if site.is_float else WORDS_OF_DTYPES.get(site.types[0].dtype)
 
 
 def _sum(site: LoweringSite) -> Form | None:
     is_plain = site.rank and site.has_plain_axes()
-    if not is_plain or (not site.is_float and _own_word(site) is None):
+    if not is_plain or (not site.is_float and _integer_dtype_word(site) is None):
         return None
-    return "sum.dim_IntList", (Operand(0), site.get("axes"), site.get("keepdims"), _own_word(site))
+    return "sum.dim_IntList", (
+        Operand(0),
+        site.get("axes"),
+        site.get("keepdims"),
+        _integer_dtype_word(site),
+    )
 
 
 def _mean(site: LoweringSite) -> Form | None:
@@ -158,7 +163,7 @@ def _reduce(site: LoweringSite) -> Form | None:
     return None
 
 
-def _argument(site: LoweringSite) -> Form | None:
+def _arg_extremum(site: LoweringSite) -> Form | None:
     if site.get("last") or not site.has_plain_axes("axis"):
         return None
     call = f"{site.op.opcode.lower()}.default"
@@ -167,7 +172,7 @@ def _argument(site: LoweringSite) -> Form | None:
 
 def _cumulative(site: LoweringSite) -> Form | None:
     is_atens = not site.get("exclusive") and not site.get("reverse") and site.rank
-    word = _own_word(site)
+    word = _integer_dtype_word(site)
     if not is_atens or not site.has_plain_axes("axis") or (not site.is_float and word is None):
         return None
     return f"{site.op.opcode.lower()}.default", (Operand(0), site.get("axis"), word)
@@ -332,24 +337,24 @@ def _triangle(site: LoweringSite) -> Form | None:
 
 LOWERINGS: Mapping[str, Rule] = MappingProxyType(
     {
-        "BinOp": _binary, "Unary": _unary, "Where": _plain("where.self"),
+        "BinOp": _binary, "Unary": _unary, "Where": _direct("where.self"),
         "Compare": lambda site: (OPS["Compare"].aten[site.get("op")][0], site.operands),
-        "Neg": _plain("neg.default"), "Exp": lambda u: ("exp.default", u.operands),
-        "Log": _plain("log.default"), "ReluNan": _plain("relu.default"),
-        "HardSwish": _plain("hardswish.default"), "Silu": _plain("silu.default"),
-        "Gelu": _plain("gelu.default", "approximate"),
-        "LeakyRelu": _plain("leaky_relu.default", "alpha"), "Elu": _elu, "Selu": _elu,
-        "HardSigmoid": _hard_sigmoid, "Clip": _clip, "PRelu": _plain("_prelu_kernel.default"),
-        "Cast": _cast, "Sum": _sum, "Mean": _mean, "Reduce": _reduce, "ArgMax": _argument,
-        "ArgMin": _argument, "CumSum": _cumulative, "CumProd": _cumulative,
+        "Neg": _direct("neg.default"), "Exp": lambda u: ("exp.default", u.operands),
+        "Log": _direct("log.default"), "ReluNan": _direct("relu.default"),
+        "HardSwish": _direct("hardswish.default"), "Silu": _direct("silu.default"),
+        "Gelu": _direct("gelu.default", "approximate"),
+        "LeakyRelu": _direct("leaky_relu.default", "alpha"), "Elu": _elu, "Selu": _elu,
+        "HardSigmoid": _hard_sigmoid, "Clip": _clip, "PRelu": _direct("_prelu_kernel.default"),
+        "Cast": _cast, "Sum": _sum, "Mean": _mean, "Reduce": _reduce, "ArgMax": _arg_extremum,
+        "ArgMin": _arg_extremum, "CumSum": _cumulative, "CumProd": _cumulative,
         "Reshape": _reshape, "ExpandDims": _expand_dims, "Squeeze": _squeeze,
         "Transpose": _permute, "Slice": _slice, "MatMul": _matmul, "Linear": _linear,
         "Gather": lambda site: ("embedding.default", (*site.operands, -1, False, False)),
         "Attention": _attention, "Conv": _conv, "ConvTranspose": _conv, "MaxPool": _pool,
         "AvgPool": _pool, "Softmax": _softmax, "LogSoftmax": _softmax, "LayerNorm": _layer_norm,
         "RmsNorm": _layer_norm, "GroupNorm": _group_norm, "InstanceNorm": _instance_norm,
-        "BatchNorm": _batch_norm, "Broadcast": _plain("expand.default", "shape"),
-        "Concat": _concat, "Pad": _pad, "Flip": _plain("flip.default", "axes"), "Tile": _tile,
+        "BatchNorm": _batch_norm, "Broadcast": _direct("expand.default", "shape"),
+        "Concat": _concat, "Pad": _pad, "Flip": _direct("flip.default", "axes"), "Tile": _tile,
         "GatherAxis": _gather_axis, "GatherElements": _gather_elements, "Trilu": _triangle,
         "Einsum": lambda site: ("einsum.default", (site.get("equation"), site.operands, None)),
     }
@@ -361,11 +366,11 @@ def lower_operation(op: CoreOperation, types: tuple[TensorType, ...]) -> Form:
     site = LoweringSite(op, types)
     rule = LOWERINGS.get(op.opcode)
     form = rule(site) if rule is not None else None
-    call, arguments = form if form is not None else _own(site)
+    call, arguments = form if form is not None else _core_call(site)
     return call, tuple(str(a) if isinstance(a, str) else a for a in arguments)  # words too
 
 
-def _own(site: LoweringSite) -> Form:
+def _core_call(site: LoweringSite) -> Form:
     spec = OPS[site.op.opcode]
     operands: tuple[Argument, ...] = site.operands
     if spec.most is None:

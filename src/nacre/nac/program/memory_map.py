@@ -78,7 +78,7 @@ def memory_map(model: LoadedProgram, types: Types | None = None) -> MemoryMap:
         tuple(_not_kept(file, last)),
         tuple(_not_preloaded(file)),
         _peak(file, sizes, run.ends),
-        _least(len(operands), sizes, last, returned),
+        _least_peak(len(operands), sizes, last, returned),
     )
 
 
@@ -142,10 +142,10 @@ def _peak(file: NacFile, sizes: Mapping[int, int], ends: Mapping[int, End]) -> i
         if index in ends:
             tick = ends[index].tick
             changes[tick, 1] = changes.get((tick, 1), 0) - size
-    return _most(changes)
+    return _running_maximum(changes)
 
 
-def _least(
+def _least_peak(
     count: int, sizes: Mapping[int, int], last: Mapping[int, int], returned: set[int]
 ) -> int:
     changes: dict[tuple[int, int], int] = {}
@@ -153,10 +153,10 @@ def _least(
         changes[index, 0] = changes.get((index, 0), 0) + size
         end = count if index in returned else last.get(index, index)
         changes[end, 1] = changes.get((end, 1), 0) - size
-    return _most(changes)
+    return _running_maximum(changes)
 
 
-def _most(changes: Mapping[tuple[int, int], int]) -> int:
+def _running_maximum(changes: Mapping[tuple[int, int], int]) -> int:
     live = most = 0
     for moment in sorted(changes):
         live += changes[moment]

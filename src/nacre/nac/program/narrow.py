@@ -22,12 +22,12 @@ _MOST_TENSORS = MOST_ARGUMENTS - 1  # and an axis
 
 def narrow(module: Module) -> Module:
     """A module that has its elements in types of the format, and concats as narrow as they are."""
-    if any(_is_wide(op) for op in module.operations):
-        module = _ConcatSplitter(module).module_()
+    if any(_has_too_many_operands(op) for op in module.operations):
+        module = _ConcatSplitter(module).build()
     return with_stored_types(module)
 
 
-def _is_wide(op: CoreOperation) -> bool:
+def _has_too_many_operands(op: CoreOperation) -> bool:
     return op.opcode == "Concat" and len(op.operands) > _MOST_TENSORS
 
 
@@ -38,10 +38,10 @@ class _ConcatSplitter:
     module: Module
     made: list[CoreOperation] = field(default_factory=list)
 
-    def module_(self) -> Module:
+    def build(self) -> Module:
         """The whole of it."""
         for op in self.module.operations:
-            self.made.append(self._narrow(op) if _is_wide(op) else op)
+            self.made.append(self._narrow(op) if _has_too_many_operands(op) else op)
         return replace(self.module, operations=tuple(self.made))
 
     def _narrow(self, op: CoreOperation) -> CoreOperation:
@@ -85,7 +85,7 @@ def with_stored_types(module: Module) -> Module:
     """
     used = {value for op in module.operations for value in op.operands}
     used |= {*module.outputs, *(state.output for state in module.states)}
-    odd = [op for op in module.operations if op.value_id in used and _is_odd(op)]
+    odd = [op for op in module.operations if op.value_id in used and _is_stored_wider(op)]
     if not odd:
         return module
     first = -1 - max((abs(op.value_id) for op in module.operations), default=0)
@@ -95,7 +95,7 @@ def with_stored_types(module: Module) -> Module:
         operands = tuple(casts.get(value, value) for value in op.operands)
         made.append(CoreOperation(op.value_id, op.opcode, operands, op.attributes, op.type))
         if op.value_id in casts:
-            made += _store(op, casts[op.value_id])
+            made += _stored_with_cast(op, casts[op.value_id])
     outputs = tuple(casts.get(value, value) for value in module.outputs)
     states = tuple(State(s.name, casts.get(s.output, s.output), s.initial) for s in module.states)
     moved = {value: cast - 1 for value, cast in casts.items()}
@@ -103,11 +103,11 @@ def with_stored_types(module: Module) -> Module:
     return Module(tuple(made), outputs, states, labels=labels)
 
 
-def _is_odd(op: CoreOperation) -> bool:
+def _is_stored_wider(op: CoreOperation) -> bool:
     return op.opcode == "ConstTensor" and op.type.dtype in STORED_AS
 
 
-def _store(op: CoreOperation, cast: int) -> list[CoreOperation]:
+def _stored_with_cast(op: CoreOperation, cast: int) -> list[CoreOperation]:
     """A constant as it is stored, and the cast that gives its type back."""
     data = op.attributes["data"]
     assert isinstance(data, Literal)

@@ -33,11 +33,11 @@ class Reach:
         kept = (*self.module.outputs, *(state.output for state in self.module.states))
         self._last.update(dict.fromkeys(kept, len(operations)))
 
-    def carry(self, value: int, ref: Ref) -> None:
+    def add_carrier(self, value: int, ref: Ref) -> None:
         """A value is the result of this instruction, the latest of all."""
         self._carriers.append((value, ref))
 
-    def leaving(self, here: int, place: int) -> Iterator[tuple[int, Ref]]:
+    def values_out_of_reach(self, here: int, place: int) -> Iterator[tuple[int, Ref]]:
         """Values to relay before the operation at a place, the instructions of which begin here.
 
         Every relay is an instruction more: the caller adds each before it asks for the next.

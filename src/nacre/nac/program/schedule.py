@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from nacre.nac.checks.examination import operand_offsets
-from nacre.nac.format.packing import limit
+from nacre.nac.format.packing import limit_error
 from nacre.nac.format.values import Command, Instruction, NacFile, Tick
 from nacre.nac.spec.instructions import (
     CONTROL_FLOW,
@@ -66,7 +66,7 @@ def _ticks(commands: Mapping[int, Sequence[Command]], last: int) -> Iterator[Tic
             yield Tick(tick, tuple(sorted(made, key=lambda c: (_ORDER[c.action], c.target))))
     if waiting:
         message = f"{MOST_COMMANDS + len(waiting)} memory commands at tick {last}"
-        raise limit("memory command", message)
+        raise limit_error("memory command", message)
 
 
 def _deadline(command: Command, last: int) -> int:

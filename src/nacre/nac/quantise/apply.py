@@ -13,9 +13,9 @@ from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import Data, NacFile, Tensor
-from nacre.nac.program.interface import surroundings
-from nacre.nac.quantise.choice import Choice, other_type, uses_of
-from nacre.nac.quantise.halves import own_halves
+from nacre.nac.program.interface import program_interface
+from nacre.nac.quantise.choice import Choice, reason_of_type, uses_of
+from nacre.nac.quantise.halves import loaded_halves
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport, WeightError, weight_error
 from nacre.nac.rules.building import NAC51, refusal
@@ -66,14 +66,14 @@ def quantisation_code(quant: str) -> int:
 def quantise_file(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, QuantisationReport]:
     """The file with internal weights of f32 quantised, and the report."""
     names = {named.id: named.text for named in file.data.parameters}
-    all_names = surroundings(file, BinarySource("<nac>", 0))[0].parameters
+    all_names = program_interface(file, BinarySource("<nac>", 0))[0].parameters
     choice.require_known(list(all_names.ids))
     uses = uses_of(file)
     tensors: list[Tensor] = []
     rows: list[WeightError] = []
     for tensor in file.data.tensors:
         given = all_names.by_id[tensor.id]
-        made, row = _one(tensor, given, quant, choice, uses.get(tensor.id))
+        made, row = _quantise_tensor(tensor, given, quant, choice, uses.get(tensor.id))
         tensors.append(made)
         rows.append(row)
     report = QuantisationReport(QUANTIZATIONS[quant].name, tuple(rows))
@@ -84,11 +84,11 @@ def quantise_file(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, Q
     return NacFile(header, {**file.sections, "DATA": data}, file.gaps), report
 
 
-def _one(
+def _quantise_tensor(
     tensor: Tensor, names: Sequence[str], quant: int, choice: Choice, use: str | None
 ) -> tuple[Tensor, WeightError]:
     before, name = stored_elements(tensor), names[0]
-    reason = other_type(tensor.dtype) if quant else "no quantisation"
+    reason = reason_of_type(tensor.dtype) if quant else "no quantisation"
     if reason is None:
         reason = choice.reason(names, before, quant, use)
     if reason is not None:
@@ -102,11 +102,11 @@ def _one(
 
 def _header_code(file: NacFile, quant: int) -> int:
     """FP16 is not said where nothing but halves of the model's own would be widened by it."""
-    return 0 if quant == FP16 and own_halves(file) else quant
+    return 0 if quant == FP16 and loaded_halves(file) else quant
 
 
 def _require_no_halves(file: NacFile, names: Mapping[int, str]) -> None:
-    found = own_halves(file)
+    found = loaded_halves(file)
     if found:
         shown = ", ".join(backquote(names[tensor.id]) for tensor in found[:_MOST_SHOWN])
         more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""

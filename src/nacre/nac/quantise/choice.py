@@ -14,7 +14,7 @@ from nacre.core.values import Array
 from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import NacFile
-from nacre.nac.program.interface import Initial, surroundings
+from nacre.nac.program.interface import InitialParameter, program_interface
 from nacre.nac.rules.building import refusal
 from nacre.nac.spec.elements import DTYPES, FP16
 from nacre.nac.spec.instructions import INPUT, PARAMETER
@@ -65,10 +65,10 @@ class Choice:
             return f"rank {array.ndim}"
         if use in (OF_QUANTISATION, OF_STATE) or (use == OF_NORM and self.keep_norms):
             return use
-        return _misfit(array, quant)
+        return _reason_of_elements(array, quant)
 
 
-def _misfit(array: Array, quant: int) -> str | None:
+def _reason_of_elements(array: Array, quant: int) -> str | None:
     if array.size == 0:
         return "empty"
     finite = np.isfinite(array)
@@ -82,7 +82,7 @@ def _misfit(array: Array, quant: int) -> str | None:
     return f"larger than {_LARGEST_SCALED:.3g}" if largest > _LARGEST_SCALED else None
 
 
-def other_type(dtype: int) -> str | None:
+def reason_of_type(dtype: int) -> str | None:
     """Why a weight of another type stays: a quantised one is read as f32."""
     name = DTYPES[dtype]
     return None if name == "f32" else f"of type {name}"
@@ -90,12 +90,14 @@ def other_type(dtype: int) -> str | None:
 
 def uses_of(file: NacFile) -> dict[int, str]:
     """The parameters that norms and quantisations use or states start as, and which of them."""
-    states = surroundings(file, BinarySource("<nac>", 0))[0].states.values()
-    first = [state.initial.parameter for state in states if isinstance(state.initial, Initial)]
+    states = program_interface(file, BinarySource("<nac>", 0))[0].states.values()
+    first = [
+        state.initial.parameter for state in states if isinstance(state.initial, InitialParameter)
+    ]
     found: dict[int, str] = dict.fromkeys(first, OF_STATE)
     instructions = file.instructions
     for index, instruction in enumerate(instructions):
-        use = _REASONS.get(_base(file.name_of.get(instruction.op, "")))
+        use = _REASONS.get(_bare_name(file.name_of.get(instruction.op, "")))
         if use is None:
             continue
         for offset in operand_offsets(instruction.op, instruction.c, instruction.d):
@@ -107,6 +109,6 @@ def uses_of(file: NacFile) -> dict[int, str]:
     return found
 
 
-def _base(name: str) -> str:
+def _bare_name(name: str) -> str:
     """`aten.layer_norm.default` and `core.LayerNorm` without what stands around the name."""
     return name.removeprefix("aten.").removeprefix("core.").partition(".")[0]

@@ -18,7 +18,7 @@ from nacre.nac.spec.instructions import INPUT, PARAMETER
 _HALF = "f16"
 
 
-def own_halves(file: NacFile) -> list[Tensor]:
+def loaded_halves(file: NacFile) -> list[Tensor]:
     """The weights of f16 that a program loads; a state that begins as one has a type besides."""
     loaded = {i.c[1] for i in file.instructions if (i.op, i.variant) == (INPUT, PARAMETER) and i.c}
     return [t for t in file.data.tensors if t.dtype == DTYPE_CODES[_HALF] and t.id in loaded]
@@ -37,7 +37,7 @@ def widen_halves(module: Module) -> Module:
         is_cast = op.type.dtype == _HALF and elements is not None and op.value_id not in initial
         if is_cast:
             assert elements is not None
-            made += _behind_a_cast(at, elements)
+            made += _widened_with_cast(at, elements)
         else:
             operands = tuple([new[value] for value in op.operands])
             made.append(CoreOperation(at, op.opcode, operands, op.attributes, op.type))
@@ -54,7 +54,7 @@ def widen_halves(module: Module) -> Module:
     return Module(tuple(made), outputs, states, labels=given)
 
 
-def _behind_a_cast(at: int, elements: Array) -> tuple[CoreOperation, CoreOperation]:
+def _widened_with_cast(at: int, elements: Array) -> tuple[CoreOperation, CoreOperation]:
     wide, shape = elements.astype(np.float32), tuple(elements.shape)
     data = attributes({"data": Literal(wide), "dtype": Word("f32"), "shape": shape})
     return (

@@ -15,7 +15,7 @@ from nacre.nac.format.external import External
 from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.blocks import Blocks, blocks_of
-from nacre.nac.program.interface import NacInput, Surroundings
+from nacre.nac.program.interface import NacInput, ProgramInterface
 from nacre.nac.run.memory import Schedule, schedule_of
 from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.weights import Weights
@@ -29,7 +29,7 @@ class LoadedProgram:
     file: NacFile
     source: Source
     program: tuple[PreparedInstruction, ...]
-    surroundings: Surroundings
+    surroundings: ProgramInterface
     weights: Weights
     external: External | None = None  # where the weights lie beside the file
     max_bytes: int | None = None  # that a run may hold; see `limits` for what it is without

@@ -14,7 +14,7 @@ from nacre.nac.format.external import External
 from nacre.nac.format.file import FileSource
 from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import NacFile
-from nacre.nac.program.interface import surroundings
+from nacre.nac.program.interface import program_interface
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.optimised import OptimisedPrograms
 from nacre.nac.run.program import prepare
@@ -98,7 +98,7 @@ def model_of(
     """A model of a file that is sound; InputError where the runtime cannot run it."""
     place = source or BinarySource("<nac>", 0)
     program, found = prepare(file, place)
-    around, wrong = surroundings(file, place, external)
+    around, wrong = program_interface(file, place, external)
     if found or wrong:
         raise InputError(in_order([*found, *wrong]))
     return NacModel(file, place, program, around, Weights(file, external, keep_bytes), external)

@@ -108,13 +108,13 @@ def prepare(
             made.append(_system(index, instruction))
             continue
         name = file.name_of[instruction.op]
-        schema = schema_of(call_of(name)) or schema_of(in_place.functional(call_of(name)))
+        schema = schema_of(call_of(name)) or schema_of(in_place.out_of_place_call(call_of(name)))
         if schema is None:
             unknown.setdefault(name, []).append(index)
             continue
         signature = file.signature_of.get(instruction.variant, "")
         taken = bind_arguments(schema, arguments(index, instruction, signature, values))
-        if schema.call != call_of(name) and not in_place.is_safe(file, index, safe):
+        if schema.call != call_of(name) and not in_place.may_run_out_of_place(file, index, safe):
             taken = "it changes a tensor in place that others use"
         if isinstance(taken, str):
             if len(found) < _MOST_FINDINGS:

@@ -10,7 +10,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.hints import setting
 from nacre.core.values import Array
-from nacre.nac.program.interface import Initial, StateRecord
+from nacre.nac.program.interface import InitialParameter, StateRecord
 from nacre.nac.rules.running import NAC47, NAC48
 from nacre.nac.run.calls import format_type
 from nacre.nac.run.limits import Limits
@@ -22,7 +22,7 @@ from nacre.nac.spec.instructions import STATE
 def initial_state(program: LoadedProgram, record: StateRecord) -> Array:
     """What a state starts as."""
     dtype = GRAPH_TYPES[record.dtype].dtype
-    if isinstance(record.initial, Initial):
+    if isinstance(record.initial, InitialParameter):
         return program.weights[record.initial.parameter].astype(dtype).reshape(record.shape)
     is_integer = GRAPH_TYPES[record.dtype].is_integer
     wide, number = (np.int64, int) if is_integer else (np.float64, float)

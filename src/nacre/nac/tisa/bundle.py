@@ -41,7 +41,7 @@ def join(manifest: bytes, resources: Mapping[str, bytes]) -> bytes:
 
 def split(raw: bytes) -> Bundle:
     """The manifest and the files of one piece; InputError where it is malformed."""
-    with refusing(len(raw)):
+    with broken_as_input_error(len(raw)):
         return _split(raw)
 
 
@@ -73,7 +73,7 @@ def _split(raw: bytes) -> Bundle:
 
 
 @contextmanager
-def refusing(size: int, name: str = NAME) -> Iterator[None]:
+def broken_as_input_error(size: int, name: str = NAME) -> Iterator[None]:
     """Let what is broken become what users see."""
     try:
         yield

@@ -48,13 +48,13 @@ def join_ranges(listed: Ranges) -> Ranges:
     return tuple(made)
 
 
-def points(listed: Ranges) -> list[int]:
+def code_points(listed: Ranges) -> list[int]:
     """Every code point of some ranges."""
     return list(chain.from_iterable(range(first, last + 1) for first, last in listed))
 
 
 @cache
-def _newer() -> tuple[list[tuple[int, int, str]], list[int]]:
+def _categories_since_14() -> tuple[list[tuple[int, int, str]], list[int]]:
     """What Unicode 15.0 and later say, as ranges in order, and where these begin."""
     known = [(a, b, name) for name, listed in SINCE_14.items() for a, b in listed]
     made = sorted(known + [(first, last, "Cn") for first, last in SINCE_17])
@@ -63,7 +63,7 @@ def _newer() -> tuple[list[tuple[int, int, str]], list[int]]:
 
 def category(character: str) -> str:
     """The general category in Unicode 16.0."""
-    ranges_, firsts = _newer()
+    ranges_, firsts = _categories_since_14()
     point = ord(character)
     at = bisect_right(firsts, point) - 1
     if at >= 0 and point <= ranges_[at][1]:
@@ -86,7 +86,7 @@ def lowercase(text: str) -> str:
 
 
 @cache
-def _inert() -> re.Pattern[str]:
+def _inert_pattern() -> re.Pattern[str]:
     listed = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in INERT)
     return re.compile(f"[{listed}]")
 
@@ -97,7 +97,7 @@ def normal_form(form: Form, text: str) -> str:
         return text
     made: list[str] = []
     at = 0
-    for found in _inert().finditer(text):
+    for found in _inert_pattern().finditer(text):
         made += [_normalize(form, text[at : found.start()]), found.group()]
         at = found.end()
     made.append(_normalize(form, text[at:]))

@@ -100,7 +100,7 @@ Step = (
 )  # fmt: skip
 
 
-class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
+class TokenDecoder(Struct, frozen=True, forbid_unknown_fields=True):
     """How ids become text: without a decoder tokens stand with spaces between them."""
 
     decoder: tuple[Step, ...] | None
@@ -119,18 +119,18 @@ class Decoding(Struct, frozen=True, forbid_unknown_fields=True):
         return "".join(tokens)
 
 
-def encode_decoding(decoding: Decoding) -> bytes:
+def encode_decoder(decoding: TokenDecoder) -> bytes:
     """The resource."""
     return msgspec.json.encode(decoding)
 
 
-def read_decoding(resources: Mapping[str, bytes | memoryview]) -> Decoding | None:
+def read_decoder(resources: Mapping[str, bytes | memoryview]) -> TokenDecoder | None:
     """What the resource says, where there is one; `Broken` where it is malformed."""
     raw = resources.get(RESOURCE)
     if raw is None:
         return None
     try:
-        made = msgspec.json.decode(bytes(raw), type=Decoding)
+        made = msgspec.json.decode(bytes(raw), type=TokenDecoder)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Broken(NAC65, Position(0, "RSRC"), f"`{RESOURCE}` is malformed: {error}") from None
     steps = made.decoder or ()
@@ -175,7 +175,7 @@ def _metaspace(step: Metaspace, tokens: list[str]) -> list[str]:
     ]
 
 
-def _ends(step: BPEDecoder, tokens: list[str]) -> list[str]:
+def _remove_suffix(step: BPEDecoder, tokens: list[str]) -> list[str]:
     last = len(tokens) - 1
     return [t.replace(step.suffix, " " if at < last else "") for at, t in enumerate(tokens)]
 
@@ -227,7 +227,7 @@ _RUNS: Mapping[type[Struct], Callable[[Any, list[str]], list[str]]] = MappingPro
         ByteLevel: _byte_level,
         WordPiece: _word_piece,
         Metaspace: _metaspace,
-        BPEDecoder: _ends,
+        BPEDecoder: _remove_suffix,
         Fuse: lambda _, tokens: ["".join(tokens)],
         Strip: _strip,
         Replace: lambda step, tokens: [t.replace(step.pattern, step.content) for t in tokens],

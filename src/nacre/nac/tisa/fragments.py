@@ -11,7 +11,7 @@ from nacre.nac.tisa.characters import Form, byte_letters, category, lowercase, n
 from nacre.nac.tisa.instructions import REMOVE, CutRule, Instruction
 from nacre.nac.tisa.patterns import Node, PatternError, only_character, parse_pattern
 from nacre.nac.tisa.patterns import Sequence as InOrder
-from nacre.nac.tisa.scanner import Scanner, check
+from nacre.nac.tisa.scanner import Scanner, require_not_empty
 
 Fragment = tuple[str, bool]  # a text, and whether it is protected
 Step = Callable[[list[Fragment], Budget], list[Fragment]]
@@ -19,23 +19,23 @@ _MOST_LITERALS = 64
 _LONGEST_SHOWN = 60
 
 
-def steps(instructions: Iterable[Instruction]) -> list[Step]:
+def fragment_steps(instructions: Iterable[Instruction]) -> list[Step]:
     """What a program does to fragments, in order."""
     made: list[Step] = []
     single: dict[int, str] = {}  # characters that REPLACE makes another one or none, up to here
     for instruction in instructions:
-        if _joins(instruction, single):
+        if _joins_translation(instruction, single):
             continue
         if single:
             made.append(_translation(single))
             single = {}
-            if _joins(instruction, single):
+            if _joins_translation(instruction, single):
                 continue
         made.append(_MAKERS[instruction.operation.name](instruction))
     return [*made, _translation(single)] if single else made
 
 
-def _joins(instruction: Instruction, single: dict[int, str]) -> bool:
+def _joins_translation(instruction: Instruction, single: dict[int, str]) -> bool:
     """Whether a REPLACE of one character can go together with those before it, in one walk."""
     if instruction.operation.name != "REPLACE":
         return False
@@ -46,7 +46,7 @@ def _joins(instruction: Instruction, single: dict[int, str]) -> bool:
     return True
 
 
-def _changing(change: Callable[[str], str]) -> Step:
+def _text_step(change: Callable[[str], str]) -> Step:
     """A step that changes the text of every fragment that is not protected."""
 
     def run(fragments: list[Fragment], budget: Budget) -> list[Fragment]:
@@ -64,7 +64,7 @@ def _changing(change: Callable[[str], str]) -> Step:
 
 
 def _translation(table: dict[int, str]) -> Step:
-    return _changing(lambda text: text.translate(table))
+    return _text_step(lambda text: text.translate(table))
 
 
 def _replacement(instruction: Instruction) -> Step:
@@ -75,7 +75,7 @@ def _replacement(instruction: Instruction) -> Step:
         budget.hold(growth)
         return change(fragments, budget)
 
-    change = _changing(lambda text: text.replace(pattern, value))
+    change = _text_step(lambda text: text.replace(pattern, value))
     return run
 
 
@@ -86,12 +86,12 @@ def _filter(instruction: Instruction) -> Step:
         dropped = {ord(c): None for c in set(text) if category(c) in names}
         return text.translate(dropped) if dropped else text
 
-    return _changing(change)
+    return _text_step(change)
 
 
 def _prefix(instruction: Instruction) -> Step:
     value = cast(str, instruction.operands[0])
-    change = _changing(lambda text: text if text.startswith(value) else value + text)
+    change = _text_step(lambda text: text if text.startswith(value) else value + text)
 
     def run(fragments: list[Fragment], budget: Budget) -> list[Fragment]:
         budget.hold(len(value) * len(fragments))
@@ -102,15 +102,15 @@ def _prefix(instruction: Instruction) -> Step:
 
 def _form(instruction: Instruction) -> Step:
     form = cast(Form, instruction.operands[0])
-    return _changing(lambda text: normal_form(form, text))
+    return _text_step(lambda text: normal_form(form, text))
 
 
-class _Cut:
+class _PartitionStep:
     """PARTITION_RULES."""
 
     def __init__(self, instruction: Instruction) -> None:
         self._rules = cast(tuple[CutRule, ...], instruction.operands[0])
-        trees = [_tree(index, rule.pattern) for index, rule in enumerate(self._rules)]
+        trees = [_checked_pattern(index, rule.pattern) for index, rule in enumerate(self._rules)]
         self._scanner = Scanner(trees)
         needed = [needed_text(tree) for tree in trees]
         # A text without any of these has no match: it is looked at no further.
@@ -149,10 +149,10 @@ class _Cut:
             made.append((text[at:], False))
 
 
-def _tree(index: int, pattern: str) -> Node:
+def _checked_pattern(index: int, pattern: str) -> Node:
     try:
         tree = parse_pattern(pattern)
-        check(tree)
+        require_not_empty(tree)
     except PatternError as error:
         shown = pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}..."
         raise PatternError(f"rule {index} `{shown}` has {error.reason}", error.at) from None
@@ -172,12 +172,12 @@ def needed_text(tree: Node) -> str:
 
 _MAKERS: Mapping[str, Callable[[Instruction], Step]] = MappingProxyType(
     {
-        "LOWERCASE": lambda _: _changing(lowercase),
+        "LOWERCASE": lambda _: _text_step(lowercase),
         "UNICODE_NORM": _form,
         "REPLACE": _replacement,
         "FILTER_CATEGORY": _filter,
         "PREPEND": _prefix,
-        "PARTITION_RULES": _Cut,
-        "BYTE_ENCODE": lambda _: _changing(byte_letters),
+        "PARTITION_RULES": _PartitionStep,
+        "BYTE_ENCODE": lambda _: _text_step(byte_letters),
     }
 )

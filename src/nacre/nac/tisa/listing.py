@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import cast
 
 from nacre.nac.tisa import manifest
-from nacre.nac.tisa.bundle import refusing, split
+from nacre.nac.tisa.bundle import broken_as_input_error, split
 from nacre.nac.tisa.instructions import BEHAVIOURS, CutRule, Instruction, Item, Operand
 
 _LONGEST_RUN = 3  # REPLACEs of single characters to the same value that are shown one by one
@@ -17,7 +17,7 @@ _LONGEST_PATTERN = 72
 def disassemble(raw: bytes) -> str:
     """The instructions of a program, one a line; rules and long runs have lines of their own."""
     bundle = split(bytes(raw))
-    with refusing(len(raw)):
+    with broken_as_input_error(len(raw)):
         instructions = manifest.read(bundle.manifest)
     lines = ["TISA 1"]
     lines += _lines(instructions)
@@ -27,29 +27,29 @@ def disassemble(raw: bytes) -> str:
 
 def _lines(instructions: Sequence[Instruction]) -> Iterator[str]:
     numbered = list(enumerate(instructions))
-    for target, group in groupby(numbered, lambda pair: _single(pair[1])):
+    for target, group in groupby(numbered, lambda pair: _replacement_of_one(pair[1])):
         run = list(group)
         if target is not None and len(run) > _LONGEST_RUN:
             first, last = run[0][0], run[-1][0]
-            yield f"{first:>4}-{last}  REPLACE {_points(run)} {target!r}"
+            yield f"{first:>4}-{last}  REPLACE {_code_point_range(run)} {target!r}"
             continue
         for index, instruction in run:
-            yield from _one(index, instruction)
+            yield from _instruction_lines(index, instruction)
 
 
-def _single(instruction: Instruction) -> str | None:
+def _replacement_of_one(instruction: Instruction) -> str | None:
     """What a REPLACE of one character makes of it; None for anything else."""
     if instruction.operation.name != "REPLACE" or len(cast(str, instruction.operands[0])) != 1:
         return None
     return cast(str, instruction.operands[1])
 
 
-def _points(run: Sequence[tuple[int, Instruction]]) -> str:
+def _code_point_range(run: Sequence[tuple[int, Instruction]]) -> str:
     shown = [f"U+{ord(cast(str, i.operands[0])):04X}" for _, i in run]
     return f"{shown[0]} .. {shown[-1]} ({len(shown):,} characters)"
 
 
-def _one(index: int, instruction: Instruction) -> Iterator[str]:
+def _instruction_lines(index: int, instruction: Instruction) -> Iterator[str]:
     operation = instruction.operation
     named = [
         (field, value)

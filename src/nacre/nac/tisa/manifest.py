@@ -73,14 +73,14 @@ def _instruction(cursor: Cursor, index: int) -> Instruction:
     inner = Cursor(payload, "PROC")
     try:
         operands = tuple(_READERS[field](inner, what) for _, field in operation.operands)
-        _judge(operation, operands, inner)
+        _require_meaning(operation, operands, inner)
     except Broken as problem:
         place = cursor.position(begin + problem.position.offset)
         raise Broken(problem.rule, place, f"step {index}: {problem.message}") from None
     return Instruction(opcode, operands)
 
 
-def _judge(operation: Operation, operands: tuple[Operand, ...], inner: Cursor) -> None:
+def _require_meaning(operation: Operation, operands: tuple[Operand, ...], inner: Cursor) -> None:
     """Refuse operands that are well-formed and mean nothing."""
     if inner.left:
         raise Broken(NAC62, inner.position(), f"{operation.name} has {inner.left} bytes too many")
@@ -179,7 +179,7 @@ def _item_bytes(item: Item) -> bytes:
     return b"\1\1" + pack("i", "id", item.value)
 
 
-def _many(layout: str, one: Callable[..., bytes]) -> Callable[[Operand], bytes]:
+def _list_writer(layout: str, one: Callable[..., bytes]) -> Callable[[Operand], bytes]:
     def write_all(value: Operand) -> bytes:
         values = cast(tuple[object, ...], value)
         return pack(layout, "list", len(values)) + b"".join(one(item) for item in values)
@@ -194,7 +194,7 @@ def _text_bytes(layout: str) -> Callable[[Operand], bytes]:
 _WRITERS: Mapping[Field, Callable[[Operand], bytes]] = MappingProxyType(
     {
         "text8": _text_bytes("B"), "text16": _text_bytes("H"), "rest8": _text_bytes("B"),
-        "texts8": _many("B", _text_bytes("B")), "rules": _many("H", _rule_bytes),
-        "items": _many("B", _item_bytes),
+        "texts8": _list_writer("B", _text_bytes("B")), "rules": _list_writer("H", _rule_bytes),
+        "items": _list_writer("B", _item_bytes),
     }
 )  # fmt: skip

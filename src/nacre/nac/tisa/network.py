@@ -54,7 +54,7 @@ class Network:
         self._conditions.append((near.ahead, near.negated, member))
         return self.add(_NEAR, len(self._conditions) - 1, following)
 
-    def turn(self, fork: int, body: int, following: int, greedy: bool) -> None:
+    def set_fork(self, fork: int, body: int, following: int, greedy: bool) -> None:
         """Let a fork lead to a body and behind it, the preferred one first."""
         ways = (body, following) if greedy else (following, body)
         self._first[fork], self._second[fork] = ways
@@ -132,7 +132,7 @@ def _repeat(made: Network, node: Repeat, following: int) -> int:
         # A fork that comes back to itself: made first, so that the body can lead to it.
         fork = made.add(_FORK, following, following)
         body = _node(made, node.part, fork)
-        made.turn(fork, body, following, node.greedy)
+        made.set_fork(fork, body, following, node.greedy)
         at = fork
     else:
         at = following

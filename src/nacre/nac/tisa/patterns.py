@@ -95,7 +95,7 @@ def negate(chars: Chars) -> Chars:
     return Chars(chars.ranges, chars.categories, chars.inner, not chars.negated)
 
 
-def one(character: str) -> Chars:
+def single_character(character: str) -> Chars:
     """That character alone."""
     return Chars(((ord(character), ord(character)),))
 
@@ -110,7 +110,11 @@ def only_character(node: Node) -> str:
 
 def literal(text: str) -> Node:
     """That text alone."""
-    return Sequence(tuple(one(character) for character in text)) if len(text) != 1 else one(text)
+    return (
+        Sequence(tuple(single_character(character) for character in text))
+        if len(text) != 1
+        else single_character(text)
+    )
 
 
 def quote(text: str) -> str:
@@ -218,7 +222,7 @@ class _Reader:
         if character == "[":
             return self._class(folded)
         if character == ".":
-            return negate(one("\n"))
+            return negate(single_character("\n"))
         if character == "\\":
             return self._escape(folded)
         if character in "^$":
@@ -229,7 +233,7 @@ class _Reader:
 
     def _letter(self, character: str, folded: bool) -> Chars:
         if not folded or not character.isalpha():
-            return one(character)
+            return single_character(character)
         if not character.isascii():
             raise PatternError("`(?i:` around a letter that is not ASCII", self.at - 1)
         small = character.lower()
@@ -273,7 +277,7 @@ class _Reader:
             return made
         if folded and made.isalpha():
             raise PatternError("an escaped letter in `(?i:`", start)
-        return one(made)
+        return single_character(made)
 
     def _character_escape(self) -> Chars | str:
         """What follows a backslash: a class, or a character."""

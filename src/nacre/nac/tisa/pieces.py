@@ -83,7 +83,7 @@ class Unigram:
         for start in range(size):
             so_far = best[start]
             is_covered = False
-            for at, index in self._from(fragment, start, budget):
+            for at, index in self._tokens_at(fragment, start, budget):
                 score = so_far + self._scores[index]
                 if starts[at] < 0 or score > best[at]:
                     best[at], starts[at], tokens[at] = score, start, index
@@ -92,9 +92,9 @@ class Unigram:
                 at, score = start + 1, so_far + self._unknown_score
                 if starts[at] < 0 or score > best[at]:
                     best[at], starts[at], tokens[at] = score, start, self._unknown
-        return self._walk(starts, tokens)
+        return self._best_path(starts, tokens)
 
-    def _from(self, fragment: str, start: int, budget: Budget) -> list[tuple[int, int]]:
+    def _tokens_at(self, fragment: str, start: int, budget: Budget) -> list[tuple[int, int]]:
         """The ends and ids of all tokens at a place, the shortest first."""
         ways, ids = self._trie.ways, self._trie.ids
         node = 0
@@ -110,7 +110,7 @@ class Unigram:
         budget.spend(at - start + 1)
         return made
 
-    def _walk(self, starts: list[int], tokens: list[int]) -> list[int]:
+    def _best_path(self, starts: list[int], tokens: list[int]) -> list[int]:
         """The way back from the end."""
         made: list[int] = []
         at = len(starts) - 1

@@ -12,18 +12,18 @@ from nacre.nac.rules.tokenizer import NAC63, NAC64, NAC65, NAC66, NAC67, NAC70
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bpe import Bpe
 from nacre.nac.tisa.budget import Budget, BudgetError
-from nacre.nac.tisa.bundle import Bundle, refusal, refusing, split
+from nacre.nac.tisa.bundle import Bundle, broken_as_input_error, refusal, split
 from nacre.nac.tisa.character_data import WHITE_SPACE
-from nacre.nac.tisa.characters import points
-from nacre.nac.tisa.decoders import Decoding, read_decoding
-from nacre.nac.tisa.decoding import infer_decoding
-from nacre.nac.tisa.fragments import Fragment, Step, steps
+from nacre.nac.tisa.characters import code_points
+from nacre.nac.tisa.decoder_inference import infer_decoder
+from nacre.nac.tisa.decoders import TokenDecoder, read_decoder
+from nacre.nac.tisa.fragments import Fragment, Step, fragment_steps
 from nacre.nac.tisa.instructions import Instruction, Item, Kind
 from nacre.nac.tisa.patterns import PatternError
 from nacre.nac.tisa.pieces import Unigram, WordPiece
 from nacre.nac.tisa.resources import MERGES, VOCABULARY, Vocabulary, read_vocabulary
 
-_WHITE = "".join(map(chr, points(WHITE_SPACE)))
+_WHITE = "".join(map(chr, code_points(WHITE_SPACE)))
 Side = Literal["left", "right"]
 _UNKNOWN_TOKENS = ("<unk>", "[UNK]")
 _UNKNOWN_UNIGRAM = 2  # the id where a Unigram vocabulary has no `<unk>`
@@ -33,19 +33,19 @@ def load(raw: bytes, resources: Mapping[str, bytes] | None = None) -> TisaProgra
     """A program out of its bytes: one piece, or a manifest with the files of its vocabulary."""
     bundle = split(bytes(raw))
     files = {**bundle.resources, **(resources or {})}
-    with refusing(len(raw)):
+    with broken_as_input_error(len(raw)):
         instructions = manifest.read(bundle.manifest)
-        return TisaProgram(instructions, _vocabulary(Bundle(raw, files)), read_decoding(files))
+        return TisaProgram(instructions, _vocabulary(Bundle(raw, files)), read_decoder(files))
 
 
-def judge(raw: bytes, resources: Mapping[str, bytes | memoryview]) -> None:
+def check_manifest(raw: bytes, resources: Mapping[str, bytes | memoryview]) -> None:
     """Take a manifest apart, with its vocabulary if it is there; `Broken` says what is wrong."""
     instructions = manifest.read(raw)
     if VOCABULARY in resources:
-        TisaProgram(instructions, read_vocabulary(resources), read_decoding(resources))
+        TisaProgram(instructions, read_vocabulary(resources), read_decoder(resources))
         return
     _check_order(instructions)
-    _cuts(instructions)
+    _fragment_steps(instructions)
 
 
 def _vocabulary(bundle: Bundle) -> Vocabulary:
@@ -62,7 +62,7 @@ class TisaProgram:
         self,
         instructions: tuple[Instruction, ...],
         vocabulary: Vocabulary,
-        decoding: Decoding | None = None,
+        decoding: TokenDecoder | None = None,
     ) -> None:
         _check_order(instructions)
         self._said = decoding  # how ids become text, where that was said
@@ -72,9 +72,9 @@ class TisaProgram:
         self._pieces = {e.token: e.id for e in vocabulary.entries if e.is_piece}
         self._unknown = next((self._ids[t] for t in _UNKNOWN_TOKENS if t in self._ids), 0)
         by_kind = {kind: [i for i in instructions if i.operation.kind == kind] for kind in Kind}
-        self._steps = _cuts(instructions)
+        self._steps = _fragment_steps(instructions)
         self._model = self._encoder(by_kind[Kind.ENCODE][0])
-        self._template = self._composition(by_kind[Kind.COMPOSE])
+        self._template = self._surrounding_ids(by_kind[Kind.COMPOSE])
 
     def encode(
         self,
@@ -109,7 +109,7 @@ class TisaProgram:
                 raise refusal(NAC70, f"no token has the id {index!r}")
             if not (skip_special_tokens and index in self._special):
                 tokens.append(token)
-        return self.decoding.text_of(tokens)
+        return self.token_decoder.text_of(tokens)
 
     def token_id(self, token: str) -> int | None:
         """The id of a token as it stands in the vocabulary."""
@@ -125,16 +125,16 @@ class TisaProgram:
         return {entry.id: entry.token for entry in self.vocabulary.entries}
 
     @cached_property
-    def decoding(self) -> Decoding:
+    def token_decoder(self) -> TokenDecoder:
         """How ids become text."""
         if self._said is not None:
             return self._said
         before, behind = self._template
-        return infer_decoding(self.instructions, self._ids, (*before, *behind))
+        return infer_decoder(self.instructions, self._ids, (*before, *behind))
 
     @cached_property
     def _special(self) -> frozenset[int]:
-        return frozenset(self.decoding.special)
+        return frozenset(self.token_decoder.special)
 
     def _encode(self, text: str) -> list[int]:
         _check_text(text)
@@ -144,7 +144,7 @@ class TisaProgram:
             ids: list[int] = []
             for part, protected in fragments:
                 if protected:
-                    ids.append(self._whole(part))
+                    ids.append(self._protected_id(part))
                 else:
                     ids += self._model(part, budget)
         except BudgetError as error:
@@ -158,7 +158,7 @@ class TisaProgram:
             fragments = run(fragments, budget)
         return fragments
 
-    def _whole(self, token: str) -> int:
+    def _protected_id(self, token: str) -> int:
         """The id of a protected fragment, which may have white space around its token."""
         for text in (token, token[1:] if token.startswith(" ") else token, token.strip(_WHITE)):
             if text in self._ids:
@@ -189,7 +189,9 @@ class TisaProgram:
                     raise Broken(NAC65, Position(0, "RSRC"), message)
         return Bpe(self._pieces, merges, self._unknown, suffix or "")
 
-    def _composition(self, found: Sequence[Instruction]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _surrounding_ids(
+        self, found: Sequence[Instruction]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids before and behind those of a text."""
         items = cast(tuple[Item, ...], found[0].operands[0]) if found else (Item(),)
         slots = [index for index, item in enumerate(items) if item.value is None]
@@ -209,10 +211,10 @@ class TisaProgram:
         return tuple(made)
 
 
-def _cuts(instructions: tuple[Instruction, ...]) -> list[Step]:
+def _fragment_steps(instructions: tuple[Instruction, ...]) -> list[Step]:
     """What changes and cuts a text."""
     try:
-        return steps(i for i in instructions if i.operation.kind <= Kind.CUT)
+        return fragment_steps(i for i in instructions if i.operation.kind <= Kind.CUT)
     except PatternError as error:
         message = f"{error.reason} (character {error.at + 1})"
         raise Broken(NAC63, Position(0, "PROC"), message) from None

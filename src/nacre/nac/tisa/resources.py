@@ -11,7 +11,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import limit, pack, text
+from nacre.nac.format.packing import limit_error, pack, text
 from nacre.nac.rules.tokenizer import NAC65
 from nacre.nac.tisa.scores import round_score, score_of
 
@@ -72,14 +72,14 @@ def read_vocabulary(resources: Mapping[str, bytes | memoryview]) -> Vocabulary:
         merges = _merges(Cursor(memoryview(resources[MERGES]), _SECTION))
     wide = None
     if SCORES in resources:
-        wide = _wide(Cursor(memoryview(resources[SCORES]), _SECTION), entries)
+        wide = _wide_scores(Cursor(memoryview(resources[SCORES]), _SECTION), entries)
     return Vocabulary(entries, merges, wide)
 
 
-def _wide(cursor: Cursor, entries: tuple[Entry, ...]) -> tuple[float, ...]:
+def _wide_scores(cursor: Cursor, entries: tuple[Entry, ...]) -> tuple[float, ...]:
     """A score of 64 bits for every entry, which rounds to the one that the entry has."""
     raw = cursor.take(8 * len(entries), f"`{SCORES}`")
-    _no_rest(cursor, SCORES)
+    _require_end(cursor, SCORES)
     found = struct.unpack(f"<{len(entries)}d", raw)
     for entry, score in zip(entries, found, strict=True):
         if round_score(score) != entry.score and (entry.is_piece or not math.isnan(score)):
@@ -90,7 +90,7 @@ def _wide(cursor: Cursor, entries: tuple[Entry, ...]) -> tuple[float, ...]:
     return found
 
 
-def _no_rest(cursor: Cursor, name: str) -> None:
+def _require_end(cursor: Cursor, name: str) -> None:
     if cursor.left:
         raise Broken(NAC65, cursor.position(), f"`{name}` has {cursor.left} bytes too many")
 
@@ -110,7 +110,7 @@ def _entries(cursor: Cursor) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
             raise Broken(NAC65, cursor.position(4 + 4 * index), message)
         token = cursor.text(cursor.u16(what), what)
         made.append(Entry(token, *_TAIL.unpack(cursor.take(_TAIL.size, what))))
-    _no_rest(cursor, VOCABULARY)
+    _require_end(cursor, VOCABULARY)
     _check_entries(made, cursor)
     return tuple(made), offsets
 
@@ -136,7 +136,7 @@ def _check_index(cursor: Cursor, entries: tuple[Entry, ...], offsets: tuple[int,
         message = f"`{INDEX}` has {count:,} places, which is not the largest id and one"
         raise Broken(NAC65, cursor.position(0), message)
     found = cursor.u32s(count, what)
-    _no_rest(cursor, INDEX)
+    _require_end(cursor, INDEX)
     expected = [0] * count
     for entry, offset in zip(entries, offsets, strict=True):
         expected[entry.id] = offset
@@ -154,7 +154,7 @@ def _merges(cursor: Cursor) -> tuple[tuple[str, str], ...]:
         return first, cursor.text(cursor.u16(what), what)
 
     made = cursor.records(4, "merges", pair)
-    _no_rest(cursor, MERGES)
+    _require_end(cursor, MERGES)
     return made
 
 
@@ -182,7 +182,7 @@ def index_bytes(entries: tuple[Entry, ...]) -> bytes:
     """`vidx.b`: a count, then for each id where its entry is; 0 for ids without one."""
     largest = max((entry.id for entry in entries), default=-1)
     if largest > MOST_ID:
-        raise limit("length", f"the id {largest:,} is larger than {MOST_ID:,}")
+        raise limit_error("length", f"the id {largest:,} is larger than {MOST_ID:,}")
     places = [0] * (largest + 1)
     for entry, offset in zip(entries, _offsets(entries), strict=True):
         places[entry.id] = offset

@@ -21,7 +21,7 @@ _SHORT = 8  # a scan may go on in vain so far without saying it
 _STATE_BITS = 16
 
 
-def check(rule: Node) -> None:
+def require_not_empty(rule: Node) -> None:
     """Refuse a rule that may match nothing at all, which would be everywhere."""
     if is_nullable(rule):
         raise PatternError("a match of the empty text", 0)
@@ -51,7 +51,7 @@ class Scanner:
 
     def __init__(self, rules: Sequence[Node]) -> None:
         for rule in rules:
-            check(rule)
+            require_not_empty(rule)
         self._network: Network = network(rules)
         self._members = [_Membership(chars) for chars in self._network.classes]
         self._kinds: dict[str, int] = {}

@@ -22,7 +22,7 @@ def align(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
     left = shortest - start
     end = next((i for i in range(left) if first[-1 - i] != second[-1 - i]), left)
     inner_a, inner_b = first[start : len(first) - end], second[start : len(second) - end]
-    inner = _inner(inner_a, inner_b)
+    inner = _align_unequal(inner_a, inner_b)
     runs = [
         (0, 0, start),
         *((a + start, b + start, length) for a, b, length in inner),
@@ -31,7 +31,7 @@ def align(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
     return _join([run for run in runs if run[2]])
 
 
-def _inner(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
+def _align_unequal(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[Run]:
     if not first or not second:
         return []
     if len(first) * len(second) <= _MOST_PAIRS:

@@ -102,7 +102,7 @@ def paired_inputs(model: NacModel, module: Module) -> dict[str, str]:
         return {name: name for name in wanted}
     types = module.input_types
     if len(wanted) != len(given) or not all(
-        _fits(one, types[name].dtype, types[name].shape)
+        _accepts(one, types[name].dtype, types[name].shape)
         for name, one in zip(wanted, given, strict=True)
     ):
         shown = [", ".join(map(backquote, names)) or "none" for names in (known, wanted)]
@@ -111,7 +111,7 @@ def paired_inputs(model: NacModel, module: Module) -> dict[str, str]:
     return {name: one.name for name, one in zip(wanted, given, strict=True)}
 
 
-def _fits(one: NacInput, dtype: str, shape: tuple[int, ...]) -> bool:
+def _accepts(one: NacInput, dtype: str, shape: tuple[int, ...]) -> bool:
     return one.dtype in (None, dtype) and one.shape in (None, shape)
 
 

@@ -90,8 +90,8 @@ def _structure(first: OpenedFile, second: OpenedFile) -> Iterator[Row]:
     tokens = _tokens(first), _tokens(second)
     runs = align(*tokens)
     pairs = {a + i: b + i for a, b, length in runs for i in range(length)}
-    yield from _alone("removed", lines[0], pairs)
-    yield from _alone("added", lines[1], set(pairs.values()))
+    yield from _unmatched_rows("removed", lines[0], pairs)
+    yield from _unmatched_rows("added", lines[1], set(pairs.values()))
     for a, b in pairs.items():
         if _operands(first, a, pairs) != _operands(second, b, None):
             yield Row("structure", "changed", f"{lines[0][a].text} -> {lines[1][b].text}")
@@ -125,7 +125,7 @@ def _schedule(opened: OpenedFile, moves: Moves) -> set[tuple[int, int, int]]:
     }
 
 
-def _alone(change: Change, lines: Iterable[Line], matched: Iterable[int]) -> Iterator[Row]:
+def _unmatched_rows(change: Change, lines: Iterable[Line], matched: Iterable[int]) -> Iterator[Row]:
     known = set(matched)
     yield from (Row("structure", change, line.text) for line in lines if line.index not in known)
 
@@ -194,8 +194,8 @@ def _weight(
         if (a is None) != (b is None):
             yield Row("weights", "changed", f"{name}: only one of the files has its elements")
         return
-    is_alike = _form(a) == _form(b)
-    told = [] if is_alike else [f"stored as {_form(a)} -> {_form(b)}"]
+    is_alike = _stored_form(a) == _stored_form(b)
+    told = [] if is_alike else [f"stored as {_stored_form(a)} -> {_stored_form(b)}"]
     distance = None
     if true_shape(a) == true_shape(b) and (a.data, a.scales) != (b.data, b.scales):
         distance = max_difference(dequantize(a), dequantize(b))
@@ -207,7 +207,7 @@ def _weight(
         yield Row("weights", "changed", f"{name}: {', '.join(told)}", distance)
 
 
-def _form(tensor: Tensor) -> str:
+def _stored_form(tensor: Tensor) -> str:
     """How a tensor is stored."""
     quant = f" {QUANTIZATIONS[tensor.quant].name}" if tensor.quant else ""
     return f"{stored_type(tensor)}{quant}"

@@ -23,8 +23,8 @@ from nacre.nac.format.values import Bytes
 from nacre.nac.rules.container import NAC16
 from nacre.nac.rules.running import NAC43
 from nacre.nac.run.weights import Weights
+from nacre.nac.tools.dequantised import dequantised_tensor
 from nacre.nac.tools.opening import OpenedFile
-from nacre.nac.tools.plain import plain_tensor
 
 Parts = list[Bytes]  # of one file
 Entries = Iterator[tuple[str, Parts]]  # a path below the folder, and what goes there
@@ -42,7 +42,7 @@ def weights(opened: OpenedFile, *, as_stored: bool = True) -> Entries:
     _require_room(opened, names)
     if not as_stored:
         seen = Weights(opened.file, opened.external)
-        tensors = {id_: plain_tensor(id_, seen) for id_ in dict.fromkeys(names.values())}
+        tensors = {id_: dequantised_tensor(id_, seen) for id_ in dict.fromkeys(names.values())}
     yield WEIGHTS, list(external_parts([(name, tensors[id_]) for name, id_ in names.items()]))
 
 
@@ -77,7 +77,7 @@ def tokenizer(opened: OpenedFile) -> Entries:
     yield "tokenizer.tisa", [manifest]
     from nacre.nac.tisa.listing import disassemble
 
-    yield from _text("tokenizer.txt", lambda: disassemble(manifest))
+    yield from _text_entry("tokenizer.txt", lambda: disassemble(manifest))
 
 
 def plan(opened: OpenedFile) -> Entries:
@@ -88,10 +88,10 @@ def plan(opened: OpenedFile) -> Entries:
     yield "plan.orch", [b"ORCH", orch.write(found)]
     from nacre.nac.mep.disassembler import disassemble
 
-    yield from _text("plan.txt", lambda: disassemble(found))
+    yield from _text_entry("plan.txt", lambda: disassemble(found))
 
 
-def _text(name: str, made: Callable[[], str]) -> Entries:
+def _text_entry(name: str, made: Callable[[], str]) -> Entries:
     try:
         yield name, [made().encode()]
     except InputError:  # the bytes are there all the same

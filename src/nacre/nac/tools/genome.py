@@ -35,7 +35,7 @@ class Block:
     """A run of operations that recurs."""
 
     genes: Gram
-    places: tuple[int, ...]  # of its occurrences among the genes; they do not overlap
+    starts: tuple[int, ...]  # of its occurrences among the genes; they do not overlap
 
     @property
     def signature(self) -> str:
@@ -45,7 +45,7 @@ class Block:
     @property
     def covered(self) -> int:
         """How many calls it explains."""
-        return len(self.genes) * len(self.places)
+        return len(self.genes) * len(self.starts)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _blocks(genes: Gram) -> tuple[Block, ...]:
     made: list[Block] = []
     while heap and len(made) < _MOST_BLOCKS:
         score, length, _, index, starts = heappop(heap)
-        places = _apart(starts, length, taken)
+        places = _disjoint_starts(starts, length, taken)
         if len(places) < 2:
             continue
         if -len(places) * length > score:
@@ -205,7 +205,7 @@ def _shared_counts(codes: Ints, order: Ints) -> Ints:
     return shared
 
 
-def _apart(starts: Ints, length: int, taken: npt.NDArray[np.bool_]) -> list[int]:
+def _disjoint_starts(starts: Ints, length: int, taken: npt.NDArray[np.bool_]) -> list[int]:
     """Places that overlap neither each other nor what is taken."""
     used = np.concatenate(([0], np.cumsum(taken)))
     free = starts[used[starts + length] == used[starts]]

@@ -16,7 +16,7 @@ from nacre.nac.format.external import External
 from nacre.nac.format.file import FileSource, map_file
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
-from nacre.nac.program.interface import surroundings
+from nacre.nac.program.interface import program_interface
 from nacre.nac.program.parameters import ParameterNames
 from nacre.nac.spec.elements import DTYPES
 
@@ -59,7 +59,7 @@ class OpenedFile:
     @cached_property
     def parameter_names(self) -> ParameterNames:
         """All names of parameters, those that share a tensor with others included."""
-        return surroundings(self.file, self.source, self.external)[0].parameters
+        return program_interface(self.file, self.source, self.external)[0].parameters
 
     @cached_property
     def inputs(self) -> dict[int, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.base.diagnostics import InputError
 from nacre.nac.mep.answers import Prompt, prompts_of
 from nacre.nac.mep.program import program_of
-from nacre.nac.program.interface import surroundings
+from nacre.nac.program.interface import program_interface
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.header import SECTIONS
 from nacre.nac.tools.listing import action_name
@@ -82,7 +82,7 @@ def overview(opened: OpenedFile) -> Overview:
     """A file in figures."""
     file = opened.file
     header = file.header
-    around, _ = surroundings(file, opened.source)
+    around, _ = program_interface(file, opened.source)
     calls = Counter(
         file.name_of.get(i.op, f"op_{i.op}") for i in file.instructions if not i.is_system
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from nacre.nac.format.packing import limit
+from nacre.nac.format.packing import limit_error
 from nacre.nac.format.values import Data, Instruction, NacFile, NameEntry, Resource, Tensor
 from nacre.nac.program.interface import encode_record
 from nacre.nac.program.parameters import PARAMETERS, ParameterNames, ParameterTable
@@ -21,14 +21,14 @@ Weight = tuple[int, str]  # the id of a parameter, and what it is called
 def with_tensors(model: NacModel, given: Mapping[Weight, Tensor]) -> NacModel:
     """A model with other weights, which lie in its file from now on."""
     file = model.file if model.file.header.is_internal else move_weights(model, True)
-    made = _Replacement(file, model.surroundings.parameters, given)
+    made = _TensorReplacer(file, model.surroundings.parameters, given)
     for tensor in file.data.tensors:
-        made.take(tensor)
-    return model_of(made.file_())
+        made.store(tensor)
+    return model_of(made.build())
 
 
 @dataclass
-class _Replacement:
+class _TensorReplacer:
     """Deals out ids to what is no longer equal."""
 
     file: NacFile
@@ -46,7 +46,7 @@ class _Replacement:
         for instruction, id_ in self.names.loaded.items():
             self._loads.setdefault(id_, []).append(self.names.of_load(instruction))
 
-    def take(self, tensor: Tensor) -> None:
+    def store(self, tensor: Tensor) -> None:
         """Store what is loaded from one tensor, each different one once."""
         groups: dict[object, tuple[Tensor, list[str]]] = {}
         for name in self._in_order(tensor.id):
@@ -68,7 +68,7 @@ class _Replacement:
     def _new_id(self, wanted: str) -> int:
         id_ = self._last = self._last + 1
         if id_ > MOST_ID:
-            raise limit("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
+            raise limit_error("parameter id", f"parameter {id_:,}, at most {MOST_ID:,}")
         name, count = wanted, 0
         while name in self._taken:
             count += 1
@@ -77,7 +77,7 @@ class _Replacement:
         self._stored[id_] = name
         return id_
 
-    def file_(self) -> NacFile:
+    def build(self) -> NacFile:
         """The whole of it."""
         old = self.file.data
         new = tuple(NameEntry(id_, name) for id_, name in self._stored.items())

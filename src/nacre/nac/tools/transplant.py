@@ -105,7 +105,7 @@ def transplant(
     sides = list(_calls(source, source_prefix)), list(_calls(target, target_prefix))
     runs = align(*([call.token for call in side] for side in sides))
     pairs = [(sides[0][a + i], sides[1][b + i]) for a, b, n in runs for i in range(n)]
-    chosen, conflicts = _choose(pairs)
+    chosen, conflicts = _match_weights(pairs)
     skipped = [SkippedWeight(weight.name, "two calls would give it") for weight in conflicts]
     made: dict[_Weight, Tensor] = {}
     copied: list[CopiedWeight] = []
@@ -163,7 +163,7 @@ def _every_weight(model: NacModel) -> list[_Weight]:
     return list(dict.fromkeys([*loaded, *unused]))
 
 
-def _choose(
+def _match_weights(
     pairs: list[tuple[_Call, _Call]],
 ) -> tuple[dict[_Weight, _Weight], list[_Weight]]:
     """Which weight goes where; one that several calls share must get the same from each."""
@@ -184,7 +184,7 @@ def _graft(
     if given.dtype != before.dtype:
         return f"its elements are {before.dtype}, those of the other {given.dtype}"
     old, other = target.weights.tensor(into.id), source.weights.tensor(taken.id)
-    if _form(old) == _form(other):
+    if _storage_form(old) == _storage_form(other):
         made = replace(other, id=into.id)
     else:
         stored = _store(given, old, target.file.header.quant)
@@ -202,7 +202,7 @@ def _graft(
     return made, row
 
 
-def _form(tensor: Tensor) -> tuple[int, ...]:
+def _storage_form(tensor: Tensor) -> tuple[int, ...]:
     return tensor.dtype, tensor.quant, tensor.axis, tensor.block
 
 
@@ -215,12 +215,12 @@ def _store(array: Array, like: Tensor, header_quant: int) -> Tensor | str:
         if is_half and array.size and np.abs(array).max() > np.finfo(np.float16).max:
             return "the other has elements beyond the range of f16"
         return RECIPES[FP16 if is_half else like.quant](like.id, np.ascontiguousarray(array))
-    dtype = next(code for code, name in DTYPES.items() if _word(name) == array.dtype.name)
+    dtype = next(code for code, name in DTYPES.items() if _numpy_name(name) == array.dtype.name)
     little = array.astype(array.dtype.newbyteorder("<")) if array.dtype.isbuiltin == 1 else array
     return Tensor(like.id, dtype, array.shape, little.tobytes())
 
 
-def _word(name: str) -> str:
+def _numpy_name(name: str) -> str:
     from nacre.base.elements import GRAPH_TYPES
 
     return GRAPH_TYPES[name].dtype.name

@@ -20,7 +20,7 @@ def _read(cursor: Cursor, reading: ReadContext, tag: str, what: str) -> tuple[Na
 
     made = cursor.records(3, f"{what}s", entry)
     reading.record_offsets[tag] = tuple(offsets)
-    reading.once((named.id for named in made), tuple(offsets), tag, what)
+    reading.report_repeated((named.id for named in made), tuple(offsets), tag, what)
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import limit, pack
+from nacre.nac.format.packing import limit_error, pack
 from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Constant
 from nacre.nac.rules.container import NAC13
@@ -23,7 +23,7 @@ def read(cursor: Cursor, reading: ReadContext) -> tuple[Constant, ...]:
 
     made = cursor.records(LEAST_BYTES, "constants", record)
     reading.record_offsets["CNST"] = tuple(offsets)
-    reading.once((c.id for c in made), tuple(offsets), "CNST", "constant")
+    reading.report_repeated((c.id for c in made), tuple(offsets), "CNST", "constant")
     return made
 
 
@@ -69,7 +69,7 @@ def write_constant(constant: Constant) -> bytes:
     tag = TAGS[constant.tag]
     length = constant.ignored if not tag.width else len(constant.payload) // tag.width
     if length > MOST_LENGTH:
-        raise limit(
+        raise limit_error(
             "list", f"constant {constant.id} has {length:,} elements, at most {MOST_LENGTH:,}"
         )
     head = pack("H", "constant id", constant.id) + pack("BH", "list", constant.tag, length)

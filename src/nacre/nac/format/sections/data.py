@@ -36,8 +36,8 @@ def _names(cursor: Cursor, reading: ReadContext, what: str) -> tuple[NameEntry, 
 
     made = cursor.records(4, f"names of {what}s", record)
     reading.record_offsets[f"{_TAG} {what}"] = tuple(offsets)
-    reading.once((n.id for n in made), tuple(offsets), _TAG, what)
-    reading.once((n.text for n in made), tuple(offsets), _TAG, f"the name of {what}")
+    reading.report_repeated((n.id for n in made), tuple(offsets), _TAG, what)
+    reading.report_repeated((n.text for n in made), tuple(offsets), _TAG, f"the name of {what}")
     return made
 
 
@@ -60,7 +60,7 @@ def _tensors(cursor: Cursor, reading: ReadContext) -> tuple[Tensor, ...]:
     if len(kept) < len(made):
         reading.lost.add(f"{_TAG} tensor")
     reading.record_offsets[f"{_TAG} tensor"] = tuple(offset for _, offset in kept)
-    reading.once(ids, tuple(offsets), _TAG, "the tensor of parameter")
+    reading.report_repeated(ids, tuple(offsets), _TAG, "the tensor of parameter")
     return tuple(tensor for tensor, _ in kept)
 
 

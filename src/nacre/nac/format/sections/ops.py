@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.nac.format.cursor import Broken, Cursor
-from nacre.nac.format.packing import at_place, numbers, pack
+from nacre.nac.format.packing import name_place_of_refusal, numbers, pack
 from nacre.nac.format.positions import Position
 from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Instruction
@@ -119,7 +119,7 @@ def write(instructions: tuple[Instruction, ...]) -> bytes:
     """The bytes behind the tag."""
     parts = [pack("I", "length", len(instructions))]
     at = 0
-    with at_place(lambda: f"instruction {at}"):
+    with name_place_of_refusal(lambda: f"instruction {at}"):
         for at, instruction in enumerate(instructions):  # noqa: B007 - a refusal says which
             parts.append(pack("B", "operation", instruction.op))
             parts.append(pack("B", "signature", instruction.variant))

@@ -21,7 +21,7 @@ def read(cursor: Cursor, reading: ReadContext) -> Plan:
         return read_constant(cursor, reading)
 
     pool = cursor.take_records(count, LEAST_BYTES, "constants of the plan", record, start)
-    reading.once((c.id for c in pool), tuple(offsets), "ORCH", "constant")
+    reading.report_repeated((c.id for c in pool), tuple(offsets), "ORCH", "constant")
     return Plan(bytecode, pool)
 
 

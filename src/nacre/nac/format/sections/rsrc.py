@@ -21,7 +21,7 @@ def read(cursor: Cursor, reading: ReadContext) -> tuple[Resource, ...]:
 
     made = cursor.records(6, "resources", record)
     reading.record_offsets["RSRC"] = tuple(offsets)
-    reading.once((r.name for r in made), tuple(offsets), "RSRC", "resource")
+    reading.report_repeated((r.name for r in made), tuple(offsets), "RSRC", "resource")
     return made
 
 

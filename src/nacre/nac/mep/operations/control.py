@@ -6,18 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nacre.nac.mep.operations.registry import does
-from nacre.nac.mep.values import Fault, TokenizerValue, Value, truth, unfit, whole
+from nacre.nac.mep.operations.registry import performs
+from nacre.nac.mep.values import (
+    Fault,
+    TokenizerValue,
+    Value,
+    truth_value,
+    unfit_fault,
+    whole_number,
+)
 from nacre.nac.mep.work import Loop, Work
 from nacre.nac.rules.plans import NAC92
 
 _MOST_LOOPS = 64
 
 
-@does("loop_start")
+@performs("loop_start")
 def loop_start(work: Work, count: Value) -> None:
     """Enter a loop, or skip it."""
-    times = whole(count, "the count of the loop")
+    times = whole_number(count, "the count of the loop")
     end = work.loop_ends[work.at]
     if times <= 0:
         work.next = end + 1
@@ -27,7 +34,7 @@ def loop_start(work: Work, count: Value) -> None:
     work.loops.append(Loop(end, times))
 
 
-@does("loop_end")
+@performs("loop_end")
 def loop_end(work: Work, target: int) -> None:
     """Go round again, or leave. Loops that a branch has jumped out of are left as well."""
     place = next((i for i, loop in enumerate(work.loops) if loop.end == work.at), None)
@@ -41,17 +48,17 @@ def loop_end(work: Work, target: int) -> None:
         work.loops.pop()
 
 
-@does("branch_if")
+@performs("branch_if")
 def branch_if(work: Work, condition: Value, target: int) -> None:
     """Jump."""
-    if truth(condition, "the condition"):
+    if truth_value(condition, "the condition"):
         work.next = target
 
 
-@does("break_loop_if")
+@performs("break_loop_if")
 def break_loop_if(work: Work, condition: Value, target: int) -> None:
     """Leave the innermost loop."""
-    if not truth(condition, "the condition"):
+    if not truth_value(condition, "the condition"):
         return
     if not work.loops:
         raise Fault(NAC92, "the plan is in no loop")
@@ -59,18 +66,18 @@ def break_loop_if(work: Work, condition: Value, target: int) -> None:
     work.next = target
 
 
-@does("return")
+@performs("return")
 def return_(work: Work, values: Sequence[Value]) -> None:
     """End with outputs, which belong to the caller."""
     for place, value in enumerate(values):
         if isinstance(value, TokenizerValue):
-            raise unfit(f"output {place}", value, "something to return")
+            raise unfit_fault(f"output {place}", value, "something to return")
     arrays = [value for value in values if isinstance(value, np.ndarray)]
     work.budget.take(sum(array.nbytes for array in arrays))
     work.outputs = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
 
 
-@does("halt")
+@performs("halt")
 def halt(work: Work) -> None:
     """End without outputs."""
     work.outputs = []

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from nacre.core.values import Array
-from nacre.nac.mep.operations.registry import does
+from nacre.nac.mep.operations.registry import performs
 from nacre.nac.mep.values import (
     INT64,
     Fault,
     Number,
     Value,
     describe,
-    finite,
+    finite_number,
     is_number,
     numbers,
-    result,
-    whole,
+    slot_value,
+    whole_number,
 )
 from nacre.nac.mep.work import Work
 from nacre.nac.rules.plans import NAC91
@@ -38,7 +38,7 @@ def _operand(value: Value, what: str) -> Any:  # noqa: ANN401 - a number or an a
     return value if is_number(value) else numbers(value, what)
 
 
-def _room(work: Work, *operands: Any) -> None:  # noqa: ANN401 - numbers and arrays
+def _charge_for_result(work: Work, *operands: Any) -> None:  # noqa: ANN401 - numbers and arrays
     """Pay for a result of the shape that the operands broadcast to."""
     shapes = [operand.shape for operand in operands if isinstance(operand, np.ndarray)]
     try:
@@ -53,7 +53,7 @@ def _bounded_integer(made: Any) -> Value:  # noqa: ANN401 - what an operation ga
     """A number that fits in 64 bits."""
     if isinstance(made, int) and made not in INT64:
         raise Fault(NAC91, "the result does not fit in 64 bits")
-    return result(made)
+    return slot_value(made)
 
 
 # Of two elements
@@ -88,13 +88,13 @@ def _binary(word: str) -> Callable[..., Value]:
         if isinstance(a, bool | int | float) and isinstance(b, bool | int | float):
             return _bounded_integer(_NUMBERS[word](a, b))
         left, right = _operand(a, "`a`"), _operand(b, "`b`")
-        _room(work, left, right)
+        _charge_for_result(work, left, right)
         if word in _TRUTHS:
             left, right = (
                 one.astype(_TRUTHS[word]) if getattr(one, "dtype", None) == np.bool_ else one
                 for one in (left, right)
             )
-        return result(_ARRAYS[word](left, right))
+        return slot_value(_ARRAYS[word](left, right))
 
     return run
 
@@ -133,17 +133,17 @@ def _unary(word: str) -> Callable[..., Value]:
             operand = operand.astype(np.int64)
         if operand.dtype.kind in "iu" and word not in _INTEGERS:
             operand = operand.astype(np.float32)
-        return result(_UNARY[word](operand))
+        return slot_value(_UNARY[word](operand))
 
     return run
 
 
-@does("math_unary", "softmax")
+@performs("math_unary", "softmax")
 def softmax(work: Work, x: Value) -> Value:
     """The softmax of the last axis."""
     operand = _rows(x, "`x`")
     work.budget.take(4 * 8 * operand.size)
-    return result(_softmax(operand))
+    return slot_value(_softmax(operand))
 
 
 def _rows(value: Value, what: str) -> Array:
@@ -154,12 +154,12 @@ def _rows(value: Value, what: str) -> Array:
     return operand
 
 
-@does("math_aggregate", "argmax")
+@performs("math_aggregate", "argmax")
 def argmax(work: Work, x: Value) -> Value:
     """The place of the largest element; that of the first NaN where there is one."""
     operand = _rows(x, "`x`")
     work.budget.take(operand.nbytes)
-    return result(operand.argmax(axis=-1))
+    return slot_value(operand.argmax(axis=-1))
 
 
 # Comparisons
@@ -174,28 +174,28 @@ def _comparison(word: str) -> Callable[..., Value]:
         if isinstance(a, str) and isinstance(b, str) and word in ("eq", "neq"):
             return bool(_COMPARE[word](a, b))
         left, right = _operand(a, "`a`"), _operand(b, "`b`")
-        _room(work, left, right)
-        return result(_COMPARE[word](left, right))
+        _charge_for_result(work, left, right)
+        return slot_value(_COMPARE[word](left, right))
 
     return run
 
 
 for _word in _ARRAYS:
-    does("math_binary", _word)(_binary(_word))
+    performs("math_binary", _word)(_binary(_word))
 for _word in _UNARY:
-    does("math_unary", _word)(_unary(_word))
+    performs("math_unary", _word)(_unary(_word))
 for _word in _COMPARE:
-    does("logic_compare", _word)(_comparison(_word))
+    performs("logic_compare", _word)(_comparison(_word))
 
 
 # Of a distribution
 
 
-@does("analysis_top_k")
+@performs("analysis_top_k")
 def top_k(work: Work, x: Value, k: Value) -> tuple[Value, Value]:
     """Indices and values of the largest."""
     operand = _rows(x, "`x`")
-    count = whole(k, "`k`", 1, operand.shape[-1])
+    count = whole_number(k, "`k`", 1, operand.shape[-1])
     work.budget.take(4 * 8 * operand.size)
     _no_nan(operand, "`x`")
     # Of the reversed rows, read backwards: the first of equals stays the first.
@@ -210,7 +210,7 @@ def _no_nan(operand: Array, what: str) -> None:
         raise Fault(NAC91, f"{what} has elements that are not a number")
 
 
-@does("analysis_sample")
+@performs("analysis_sample")
 def sample(work: Work, logits: Value, temperature: Value, k: Value) -> int:
     """An index by chance; the same seed gives the same ones."""
     operand = _rows(logits, "`logits`")
@@ -219,10 +219,10 @@ def sample(work: Work, logits: Value, temperature: Value, k: Value) -> int:
     work.budget.take(6 * 8 * operand.size)
     row = operand.reshape(-1).astype(np.float64)
     _no_nan(row, "`logits`")
-    heat = finite(temperature, "`temperature`")
+    heat = finite_number(temperature, "`temperature`")
     if heat < 0:
         raise Fault(NAC91, f"`temperature` is {heat}, expected 0 or more")
-    kept = whole(k, "`k`")
+    kept = whole_number(k, "`k`")
     highest = row.max()
     if not np.isfinite(highest):
         raise Fault(NAC91, f"the largest of `logits` is {highest}, expected a finite number")

@@ -11,21 +11,21 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.nac.format.values import ConstantValue
 from nacre.nac.mep.budget import CALL_STEPS
-from nacre.nac.mep.operations.registry import does
+from nacre.nac.mep.operations.registry import performs
 from nacre.nac.mep.values import (
     Fault,
     TokenizerValue,
     Value,
     array,
-    brief,
+    brief_error,
     describe,
     ids_of,
     is_number,
     numbers,
     text,
-    unfit,
+    unfit_fault,
     value_from,
-    whole,
+    whole_number,
 )
 from nacre.nac.mep.work import LoadedModel, Model, Work
 from nacre.nac.rules.plans import NAC90, NAC91, NAC94, NAC97
@@ -42,7 +42,7 @@ class CalleeError(Exception):
         self.said = said
 
 
-@does("res_load_model")
+@performs("res_load_model")
 def res_load_model(work: Work, model: int, name: str) -> None:
     """A model that the caller has given, or a file in the folder."""
     work.budget.charge(steps=CALL_STEPS)
@@ -53,7 +53,7 @@ def res_load_model(work: Work, model: int, name: str) -> None:
         runner = found.session() if hasattr(found, "session") else found
         inputs = tuple(str(getattr(one, "name", one)) for one in found.inputs)
     except Exception as error:
-        raise Fault(NAC97, f"model {backquote(name)} failed: {brief(error)}") from None
+        raise Fault(NAC97, f"model {backquote(name)} failed: {brief_error(error)}") from None
     work.models[model] = LoadedModel(name, runner.run, inputs)
 
 
@@ -73,14 +73,14 @@ def _from_file(work: Work, name: str) -> Model:
         raise CalleeError(f"model {backquote(name)} cannot be loaded", error) from None
 
 
-@does("res_unload", "model")
+@performs("res_unload", "model")
 def unload_model(work: Work, model: int) -> None:
     """Forget a model."""
     if work.models.pop(model, None) is None:
         raise Fault(NAC90, f"there is no model {model}")
 
 
-@does("model_run_static")
+@performs("model_run_static")
 def model_run_static(
     work: Work, model: int, values: Sequence[Value], outs: int
 ) -> tuple[Value, ...]:
@@ -124,18 +124,18 @@ def _call(what: str, function: Callable[..., Any], *given: object) -> Any:  # no
     except InputError as error:
         raise CalleeError(f"{what} refuses", error) from None
     except Exception as error:
-        raise Fault(NAC97, f"{what} failed: {brief(error)}") from None
+        raise Fault(NAC97, f"{what} failed: {brief_error(error)}") from None
 
 
 # Tokenizers
 
 
-@does("res_load_extern")
+@performs("res_load_extern")
 def res_load_extern(work: Work, type: str, id: ConstantValue) -> Value:
     """The tokenizer of a model, or the constant itself."""
     if type == "constant":
         return id
-    number = whole(id, "the number of a model", 0, 255)
+    number = whole_number(id, "the number of a model", 0, 255)
     if number not in work.models:
         raise Fault(NAC90, f"there is no model {number}")
     found = work.surroundings.tokenizers
@@ -149,11 +149,11 @@ def res_load_extern(work: Work, type: str, id: ConstantValue) -> Value:
 
 def _tokenizer(value: Value) -> Any:  # noqa: ANN401 - whatever the caller has given
     if not isinstance(value, TokenizerValue):
-        raise unfit("the tokenizer", value, "a tokenizer")
+        raise unfit_fault("the tokenizer", value, "a tokenizer")
     return value.tokenizer
 
 
-@does("preproc_encode")
+@performs("preproc_encode")
 def preproc_encode(work: Work, tokenizer: Value, text: Value) -> tuple[int, ...]:
     """The ids of a text."""
     return _encode(work, tokenizer, text)
@@ -165,12 +165,12 @@ def _encode(work: Work, tokenizer: Value, words: Value) -> tuple[int, ...]:
     return ids_of(_call("the tokenizer", callee.encode, given), "the tokenizer", NAC97)
 
 
-@does("preproc_decode")
+@performs("preproc_decode")
 def preproc_decode(work: Work, tokenizer: Value, ids: Value) -> str:
     """The text of ids."""
     callee, given = _tokenizer(tokenizer), numbers(ids, "the ids").reshape(-1)
     if given.dtype.kind not in "iu":
-        raise unfit("the ids", given, "whole numbers")
+        raise unfit_fault("the ids", given, "whole numbers")
     work.budget.take(64 * given.size)
     found = _call("the tokenizer", callee.decode, [int(one) for one in given])
     if not isinstance(found, str):
@@ -178,7 +178,7 @@ def preproc_decode(work: Work, tokenizer: Value, ids: Value) -> str:
     return found
 
 
-@does("preproc_get_id")
+@performs("preproc_get_id")
 def preproc_get_id(work: Work, tokenizer: Value, token: str) -> int:
     """The id of a token: as the tokenizer says, or what the token alone is encoded to."""
     callee = _tokenizer(tokenizer)

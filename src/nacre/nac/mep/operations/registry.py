@@ -18,7 +18,7 @@ Operation = Callable[..., Any]
 _FOUND: dict[tuple[str, str], Operation] = {}
 
 
-def does(mnemonic: str, choice: str = "") -> Callable[[Operation], Operation]:
+def performs(mnemonic: str, choice: str = "") -> Callable[[Operation], Operation]:
     """Register a function for an instruction."""
 
     def register(function: Operation) -> Operation:

@@ -12,7 +12,7 @@ from nacre.core.values import Array
 from nacre.nac.format.values import ConstantValue
 from nacre.nac.mep.files import read_npy
 from nacre.nac.mep.images import prepare_image, read_image
-from nacre.nac.mep.operations.registry import does
+from nacre.nac.mep.operations.registry import performs
 from nacre.nac.mep.values import (
     INT64,
     Fault,
@@ -20,7 +20,7 @@ from nacre.nac.mep.values import (
     array,
     describe,
     is_number,
-    single,
+    one_number,
     text,
     value_from,
 )
@@ -28,7 +28,7 @@ from nacre.nac.mep.work import Work
 from nacre.nac.rules.plans import NAC91, NAC96
 
 
-@does("src_user_prompt")
+@performs("src_user_prompt")
 def src_user_prompt(work: Work, type: str, prompt: str) -> Value:
     """The caller's answer."""
     what = f"the answer to {backquote(prompt)}"
@@ -42,7 +42,7 @@ def src_user_prompt(work: Work, type: str, prompt: str) -> Value:
 
 def _number(answer: Value, type: str, what: str) -> int | float:
     try:
-        found = answer if isinstance(answer, str) else single(answer, what)
+        found = answer if isinstance(answer, str) else one_number(answer, what)
         number: int | float = int(found) if type == "int" else float(found)
     except (ValueError, OverflowError, Fault):
         found = number = math.nan
@@ -54,25 +54,25 @@ def _number(answer: Value, type: str, what: str) -> int | float:
     return number
 
 
-@does("src_constant")
+@performs("src_constant")
 def src_constant(work: Work, value: ConstantValue) -> Value:
     """A constant."""
     return value
 
 
-@does("src_exec_mode")
+@performs("src_exec_mode")
 def src_exec_mode(work: Work) -> str:
     """What the machine does."""
     return "infer"
 
 
-@does("res_load_datafile")
+@performs("res_load_datafile")
 def res_load_datafile(work: Work, format: str, path: str) -> Value:
     """An array of a file."""
     return read_npy(work.surroundings.folder.view(path), path, work.budget)
 
 
-@does("res_load_dynamic")
+@performs("res_load_dynamic")
 def res_load_dynamic(work: Work, path: Value, format: str) -> Value:
     """A file that a value names, or its content."""
     if format == "npy":
@@ -102,7 +102,7 @@ def _image(work: Work, given: Array) -> Array:
     return prepare_image(np.broadcast_to(colours, (height, width, 3)), work.budget)
 
 
-@does("res_load_array")
+@performs("res_load_array")
 def res_load_array(work: Work, name: str) -> Value:
     """An array that the caller has given."""
     arrays = work.surroundings.arrays

@@ -11,17 +11,17 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.aten.dtypes import DTYPE_WORDS
 from nacre.core.values import Array
-from nacre.nac.mep.operations.registry import does
+from nacre.nac.mep.operations.registry import performs
 from nacre.nac.mep.values import (
     Fault,
     Value,
     array,
     describe,
     numbers,
-    result,
-    single,
-    unfit,
-    whole,
+    one_number,
+    slot_value,
+    unfit_fault,
+    whole_number,
 )
 from nacre.nac.mep.work import EMPTY, Work
 from nacre.nac.rules.plans import NAC91
@@ -47,10 +47,10 @@ def _shape(value: Value) -> tuple[int, ...]:
     found = numbers(value, "the shape").reshape(-1)
     if found.size > _MOST_AXES:
         raise Fault(NAC91, f"the shape has {found.size:,} axes, at most {_MOST_AXES}")
-    return tuple(whole(one, "an axis of the shape", 0) for one in found.tolist())
+    return tuple(whole_number(one, "an axis of the shape", 0) for one in found.tolist())
 
 
-@does("tensor_create")
+@performs("tensor_create")
 def tensor_create(work: Work, dtype: str, kind: str, argument: Value) -> Array:
     """A tensor of an element type."""
     element = GRAPH_TYPES[DTYPE_WORDS[dtype]].dtype
@@ -59,7 +59,7 @@ def tensor_create(work: Work, dtype: str, kind: str, argument: Value) -> Array:
         work.budget.take((8 + element.itemsize) * found.size)
         return _convert(found, element).reshape(1, -1)
     if kind == "arange":
-        end = whole(argument, "the end", 0)
+        end = whole_number(argument, "the end", 0)
         work.budget.take((8 + element.itemsize) * end)
         return _convert(np.arange(end), element).reshape(1, -1)
     shape = _shape(argument)
@@ -67,47 +67,47 @@ def tensor_create(work: Work, dtype: str, kind: str, argument: Value) -> Array:
     return np.full(shape, int(kind == "ones"), element)
 
 
-@does("tensor_manipulate", "pad")
+@performs("tensor_manipulate", "pad")
 def pad(work: Work, tensor: Value, width: Value, value: Value) -> Array:
     """Copies of a value before the last axis."""
     operand = numbers(tensor, "the tensor")
     if not operand.ndim:
-        raise unfit("the tensor", tensor, "one with an axis")
-    count = whole(width, "the width", 0)
+        raise unfit_fault("the tensor", tensor, "one with an axis")
+    count = whole_number(width, "the width", 0)
     rows = math.prod(operand.shape[:-1])
     work.budget.take(operand.itemsize * rows * (count + operand.shape[-1]))
-    filler = _convert(np.array(single(value, "the value")), operand.dtype)
+    filler = _convert(np.array(one_number(value, "the value")), operand.dtype)
     head = np.broadcast_to(filler, (*operand.shape[:-1], count))
     return np.concatenate([head, operand], axis=-1)
 
 
-@does("tensor_manipulate", "unsqueeze")
+@performs("tensor_manipulate", "unsqueeze")
 def unsqueeze(work: Work, tensor: Value, dim: Value) -> Array:
     """An axis more."""
     operand = array(tensor, "the tensor")
     rank = operand.ndim + 1
     if rank > _MOST_AXES:
         raise Fault(NAC91, f"the tensor has {operand.ndim} axes, at most {_MOST_AXES}")
-    return np.expand_dims(operand, whole(dim, "the axis", -rank, rank - 1))
+    return np.expand_dims(operand, whole_number(dim, "the axis", -rank, rank - 1))
 
 
-@does("tensor_manipulate", "squeeze")
+@performs("tensor_manipulate", "squeeze")
 def squeeze(work: Work, tensor: Value, dim: Value) -> Value:
     """An axis less."""
     operand = array(tensor, "the tensor")
     axis = _axis(operand, dim)
     if operand.shape[axis] != 1:
         raise Fault(NAC91, f"axis {axis} has size {operand.shape[axis]}, expected 1")
-    return result(operand.squeeze(axis))
+    return slot_value(operand.squeeze(axis))
 
 
 def _axis(operand: Array, dim: Value) -> int:
     if not operand.ndim:
-        raise unfit("the tensor", operand, "one with an axis")
-    return whole(dim, "the axis", -operand.ndim, operand.ndim - 1) % operand.ndim
+        raise unfit_fault("the tensor", operand, "one with an axis")
+    return whole_number(dim, "the axis", -operand.ndim, operand.ndim - 1) % operand.ndim
 
 
-@does("tensor_combine", "concat")
+@performs("tensor_combine", "concat")
 def concat(work: Work, values: Sequence[Value], axis: Value) -> Array:
     """Tensors behind each other."""
     operands = [array(value, f"value {place}") for place, value in enumerate(values)]
@@ -130,50 +130,50 @@ def concat(work: Work, values: Sequence[Value], axis: Value) -> Array:
     return np.concatenate(operands, axis=along)
 
 
-@does("tensor_info", "shape")
+@performs("tensor_info", "shape")
 def shape(work: Work, tensor: Value) -> tuple[int, ...]:
     """The sizes of all axes."""
     return array(tensor, "the tensor").shape
 
 
-@does("tensor_info", "size")
+@performs("tensor_info", "size")
 def size(work: Work, tensor: Value, dim: Value) -> int:
     """The size of an axis."""
     operand = array(tensor, "the tensor")
     return int(operand.shape[_axis(operand, dim)])
 
 
-@does("tensor_info", "item")
+@performs("tensor_info", "item")
 def item(work: Work, tensor: Value) -> Value:
     """The only element."""
-    return single(tensor, "the tensor")
+    return one_number(tensor, "the tensor")
 
 
-@does("tensor_extract")
+@performs("tensor_extract")
 def tensor_extract(work: Work, tensor: Value, index: Value) -> Value:
     """What stands at an index of the first axis, or of the second behind the first of the first."""
     operand = array(tensor, "the tensor")
     if not 1 <= operand.ndim <= _MOST_RANK:
-        raise unfit("the tensor", operand, f"rank 1 to {_MOST_RANK}")
+        raise unfit_fault("the tensor", operand, f"rank 1 to {_MOST_RANK}")
     rows = operand if operand.ndim == 1 else operand[:1]
     if operand.ndim > 1 and not len(rows):
-        raise unfit("the tensor", operand, "a first axis that is not empty")
+        raise unfit_fault("the tensor", operand, "a first axis that is not empty")
     row = operand if operand.ndim == 1 else rows[0]
-    place = whole(index, "the index", -len(row), len(row) - 1)
+    place = whole_number(index, "the index", -len(row), len(row) - 1)
     found = row[place]
     if isinstance(found, np.ndarray):
         work.budget.take(found.nbytes)  # a copy: a view would keep all of the tensor alive
         found = found.copy()
-    return result(found)
+    return slot_value(found)
 
 
-@does("sys_copy")
+@performs("sys_copy")
 def sys_copy(work: Work, value: Value) -> Value:
     """The same value."""
     return value
 
 
-@does("res_unload", "slot")
+@performs("res_unload", "slot")
 def unload_slot(work: Work) -> object:
     """An empty slot."""
     return EMPTY

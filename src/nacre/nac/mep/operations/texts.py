@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from nacre.nac.mep.images import write_png
-from nacre.nac.mep.operations.registry import does
+from nacre.nac.mep.operations.registry import performs
 from nacre.nac.mep.templates import fill_template
-from nacre.nac.mep.values import Fault, Value, array, display_text, numbers, text, unfit
+from nacre.nac.mep.values import Fault, Value, array, display_text, numbers, text, unfit_fault
 from nacre.nac.mep.work import Work
 from nacre.nac.rules.plans import NAC91
 
 _ELEMENT = 512  # bytes that turning one number into text counts as
 
 
-@does("string_format")
+@performs("string_format")
 def string_format(work: Work, template: str, values: Sequence[Value]) -> str:
     """A template with values."""
     left = (work.budget.max_bytes - work.budget.live) // 8
@@ -26,7 +26,7 @@ def string_format(work: Work, template: str, values: Sequence[Value]) -> str:
     return made
 
 
-@does("serialize")
+@performs("serialize")
 def serialize(work: Work, value: Value, format: str) -> str | bytes:
     """A value as text or bytes."""
     if format == "png":
@@ -45,18 +45,18 @@ def serialize(work: Work, value: Value, format: str) -> str | bytes:
         raise Fault(NAC91, "the value has numbers that JSON does not have") from None
 
 
-@does("sys_debug_print")
+@performs("sys_debug_print")
 def sys_debug_print(work: Work, value: Value, message: str) -> None:
     """Write to the stream of those who look for mistakes."""
     work.write("debug", f"{message}{display_text(value, 'the value')}\n")
 
 
-@does("io_write")
+@performs("io_write")
 def io_write(work: Work, value: Value, stream: str, path: Value, mode: str) -> None:
     """Write to a stream or a file."""
     if isinstance(value, bytes):
         if stream != "file":
-            raise unfit("what is written", value, "a text")
+            raise unfit_fault("what is written", value, "a text")
         content = value
     else:
         line = display_text(value, "what is written") + ("" if mode == "plain" else "\n")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.character_data import IDEOGRAPHS, WHITE_SPACE
 from nacre.nac.tisa.characters import CharacterSet
-from nacre.nac.tisa.fragments import steps
+from nacre.nac.tisa.fragments import fragment_steps
 from nacre.nac.tisa.hub.parts import Part
 from nacre.nac.tisa.instructions import CutRule, Instruction, step
 from nacre.nac.tisa.pattern_text import chars_text
@@ -73,7 +73,7 @@ def check_ids(tokens: Sequence[AddedToken], ids: Mapping[str, int]) -> None:
         given[token.content] = token.id
 
 
-def cut(tokens: Sequence[AddedToken]) -> list[Instruction]:
+def added_token_steps(tokens: Sequence[AddedToken]) -> list[Instruction]:
     """The instruction that finds some tokens; the longest one wins."""
     if not tokens:
         return []
@@ -106,7 +106,7 @@ def _check_overlaps(tokens: Sequence[AddedToken]) -> None:
                     f"{token.content!r} takes white space in front, {other.content!r}, which"
                     " begins with it, does not"
                 )
-            if token.is_word and _touch(token.content, other.content):
+            if token.is_word and _may_overlap(token.content, other.content):
                 raise token.part.unsupported(
                     f"{token.content!r} is found as a whole word only, and overlaps"
                     f" {other.content!r}"
@@ -119,14 +119,14 @@ def _is_space(character: str) -> bool:
     return ord(character) in _SPACES
 
 
-def _touch(one: str, other: str) -> bool:
+def _may_overlap(one: str, other: str) -> bool:
     """Whether both can be found in places that overlap."""
     if one in other or other in one:
         return True
-    return _meet(one, other) or _meet(other, one)
+    return _ends_with_start_of(one, other) or _ends_with_start_of(other, one)
 
 
-def _meet(one: str, other: str) -> bool:
+def _ends_with_start_of(one: str, other: str) -> bool:
     return any(one.endswith(other[:size]) for size in range(1, min(len(one), len(other)) + 1))
 
 
@@ -138,7 +138,7 @@ def check_normalized(
     tokens: Sequence[AddedToken], normalizer: Sequence[Instruction], has_ideographs: bool
 ) -> None:
     """What is looked for in normalised text must be its own normal form: that is what is found."""
-    run = steps(normalizer)
+    run = fragment_steps(normalizer)
     for token in tokens:
         fragments = [(token.content, False)]
         try:

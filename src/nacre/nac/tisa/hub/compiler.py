@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.tisa import manifest
-from nacre.nac.tisa.bundle import Bundle, join, refusing
-from nacre.nac.tisa.decoders import RESOURCE, Decoding, encode_decoding
+from nacre.nac.tisa.bundle import Bundle, broken_as_input_error, join
+from nacre.nac.tisa.decoders import RESOURCE, TokenDecoder, encode_decoder
 from nacre.nac.tisa.hub.added import (
     AddedToken,
+    added_token_steps,
     added_tokens,
     check_ids,
     check_lookup,
     check_normalized,
-    cut,
 )
 from nacre.nac.tisa.hub.decoders import decoder_steps
 from nacre.nac.tisa.hub.models import Model, compile_model
@@ -42,21 +42,21 @@ def compile_tokenizer(source: object, *, unlimited: bool = False) -> bytes:
         unlimited: Take a tokenizer that truncates or pads for one that does not. Both are options
             of `TisaProgram.encode`; TISA has no instructions for them.
     """
-    made = compiled(source, unlimited=unlimited)
+    made = compile_bundle(source, unlimited=unlimited)
     return join(made.manifest, made.resources)
 
 
-def compiled(source: object, *, unlimited: bool = False) -> Bundle:
+def compile_bundle(source: object, *, unlimited: bool = False) -> Bundle:
     """The manifest for PROC and the files for RSRC."""
     try:
         whole = open_part(source)
         tokens = added_tokens(whole.get("added_tokens"))
     except UnsupportedPart as unfit:
         raise unfit.refusal() from None
-    return _Compilation(whole, tokens).run(unlimited)
+    return _TokenizerCompiler(whole, tokens).run(unlimited)
 
 
-class _Compilation:
+class _TokenizerCompiler:
     """A tokenizer that is being compiled, and what was found to be wrong with it."""
 
     def __init__(self, whole: Part, tokens: list[AddedToken]) -> None:
@@ -74,23 +74,23 @@ class _Compilation:
         # Whether a model can be said depends on what comes before it.
         model = None if self._found else self._attempt(lambda: self._model(before), None)
         behind = self._steps(lambda: post_processor_steps(self._whole.get("post_processor")))
-        decoding = self._attempt(self._decoding, Decoding(None))
+        decoding = self._attempt(self._token_decoder, TokenDecoder(None))
         if self._found or model is None:
             raise InputError(self._found)
         vocabulary = self._vocabulary(model)
         instructions = (*before, model.step, *behind)
         raw = manifest.write(instructions)
-        with refusing(len(raw)):
+        with broken_as_input_error(len(raw)):
             # What is written can be run.
             program = TisaProgram(manifest.read(raw), vocabulary)
         resources = vocabulary.resources()
-        if program.decoding != decoding:  # instructions do not tell it
-            resources[RESOURCE] = encode_decoding(decoding)
+        if program.token_decoder != decoding:  # instructions do not tell it
+            resources[RESOURCE] = encode_decoder(decoding)
         return Bundle(raw, resources)
 
-    def _decoding(self) -> Decoding:
+    def _token_decoder(self) -> TokenDecoder:
         special = {token.id for token in self._tokens if token.is_special}
-        return Decoding(decoder_steps(self._whole.get("decoder")), tuple(sorted(special)))
+        return TokenDecoder(decoder_steps(self._whole.get("decoder")), tuple(sorted(special)))
 
     def _steps(self, make: Callable[[], list[Instruction]]) -> list[Instruction]:
         return self._attempt(make, list[Instruction]())
@@ -121,7 +121,12 @@ class _Compilation:
         if apart:
             cuts = self._steps(lambda: ideograph_steps(pre_tokenizer)) + cuts
         self._attempt(lambda: check_normalized(self._normalized, changes, apart), None)
-        return [*cut(self._raw), *changes, *cut(self._normalized), *cuts]
+        return [
+            *added_token_steps(self._raw),
+            *changes,
+            *added_token_steps(self._normalized),
+            *cuts,
+        ]
 
     def _model(self, before: list[Instruction]) -> Model:
         added = {token.content: token.id for token in self._tokens}

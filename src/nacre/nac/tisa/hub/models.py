@@ -90,21 +90,21 @@ def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) ->
             " leave out; BPE_ENCODE knows only a suffix at the end of words"
         )
     ids = _ids(part["vocab"])
-    merges = tuple(_pair(each) for each in part["merges"].list())
+    merges = tuple(_merge_pair(each) for each in part["merges"].list())
     for first, second in merges:
         if not {first, second, first + second} <= ids.keys():
             raise part["merges"].wrong(f"{first!r} and {second!r} do not merge to a token")
     if part.get("dropout").value:
         raise part.unsupported("`dropout` leaves merges out at random")
     suffix = part.get("end_of_word_suffix").value or None
-    if not _knows_all(ids, before, suffix or ""):
+    if not _has_every_byte(ids, before, suffix or ""):
         _check_bpe_unknown(part, {**added, **ids})
     if part.get("ignore_merges", False).flag():
         _check_reachable(part, ids, merges, suffix)
     return Model(step("BPE_ENCODE", suffix), ids, {}, merges)
 
 
-def _pair(part: Part) -> tuple[str, str]:
+def _merge_pair(part: Part) -> tuple[str, str]:
     if isinstance(part.value, str):
         first, space, second = part.text().partition(" ")
         if not space or " " in second:
@@ -116,7 +116,7 @@ def _pair(part: Part) -> tuple[str, str]:
     return pair[0], pair[1]
 
 
-def _knows_all(ids: Mapping[str, int], before: Sequence[Instruction], suffix: str) -> bool:
+def _has_every_byte(ids: Mapping[str, int], before: Sequence[Instruction], suffix: str) -> bool:
     """Whether fragments are letters for bytes, and there is a token for every one of them."""
     last = [s.operation.name for s in before if s.operation.kind == Kind.TEXT][-1:]
     letters = byte_alphabet()

@@ -14,7 +14,7 @@ from nacre.nac.tisa.character_data import (
     WHITE_SPACE,
     Ranges,
 )
-from nacre.nac.tisa.characters import points
+from nacre.nac.tisa.characters import code_points
 from nacre.nac.tisa.hub.parts import Part
 from nacre.nac.tisa.instructions import FORMS, REMOVE, CutRule, Instruction, step
 from nacre.nac.tisa.patterns import PatternError, Sequence, only_character, parse_pattern
@@ -41,19 +41,19 @@ def sets_ideographs_apart(part: Part) -> bool:
     TISA cannot insert spaces. The ideographs are cut off instead, which is the same where spaces
     go away before anything else happens; so it must be the last normaliser that wants them.
     """
-    found = [p for p in _flat(part) if _wants_ideographs(p)]
+    found = [p for p in _flatten(part) if _wants_ideographs(p)]
     if not found:
         return False
-    if [p.path for p in found] != [_flat(part)[-1].path]:
+    if [p.path for p in found] != [_flatten(part)[-1].path]:
         raise found[0].unsupported(
             "`handle_chinese_chars` inserts spaces, and another normaliser comes behind it"
         )
     return True
 
 
-def _flat(part: Part) -> list[Part]:
+def _flatten(part: Part) -> list[Part]:
     if part and part["type"].value == "Sequence":
-        return [inner for each in part["normalizers"].list() for inner in _flat(each)]
+        return [inner for each in part["normalizers"].list() for inner in _flatten(each)]
     return [part] if part else []
 
 
@@ -67,7 +67,7 @@ def replace_characters(listed: Ranges, value: str) -> Steps:
     FILTER_CATEGORY would take what the Unicode of whoever runs the program calls a mark; the
     library's tables are older. Written out, the program means the same everywhere.
     """
-    return [step("REPLACE", chr(point), value) for point in points(listed)]
+    return [step("REPLACE", chr(point), value) for point in code_points(listed)]
 
 
 def _sequence(part: Part) -> Steps:
@@ -99,7 +99,9 @@ def _bert(part: Part) -> Steps:
         made += [step("REPLACE", mark, " ") for mark in "\t\n\r"]
         made += replace_characters(BERT_FORMATS, "")
         made.append(step("FILTER_CATEGORY", ("Cc", "Co")))  # these two never change
-        spaces = [p for p in points(WHITE_SPACE) if p > 0x9F]  # below are Cc, gone, and the space
+        spaces = [
+            p for p in code_points(WHITE_SPACE) if p > 0x9F
+        ]  # below are Cc, gone, and the space
         made += [step("REPLACE", chr(point), " ") for point in spaces]
     if accents.flag() if accents else lowers:
         made += [step("UNICODE_NORM", "NFD"), *replace_characters(BERT_ACCENTS, "")]

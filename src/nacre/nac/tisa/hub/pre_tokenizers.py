@@ -51,10 +51,10 @@ def ideograph_steps(part: Part) -> Steps:
             "`handle_chinese_chars` of the normaliser inserts spaces, which TISA cannot, and this"
             " does not drop them at once"
         )
-    return [_cut(CutRule(chars_text(Chars(IDEOGRAPHS)), behaviour=ISOLATE))]
+    return [_partition(CutRule(chars_text(Chars(IDEOGRAPHS)), behaviour=ISOLATE))]
 
 
-def _cut(*rules: CutRule) -> Instruction:
+def _partition(*rules: CutRule) -> Instruction:
     return step("PARTITION_RULES", rules)
 
 
@@ -67,7 +67,7 @@ def _byte_level(part: Part) -> Steps:
     if part.get("add_prefix_space", True).flag():
         made.append(step("PREPEND", " "))
     if part.get("use_regex", True).flag():
-        made.append(_cut(CutRule(GPT2, behaviour=ISOLATE)))
+        made.append(_partition(CutRule(GPT2, behaviour=ISOLATE)))
     return [*made, step("BYTE_ENCODE")]
 
 
@@ -75,11 +75,11 @@ def _whitespace(part: Part) -> Steps:
     word = chars_text(WORD)
     other = f"[^{word[1:-1]}\\s]"
     kept = (CutRule(f"{word}+", behaviour=ISOLATE), CutRule(f"{other}+", behaviour=ISOLATE))
-    return [_cut(*kept, _SPACES)]
+    return [_partition(*kept, _SPACES)]
 
 
 def _bert(part: Part) -> Steps:
-    return [_cut(_SPACES, CutRule(chars_text(Chars(PUNCTUATION)), behaviour=ISOLATE))]
+    return [_partition(_SPACES, CutRule(chars_text(Chars(PUNCTUATION)), behaviour=ISOLATE))]
 
 
 def _metaspace(part: Part) -> Steps:
@@ -134,16 +134,16 @@ def _split(part: Part) -> Steps:
         source = quote(wanted)
     else:
         source = pattern["Regex"].text()
-        tree = _tree(part, source)
+        tree = _parse_checked(part, source)
     if not part.get("invert", False).flag() or behaviour in ("Isolated", "Contiguous"):
         return [_behaviour(part, tree, behaviour, source)]
     if behaviour == "Removed":
-        kept = CutRule(_text(part, tree, source), behaviour=ISOLATE)
-        return [_cut(kept, CutRule(chars_text(ANY), behaviour=REMOVE))]
+        kept = CutRule(_pattern_source(part, tree, source), behaviour=ISOLATE)
+        return [_partition(kept, CutRule(chars_text(ANY), behaviour=REMOVE))]
     raise part.unsupported(f"{behaviour} of all that a pattern does not match")
 
 
-def _tree(part: Part, source: str) -> Node:
+def _parse_checked(part: Part, source: str) -> Node:
     try:
         tree = parse_pattern(source, "hub")
         Scanner([tree])
@@ -155,7 +155,7 @@ def _tree(part: Part, source: str) -> Node:
     return tree
 
 
-def _text(part: Part, tree: Node, source: str | None) -> str:
+def _pattern_source(part: Part, tree: Node, source: str | None) -> str:
     """The pattern as it stands where that means the same, else written out."""
     if source is not None and parse_pattern(source) == tree:
         return source
@@ -169,18 +169,18 @@ def _behaviour(part: Part, tree: Node, name: str, source: str | None = None) -> 
     """What becomes of matches, in the words of the library."""
     if name in ("Isolated", "Removed"):
         behaviour = ISOLATE if name == "Isolated" else REMOVE
-        return _cut(CutRule(_text(part, tree, source), behaviour=behaviour))
+        return _partition(CutRule(_pattern_source(part, tree, source), behaviour=behaviour))
     if name == "Contiguous":
         if not isinstance(tree, Chars) and not _is_literal(tree):
             raise part.unsupported("matches of several lengths in a row are not one match")
-        return _cut(CutRule(pattern_text(Repeat(tree, 1, None)), behaviour=ISOLATE))
+        return _partition(CutRule(pattern_text(Repeat(tree, 1, None)), behaviour=ISOLATE))
     if name not in ("MergedWithPrevious", "MergedWithNext"):
         raise part.wrong(f"`{name}` is no behaviour")
     if not isinstance(tree, Chars):
         raise part.unsupported(f"{name} of a pattern of several characters")
     mark, rest = chars_text(tree), chars_text(negate(tree))
     joined = f"{rest}*{mark}" if name == "MergedWithPrevious" else f"{mark}{rest}*"
-    return _cut(CutRule(f"{joined}|{rest}+", behaviour=ISOLATE))
+    return _partition(CutRule(f"{joined}|{rest}+", behaviour=ISOLATE))
 
 
 def _is_literal(tree: Node) -> bool:
@@ -192,7 +192,7 @@ _MAKERS: Mapping[str, Callable[[Part], Steps]] = MappingProxyType(
         "Sequence": _sequence,
         "ByteLevel": _byte_level,
         "Whitespace": _whitespace,
-        "WhitespaceSplit": lambda _: [_cut(_SPACES)],
+        "WhitespaceSplit": lambda _: [_partition(_SPACES)],
         "BertPreTokenizer": _bert,
         "Metaspace": _metaspace,
         "Punctuation": _punctuation,

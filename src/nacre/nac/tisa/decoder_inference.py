@@ -10,9 +10,9 @@ from nacre.nac.tisa.decoders import (
     SPACE_MARK,
     BPEDecoder,
     ByteLevel,
-    Decoding,
     Metaspace,
     Step,
+    TokenDecoder,
     WordPiece,
 )
 from nacre.nac.tisa.instructions import CutRule, Instruction
@@ -22,9 +22,9 @@ from nacre.nac.tisa.patterns import Sequence as InOrder
 _LOOKS_SPECIAL = re.compile(r"<.*>|\[.*\]", re.DOTALL)
 
 
-def infer_decoding(
+def infer_decoder(
     instructions: Sequence[Instruction], ids: Mapping[str, int], template: Iterable[int]
-) -> Decoding:
+) -> TokenDecoder:
     """What instructions tell: tokens are joined as text was taken apart.
 
     Of the tokens that rules protect, those are special that a template has or that look so.
@@ -36,7 +36,7 @@ def infer_decoding(
         for token in protected
         if ids[token] in of_template or _LOOKS_SPECIAL.fullmatch(token)
     }
-    return Decoding(_steps(instructions), tuple(sorted(special)))
+    return TokenDecoder(_decoder_steps(instructions), tuple(sorted(special)))
 
 
 def _protected_tokens(instructions: Sequence[Instruction]) -> set[str]:
@@ -46,17 +46,17 @@ def _protected_tokens(instructions: Sequence[Instruction]) -> set[str]:
         if instruction.operation.name == "PARTITION_RULES":
             for rule in cast(tuple[CutRule, ...], instruction.operands[0]):
                 if rule.protected:
-                    made.add(_core(rule.pattern))
+                    made.add(_literal_text(rule.pattern))
     return made
 
 
-def _core(pattern: str) -> str:
+def _literal_text(pattern: str) -> str:
     tree = parse_pattern(pattern)
     parts = tree.parts if isinstance(tree, InOrder) else (tree,)
     return "".join(chr(p.ranges[0][0]) for p in parts if isinstance(p, Chars) and p.ranges)
 
 
-def _steps(instructions: Sequence[Instruction]) -> tuple[Step, ...] | None:
+def _decoder_steps(instructions: Sequence[Instruction]) -> tuple[Step, ...] | None:
     names = {instruction.operation.name: instruction for instruction in instructions}
     if "BYTE_ENCODE" in names:
         return (ByteLevel(),)

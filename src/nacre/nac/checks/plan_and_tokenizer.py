@@ -33,12 +33,12 @@ def tokenizer(case: Examination) -> Iterator[Diagnostic]:
     manifest = case.file.sections.get("PROC", b"")
     if not manifest or not case.has("PROC", "RSRC"):
         return
-    from nacre.nac.tisa.program import judge
+    from nacre.nac.tisa.program import check_manifest
     from nacre.nac.tisa.resources import VOCABULARY
 
     resources = {resource.name: resource.data for resource in case.file.resources}
     try:
-        judge(manifest, resources)
+        check_manifest(manifest, resources)
     except Broken as problem:
         if problem.position.section == "RSRC":
             place = case.position("RSRC", list(resources).index(VOCABULARY))
