@@ -51,7 +51,7 @@ def group_always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "_place_tiles", preferring)
     monkeypatch.setattr(depth_first, "_GAIN", float("inf"))
     monkeypatch.setattr(depth_first, "_best", longest)
-    monkeypatch.setattr(depth_first._GroupSearch, "_crowds", lambda *_: False)
+    monkeypatch.setattr(depth_first._GroupSearch, "_overflows_l2", lambda *_: False)
 
 
 def longest(runs: Sequence[Sequence[_Run]]) -> list[_Run]:
