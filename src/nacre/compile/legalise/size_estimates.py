@@ -113,7 +113,9 @@ _ESTIMATES: Mapping[str, _Estimate] = MappingProxyType(
         **dict.fromkeys(("Linear", "MatMul", "Conv"), _product),
         **dict.fromkeys(("LayerNorm", "RmsNorm"), _norm),
         **dict.fromkeys(_ONE, _unit_size),
-        **dict.fromkeys(("Gather", "GatherAxis", "GatherElements", "GatherNd", "Pad"), _first_operand_size),
+        **dict.fromkeys(
+            ("Gather", "GatherAxis", "GatherElements", "GatherNd", "Pad"), _first_operand_size
+        ),
         "BinOp": _binary,
         "Unary": _unary,
         "Exp": _exponential,
