@@ -94,6 +94,17 @@ def test_what_no_program_can_say_is_refused(lines: list[str], code: str) -> None
     assert {d.code for d in refusals(module(*lines))} == {code}
 
 
+@pytest.mark.parametrize("lines", ["[1]", '"#"', '["wait(t)"]', '["# a\\0Ab"]'])
+def test_lines_at_the_end_that_are_no_comments_are_refused(lines: str) -> None:
+    text = f"module attributes {{nem.end = {lines}}} {{\n{BUFFER}\n}}"
+    assert [d.code for d in refusals(text)] == ["MLR03"]
+
+
+def test_a_name_that_is_none_is_told_where_it_is_given() -> None:
+    text = module(BUFFER.replace('"B"', '"a b"'), f"%r = {REGION}")
+    assert {d.code for d in refusals(text)} == {"MLR03"}
+
+
 def test_names_that_the_grammar_refuses_are_refused_by_it() -> None:
     text = module('"nem.const"() {name = "endloop", value = #nem.name<"loop">} : () -> ()')
     assert codes_or_text(text) <= {"DOC", "MLR"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -95,7 +96,10 @@ class DocumentReader:
         self._verify(module)
         if self.found:
             return
-        self.end = _lines_of(module.attributes.get(_END))
+        try:
+            self.end = _lines_of(module.attributes.get(_END))
+        except MalformedError as error:
+            self._report(module, str(error))
         rank = -1
         for op in _statements_of(module):
             before, rank = rank, _RANKS.get(op.signature.name, _STATEMENT)
@@ -134,7 +138,8 @@ class DocumentReader:
         except HiddenNameError as error:
             self._report(op, str(error), MLR04)
         if op.signature.name in ("const", "let") or (op.results and is_written(op)):
-            self._naming.define(op)  # even where it is wrong: one mistake, one report
+            with suppress(MalformedError):  # known even where it is wrong: one mistake, one report
+                self._naming.define(op)
 
     def _read_operation(self, op: NemOperation, indent: int, body: list[Stmt]) -> None:
         parts, given = self._parts, op.attributes
