@@ -11,8 +11,8 @@ from nacre.base.source import Source
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.resolver import resolve
 from nacre.nem.model.target import builtin_device
-from nacre.nem.plan.footprints import strided
-from nacre.nem.plan.placement import bind, engine_column
+from nacre.nem.plan.footprints import strided_pattern
+from nacre.nem.plan.placement import bind_units, engine_column
 from nacre.nem.plan.plan import Plan, build_plan
 from nacre.nem.syntax.parser import parse
 
@@ -48,7 +48,7 @@ def test_dec07_an_index_in_range_is_the_instance() -> None:
     (task,) = plan.program.tasks
     grid = plan.grid_of(task.loops)
     assert grid is not None
-    binding = bind(task, builtin_device("npm_mid"), grid)
+    binding = bind_units(task, builtin_device("npm_mid"), grid)
     assert binding is not None
     assert binding.match == "exact"
     assert binding.unit == "DMA"
@@ -64,7 +64,7 @@ def test_dec07_an_index_in_range_is_the_instance() -> None:
     ],
 )
 def test_ext09_a_stride_of_one_is_one_element(bits: int, runs: list[list[int]]) -> None:
-    assert strided((2, 2), (8, 1), bits).runs.tolist() == runs
+    assert strided_pattern((2, 2), (8, 1), bits).runs.tolist() == runs
 
 
 def test_lop04_without_a_window_iterations_follow_each_other() -> None:

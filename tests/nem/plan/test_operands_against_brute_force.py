@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
-from nacre.nem.plan.aliasing import sharings
+from nacre.nem.plan.aliasing import operand_overlaps
 from nacre.nem.plan.bounds import region_problems
-from nacre.nem.plan.coverage import Crowd, buffer_uses, is_covered, union
+from nacre.nem.plan.coverage import RunCounter, buffer_uses, is_covered, union
 from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
 from nacre.nem.plan.footprints import Runs
 from nacre.nem.plan.plan import Plan, build_plan
@@ -60,7 +60,7 @@ def test_regions_past_the_end_are_found_with_their_first_iteration(
                 everywhere = len(wrong) == len(ends)
                 expected.append((values(instances[first]), ends[first], everywhere))
     found = [
-        (p.grid.iteration(p.row), p.found, p.is_everywhere)
+        (p.grid.iteration(p.row), p.value, p.is_everywhere)
         for p in region_problems(plan_of(items))
         if p.kind == "past the buffer"
     ]
@@ -94,7 +94,7 @@ def test_operands_that_share_bytes_are_found_with_their_first_iteration(
         first = first_sharing(instances)
         if first is not None:
             expected[position] = first
-    found = sharings(plan_of(items))
+    found = operand_overlaps(plan_of(items))
     assert {s.task.position: s.grid.iteration(s.row) for s in found} == {
         position: iteration for position, (iteration, _) in expected.items()
     }, program_text(items)
@@ -132,7 +132,7 @@ def test_bytes_read_before_any_task_writes_them_are_found_with_their_first_itera
             own = {byte for _, byte in place.touched(instance.env)}
             written.setdefault(place.buffer, set()).update(own)
     for use in buffer_uses(plan):
-        assert as_bytes(use.written) == written.get(use.buffer.name, set())
+        assert as_bytes(use.written_runs) == written.get(use.buffer.name, set())
         found: dict[int, list[UnwrittenRead]] = {}
         for one in unwritten_reads(plan, use):
             found.setdefault(one.read.access.position, []).append(one)
@@ -160,7 +160,9 @@ def test_counting_finds_out_who_else_reads(items: tuple[Item, ...]) -> None:
             read_by_others = set().union(
                 *(b for _, b in touched(iter(others), use.buffer.name, "read"))
             )
-            meets = use.readers.meeting(write.runs) - Crowd(own).meeting(write.runs)
+            meets = use.readers.count_meeting(write.runs) - RunCounter(own).count_meeting(
+                write.runs
+            )
             assert bool(meets) == bool(as_bytes(write.runs) & read_by_others)
 
 

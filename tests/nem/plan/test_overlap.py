@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.nem.plan.footprints import Footprint, Pattern, strided
+from nacre.nem.plan.footprints import Footprint, Pattern, strided_pattern
 from nacre.nem.plan.overlap import aligned_overlaps, expand_runs, first_meeting, shared_bytes
 
 
@@ -15,7 +15,9 @@ def bytes_of(pattern: Pattern, offset: int = 0) -> set[int]:
 
 
 shapes = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 9)), min_size=1, max_size=3)
-patterns = shapes.map(lambda dims: strided(tuple(d for d, _ in dims), tuple(s for _, s in dims), 8))
+patterns = shapes.map(
+    lambda dims: strided_pattern(tuple(d for d, _ in dims), tuple(s for _, s in dims), 8)
+)
 
 
 @given(shapes, st.sampled_from([4, 8, 16, 32]))
@@ -25,7 +27,7 @@ def test_a_pattern_is_the_bytes_of_its_elements(dims: list[tuple[int, int]], bit
     for index in np.ndindex(*shape):
         first_bit = sum(i * s for i, s in zip(index, strides, strict=True)) * bits
         expected |= set(range(first_bit // 8, (first_bit + bits + 7) // 8))
-    pattern = strided(shape, strides, bits)
+    pattern = strided_pattern(shape, strides, bits)
     assert bytes_of(pattern) == expected
     runs = pattern.runs
     assert (runs[1:, 0] > runs[:-1, 1]).all(), "runs are sorted and apart"

@@ -12,7 +12,13 @@ from nacre.base.source import Source
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.model.program import Task
 from nacre.nem.model.resolver import resolve
-from nacre.nem.plan.placement import Binding, bind, eligible_units, engine_column, fixed_engine
+from nacre.nem.plan.placement import (
+    UnitBinding,
+    bind_units,
+    eligible_units,
+    engine_column,
+    fixed_engine,
+)
 from nacre.nem.plan.plan import Plan, build_plan
 from nacre.nem.syntax.parser import parse
 from tests.nem.plan.sketches import Item, program_text, read, sketches
@@ -104,19 +110,19 @@ def test_only_units_that_the_device_has_count(
     assert eligible_units(task, device(**{missing: 0})) == tuple(units)
 
 
-def bound(text: str, on: Device) -> Binding:
+def bound(text: str, on: Device) -> UnitBinding:
     plan = plan_of(HEAD + text)
     task = next(iter(plan.program.tasks))
     grid = plan.grid_of(task.loops)
     assert grid is not None
-    binding = bind(task, on, grid)
+    binding = bind_units(task, on, grid)
     assert binding is not None
     return binding
 
 
 def test_without_a_resource_any_instance_of_the_preferred_unit_will_do() -> None:
     binding = bound(RELU, device())
-    assert (binding.way, binding.match, binding.unit) == (("CSTL",), "free", None)
+    assert (binding.units, binding.match, binding.unit) == (("CSTL",), "free", None)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +130,7 @@ def test_without_a_resource_any_instance_of_the_preferred_unit_will_do() -> None
 )
 def test_an_index_beyond_the_count_wraps_around(index: int, match: str, expected: int) -> None:
     binding = bound(f"{RELU} @resource(CSTL[{index}])", device(CSTL=2))
-    assert (binding.way, binding.match, binding.index) == (("CSTL",), match, expected)
+    assert (binding.units, binding.match, binding.index) == (("CSTL",), match, expected)
 
 
 def test_an_index_may_vary_by_iteration() -> None:
@@ -137,22 +143,22 @@ def test_an_index_may_vary_by_iteration() -> None:
 @pytest.mark.parametrize("unit", ["NMU[0]", "DMA[1]"])
 def test_a_unit_that_cannot_run_the_task_is_translated(unit: str) -> None:
     binding = bound(f"{RELU} @resource({unit})", device())
-    assert (binding.way, binding.match, binding.unit) == (("CSTL",), "translated", None)
+    assert (binding.units, binding.match, binding.unit) == (("CSTL",), "translated", None)
 
 
 def test_a_second_choice_may_be_asked_for() -> None:
     binding = bound(f"{RELU} @resource(VPU[0])", device())
-    assert (binding.way, binding.match, binding.index) == (("VPU",), "exact", 0)
+    assert (binding.units, binding.match, binding.index) == (("VPU",), "exact", 0)
 
 
 def test_a_unit_that_the_device_lacks_is_translated() -> None:
     binding = bound(f"{RELU} @resource(VPU[0])", device(VPU=0))
-    assert (binding.way, binding.match) == (("CSTL",), "translated")
+    assert (binding.units, binding.match) == (("CSTL",), "translated")
 
 
 def test_an_engine_dma_can_be_asked_for_on_the_long_way() -> None:
     binding = bound(f"{transfer('P', 'D')} @resource(DMA[1])", device())
-    assert (binding.way, binding.unit, binding.index) == (("sDMA", "DMA"), "DMA", 1)
+    assert (binding.units, binding.unit, binding.index) == (("sDMA", "DMA"), "DMA", 1)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from nacre.nem.model.resolver import resolve
 from nacre.nem.plan import windows
 from nacre.nem.plan.conflicts import find_conflicts
 from nacre.nem.plan.plan import build_plan
-from nacre.nem.plan.windows import pairings
+from nacre.nem.plan.windows import iteration_pairs
 from nacre.nem.syntax.parser import parse
 from tests.nem.plan.sketches import Item, hazards, program_text, sketches
 from tests.nem.plan.test_hazards_against_brute_force import resolved
@@ -39,7 +39,7 @@ def test_the_pairings_are_all_pairs_below_the_window(
     block = plan.top.inner[0].inner[0]
     rows = np.arange(block.grid.rows, dtype=np.int64)
     found: Counter[tuple[int, int]] = Counter()
-    for pairing in pairings(block, window):
+    for pairing in iteration_pairs(block, window):
         first, first_group = pairing._earlier(rows)
         second, second_group = pairing._later(rows)
         for i, g in zip(rows[first].tolist(), first_group.tolist(), strict=True):

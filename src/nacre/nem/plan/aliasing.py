@@ -26,7 +26,7 @@ Kind = Literal[
 ]
 
 
-class Sharing(Struct, frozen=True):
+class OperandOverlap(Struct, frozen=True):
     """Two operands of a task and the first bytes that they share."""
 
     kind: Kind
@@ -40,22 +40,22 @@ class Sharing(Struct, frozen=True):
     varies: bool  # not in the same way in every iteration
 
 
-class _Placed(Struct, frozen=True):
+class _OperandFootprint(Struct, frozen=True):
     operand: Operand
     footprint: Footprint
 
 
-def _sharings(plan: Plan) -> tuple[Sharing, ...]:
+def _operand_overlaps(plan: Plan) -> tuple[OperandOverlap, ...]:
     """Every task whose operands share bytes that they may not share."""
-    found: list[Sharing] = []
+    overlaps: list[OperandOverlap] = []
     for block in plan.top.walk():
         for task in block.tasks:
             if task.opcode is not None and _uses_a_buffer_twice(task):
-                found += _Task(task, block.grid, plan).sharings()
-    return tuple(found)
+                overlaps += _TaskOperands(task, block.grid, plan).overlaps()
+    return tuple(overlaps)
 
 
-sharings = OncePerPlan(_sharings)
+operand_overlaps = OncePerPlan(_operand_overlaps)
 
 
 def _uses_a_buffer_twice(task: Task) -> bool:
@@ -73,29 +73,33 @@ def _kind(task: Task) -> Kind:
     return "shifted" if may_work_in_place else "in place"
 
 
-class _Task:
+class _TaskOperands:
     """One task, its operands placed by buffer."""
 
     def __init__(self, task: Task, grid: Grid, plan: Plan) -> None:
         self._task = task
         self._grid = grid
-        self._reads: dict[int, list[_Placed]] = {}
-        self._writes: dict[int, list[_Placed]] = {}
+        self._reads: dict[int, list[_OperandFootprint]] = {}
+        self._writes: dict[int, list[_OperandFootprint]] = {}
         for operand in task.operands:
-            made = plan.footprint_of(task, operand)
-            if made is not None and operand.region is not None and operand.region.buffer:
+            footprint = plan.footprint_of(task, operand)
+            if footprint is not None and operand.region is not None and operand.region.buffer:
                 table = self._writes if operand.access == "write" else self._reads
-                table.setdefault(operand.region.buffer.index, []).append(_Placed(operand, made))
+                table.setdefault(operand.region.buffer.index, []).append(
+                    _OperandFootprint(operand, footprint)
+                )
 
-    def sharings(self) -> Iterator[Sharing]:
+    def overlaps(self) -> Iterator[OperandOverlap]:
         """One sharing for each output that meets an input, and one among the outputs."""
         for buffer, writes in self._writes.items():
             for write in writes:
-                yield from self._with_inputs(write, self._reads.get(buffer, []))
+                yield from self._overlaps_with_inputs(write, self._reads.get(buffer, []))
             if len(writes) > 1:
-                yield from self._among(writes)
+                yield from self._overlaps_among_outputs(writes)
 
-    def _with_inputs(self, write: _Placed, reads: list[_Placed]) -> Iterator[Sharing]:
+    def _overlaps_with_inputs(
+        self, write: _OperandFootprint, reads: list[_OperandFootprint]
+    ) -> Iterator[OperandOverlap]:
         kind = _kind(self._task)
         if kind == "transfer" and self._task.decorator("memmove") is not None:
             return
@@ -105,10 +109,12 @@ class _Task:
             if hits.size and kind == "shifted":
                 hits = hits[~self._coincide(read, write, hits)]
             if hits.size:
-                yield self._made(kind, read, write, int(hits[0]))
+                yield self._overlap(kind, read, write, int(hits[0]))
                 return
 
-    def _made(self, kind: Kind, a: _Placed, b: _Placed, row: int) -> Sharing:
+    def _overlap(
+        self, kind: Kind, a: _OperandFootprint, b: _OperandFootprint, row: int
+    ) -> OperandOverlap:
         first, second = sorted((a.operand, b.operand), key=lambda o: o.node.start)
         base = a.footprint.low_at(row)
         delta = b.footprint.low_at(row) - base
@@ -117,19 +123,19 @@ class _Task:
         varies = any(not isinstance(p.footprint.low, int) for p in (a, b)) or any(
             not isinstance(p.footprint.pattern_index, int) for p in (a, b)
         )
-        return Sharing(
+        return OperandOverlap(
             kind, self._task, first, second, self._grid, row, base + low, base + high, varies
         )
 
-    def _coincide(self, a: _Placed, b: _Placed, rows: Column) -> Column:
+    def _coincide(self, a: _OperandFootprint, b: _OperandFootprint, rows: Column) -> Column:
         """In which of the rows both operands have every element in the same place."""
         same_place = np.asarray(a.footprint.low == b.footprint.low)
-        taken = np.broadcast_to(same_place, (self._grid.rows,))[rows]
+        has_same_start = np.broadcast_to(same_place, (self._grid.rows,))[rows]
         mapping = _same_mapping(a.operand.region, b.operand.region, self._grid)
-        found: Column = taken & np.broadcast_to(mapping, (self._grid.rows,))[rows]
-        return found
+        coincides: Column = has_same_start & np.broadcast_to(mapping, (self._grid.rows,))[rows]
+        return coincides
 
-    def _among(self, writes: list[_Placed]) -> Iterator[Sharing]:
+    def _overlaps_among_outputs(self, writes: list[_OperandFootprint]) -> Iterator[OperandOverlap]:
         """Whether two of several outputs meet: sorted by row and byte, neighbours decide."""
         size = 1 + max(int(np.max(write.footprint.high)) for write in writes)
         if size * self._grid.rows >= 1 << 62:  # far outside any buffer, which has been reported
@@ -147,14 +153,12 @@ class _Task:
         reach = np.maximum.accumulate(group * size + high)
         hits = np.flatnonzero(reach[:-1] > (group * size + low)[1:])
         if hits.size:
-            place = int(hits[0])
-            row = int(group[place + 1])
-            ends = np.flatnonzero(
-                (group == row) & (low <= low[place + 1]) & (high > low[place + 1])
-            )
+            hit = int(hits[0])
+            row = int(group[hit + 1])
+            ends = np.flatnonzero((group == row) & (low <= low[hit + 1]) & (high > low[hit + 1]))
             owners = sorted({int(owner[end]) for end in ends})
             for a, b in pairwise(owners[:2]):
-                yield self._made("outputs", writes[a], writes[b], row)
+                yield self._overlap("outputs", writes[a], writes[b], row)
 
 
 def _same_mapping(a: Region | None, b: Region | None, grid: Grid) -> Column:
@@ -190,13 +194,13 @@ def _shape_and_strides(region: Region, grid: Grid) -> list[Values] | None:
 
 
 def _columns(items: tuple[object, ...] | None, grid: Grid) -> list[Values] | None:
-    found: list[Values] = []
+    columns: list[Values] = []
     for item in items or ():
         term = as_term(item)
         if term is None:
             return None
         try:
-            found.append(grid.evaluate(term))
+            columns.append(grid.evaluate(term))
         except TermProblem:  # reported where the region is checked
             return None
-    return found if items is not None else None
+    return columns if items is not None else None

@@ -51,9 +51,9 @@ class RegionProblem(Struct, frozen=True):
     grid: Grid
     row: int
     node: ast.Node  # the expression to blame
-    found: int = 0
+    value: int = 0
     limit: int = 0
-    place: int = 0  # of a dimension
+    index: int = 0  # of a dimension
     is_everywhere: bool = True  # in all iterations, not only in some
     varies: bool = False  # the numbers are those of this iteration
     problem: TermProblem | None = None
@@ -61,30 +61,30 @@ class RegionProblem(Struct, frozen=True):
 
 def _region_problems(plan: Plan) -> tuple[RegionProblem, ...]:
     """Everything that is wrong with the bounds of a program's regions."""
-    found: list[RegionProblem] = []
+    problems: list[RegionProblem] = []
     for region in plan.program.regions:
         grid = plan.region_grid(region)
         if grid is not None:
-            found += _Measured(region, grid).problems()
-    return tuple(found)
+            problems += _RegionBounds(region, grid).find_problems()
+    return tuple(problems)
 
 
 region_problems = OncePerPlan(_region_problems)
 
 
 @dataclass(slots=True)
-class _Measured:
+class _RegionBounds:
     """A region with its expressions evaluated; None for what has no value."""
 
     region: Region
     grid: Grid
-    found: list[RegionProblem] = field(default_factory=list)
+    problems: list[RegionProblem] = field(default_factory=list)
 
-    def problems(self) -> list[RegionProblem]:
+    def find_problems(self) -> list[RegionProblem]:
         """One problem for every cause."""
         node = self.region.node
-        offset = self._value(self.region.offset, node.offset)
-        extent = self._value(self.region.extent, node.extent)
+        offset = self._evaluate(self.region.offset, node.offset)
+        extent = self._evaluate(self.region.extent, node.extent)
         starts = offset is not None and not self._flag("offset below 0", node.offset, offset, 0)
         sized = (
             extent is not None
@@ -92,19 +92,19 @@ class _Measured:
             and not self._flag("extent of 0", node.extent, extent, 1)
         )
         if starts and sized and offset is not None and extent is not None:
-            self._inside_buffer(offset, extent)
+            self._require_inside_buffer(offset, extent)
         if node.type is not None:
-            self._holds_elements(extent if sized else None)
-        return self.found
+            self._require_room_for_elements(extent if sized else None)
+        return self.problems
 
-    def _value(self, folded: Folded, node: ast.Node) -> Values | None:
+    def _evaluate(self, folded: Folded, node: ast.Node) -> Values | None:
         term = as_term(folded)
         if term is None or isinstance(term, int):
             return term
         try:
             return self.grid.evaluate(term)
         except TermProblem as problem:
-            self.found.append(
+            self.problems.append(
                 RegionProblem(
                     "no value", self.region, self.grid, problem.row, node, problem=problem
                 )
@@ -117,19 +117,19 @@ class _Measured:
         node: ast.Node,
         values: Exact,
         least: int,
-        place: int = 0,
+        index: int = 0,
     ) -> bool:
         """Note values below the least that is allowed; whether there are any."""
-        return self._note(kind, node, values < least, values, least, place)
+        return self._note(kind, node, values < least, values, least, index)
 
     def _note(
         self,
         kind: Kind,
         node: ast.Node,
         is_wrong: Condition,
-        found: Exact,
+        values: Exact,
         limit: Exact,
-        place: int = 0,
+        index: int = 0,
     ) -> bool:
         row = first_row(is_wrong)
         if row is None:
@@ -140,16 +140,16 @@ class _Measured:
             self.grid,
             row,
             node,
-            value_at(found, row),
+            value_at(values, row),
             value_at(limit, row),
-            place,
+            index,
             bool(np.all(is_wrong)),
-            not isinstance(found, int) or not isinstance(limit, int),
+            not isinstance(values, int) or not isinstance(limit, int),
         )
-        self.found.append(problem)
+        self.problems.append(problem)
         return True
 
-    def _inside_buffer(self, offset: Values, extent: Values) -> None:
+    def _require_inside_buffer(self, offset: Values, extent: Values) -> None:
         buffer = self.region.buffer
         if buffer is None or buffer.size is None or buffer.size <= 0:
             return
@@ -158,14 +158,14 @@ class _Measured:
         blamed = ast.Node(node.offset.start, node.extent.end)
         self._note("past the buffer", blamed, end > buffer.size, end, buffer.size)
 
-    def _holds_elements(self, extent: Values | None) -> None:
+    def _require_room_for_elements(self, extent: Values | None) -> None:
         region, type_ = self.region, self.region.node.type
         if type_ is None or type_.shape is None or region.shape is None:
             return
-        shape = self._list(region.shape, type_.shape)
+        shape = self._evaluate_list(region.shape, type_.shape)
         strides: tuple[Values, ...] | None = None
         if region.strides is not None and type_.strides is not None:
-            strides = self._list(region.strides, type_.strides)
+            strides = self._evaluate_list(region.strides, type_.strides)
         element = ELEMENT_TYPES.get(region.elem or "")
         if shape is None or element is None or self._has_bad_dimension(shape, type_.shape):
             return
@@ -176,13 +176,13 @@ class _Measured:
         if self._note("short", node, extent < needed, extent, needed):
             return
         if strides is not None and type_.strides is not None and len(strides) == len(shape):
-            self._reaches(extent, shape, strides, element.bits, type_.strides)
+            self._require_strides_inside(extent, shape, strides, element.bits, type_.strides)
 
-    def _list(
+    def _evaluate_list(
         self, items: tuple[Folded, ...], node: ast.ListLit | ast.NameRef
     ) -> tuple[Values, ...] | None:
         nodes = _item_nodes(node, len(items))
-        values = [self._value(item, part) for item, part in zip(items, nodes, strict=True)]
+        values = [self._evaluate(item, part) for item, part in zip(items, nodes, strict=True)]
         known = tuple(value for value in values if value is not None)
         return known if len(known) == len(items) else None
 
@@ -191,12 +191,12 @@ class _Measured:
     ) -> bool:
         nodes = _item_nodes(node, len(shape))
         flagged = [
-            self._flag("dimension below 1", part, dim, 1, place)
-            for place, (dim, part) in enumerate(zip(shape, nodes, strict=True))
+            self._flag("dimension below 1", part, dim, 1, index)
+            for index, (dim, part) in enumerate(zip(shape, nodes, strict=True))
         ]
         return any(flagged)
 
-    def _reaches(
+    def _require_strides_inside(
         self,
         extent: Values,
         shape: tuple[Values, ...],

@@ -26,16 +26,16 @@ def lookup_at(parts: tuple[object, ...], grid: Grid, row: int) -> dict[Symbolic,
     return dict(values_at({term: grid.evaluate(term) for term in terms}, row))
 
 
-def concrete(value: Any, lookup: Lookup) -> Any:  # noqa: ANN401 - as nested as it came
+def resolve_symbols(value: Any, lookup: Lookup) -> Any:  # noqa: ANN401 - as nested as it came
     """A value with everything symbolic in it looked up."""
     if isinstance(value, LoopVariable | Operation):
         return lookup[value]
     if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
-        return tuple(concrete(item, lookup) for item in value)
+        return tuple(resolve_symbols(item, lookup) for item in value)
     return value
 
 
-def parts_of(task: Task) -> tuple[object, ...]:
+def varying_parts(task: Task) -> tuple[object, ...]:
     """What of a task may vary from iteration to iteration, where its operands begin left out."""
     parts: list[object] = list(task.attributes.values())
     for operand in task.operands:
@@ -65,7 +65,7 @@ def values_at(columns: Mapping[Symbolic, Values], row: int) -> Lookup:
 
 def distinct_calls(task: Task, grid: Grid) -> Iterator[tuple[Call, int]]:
     """The distinct calls that a compute task is, each with the first row that has it."""
-    terms = tuple(dict.fromkeys(symbolic_terms(parts_of(task))))
+    terms = tuple(dict.fromkeys(symbolic_terms(varying_parts(task))))
     if not terms:
         yield call_of(task, {}, False), 0
         return
@@ -89,14 +89,14 @@ def call_of(task: Task, lookup: Lookup, ordered: bool) -> Call:
 
 
 def _attributes(task: Task, lookup: Lookup) -> dict[str, Any]:
-    given = {name: concrete(value, lookup) for name, value in task.attributes.items()}
+    attributes = {name: resolve_symbols(value, lookup) for name, value in task.attributes.items()}
     specs = task.opcode.attributes if task.opcode is not None else ()
     for spec in specs:
-        if spec.name not in given and spec.default is not None:
-            given[spec.name] = spec.default
-        elif spec.type == "float" and spec.name in given:
-            given[spec.name] = float(given[spec.name])
-    return given
+        if spec.name not in attributes and spec.default is not None:
+            attributes[spec.name] = spec.default
+        elif spec.type == "float" and spec.name in attributes:
+            attributes[spec.name] = float(attributes[spec.name])
+    return attributes
 
 
 def _type(operand: Operand, lookup: Lookup) -> TensorType:
@@ -110,7 +110,7 @@ def tensor_type(region: Region, lookup: Lookup) -> TensorType:
     """The type of a region, symbolic dimensions looked up."""
     if region.elem is None or region.shape is None:
         raise ValueError("a region without type")
-    shape = concrete(region.shape, lookup)
+    shape = resolve_symbols(region.shape, lookup)
     return TensorType(ELEMENT_TYPES[region.elem], shape, _quantization(region.quant, shape, lookup))
 
 
@@ -120,8 +120,8 @@ def _quantization(
     if quant is None:
         return None
     return Quantization(
-        np.array(concrete(quant.scales, lookup), np.float32),
-        np.array(concrete(quant.zero_points, lookup), np.int32),
+        np.array(resolve_symbols(quant.scales, lookup), np.float32),
+        np.array(resolve_symbols(quant.zero_points, lookup), np.int32),
         None if quant.axis is None else quant.axis % len(shape),
         quant.group_size or 1,
     )

@@ -86,11 +86,11 @@ class OncePerPlan(Generic[T]):
 
     def __init__(self, make: Callable[[Plan], T]) -> None:
         self._make = make
-        self._made: WeakKeyDictionary[Plan, T] = WeakKeyDictionary()
+        self._results: WeakKeyDictionary[Plan, T] = WeakKeyDictionary()
         self.__doc__ = make.__doc__
 
     def __call__(self, plan: Plan) -> T:
         """The result, made when it is first asked for."""
-        if plan not in self._made:
-            self._made[plan] = self._make(plan)
-        return self._made[plan]
+        if plan not in self._results:
+            self._results[plan] = self._make(plan)
+        return self._results[plan]

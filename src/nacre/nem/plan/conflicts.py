@@ -19,11 +19,11 @@ import numpy as np
 
 from nacre.nem.model.program import Loop
 from nacre.nem.plan.flat import unordered_in_sequence
-from nacre.nem.plan.footprints import Footprint, dense
+from nacre.nem.plan.footprints import Footprint, dense_pattern
 from nacre.nem.plan.order import NEVER
 from nacre.nem.plan.overlap import aligned_overlaps, shared_bytes
 from nacre.nem.plan.plan import Access, Block, Plan
-from nacre.nem.plan.windows import pairings
+from nacre.nem.plan.windows import iteration_pairs
 
 # Up to so many accesses every pair is looked at; beyond, a sweep over bytes finds the pairs.
 _MOST_PAIRWISE = 48
@@ -55,7 +55,7 @@ def find_conflicts(plan: Plan) -> Iterator[Conflict]:
     blocks = {block.key: block for block in plan.top.walk()}
     for by_block in plan.accesses.values():
         if any(access.is_write for accesses in by_block.values() for access in accesses):
-            yield from _Search(plan, blocks, by_block).block(plan.top)
+            yield from _ConflictSearch(plan, blocks, by_block).conflicts_in(plan.top)
 
 
 def find_alias_conflicts(plan: Plan, aliases: Mapping[int, str]) -> Iterator[Conflict]:
@@ -72,14 +72,14 @@ def find_alias_conflicts(plan: Plan, aliases: Mapping[int, str]) -> Iterator[Con
     for group in groups.values():
         for accesses in group.values():
             accesses.sort(key=lambda access: access.position)
-        yield from _Search(plan, blocks, group, across=True).block(plan.top)
+        yield from _ConflictSearch(plan, blocks, group, across_buffers=True).conflicts_in(plan.top)
 
 
 # What an access to memory at an unknown place touches, so that any two of them meet.
-_ANYWHERE = Footprint(0, (dense(1),), 0)
+_ANYWHERE = Footprint(0, (dense_pattern(1),), 0)
 
 
-class _Search:
+class _ConflictSearch:
     """The conflicts on one buffer; only blocks that touch it are visited."""
 
     def __init__(
@@ -88,10 +88,10 @@ class _Search:
         blocks: dict[int, Block],
         by_block: dict[int, list[Access]],
         *,
-        across: bool = False,  # only between different buffers
+        across_buffers: bool = False,  # only between different buffers
     ) -> None:
         self._order = plan.order
-        self._across = across
+        self._across_buffers = across_buffers
         self._by_block = by_block
         self._inner: dict[int, dict[int, Block]] = {}
         for key in by_block:
@@ -99,33 +99,33 @@ class _Search:
             for outer, inner in pairwise(path):
                 self._inner.setdefault(outer, {})[inner] = blocks[inner]
 
-    def block(self, block: Block) -> Iterator[Conflict]:
+    def conflicts_in(self, block: Block) -> Iterator[Conflict]:
         """Conflicts between accesses whose innermost common body is this block's, and inside."""
-        own = self._by_block.get(block.key, [])
-        yield from self._same_body(own)
+        accesses = self._by_block.get(block.key, [])
+        yield from self._same_body(accesses)
         for inner in self._inner_blocks(block):
-            inside = self._inside(inner)
-            yield from self._into_loop(own, inner, inside)
+            inside = self._accesses_inside(inner)
+            yield from self._into_loop(accesses, inner, inside)
             yield from self._between_iterations(inner, inside)
-            yield from self.block(inner)
+            yield from self.conflicts_in(inner)
 
     def _inner_blocks(self, block: Block) -> list[Block]:
-        found = self._inner.get(block.key, {})
-        return [found[key] for key in sorted(found)]
+        blocks = self._inner.get(block.key, {})
+        return [blocks[key] for key in sorted(blocks)]
 
-    def _inside(self, block: Block) -> list[Access]:
+    def _accesses_inside(self, block: Block) -> list[Access]:
         accesses = list(self._by_block.get(block.key, []))
         for inner in self._inner_blocks(block):
-            accesses += self._inside(inner)
+            accesses += self._accesses_inside(inner)
         return accesses
 
-    def _same_body(self, own: list[Access]) -> Iterator[Conflict]:
-        if len(own) > _MOST_PAIRWISE and not self._across:
-            for a, b, row in unordered_in_sequence(own, self._order):
+    def _same_body(self, accesses: list[Access]) -> Iterator[Conflict]:
+        if len(accesses) > _MOST_PAIRWISE and not self._across_buffers:
+            for a, b, row in unordered_in_sequence(accesses, self._order):
                 yield _conflict(a, row, b, row, None)
             return
-        for place, b in enumerate(own):
-            for a in own[:place]:
+        for number, b in enumerate(accesses):
+            for a in accesses[:number]:
                 if not self._may_meet(a, b):
                     continue
                 rows = slice(0, a.grid.rows)
@@ -142,19 +142,21 @@ class _Search:
 
     def _is_pair(self, a: Access, b: Access) -> bool:
         """Whether two accesses are to be compared at all."""
-        if self._across and a.buffer_index == b.buffer_index:
+        if self._across_buffers and a.buffer_index == b.buffer_index:
             return False
         return a.is_write or b.is_write
 
     def _into_loop(
-        self, own: list[Access], inner: Block, inside: list[Access]
+        self, accesses: list[Access], inner: Block, inside: list[Access]
     ) -> Iterator[Conflict]:
         """A task of the body against what lies in a loop further down."""
         if inner.loop is None:
             return
         start = inner.loop.position
         settled = self._order.settled
-        open_ = [a for a in own if a.position < start and settled.get(a.position, NEVER) > start]
+        open_ = [
+            a for a in accesses if a.position < start and settled.get(a.position, NEVER) > start
+        ]
         for a in open_:
             for b in inside:
                 if self._may_meet(a, b):
@@ -178,13 +180,13 @@ class _Search:
         if loop is None or loop.window < 2:
             return
         few = len(inside) <= _MOST_PAIRWISE
-        for pairing in pairings(block, loop.window):
+        for pairing in iteration_pairs(block, loop.window):
             if (few and pairing.is_cheap) or pairing.any_meet(inside):
                 for a in inside:
                     for b in inside:
-                        found = pairing.meeting(a, b) if self._is_pair(a, b) else None
-                        if found is not None:
-                            yield _conflict(a, found[0], b, found[1], loop)
+                        rows = pairing.first_meeting(a, b) if self._is_pair(a, b) else None
+                        if rows is not None:
+                            yield _conflict(a, rows[0], b, rows[1], loop)
 
 
 def _conflict(a: Access, row_a: int, b: Access, row_b: int, loop: Loop | None) -> Conflict:

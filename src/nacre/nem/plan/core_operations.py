@@ -51,43 +51,44 @@ def resolve_call(opcode: str, call: Call) -> Call:
     attributes = {name: value for name, value in call.attributes.items() if name != "op"}
     if function:
         attributes["op"] = function
-    places, is_result = _truths(opcode, call)
+    indices, is_result = _truth_operands(opcode, call)
     inputs = tuple(
-        _truth(type_) if index in places else type_ for index, type_ in enumerate(call.inputs)
+        _as_truth_type(type_) if index in indices else type_
+        for index, type_ in enumerate(call.inputs)
     )
-    outputs = tuple(_truth(t) or t for t in call.outputs) if is_result else call.outputs
+    outputs = tuple(_as_truth_type(t) or t for t in call.outputs) if is_result else call.outputs
     return replace(call, inputs=inputs, outputs=outputs, attributes=attributes)
 
 
-def _truths(opcode: str, call: Call) -> tuple[tuple[int, ...], bool]:
+def _truth_operands(opcode: str, call: Call) -> tuple[tuple[int, ...], bool]:
     if opcode == "core.Cast":
         return (), call.attributes.get("to") == "bool"
     return _TRUTHS.get(opcode, ((), False))
 
 
-def _truth(type_: TensorType | None) -> TensorType | None:
+def _as_truth_type(type_: TensorType | None) -> TensorType | None:
     if type_ is None or type_.elem is not _BYTE:
         return type_
     return replace(type_, elem=_BOOL)
 
 
-def with_bytes(given: Call, call: Call, run: Run) -> Run:
+def view_truths_as_bytes(original: Call, call: Call, run: Run) -> Run:
     """A run on regions' arrays, of which some are bytes where the primitive takes truth values."""
     reads = [
-        i for i, (a, b) in enumerate(zip(given.inputs, call.inputs, strict=True)) if a is not b
+        i for i, (a, b) in enumerate(zip(original.inputs, call.inputs, strict=True)) if a is not b
     ]
     writes = [
-        i for i, (a, b) in enumerate(zip(given.outputs, call.outputs, strict=True)) if a is not b
+        i for i, (a, b) in enumerate(zip(original.outputs, call.outputs, strict=True)) if a is not b
     ]
     if not reads and not writes:
         return run
 
     def run_on_bytes(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        taken = [
+        arguments = [
             x != 0 if index in reads and x is not None else x for index, x in enumerate(inputs)
         ]
-        made = [y.view(np.bool_) if index in writes else y for index, y in enumerate(outputs)]
-        return run(taken, made)
+        results = [y.view(np.bool_) if index in writes else y for index, y in enumerate(outputs)]
+        return run(arguments, results)
 
     return run_on_bytes
 
@@ -95,15 +96,15 @@ def with_bytes(given: Call, call: Call, run: Run) -> Run:
 def shape_problem(primitive: Primitive, call: Call) -> str | None:
     """Why a primitive cannot work on the shapes and attributes of a call; None where it can."""
     expected = primitive.shape([t.shape if t else None for t in call.inputs], call.attributes)
-    found = [t.shape for t in call.outputs]
-    if expected is not None and list(expected) == found:
+    actual = [t.shape for t in call.outputs]
+    if expected is not None and list(expected) == actual:
         return None
-    given = [list(t.shape) for t in call.inputs if t is not None]
-    operands = f"inputs of shape {_shapes_text(given)}"
+    inputs = [list(t.shape) for t in call.inputs if t is not None]
+    operands = f"inputs of shape {_shapes_text(inputs)}"
     if expected is None:
         return f"{operands} and the attributes do not go together"
     return (
-        f"{operands} give shape {_shapes_text(expected)}, but the output has {_shapes_text(found)}"
+        f"{operands} give shape {_shapes_text(expected)}, but the output has {_shapes_text(actual)}"
     )
 
 
@@ -111,13 +112,13 @@ def _shapes_text(shapes: Sequence[Sequence[int]]) -> str:
     return ", ".join(str(list(shape)) for shape in shapes) or "nothing"
 
 
-def call_problem(opcode: str, given: Call) -> str | None:
+def call_problem(opcode: str, original: Call) -> str | None:
     """Why an operation by name cannot run on a call; None where it can, or is not known here."""
     primitive = primitive_of(opcode)
     if primitive is None:
         return None
     try:
-        call = resolve_call(opcode, given)
+        call = resolve_call(opcode, original)
         problem = shape_problem(primitive, call)
         if problem is None:
             primitive.bind(call)

@@ -34,13 +34,13 @@ def is_covered(runs: Runs, cover: Runs) -> Column:
     """Which runs lie inside one run of a cover, whose runs are sorted and apart."""
     if not len(cover):
         return np.zeros(len(runs), bool)
-    place = np.searchsorted(cover[:, 0], runs[:, 0], side="right") - 1
-    inside: Column = (place >= 0) & (cover[np.maximum(place, 0), 1] >= runs[:, 1])
+    candidate = np.searchsorted(cover[:, 0], runs[:, 0], side="right") - 1
+    inside: Column = (candidate >= 0) & (cover[np.maximum(candidate, 0), 1] >= runs[:, 1])
     return inside
 
 
 @dataclass(frozen=True)
-class Covered:
+class AccessCoverage:
     """An access and the bytes that it touches in any iteration."""
 
     access: Access
@@ -54,7 +54,7 @@ class Covered:
         return union(self._chunks())
 
     def _chunks(self) -> Iterator[Runs]:
-        for low, runs in _distinct(self.access.footprint, self.access.grid):
+        for low, runs in _distinct_offsets(self.access.footprint, self.access.grid):
             step = max(1, _MOST_RUNS // len(runs))
             for start in range(0, low.size, step):
                 yield union([_translate(low[start : start + step], runs)])
@@ -70,7 +70,7 @@ def _translate(low: Column, runs: Runs) -> Runs:
     return (low[:, None, None] + runs[None, :, :]).reshape(-1, 2)
 
 
-def _distinct(footprint: Footprint, grid: Grid) -> Iterator[tuple[Column, Runs]]:
+def _distinct_offsets(footprint: Footprint, grid: Grid) -> Iterator[tuple[Column, Runs]]:
     """The different offsets of each pattern."""
     index = footprint.pattern_index
     if isinstance(index, int):
@@ -86,41 +86,41 @@ class BufferUse:
     """Who reads and writes a buffer, and which bytes."""
 
     buffer: Buffer
-    reads: tuple[Covered, ...]
-    writes: tuple[Covered, ...]
+    reads: tuple[AccessCoverage, ...]
+    writes: tuple[AccessCoverage, ...]
 
     @cached_property
-    def written(self) -> Runs:
+    def written_runs(self) -> Runs:
         """The bytes that any task writes."""
         return union(covered.runs for covered in self.writes)
 
     @cached_property
-    def reads_of(self) -> dict[int, list[Runs]]:
+    def reads_by_task(self) -> dict[int, list[Runs]]:
         """The runs that each task reads, by its position."""
-        found: dict[int, list[Runs]] = {}
+        by_task: dict[int, list[Runs]] = {}
         for covered in self.reads:
-            found.setdefault(covered.access.position, []).append(covered.runs)
-        return found
+            by_task.setdefault(covered.access.position, []).append(covered.runs)
+        return by_task
 
     @cached_property
-    def readers(self) -> Crowd:
+    def readers(self) -> RunCounter:
         """The runs of all reads."""
-        return Crowd([covered.runs for covered in self.reads])
+        return RunCounter([covered.runs for covered in self.reads])
 
     @cached_property
-    def writers(self) -> Crowd:
+    def writers(self) -> RunCounter:
         """The runs of all writes."""
-        return Crowd([covered.runs for covered in self.writes])
+        return RunCounter([covered.runs for covered in self.writes])
 
 
-class Crowd:
+class RunCounter:
     """Runs of many accesses, to be counted where they meet others."""
 
     def __init__(self, parts: list[Runs]) -> None:
         runs = np.concatenate([NOTHING, *parts])
         self._lows, self._highs = np.sort(runs[:, 0]), np.sort(runs[:, 1])
 
-    def meeting(self, runs: Runs) -> int:
+    def count_meeting(self, runs: Runs) -> int:
         """How many of the runs share a byte with the given ones, once for each of those."""
         begun = np.searchsorted(self._lows, runs[:, 1], side="left")
         over = np.searchsorted(self._highs, runs[:, 0], side="right")
@@ -134,14 +134,14 @@ def _buffer_uses(plan: Plan) -> tuple[BufferUse, ...]:
         for index, by_block in plan.accesses.items()
     }
     unknown = _unknown_buffers(plan, by_buffer)
-    found = []
+    uses = []
     for index, accesses in sorted(by_buffer.items()):
         accesses.sort(key=lambda access: access.position)
         if index not in unknown:
-            reads = tuple(Covered(access) for access in accesses if not access.is_write)
-            writes = tuple(Covered(access) for access in accesses if access.is_write)
-            found.append(BufferUse(plan.program.buffers[index], reads, writes))
-    return tuple(found)
+            reads = tuple(AccessCoverage(access) for access in accesses if not access.is_write)
+            writes = tuple(AccessCoverage(access) for access in accesses if access.is_write)
+            uses.append(BufferUse(plan.program.buffers[index], reads, writes))
+    return tuple(uses)
 
 
 buffer_uses = OncePerPlan(_buffer_uses)
@@ -150,12 +150,12 @@ buffer_uses = OncePerPlan(_buffer_uses)
 def _unknown_buffers(plan: Plan, by_buffer: dict[int, list[Access]]) -> set[int]:
     """Buffers that some task uses in a way that could not be expanded."""
     known = {id(access.operand) for accesses in by_buffer.values() for access in accesses}
-    found: set[int] = set()
+    unknown: set[int] = set()
     for task in plan.program.tasks:
         for operand in task.operands:
             region = operand.region
             if region is None or region.buffer is None:
                 return {buffer.index for buffer in plan.program.buffers}
             if id(operand) not in known:
-                found.add(region.buffer.index)
-    return found
+                unknown.add(region.buffer.index)
+    return unknown

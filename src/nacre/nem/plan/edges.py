@@ -27,8 +27,8 @@ class Neighbours(NamedTuple):
 
     def of(self, node: int) -> list[int]:
         """The neighbours of one node."""
-        found: list[int] = self.nodes[self.first[node] : self.first[node + 1]].tolist()
-        return found
+        neighbours: list[int] = self.nodes[self.first[node] : self.first[node + 1]].tolist()
+        return neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class EventGraph:
 def event_graph(plan: Plan) -> EventGraph:
     """The edges of a whole plan."""
     builder = _Builder(plan)
-    gate = builder.new(1)
+    gate = builder.new_nodes(1)
     builder.body(plan.program.body, TOP, gate)
     empty = np.zeros(0, np.int64)
     return EventGraph(
@@ -89,7 +89,7 @@ class _Builder:
     sources: list[Column] = field(default_factory=list)
     targets: list[Column] = field(default_factory=list)
 
-    def new(self, rows: int) -> Column:
+    def new_nodes(self, rows: int) -> Column:
         """Fresh nodes, one a row."""
         nodes = np.arange(self.size, self.size + rows, dtype=np.int64)
         self.size += rows
@@ -102,11 +102,11 @@ class _Builder:
 
     def body(self, statements: tuple[Statement, ...], grid: Grid, gate: Column) -> list[Column]:
         """The nodes of a body's statements, all of which must be done when it is."""
-        made: list[Column] = []
+        nodes: list[Column] = []
         for statement in statements:
             if isinstance(statement, Task):
                 node = self._task(statement, grid, gate)
-                made.append(node)
+                nodes.append(node)
                 after = [node] if statement.is_sync else []
             elif isinstance(statement, Wait):
                 after = [self._instances(token, grid) for token in statement.tokens]
@@ -116,16 +116,16 @@ class _Builder:
                 gate = self._gate([gate, *after])
             if isinstance(statement, Wait):
                 self.first_node[statement.position] = int(gate[0])
-        return [*made, gate]
+        return [*nodes, gate]
 
     def _gate(self, before: list[Column]) -> Column:
-        gate = self.new(before[0].size)
+        gate = self.new_nodes(before[0].size)
         for nodes in before:
             self.link(nodes, gate)
         return gate
 
     def _task(self, task: Task, grid: Grid, gate: Column) -> Column:
-        nodes = self.new(grid.rows)
+        nodes = self.new_nodes(grid.rows)
         self.first_node[task.position] = int(nodes[0])
         self.grids[task.position] = grid
         self.link(gate, nodes)
@@ -142,7 +142,7 @@ class _Builder:
         inner = self.plan.grids.get(loop.position)
         if inner is None:  # it could not be expanded, which has been reported
             return []
-        start, done = self.new(inner.rows), self.new(inner.rows)
+        start, done = self.new_nodes(inner.rows), self.new_nodes(inner.rows)
         self.first_start[loop.position] = int(start[0])
         self.first_done[loop.position] = int(done[0])
         self.link(gate[inner.parent_row], start)
@@ -150,8 +150,8 @@ class _Builder:
         # `done` also waits for the iteration before: then all up to it are complete.
         later = np.flatnonzero(ordinal >= 1)
         self.link(done[later - 1], done[later])
-        held = np.flatnonzero(ordinal >= loop.window)
-        self.link(done[held - loop.window], start[held])
+        held_back = np.flatnonzero(ordinal >= loop.window)
+        self.link(done[held_back - loop.window], start[held_back])
         for nodes in self.body(loop.body, inner, start):
             self.link(nodes, done)
         last = np.append(np.flatnonzero(np.diff(inner.parent_row)), inner.rows - 1)

@@ -18,10 +18,10 @@ def explanation(program: Program, conflict: Conflict) -> list[str]:
         return _across_iterations(conflict, conflict.loop)
     u, v = conflict.first.task, conflict.second.task
     lines = [f"the order of the text orders nothing: {_name(u)} and {_name(v)} are asynchronous"]
-    waits = list(islice(_awaited(program, v), _MOST + 1))
+    waits = list(islice(_wait_reasons(program, v), _MOST + 1))
     if waits:
-        shown = "; ".join(waits[:_MOST]) + ("; and more" if len(waits) > _MOST else "")
-        lines.append(f"{_name(v)} starts after: {shown}")
+        listed = "; ".join(waits[:_MOST]) + ("; and more" if len(waits) > _MOST else "")
+        lines.append(f"{_name(v)} starts after: {listed}")
         lines.append(f"none of these is {_name(u)} or comes after it")
     else:
         lines.append(f"{_name(v)} waits for nothing")
@@ -52,7 +52,7 @@ def _name(task: Task) -> str:
     return f"`{task.token}`" if task.token is not None else f"the `{task.op}`"
 
 
-def _awaited(program: Program, v: Task) -> Iterator[str]:
+def _wait_reasons(program: Program, v: Task) -> Iterator[str]:
     """Everything that holds `v` back in its own iteration, nearest first."""
     for dep in v.deps:
         yield f"{_name(program.task_at[dep])} (its deps)"
@@ -62,10 +62,10 @@ def _awaited(program: Program, v: Task) -> Iterator[str]:
         around = len(statement.loops)
         is_on_the_way = statement.loops == v.loops[:around]
         if is_on_the_way and not (isinstance(statement, Loop) and statement in v.loops):
-            yield _holds_back(program, statement)
+            yield _describe_barrier(program, statement)
 
 
-def _holds_back(program: Program, statement: Statement) -> str:
+def _describe_barrier(program: Program, statement: Statement) -> str:
     line = program.source.position(statement.node.start)[0]
     if isinstance(statement, Wait):
         return f"the wait in line {line}"

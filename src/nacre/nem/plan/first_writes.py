@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from nacre.nem.model.program import Task
 from nacre.nem.plan.columns import OncePerPlan
-from nacre.nem.plan.coverage import NOTHING, BufferUse, Covered
+from nacre.nem.plan.coverage import NOTHING, AccessCoverage, BufferUse
 from nacre.nem.plan.footprints import Pattern, Runs
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import sequence
@@ -33,7 +33,7 @@ _numbers = OncePerPlan(partial(sequence, counted=lambda statement: isinstance(st
 class UnwrittenRead(Struct, frozen=True):
     """The first instance of an access that reads bytes which nothing wrote before."""
 
-    read: Covered
+    read: AccessCoverage
     row: int
     low: int
     high: int
@@ -41,18 +41,18 @@ class UnwrittenRead(Struct, frozen=True):
 
 def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
     """For every access that reads bytes of a buffer which nothing wrote before, its first such."""
-    writes = [_places(write) for write in use.writes]
-    reads = [_places(read) for read in use.reads]
-    if sum(place.runs for places in (*writes, *reads) for place in places) > _MOST_RUNS:
+    writes = [_pattern_offsets(write) for write in use.writes]
+    reads = [_pattern_offsets(read) for read in use.reads]
+    if sum(part.runs for offsets in (*writes, *reads) for part in offsets) > _MOST_RUNS:
         return
     numbers = _numbers(plan)
     pairs = zip(use.writes, writes, strict=True)
-    written = _Written(
-        [_first_times(places, numbers[w.access.position])[:2] for w, places in pairs]
+    written = _WriteTimes(
+        [_first_times(offsets, numbers[w.access.position])[:2] for w, offsets in pairs]
     )
-    for read, places in zip(use.reads, reads, strict=True):
+    for read, offsets in zip(use.reads, reads, strict=True):
         of_task = numbers[read.access.position]
-        runs, times, rows = _first_times(places, of_task)
+        runs, times, rows = _first_times(offsets, of_task)
         late = written.is_late(runs, times)
         if late.any():
             row = int(rows[late].min())
@@ -60,7 +60,7 @@ def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
             yield UnwrittenRead(read, row, low, high)
 
 
-class _Places(Struct, frozen=True):
+class _PatternOffsets(Struct, frozen=True):
     """The distinct offsets of a pattern, and the first row that has each."""
 
     pattern: Pattern
@@ -73,31 +73,33 @@ class _Places(Struct, frozen=True):
         return self.lows.size * len(self.pattern.runs)
 
 
-def _places(covered: Covered) -> list[_Places]:
+def _pattern_offsets(covered: AccessCoverage) -> list[_PatternOffsets]:
     footprint, index = covered.access.footprint, covered.access.footprint.pattern_index
     if isinstance(index, int):
         lows, first = np.unique(np.asarray(footprint.low), return_index=True)
-        return [_Places(footprint.patterns[index], lows, first)]
+        return [_PatternOffsets(footprint.patterns[index], lows, first)]
     low = np.broadcast_to(np.asarray(footprint.low), index.shape)
-    found = []
+    offsets = []
     for number, pattern in enumerate(footprint.patterns):
         rows = np.flatnonzero(index == number)
         lows, first = np.unique(low[rows], return_index=True)
-        found.append(_Places(pattern, lows, rows[first]))
-    return found
+        offsets.append(_PatternOffsets(pattern, lows, rows[first]))
+    return offsets
 
 
-def _first_times(places: Iterable[_Places], numbers: Column) -> tuple[Runs, Column, Column]:
+def _first_times(
+    offsets: Iterable[_PatternOffsets], numbers: Column
+) -> tuple[Runs, Column, Column]:
     """Runs of bytes, the number of the first instance that touches each, and its row."""
     runs, rows = [NOTHING], [np.zeros(0, np.int64)]
-    for place in places:
-        runs.append((place.lows[:, None, None] + place.pattern.runs[None]).reshape(-1, 2))
-        rows.append(np.repeat(place.rows, len(place.pattern.runs)))
+    for part in offsets:
+        runs.append((part.lows[:, None, None] + part.pattern.runs[None]).reshape(-1, 2))
+        rows.append(np.repeat(part.rows, len(part.pattern.runs)))
     of_row = np.concatenate(rows)
     return np.concatenate(runs), numbers[of_row], of_row
 
 
-class _Written:
+class _WriteTimes:
     """When each byte of a buffer is first written."""
 
     def __init__(self, writes: Sequence[tuple[Runs, Column]]) -> None:
@@ -105,20 +107,20 @@ class _Written:
         times = np.concatenate([np.zeros(0, np.int64), *(write[1] for write in writes)])
         # Between two neighbouring marks all bytes are first written at one time.
         self._marks = np.unique(np.concatenate([np.zeros(1, np.int64), runs.reshape(-1)]))
-        self._first = _earliest(*self._between(runs), times, self._marks.size)
+        self._first = _earliest(*self._pieces_of(runs), times, self._marks.size)
 
-    def _between(self, runs: Runs) -> tuple[Column, Column]:
+    def _pieces_of(self, runs: Runs) -> tuple[Column, Column]:
         begin = np.searchsorted(self._marks, runs[:, 0], side="right") - 1
         return begin, np.searchsorted(self._marks, runs[:, 1], side="left")
 
     def is_late(self, runs: Runs, times: Column) -> npt.NDArray[np.bool_]:
         """Which runs hold a byte that is not written before their time."""
-        return _latest(*self._between(runs), self._first) >= times
+        return _latest(*self._pieces_of(runs), self._first) >= times
 
     def first_gap(self, runs: Runs, time: int) -> tuple[int, int]:
         """The first bytes of some runs that are not written before a time."""
         for low, high in runs.tolist():
-            (begin,), (end,) = self._between(np.array([[low, high]], np.int64))
+            (begin,), (end,) = self._pieces_of(np.array([[low, high]], np.int64))
             open_ = np.flatnonzero(self._first[begin:end] >= time)
             if open_.size:
                 steps = np.flatnonzero(np.diff(open_) > 1)
@@ -155,12 +157,12 @@ def _earliest(begin: Column, end: Column, times: Column, size: int) -> Column:
 
 def _latest(begin: Column, end: Column, first: Column) -> Column:
     """The greatest of the first times within each range."""
-    level, found = _levels(begin, end), np.empty(begin.size, np.int64)
+    level, latest = _levels(begin, end), np.empty(begin.size, np.int64)
     most = first
     for power in range(int(level.max(initial=0)) + 1):
         here = level == power
-        found[here] = np.maximum(most[begin[here]], most[end[here] - (1 << power)])
+        latest[here] = np.maximum(most[begin[here]], most[end[here] - (1 << power)])
         half = 1 << power
         if half < most.size:
             most = np.maximum(most[:-half], most[half:])
-    return found
+    return latest

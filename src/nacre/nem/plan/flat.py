@@ -29,7 +29,7 @@ class _Histories:
         self._last = [-1]  # the access that a history ends with
         self._earlier = [_NOTHING]
 
-    def ending_with(self, access: int, earlier: int = _NOTHING) -> int:
+    def extend(self, access: int, earlier: int = _NOTHING) -> int:
         """The number of a new history."""
         self._last.append(access)
         self._earlier.append(earlier)
@@ -45,13 +45,13 @@ class _Histories:
         return {self._last[number] for number in seen if number != _NOTHING}
 
 
-class _Bytes:
+class _ByteHistories:
     """The bytes of a buffer between all ends of runs, and the history of each of these pieces."""
 
     def __init__(self, runs: Sequence[Runs]) -> None:
         cuts = distinct(np.concatenate(runs))
-        places = np.searchsorted(cuts, np.concatenate(runs))
-        self._pieces = np.split(places, np.cumsum([len(own) for own in runs])[:-1])
+        cut_indices = np.searchsorted(cuts, np.concatenate(runs))
+        self._pieces = np.split(cut_indices, np.cumsum([len(each) for each in runs])[:-1])
         self._history = np.full(cuts.size, _NOTHING)
         self._written = np.full(cuts.size, _NOTHING)  # the history that the last write began
         self._histories = _Histories()
@@ -60,7 +60,7 @@ class _Bytes:
         """Note a read; the accesses that it must come after."""
         at = _covered_pieces(self._pieces[access])
         earlier = distinct(self._history[at])
-        later = [self._histories.ending_with(access, int(number)) for number in earlier]
+        later = [self._histories.extend(access, int(number)) for number in earlier]
         self._history[at] = np.array(later)[np.searchsorted(earlier, self._history[at])]
         return self._histories.accesses(distinct(self._written[at]).tolist())
 
@@ -68,19 +68,19 @@ class _Bytes:
         """Note a write; the accesses that it must come after."""
         at = _covered_pieces(self._pieces[access])
         before = self._histories.accesses(distinct(self._history[at]).tolist())
-        self._history[at] = self._written[at] = self._histories.ending_with(access)
+        self._history[at] = self._written[at] = self._histories.extend(access)
         return before
 
 
-def _covered_pieces(places: Runs) -> slice | Column:
-    """The pieces inside runs, given by the places of their ends among the cuts."""
-    if len(places) == 1:
-        return slice(int(places[0, 0]), int(places[0, 1]))
-    counts = places[:, 1] - places[:, 0]
+def _covered_pieces(cut_indices: Runs) -> slice | Column:
+    """The pieces inside runs, given by the indices of their ends among the cuts."""
+    if len(cut_indices) == 1:
+        return slice(int(cut_indices[0, 0]), int(cut_indices[0, 1]))
+    counts = cut_indices[:, 1] - cut_indices[:, 0]
     steps = np.ones(int(counts.sum()), np.int64)
     firsts = np.cumsum(counts)[:-1]
-    steps[firsts] = places[1:, 0] - places[:-1, 1] + 1
-    steps[0] = places[0, 0]
+    steps[firsts] = cut_indices[1:, 0] - cut_indices[:-1, 1] + 1
+    steps[0] = cut_indices[0, 0]
     return np.cumsum(steps)
 
 
@@ -90,7 +90,7 @@ def unordered_in_sequence(
     """Unordered pairs among the tasks of one body, in each iteration; each pair once."""
     seen: set[tuple[int, int]] = set()
     for row in range(accesses[0].grid.rows):
-        touched = _Bytes([_runs(access, row) for access in accesses])
+        touched = _ByteHistories([_runs(access, row) for access in accesses])
         for number, access in enumerate(accesses):
             before = touched.write(number) if access.is_write else touched.read(number)
             # Operands come in the order of the text.

@@ -36,13 +36,13 @@ class Pattern:
 
 
 @lru_cache(maxsize=4096)
-def dense(size: int) -> Pattern:
+def dense_pattern(size: int) -> Pattern:
     """A single run of `size` bytes."""
     return Pattern(np.array([[0, size]], np.int64))
 
 
 @lru_cache(maxsize=4096)
-def strided(shape: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Pattern:
+def strided_pattern(shape: tuple[int, ...], strides: tuple[int, ...], bits: int) -> Pattern:
     """The bytes of a tensor's elements; strides count elements and are not negative."""
     length, outer = _innermost_run(shape, strides)
     starts = np.zeros(1, np.int64)
@@ -192,11 +192,11 @@ def footprint(task: Task, operand: Operand, grid: Grid) -> Footprint | None:
 
 def _by_size(low: Values, size: Values) -> Footprint | None:
     if isinstance(size, int):
-        return Footprint(low, (dense(size),), 0) if size > 0 else None
+        return Footprint(low, (dense_pattern(size),), 0) if size > 0 else None
     distinct, index = np.unique(size, return_inverse=True)
     if distinct[0] <= 0:
         return None
-    return Footprint(low, tuple(dense(int(s)) for s in distinct), index.astype(np.int64))
+    return Footprint(low, tuple(dense_pattern(int(s)) for s in distinct), index.astype(np.int64))
 
 
 def _by_elements(low: Values, region: Region, grid: Grid) -> Footprint | None:
@@ -210,8 +210,10 @@ def _by_elements(low: Values, region: Region, grid: Grid) -> Footprint | None:
         columns.append(grid.evaluate(part))
     rank = len(region.shape)
     if all(isinstance(column, int) for column in columns):
-        made = _pattern(tuple(int(c) for c in columns if isinstance(c, int)), rank, region.elem)
-        return None if made is None else Footprint(low, (made,), 0)
+        only_pattern = _pattern(
+            tuple(int(c) for c in columns if isinstance(c, int)), rank, region.elem
+        )
+        return None if only_pattern is None else Footprint(low, (only_pattern,), 0)
     table = np.stack(np.broadcast_arrays(*[np.asarray(c) for c in columns]), axis=1)
     distinct, index = np.unique(table, axis=0, return_inverse=True)
     patterns = [_pattern(tuple(int(x) for x in row), rank, region.elem) for row in distinct]
@@ -229,7 +231,7 @@ def _pattern(parts: tuple[int, ...], rank: int, elem: str) -> Pattern | None:
     count = math.prod(shape)
     if not strides:
         size = bytes_needed(count, element)
-        return dense(size) if size <= INT64_MAX else None
+        return dense_pattern(size) if size <= INT64_MAX else None
     if len(strides) != rank:
         return None
     # The stride of a dimension of 1 leads nowhere, whatever its sign.
@@ -237,8 +239,8 @@ def _pattern(parts: tuple[int, ...], rank: int, elem: str) -> Pattern | None:
     if min(steps, default=0) < 0 or (sum(steps) + 1) * element.bits > INT64_MAX:
         return None
     if math.prod(dim for dim, _ in _innermost_run(shape, strides)[1]) > MAX_PATTERN_RUNS:
-        return dense(-(-(sum(steps) + 1) * element.bits // 8))
-    return strided(shape, strides, element.bits)
+        return dense_pattern(-(-(sum(steps) + 1) * element.bits // 8))
+    return strided_pattern(shape, strides, element.bits)
 
 
 # A tensor in more runs than this is no tile of anything; its whole span stands for it.

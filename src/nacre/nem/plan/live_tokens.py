@@ -45,31 +45,31 @@ class LiveTokens(Struct, frozen=True):
 
 def live_tokens(plan: Plan, device: Device, limit: int) -> Iterator[LiveTokens]:
     """For every engine, how many tokens can be alive at once at most."""
-    lives = _Lives(plan.program, plan.order)
+    lives = _TokenLifetimes(plan.program, plan.order)
     for engine, tasks in sorted(_tasks_by_engine(plan, device).items()):
-        chains = _Chains(lives, tasks, limit)
-        most = chains.body(plan.top, plan.program.body)
+        chains = _TokenChains(lives, tasks, limit)
+        most = chains.count_chains(plan.top, plan.program.body)
         yield LiveTokens(engine, most, chains.culprit)
 
 
 def _tasks_by_engine(plan: Plan, device: Device) -> dict[int, set[int]]:
     """The positions of the tasks that can run on each engine."""
-    found: dict[int, set[int]] = {}
+    by_engine: dict[int, set[int]] = {}
     anywhere: set[int] = set()
     for position, engines in engine_column(plan, device).items():
         if isinstance(engines, int):
-            found.setdefault(engines, set()).add(position)
+            by_engine.setdefault(engines, set()).add(position)
         elif device.num_engines > _MOST_ENGINES:
             anywhere.add(position)
         else:
             for engine in distinct(engines):
-                found.setdefault(int(engine), set()).add(position)
+                by_engine.setdefault(int(engine), set()).add(position)
     if anywhere:
-        found.setdefault(0, set())
-    return {engine: tasks | anywhere for engine, tasks in found.items()}
+        by_engine.setdefault(0, set())
+    return {engine: tasks | anywhere for engine, tasks in by_engine.items()}
 
 
-class _Lives:
+class _TokenLifetimes:
     """Until when tokens live, by the text."""
 
     def __init__(self, program: Program, order: Order) -> None:
@@ -116,7 +116,7 @@ class _Lives:
 
 
 @dataclass(slots=True)
-class _Ends:
+class _ChainEnds:
     """Where the chains of a body end so far."""
 
     free: int = 0  # chains that anything further down may continue
@@ -131,9 +131,9 @@ class _Ends:
 
     def take_free(self, wanted: int) -> int:
         """Continue free chains; how many there were."""
-        taken = min(wanted, self.free)
-        self.free -= taken
-        return taken
+        count = min(wanted, self.free)
+        self.free -= count
+        return count
 
     def add(self, position: int, count: int, free_from: int) -> None:
         """Chains now end here."""
@@ -142,58 +142,58 @@ class _Ends:
             heapq.heappush(self.queue, (free_from, position))
 
 
-class _Chains:
+class _TokenChains:
     """The chains of the tokens of one engine."""
 
-    def __init__(self, lives: _Lives, tasks: set[int], limit: int) -> None:
-        self._lives = lives
+    def __init__(self, lifetimes: _TokenLifetimes, tasks: set[int], limit: int) -> None:
+        self._lifetimes = lifetimes
         self._tasks = tasks
         self._limit = limit
         self.culprit: Statement | None = None
 
-    def body(self, block: Block, statements: Sequence[Statement]) -> int:
+    def count_chains(self, block: Block, statements: Sequence[Statement]) -> int:
         """How many chains hold the tokens of one iteration of a body."""
-        ends, chains = _Ends(), 0
+        ends, chains = _ChainEnds(), 0
         inner = {b.loop.position: b for b in block.inner if b.loop is not None}
         for statement in statements:
             position = statement.position
             ends.release(position)
             if isinstance(statement, Task) and position in self._tasks:
-                chains += self._task(statement, ends)
+                chains += self._add_task(statement, ends)
             elif isinstance(statement, Loop) and position in inner:
-                lanes = self._lanes(inner[position], statement)
-                chains += lanes - ends.take_free(lanes)
-                ends.add(position, lanes, statement.end + 1)
+                inside = self._count_loop_chains(inner[position], statement)
+                chains += inside - ends.take_free(inside)
+                ends.add(position, inside, statement.end + 1)
             if chains > self._limit and self.culprit is None:
                 self.culprit = statement
         return chains
 
-    def _lanes(self, block: Block, loop: Loop) -> int:
+    def _count_loop_chains(self, block: Block, loop: Loop) -> int:
         trips = int(block.grid.ordinals[-1].max()) + 1
-        inside = self.body(block, loop.body)
-        lanes = min(loop.window, trips) * inside
-        if lanes > self._limit and self.culprit is None:
+        inside = self.count_chains(block, loop.body)
+        chains = min(loop.window, trips) * inside
+        if chains > self._limit and self.culprit is None:
             self.culprit = loop
-        return lanes
+        return chains
 
-    def _task(self, task: Task, ends: _Ends) -> int:
+    def _add_task(self, task: Task, ends: _ChainEnds) -> int:
         """Put a task at the end of a chain; how many chains had to be begun."""
-        end = self._continued(task, ends)
+        end = self._chain_to_continue(task, ends)
         if end is not None:
             del ends.by_position[end]
             begun = 0
         else:
             begun = 1 - ends.take_free(1)
-        ends.add(task.position, 1, self._lives.dead_from(task))
+        ends.add(task.position, 1, self._lifetimes.dead_from(task))
         return begun
 
-    def _continued(self, task: Task, ends: _Ends) -> int | None:
+    def _chain_to_continue(self, task: Task, ends: _ChainEnds) -> int | None:
         """The end of a chain among the tasks that a task depends on, near ones first."""
         pending, seen = list(task.deps), set(task.deps)
         for position in pending:
-            before = self._lives.tasks[position]
+            before = self._lifetimes.tasks[position]
             is_end = position in ends.by_position and position in self._tasks
-            if is_end and self._lives.is_dead_before(before, task):
+            if is_end and self._lifetimes.is_dead_before(before, task):
                 return position
             if len(seen) < MOST_ANCESTORS:
                 fresh = [dep for dep in before.deps if dep not in seen]

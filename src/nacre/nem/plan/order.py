@@ -22,7 +22,7 @@ NEVER = 1 << 62
 
 
 @dataclass(slots=True)
-class _Chains:
+class _TaskChains:
     """Tasks in chains, and how far each chain is settled."""
 
     members: list[list[int]] = field(default_factory=list)
@@ -35,9 +35,9 @@ class Order:
 
     def __init__(self, program: Program) -> None:
         self.settled: dict[int, int] = {}  # task -> first position that it is before, for good
-        self._chain: dict[int, tuple[int, int]] = {}  # task -> chain, place in it
-        self._clock: dict[int, dict[int, int]] = {}  # task -> chain -> last place before it
-        self._chains = _Chains()
+        self._chain: dict[int, tuple[int, int]] = {}  # task -> chain, index in it
+        self._clock: dict[int, dict[int, int]] = {}  # task -> chain -> last index before it
+        self._chains = _TaskChains()
         self._body(program.body)
 
     def _body(self, statements: Sequence[Statement]) -> None:
@@ -57,9 +57,9 @@ class Order:
         for dep in task.deps:
             if self.settled.get(dep, NEVER) <= task.position:
                 continue
-            chain, place = self._chain[dep]
-            if clock.get(chain, -1) < place:
-                clock[chain] = place
+            chain, index = self._chain[dep]
+            if clock.get(chain, -1) < index:
+                clock[chain] = index
             self._merge(clock, self._clock[dep])
         self._clock[task.position] = clock
         self._enlist(task)
@@ -68,17 +68,17 @@ class Order:
 
     def _merge(self, clock: dict[int, int], other: dict[int, int]) -> None:
         settled_upto = self._chains.settled_upto
-        for chain, place in other.items():
-            if place >= settled_upto[chain] and clock.get(chain, -1) < place:
-                clock[chain] = place
+        for chain, index in other.items():
+            if index >= settled_upto[chain] and clock.get(chain, -1) < index:
+                clock[chain] = index
 
     def _enlist(self, task: Task) -> None:
         """Put a task at the end of a chain whose last member is before it, or begin one."""
         chains = self._chains
         position = task.position
         for dep in task.deps:
-            chain, place = self._chain[dep]
-            if place == len(chains.members[chain]) - 1:
+            chain, index = self._chain[dep]
+            if index == len(chains.members[chain]) - 1:
                 break
         else:
             chain = self._free_chain()
@@ -98,19 +98,19 @@ class Order:
     def _settle(self, task: int, position: int) -> None:
         """From `position` on, a task and all that is before it are done."""
         self._settle_upto(*self._chain[task], position)
-        for chain, place in self._clock[task].items():
-            self._settle_upto(chain, place, position)
+        for chain, index in self._clock[task].items():
+            self._settle_upto(chain, index, position)
 
-    def _settle_upto(self, chain: int, place: int, position: int) -> None:
+    def _settle_upto(self, chain: int, index: int, position: int) -> None:
         chains = self._chains
         upto = chains.settled_upto[chain]
-        if place < upto:
+        if index < upto:
             return
         members = chains.members[chain]
-        for member in members[upto : place + 1]:
+        for member in members[upto : index + 1]:
             self.settled[member] = position
-        chains.settled_upto[chain] = place + 1
-        if place + 1 == len(members):
+        chains.settled_upto[chain] = index + 1
+        if index + 1 == len(members):
             chains.free.append(chain)
 
     def always_before(self, u: int, v: int) -> bool:
@@ -122,8 +122,8 @@ class Order:
         clock = self._clock.get(v)
         if not clock:
             return False
-        chain, place = self._chain[u]
-        return clock.get(chain, -1) >= place
+        chain, index = self._chain[u]
+        return clock.get(chain, -1) >= index
 
     def done_inside(self, u: int, loop: Loop) -> bool:
         """Whether something inside a loop is after `u`, a task before and outside the loop.
@@ -155,12 +155,12 @@ class Order:
 
 
 def _tasks_inside(loop: Loop) -> list[int]:
-    found = []
+    positions = []
     stack: list[Statement] = list(loop.body)
     while stack:
         statement = stack.pop()
         if isinstance(statement, Task):
-            found.append(statement.position)
+            positions.append(statement.position)
         elif isinstance(statement, Loop):
             stack += statement.body
-    return found
+    return positions

@@ -11,47 +11,47 @@ from nacre.nem.plan.terms import Column, Values
 def aligned_overlaps(
     a: Footprint, b: Footprint, rows_a: slice | Column, rows_b: slice | Column, count: int
 ) -> Column:
-    """The places i at which `a` in row rows_a[i] and `b` in row rows_b[i] share a byte."""
+    """The indices i at which `a` in row rows_a[i] and `b` in row rows_b[i] share a byte."""
     low_a, high_a = _take(a.low, rows_a), _take(a.high, rows_a)
     low_b, high_b = _take(b.low, rows_b), _take(b.high, rows_b)
     touching = np.asarray((low_a < high_b) & (low_b < high_a))
     if touching.ndim == 0:
-        places = np.arange(count, dtype=np.int64) if touching else np.zeros(0, np.int64)
+        indices = np.arange(count, dtype=np.int64) if touching else np.zeros(0, np.int64)
     else:
-        places = np.flatnonzero(touching)
-    if not places.size or (a.is_dense and b.is_dense):
-        return places
-    return places[_exactly(a, b, rows_a, rows_b, places, count)]
+        indices = np.flatnonzero(touching)
+    if not indices.size or (a.is_dense and b.is_dense):
+        return indices
+    return indices[_share_bytes(a, b, rows_a, rows_b, indices, count)]
 
 
 def _take(values: Values, rows: slice | Column) -> Values:
     return values if isinstance(values, int) else values[rows]
 
 
-def _full(values: Values | int, rows: slice | Column, places: Column, count: int) -> Column:
-    taken = _take(values, rows)
-    return np.broadcast_to(np.asarray(taken, np.int64), (count,))[places]
+def _column_at(values: Values | int, rows: slice | Column, indices: Column, count: int) -> Column:
+    column = _take(values, rows)
+    return np.broadcast_to(np.asarray(column, np.int64), (count,))[indices]
 
 
-def _exactly(
+def _share_bytes(
     a: Footprint,
     b: Footprint,
     rows_a: slice | Column,
     rows_b: slice | Column,
-    places: Column,
+    indices: Column,
     count: int,
 ) -> Column:
-    """Which of the places whose bounds overlap share a byte; equal situations are asked once."""
-    delta = _full(b.low, rows_b, places, count) - _full(a.low, rows_a, places, count)
-    index_a = _full(a.pattern_index, rows_a, places, count)
-    index_b = _full(b.pattern_index, rows_b, places, count)
+    """Which of the indices whose bounds overlap share a byte; equal situations are asked once."""
+    delta = _column_at(b.low, rows_b, indices, count) - _column_at(a.low, rows_a, indices, count)
+    index_a = _column_at(a.pattern_index, rows_a, indices, count)
+    index_b = _column_at(b.pattern_index, rows_b, indices, count)
     keys = np.stack([index_a, index_b, delta], axis=1)
     distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
     answers = np.array(
         [runs_meet(a.patterns[int(i)], b.patterns[int(j)], int(d)) for i, j, d in distinct], bool
     )
-    found: Column = answers[inverse.reshape(-1)]
-    return found
+    is_shared: Column = answers[inverse.reshape(-1)]
+    return is_shared
 
 
 def runs_meet(a: Pattern, b: Pattern, delta: int) -> bool:
@@ -137,15 +137,15 @@ def first_meeting(a: Intervals, b: Intervals, size: int) -> tuple[int, int] | No
     key_b = group_b * (size + 1) + low_b
     reach = np.maximum.accumulate(group_b * (size + 1) + high_b)
     # In group g, those with low_b < high_a end before this place:
-    place = np.searchsorted(key_b, group_a * (size + 1) + high_a, side="left")
-    candidate = place > 0
+    end = np.searchsorted(key_b, group_a * (size + 1) + high_a, side="left")
+    candidate = end > 0
     meets = np.zeros(group_a.size, bool)
-    meets[candidate] = reach[place[candidate] - 1] > (group_a * (size + 1) + low_a)[candidate]
+    meets[candidate] = reach[end[candidate] - 1] > (group_a * (size + 1) + low_a)[candidate]
     hits = np.flatnonzero(meets)
     if not hits.size:
         return None
     hit = int(hits[np.argmin(row_a[hits])])
     begin = int(np.searchsorted(group_b, group_a[hit], side="left"))
-    within = np.arange(begin, int(place[hit]))
+    within = np.arange(begin, int(end[hit]))
     partners = within[high_b[within] > low_a[hit]]
     return int(row_a[hit]), int(row_b[partners].min())

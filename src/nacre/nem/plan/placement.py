@@ -17,7 +17,7 @@ from nacre.nem.plan.sequence import sequence
 from nacre.nem.plan.terms import TermProblem, Values
 from nacre.nem.spec.units import DEVICE_UNITS, Level, transfer_units
 
-Way = tuple[str, ...]  # unit types that a task occupies together
+UnitCombination = tuple[str, ...]  # unit types that a task occupies together
 
 
 def has_unit(device: Device, unit: str) -> bool:
@@ -29,10 +29,10 @@ def has_unit(device: Device, unit: str) -> bool:
     return unit in device.topology.per_engine
 
 
-def capable_units(task: Task) -> tuple[Way, ...]:
-    """The ways in which a task can run on some device, the preferred one first.
+def capable_units(task: Task) -> tuple[UnitCombination, ...]:
+    """The units on which a task can run on some device, the preferred ones first.
 
-    A way names the units that are busy together. Without operands or opcode there is no way.
+    A combination names those that are busy together. Without operands or opcode there is none.
     """
     if task.op == "transfer":
         levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
@@ -57,8 +57,8 @@ def table_level(task: Task) -> Level | None:
     return None
 
 
-def eligible_units(task: Task, device: Device) -> tuple[Way, ...]:
-    """The ways in which a task can run on a device, the preferred one first."""
+def eligible_units(task: Task, device: Device) -> tuple[UnitCombination, ...]:
+    """The units on which a task can run on a device, the preferred ones first."""
     return tuple(way for way in capable_units(task) if all(has_unit(device, unit) for unit in way))
 
 
@@ -75,40 +75,40 @@ Match = Literal["free", "exact", "remapped", "translated"]
 
 
 @dataclass(frozen=True, eq=False)
-class Binding:
-    """The way in which a task runs, and which instance of one of the units it is bound to."""
+class UnitBinding:
+    """The units that a task runs on, and which instance of one of them it is bound to."""
 
-    way: Way
+    units: UnitCombination
     match: Match
     unit: str | None = None  # the bound one; None: any instance will do
     index: Values | None = None  # of the bound unit, in every row
     requested: Values | None = None  # the index as the program gives it
 
 
-def bind(task: Task, device: Device, grid: Grid) -> Binding | None:
+def bind_units(task: Task, device: Device, grid: Grid) -> UnitBinding | None:
     """Where `@resource` puts a task by the Target Resource Validity Rule; None: nowhere.
 
     An index beyond the device's count wraps around. A unit that the device lacks is replaced by
-    the first way that can run the task; then any instance will do. So is one that cannot run it,
-    where that error was allowed.
+    the first combination that can run the task; then any instance will do. So is one that cannot
+    run it, where that error was allowed.
     """
     ways = eligible_units(task, device)
     if not ways:
         return None
     asked = requested_unit(task)
     if asked is None:
-        return Binding(ways[0], "free")
+        return UnitBinding(ways[0], "free")
     way = next((way for way in ways if asked.unit in way), None)
     term = as_term(asked.index)
     if way is None:
-        return Binding(ways[0], "translated")
+        return UnitBinding(ways[0], "translated")
     if term is None:
-        return Binding(way, "free")
+        return UnitBinding(way, "free")
     requested = grid.evaluate(term)
     count = max(1, device.count(asked.unit))
     is_exact = bool(np.all(np.asarray(requested) < count))
     match: Match = "exact" if is_exact else "remapped"
-    return Binding(way, match, asked.unit, requested % count, requested)
+    return UnitBinding(way, match, asked.unit, requested % count, requested)
 
 
 def l1_engines(task: Task) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ def is_in_l1(buffer: Buffer) -> bool:
     return buffer.level == "L1"
 
 
-def asked_engine(task: Task) -> Term | None:
+def requested_engine(task: Task) -> Term | None:
     """The argument of `@seq_engine`, where it is an integer: a constant, or one by iteration."""
     decorator = task.decorator("seq_engine")
     if decorator is None or not decorator.arguments:
@@ -133,7 +133,7 @@ def asked_engine(task: Task) -> Term | None:
 def fixed_engine(task: Task) -> Term | None:
     """The engine that a task must run on; None: any will do."""
     engines = l1_engines(task)
-    return engines[0] if engines else asked_engine(task)
+    return engines[0] if engines else requested_engine(task)
 
 
 def engine_column(plan: Plan, device: Device) -> dict[int, Values]:

@@ -138,7 +138,7 @@ class _Builder:
     def _loop(self, loop: Loop, outer: Grid) -> Block | None:
         if not isinstance(loop.first, float | None) and not isinstance(loop.last, float | None):
             try:
-                grid = inner_grid(outer, loop, loop.first, loop.last, self._room(loop))
+                grid = inner_grid(outer, loop, loop.first, loop.last, self._iterations_left(loop))
             except (EmptyLoop, TooManyRows, TermProblem) as problem:
                 self.problems.append(LoopProblem(loop, outer, problem))
                 return None
@@ -146,11 +146,11 @@ class _Builder:
             return self.block(loop.body, grid, loop)
         return None
 
-    def _room(self, loop: Loop) -> int:
+    def _iterations_left(self, loop: Loop) -> int:
         """How many iterations a loop may have so that the plan stays within the limit."""
-        own = sum(isinstance(s, Task) for s in loop.body)
+        tasks = sum(isinstance(s, Task) for s in loop.body)
         # Iterations without tasks cost memory too, but a nest of loops has more rows than tasks.
-        return min((self.limit - self.instances) // max(1, own), 4 * self.limit - self.rows)
+        return min((self.limit - self.instances) // max(1, tasks), 4 * self.limit - self.rows)
 
 
 def _accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
@@ -158,11 +158,11 @@ def _accesses_by_buffer(plan: Plan) -> dict[int, dict[int, list[Access]]]:
     for block in plan.top.walk():
         for task in block.tasks:
             for operand in task.operands:
-                made = plan.footprint_of(task, operand)
+                footprint = plan.footprint_of(task, operand)
                 buffer = operand.region.buffer if operand.region is not None else None
                 # Regions that leave their buffer are reported as such; comparing them is moot.
-                if made is None or buffer is None or not made.lies_within(buffer.size):
+                if footprint is None or buffer is None or not footprint.lies_within(buffer.size):
                     continue
-                access = Access(task, operand, block.grid, made)
+                access = Access(task, operand, block.grid, footprint)
                 table.setdefault(buffer.index, {}).setdefault(block.key, []).append(access)
     return table

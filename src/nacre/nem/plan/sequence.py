@@ -43,21 +43,21 @@ class _Numberer:
                 before = before + 1
 
     def _loop(self, block: Block, loop: Loop, before: Column) -> Column:
-        counts = self._inside(block, loop)
+        counts = self._count_inside(block, loop)
         parents = block.grid.parent_row
         sums = np.cumsum(counts) - counts
         starts = np.searchsorted(parents, np.arange(before.size), side="left")
         self.block(block, loop.body, before[parents] + sums - sums[starts][parents])
         return before + _sum_by_parent(parents, counts, before.size)
 
-    def _inside(self, block: Block, loop: Loop) -> Column:
+    def _count_inside(self, block: Block, loop: Loop) -> Column:
         """How many counted statements each iteration has, inner loops included."""
         if loop.position not in self._counts:
-            own = sum(not isinstance(s, Loop) and self._counted(s) for s in loop.body)
-            counts = np.full(block.grid.rows, own, np.int64)
+            in_body = sum(not isinstance(s, Loop) and self._counted(s) for s in loop.body)
+            counts = np.full(block.grid.rows, in_body, np.int64)
             for inner in block.inner:
                 if inner.loop is not None:
-                    below = self._inside(inner, inner.loop)
+                    below = self._count_inside(inner, inner.loop)
                     counts += _sum_by_parent(inner.grid.parent_row, below, block.grid.rows)
             self._counts[loop.position] = counts
         return self._counts[loop.position]

@@ -30,8 +30,8 @@ def evaluate(term: Term, variables: list[Column]) -> Values:
     if isinstance(term, LoopVariable):
         return variables[term.depth]
     if _fits(term, [(int(v.min()), int(v.max())) if v.size else (0, 0) for v in variables]):
-        return _machine(term, variables)
-    return _exact(term, variables)
+        return _evaluate_int64(term, variables)
+    return _evaluate_exactly(term, variables)
 
 
 def distinct(values: Column) -> Column:
@@ -43,13 +43,13 @@ def distinct(values: Column) -> Column:
     return ordered[keep]
 
 
-def depths(term: Term) -> frozenset[int]:
+def loop_depths(term: Term) -> frozenset[int]:
     """The loops whose variables a term uses, by depth."""
     if isinstance(term, int):
         return frozenset()
     if isinstance(term, LoopVariable):
         return frozenset({term.depth})
-    return depths(term.left) | depths(term.right)
+    return loop_depths(term.left) | loop_depths(term.right)
 
 
 def uses_remainder(term: object) -> bool:
@@ -92,12 +92,12 @@ def _combine(op: str, a: Interval, b: Interval) -> Interval:
     return -largest, largest  # neither a quotient nor a remainder exceeds the dividend
 
 
-def _machine(term: Term, variables: list[Column]) -> Values:
+def _evaluate_int64(term: Term, variables: list[Column]) -> Values:
     if isinstance(term, int):
         return term
     if isinstance(term, LoopVariable):
         return variables[term.depth]
-    left, right = _machine(term.left, variables), _machine(term.right, variables)
+    left, right = _evaluate_int64(term.left, variables), _evaluate_int64(term.right, variables)
     if term.op in ("/", "mod"):
         _require_divisor(term, right)
     if isinstance(left, int) and isinstance(right, int):
@@ -127,21 +127,21 @@ def _divide_truncating(op: str, left: Values, right: Values) -> Column:
     return quotient
 
 
-def _exact(term: Term, variables: list[Column]) -> Values:
+def _evaluate_exactly(term: Term, variables: list[Column]) -> Values:
     """Row by row in unbounded integers: slow, but right where machine integers would wrap."""
     rows = max((v.size for v in variables), default=1)
     result = np.empty(rows, np.int64)
     for row in range(rows):
-        result[row] = _exact_row(term, [int(v[row]) for v in variables], row)
+        result[row] = _evaluate_row(term, [int(v[row]) for v in variables], row)
     return result
 
 
-def _exact_row(term: Term, values: list[int], row: int) -> int:
+def _evaluate_row(term: Term, values: list[int], row: int) -> int:
     if isinstance(term, int):
         return term
     if isinstance(term, LoopVariable):
         return values[term.depth]
-    left, right = _exact_row(term.left, values, row), _exact_row(term.right, values, row)
+    left, right = _evaluate_row(term.left, values, row), _evaluate_row(term.right, values, row)
     if right == 0 and term.op in ("/", "mod"):
         raise TermProblem("division" if term.op == "/" else "remainder", row)
     value = apply(term.op, left, right)

@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 _WIDEST_BY_DISTANCE = 33
 
 
-class Pairing(ABC):
+class IterationPairs(ABC):
     """A set of pairs of iterations of one loop: those of equal group, one earlier, one later."""
 
     is_cheap: ClassVar[bool] = False  # asking for two accesses costs no sorting
@@ -41,7 +41,7 @@ class Pairing(ABC):
     def _later(self, iteration: Column) -> tuple[Mask, Column]:
         """Which of the iterations can come second, and their groups."""
 
-    def meeting(self, a: Access, b: Access) -> tuple[int, int] | None:
+    def first_meeting(self, a: Access, b: Access) -> tuple[int, int] | None:
         """Rows of `a` in an earlier and `b` in a later iteration that share a byte."""
         size = max(a.footprint.end, b.footprint.end)
         return first_meeting(self._runs([a], first=True), self._runs([b], first=False), size)
@@ -67,7 +67,7 @@ class Pairing(ABC):
         return joined[0], joined[1], joined[2], joined[3]
 
 
-class _Shift(Pairing):
+class _ShiftedPairs(IterationPairs):
     """Iterations that are `distance` apart."""
 
     is_cheap = True
@@ -87,16 +87,16 @@ class _Shift(Pairing):
         chosen = self._grid.ordinals[-1][iteration] >= self._distance
         return chosen, iteration[chosen] - self._distance
 
-    def meeting(self, a: Access, b: Access) -> tuple[int, int] | None:
+    def first_meeting(self, a: Access, b: Access) -> tuple[int, int] | None:
         """Rows of `a` in an earlier and `b` in a later iteration that share a byte."""
         if a.grid is not self._grid or b.grid is not self._grid:
-            return super().meeting(a, b)
+            return super().first_meeting(a, b)
         later = self._rows + self._distance
         hits = aligned_overlaps(a.footprint, b.footprint, self._rows, later, later.size)
         return (int(self._rows[hits[0]]), int(later[hits[0]])) if hits.size else None
 
 
-class _Halves(Pairing):
+class _PairsOfHalves(IterationPairs):
     """Iterations in the two halves of a piece of a stretch, or of two neighbouring stretches."""
 
     def __init__(self, block: Block, window: int, half: int, *, neighbours: bool) -> None:
@@ -107,10 +107,10 @@ class _Halves(Pairing):
 
     def _pieces(self, iteration: Column, upper: bool, back: int) -> tuple[Mask, Column]:
         ordinal = self._grid.ordinals[-1][iteration]
-        place = ordinal % self._window
-        chosen = ((place // self._half) % 2 == upper) & (ordinal - place >= back)
-        stretch = (iteration - place - back)[chosen]
-        piece = (place // (2 * self._half))[chosen]
+        within = ordinal % self._window
+        chosen = ((within // self._half) % 2 == upper) & (ordinal - within >= back)
+        stretch = (iteration - within - back)[chosen]
+        piece = (within // (2 * self._half))[chosen]
         return chosen, stretch * (self._window // self._half + 1) + piece
 
     def _earlier(self, iteration: Column) -> tuple[Mask, Column]:
@@ -121,16 +121,16 @@ class _Halves(Pairing):
         return self._pieces(iteration, not self._neighbours, back)
 
 
-def pairings(block: Block, window: int) -> Iterator[Pairing]:
+def iteration_pairs(block: Block, window: int) -> Iterator[IterationPairs]:
     """Sets of pairs that together are all pairs of overlapping iterations, each pair in one."""
     trips = int(block.grid.ordinals[-1].max()) + 1
     window = min(window, trips)
     if window <= _WIDEST_BY_DISTANCE:
         for distance in range(1, window):
-            yield _Shift(block, distance)
+            yield _ShiftedPairs(block, distance)
         return
     half = 1
     while half < window:
-        yield _Halves(block, window, half, neighbours=False)
-        yield _Halves(block, window, half, neighbours=True)
+        yield _PairsOfHalves(block, window, half, neighbours=False)
+        yield _PairsOfHalves(block, window, half, neighbours=True)
         half *= 2

@@ -11,7 +11,7 @@ from nacre.kernels.interface.call import Array
 from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.quantization import quantizer
 from nacre.nem.model.program import Operand, Task
-from nacre.nem.plan.calls import lookup_at, parts_of, tensor_type
+from nacre.nem.plan.calls import lookup_at, tensor_type, varying_parts
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.signatures import Signatures, signatures
@@ -155,7 +155,7 @@ class QuantisingStore(ElementCopy):
             _, target = copy_operands(self.task)
             if target.region is None:
                 raise ValueError("a store without a destination")
-            parts = parts_of(self.task)
+            parts = varying_parts(self.task)
             type_ = tensor_type(target.region, lookup_at(parts, self.grid, row))
             self._converters[number] = quantizer(type_)
         return self._converters[number](widen_to_f32(values))

@@ -12,7 +12,12 @@ import numpy as np
 
 from nacre.base.excerpt import safe
 from nacre.kernels.interface.call import Array, Call, Fault, Primitive, Run, TensorType
-from nacre.nem.plan.core_operations import primitive_of, resolve_call, shape_problem, with_bytes
+from nacre.nem.plan.core_operations import (
+    primitive_of,
+    resolve_call,
+    shape_problem,
+    view_truths_as_bytes,
+)
 from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.spec.opcodes import OPCODES
 
@@ -73,7 +78,7 @@ class NumpyBackend:
             raise BackendError(f"there is no kernel for `{safe(opcode)}`")
         call = resolve_call(opcode, given)
         try:
-            return with_bytes(given, call, _bind_kernel(primitive, call))
+            return view_truths_as_bytes(given, call, _bind_kernel(primitive, call))
         except KeyError as error:
             missing = safe(str(error.args[0]))
             raise BackendError(f"`{safe(opcode)}` lacks or does not know `{missing}`") from None

@@ -14,10 +14,10 @@ from nacre.nem.plan.calls import (
     Lookup,
     Symbolic,
     call_of,
-    concrete,
-    parts_of,
+    resolve_symbols,
     symbolic_terms,
     values_at,
+    varying_parts,
 )
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import Values
@@ -46,7 +46,7 @@ class Signatures:
 
 def signatures(task: Task, grid: Grid, *, ordered: bool = False) -> Signatures:
     """Every distinct signature of a task, in the order of the rows that first have it."""
-    symbolic = tuple(dict.fromkeys(symbolic_terms(parts_of(task))))
+    symbolic = tuple(dict.fromkeys(symbolic_terms(varying_parts(task))))
     if not symbolic:
         return Signatures((_signature(task, {}, ordered),), None)
     columns = {term: grid.evaluate(term) for term in symbolic}
@@ -83,5 +83,5 @@ def _signature(task: Task, lookup: Lookup, ordered: bool) -> Signature:
 def _layout(region: Region | None, lookup: Lookup) -> Layout | None:
     if region is None or region.elem is None or region.shape is None:
         return None
-    strides = None if region.strides is None else concrete(region.strides, lookup)
-    return layout(ELEMENT_TYPES[region.elem], concrete(region.shape, lookup), strides)
+    strides = None if region.strides is None else resolve_symbols(region.strides, lookup)
+    return layout(ELEMENT_TYPES[region.elem], resolve_symbols(region.shape, lookup), strides)

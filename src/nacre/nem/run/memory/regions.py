@@ -13,7 +13,7 @@ from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import TensorType
 from nacre.nem.model.program import Buffer, Loop, Region
-from nacre.nem.plan.calls import concrete, lookup_at, tensor_type
+from nacre.nem.plan.calls import lookup_at, resolve_symbols, tensor_type
 from nacre.nem.plan.columns import value_at
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
@@ -257,7 +257,7 @@ def _locate(text: str, region: Region, grid: Grid, row: int) -> Located:
         return Located(text, region.buffer, offset, extent, None, plain, region, where)
     lookup = lookup_at((*region.shape, *(region.strides or ()), region.quant), here, 0)
     type_ = tensor_type(region, lookup)
-    strides = None if region.strides is None else concrete(region.strides, lookup)
+    strides = None if region.strides is None else resolve_symbols(region.strides, lookup)
     made = layout(type_.elem, type_.shape, strides)
     return Located(text, region.buffer, offset, extent, type_, made, region, where, strides)
 

@@ -9,9 +9,9 @@ import numpy as np
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.kernels.interface.call import Call, Work
 from nacre.nem.model.program import Region, Task
-from nacre.nem.plan.calls import concrete, lookup_at
+from nacre.nem.plan.calls import lookup_at, resolve_symbols
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
-from nacre.nem.plan.footprints import copies_elements, dense_strides, strided
+from nacre.nem.plan.footprints import copies_elements, dense_strides, strided_pattern
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
 from nacre.nem.plan.terms import Column
@@ -128,9 +128,11 @@ def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, in
     most, longest = 0, 0
     for region in regions:
         lookup = lookup_at((*(region.shape or ()), *(region.strides or ())), grid, row)
-        shape = concrete(region.shape, lookup)
-        strides = concrete(region.strides, lookup) if region.strides else dense_strides(shape)
-        pattern = strided(shape, strides, ELEMENT_TYPES[region.elem or "u8"].bits)
+        shape = resolve_symbols(region.shape, lookup)
+        strides = (
+            resolve_symbols(region.strides, lookup) if region.strides else dense_strides(shape)
+        )
+        pattern = strided_pattern(shape, strides, ELEMENT_TYPES[region.elem or "u8"].bits)
         if len(pattern.runs) > most:
             most = len(pattern.runs)
             longest = int((pattern.runs[:, 1] - pattern.runs[:, 0]).max())

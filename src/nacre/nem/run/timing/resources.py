@@ -8,7 +8,7 @@ import numpy as np
 
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
-from nacre.nem.plan.placement import bind, engine_column
+from nacre.nem.plan.placement import bind_units, engine_column
 from nacre.nem.plan.terms import Column
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing.costs import cycles, ddr_cycles
@@ -82,12 +82,12 @@ def place(steps: Steps, device: Device, profile: TimingProfile) -> Placement:
     for task in steps.plan.program.tasks:
         rows = steps.numbers[task.position]
         grid = steps.grid(task)
-        binding = bind(task, device, grid)
+        binding = bind_units(task, device, grid)
         if binding is None:
             raise NoUnitError(task)
         own = np.broadcast_to(np.asarray(engines[task.position]), rows.shape)
         engine[rows] = own
-        for slot, unit in enumerate(binding.way):
+        for slot, unit in enumerate(binding.units):
             duration[rows] = np.maximum(duration[rows], cycles(task, unit, grid, profile))
             if unit in DEVICE_UNITS:
                 pool[rows, slot] = index[unit, None]

@@ -10,7 +10,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, task_text
 from nacre.nem.model.program import Buffer, Operand
-from nacre.nem.plan.aliasing import Sharing, sharings
+from nacre.nem.plan.aliasing import OperandOverlap, operand_overlaps
 
 _HAZARDS = "Hazards and Aliasing Rules"
 
@@ -18,7 +18,7 @@ _HAZARDS = "Hazards and Aliasing Rules"
 def _report_sharings(
     facts: ProgramFacts, check: Check[ProgramFacts], kind: str, said: str, help_: str | None = None
 ) -> Iterator[Diagnostic]:
-    for sharing in sharings(facts.plan):
+    for sharing in operand_overlaps(facts.plan):
         if sharing.kind == kind:
             yield _explain(facts, check, sharing, said, help_)
 
@@ -26,7 +26,7 @@ def _report_sharings(
 def _explain(
     facts: ProgramFacts,
     check: Check[ProgramFacts],
-    sharing: Sharing,
+    sharing: OperandOverlap,
     said: str,
     help_: str | None,
 ) -> Diagnostic:

@@ -17,20 +17,20 @@ _STRIDES = "Type System / Layout and Strides"
 
 def _past_the_buffer(p: RegionProblem, region: str, when: str) -> str:
     buffer = p.region.buffer.name if p.region.buffer is not None else "?"
-    return f"{region} ends at byte {p.found}{when}, but buffer `{buffer}` has {p.limit}"
+    return f"{region} ends at byte {p.value}{when}, but buffer `{buffer}` has {p.limit}"
 
 
 def _short(p: RegionProblem, region: str, when: str) -> str:
-    has = f"{region} has an extent of {p.found}{when}"
+    has = f"{region} has an extent of {p.value}{when}"
     return f"{has}, but its `{p.region.elem}` elements take {p.limit} bytes"
 
 
 def _past_the_extent(p: RegionProblem, region: str, when: str) -> str:
-    return f"the strides of {region} reach byte {p.found}{when}, but its extent is {p.limit}"
+    return f"the strides of {region} reach byte {p.value}{when}, but its extent is {p.limit}"
 
 
 def _before_the_start(p: RegionProblem, region: str, when: str) -> str:
-    return f"the strides of {region} reach {-p.found} bytes before its start{when}"
+    return f"the strides of {region} reach {-p.value} bytes before its start{when}"
 
 
 _MESSAGES: dict[str, Callable[[RegionProblem, str, str], str]] = {
@@ -39,14 +39,14 @@ _MESSAGES: dict[str, Callable[[RegionProblem, str, str], str]] = {
     "stride past the end": _past_the_extent,
     "stride before the start": _before_the_start,
     "offset below 0": lambda p, region, when: (
-        f"the offset of {region} is {p.found}{when}, expected 0 or more"
+        f"the offset of {region} is {p.value}{when}, expected 0 or more"
     ),
     "extent below 0": lambda p, region, when: (
-        f"the extent of {region} is {p.found}{when}, expected 1 or more"
+        f"the extent of {region} is {p.value}{when}, expected 1 or more"
     ),
     "extent of 0": lambda _, region, when: f"the extent of {region} is 0{when}, expected 1 or more",
     "dimension below 1": lambda p, region, when: (
-        f"dimension {p.place} of {region} is {p.found}{when}, expected 1 or more"
+        f"dimension {p.index} of {region} is {p.value}{when}, expected 1 or more"
     ),
 }
 

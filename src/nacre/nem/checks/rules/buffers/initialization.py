@@ -13,9 +13,9 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text, task_text
 from nacre.nem.model.program import Loop, Region, Task
 from nacre.nem.plan.columns import as_term
-from nacre.nem.plan.coverage import BufferUse, Covered, Crowd, buffer_uses, is_covered
+from nacre.nem.plan.coverage import AccessCoverage, BufferUse, RunCounter, buffer_uses, is_covered
 from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
-from nacre.nem.plan.terms import depths
+from nacre.nem.plan.terms import loop_depths
 
 _MEMORY = "Abstract Machine Model / Memory Levels"
 _LOOPS = "Loops and Bounded Pipelining"
@@ -65,7 +65,7 @@ def _never_written(
 
 
 def _is_ever_written(use: BufferUse, found: UnwrittenRead) -> bool:
-    return bool(is_covered(np.array([[found.low, found.high]], np.int64), use.written).all())
+    return bool(is_covered(np.array([[found.low, found.high]], np.int64), use.written_runs).all())
 
 
 def _who(use: BufferUse, found: UnwrittenRead) -> str:
@@ -92,7 +92,7 @@ def result_never_read(facts: ProgramFacts) -> Iterator[Diagnostic]:
     if not any(_leaves_l1(task) for task in facts.program.tasks):
         return
     uses = {use.buffer.index: use for use in buffer_uses(facts.plan)}
-    by_task: dict[int, list[Covered]] = defaultdict(list)
+    by_task: dict[int, list[AccessCoverage]] = defaultdict(list)
     for use in uses.values():
         for write in use.writes:
             by_task[write.access.position].append(write)
@@ -120,15 +120,15 @@ def _is_in_l1(region: Region) -> bool:
     return region.buffer is not None and region.buffer.level == "L1"
 
 
-def _is_unread(write: Covered, uses: dict[int, BufferUse]) -> bool:
+def _is_unread(write: AccessCoverage, uses: dict[int, BufferUse]) -> bool:
     """Whether the bytes lie in L1 and no other task reads any of them."""
     region = write.access.operand.region
     if region is None or region.buffer is None or not _is_in_l1(region):
         return False
     use = uses[region.buffer.index]
-    others = use.readers.meeting(write.runs)
-    own = use.reads_of.get(write.access.position, [])
-    return others == (Crowd(own).meeting(write.runs) if own else 0)
+    others = use.readers.count_meeting(write.runs)
+    own = use.reads_by_task.get(write.access.position, [])
+    return others == (RunCounter(own).count_meeting(write.runs) if own else 0)
 
 
 @rule("LOP07", "transfer-can-be-hoisted", _LOOPS, severity="info")
@@ -173,13 +173,13 @@ def _repeats(facts: ProgramFacts, task: Task, loop: Loop) -> bool:
             return False
         parts = (region.offset, region.extent, *(region.shape or ()), *(region.strides or ()))
         terms = [as_term(part) for part in parts]
-        if any(term is None or loop.depth in depths(term) for term in terms):
+        if any(term is None or loop.depth in loop_depths(term) for term in terms):
             return False
     return True
 
 
-def _is_only_writer(write: Covered, use: BufferUse) -> bool:
-    return use.writers.meeting(write.runs) == len(write.runs)
+def _is_only_writer(write: AccessCoverage, use: BufferUse) -> bool:
+    return use.writers.count_meeting(write.runs) == len(write.runs)
 
 
 def _source_changes(task: Task, loop: Loop, uses: dict[int, BufferUse]) -> bool:
@@ -188,10 +188,10 @@ def _source_changes(task: Task, loop: Loop, uses: dict[int, BufferUse]) -> bool:
         use = uses.get(region.buffer.index) if region.buffer is not None else None
         if use is None:
             return True
-        sources = use.reads_of.get(task.position, [])
+        sources = use.reads_by_task.get(task.position, [])
         inside = [
             w.runs for w in use.writes if any(around is loop for around in w.access.task.loops)
         ]
-        if any(Crowd(inside).meeting(runs) for runs in sources):
+        if any(RunCounter(inside).count_meeting(runs) for runs in sources):
             return True
     return False

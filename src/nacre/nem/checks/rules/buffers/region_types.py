@@ -13,7 +13,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.columns import as_term
-from nacre.nem.plan.footprints import copies_elements, strided
+from nacre.nem.plan.footprints import copies_elements, strided_pattern
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.limits import INT64_MAX
@@ -172,5 +172,5 @@ def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     if count > _MOST_ELEMENTS:
         return False
     # One byte to an element: the runs then count the distinct places.
-    runs = strided(shape, strides, 8).runs
+    runs = strided_pattern(shape, strides, 8).runs
     return int((runs[:, 1] - runs[:, 0]).sum()) < count

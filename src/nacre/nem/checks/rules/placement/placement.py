@@ -16,7 +16,7 @@ from nacre.nem.checks.wording import device_text, in_iteration, no_value
 from nacre.nem.model.program import Buffer, Operand, Task
 from nacre.nem.plan.columns import first_row
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.placement import asked_engine, capable_units, has_unit, l1_engines
+from nacre.nem.plan.placement import capable_units, has_unit, l1_engines, requested_engine
 from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.units import DEVICE_UNITS
 from nacre.nem.syntax import ast
@@ -132,7 +132,7 @@ class _EngineRequest(Struct, frozen=True):
 def _engine_requests(facts: ProgramFacts) -> Iterator[_EngineRequest]:
     """Every `@seq_engine` whose argument has a value in each iteration."""
     for task in facts.program.tasks:
-        term, decorator = asked_engine(task), task.decorator("seq_engine")
+        term, decorator = requested_engine(task), task.decorator("seq_engine")
         grid = facts.plan.grid_of(task.loops)
         if term is None or decorator is None or grid is None:
             continue
@@ -148,7 +148,7 @@ def _engine_requests(facts: ProgramFacts) -> Iterator[_EngineRequest]:
 def engine_indices_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Arguments of `@seq_engine` that divide by zero or leave 64 bits in some iteration."""
     for task in facts.program.tasks:
-        term, decorator = asked_engine(task), task.decorator("seq_engine")
+        term, decorator = requested_engine(task), task.decorator("seq_engine")
         grid = facts.plan.grid_of(task.loops)
         if term is None or decorator is None or grid is None:
             continue

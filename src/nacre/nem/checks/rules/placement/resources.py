@@ -14,8 +14,8 @@ from nacre.nem.model.program import Task, UnitIndex
 from nacre.nem.plan.columns import as_term, first_row, value_at
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import (
-    Way,
-    bind,
+    UnitCombination,
+    bind_units,
     capable_units,
     eligible_units,
     has_unit,
@@ -59,7 +59,7 @@ def resource_index_wraps(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
     """
     for request, grid in _sound_requests(facts):
-        binding = bind(request.task, facts.device, grid)
+        binding = bind_units(request.task, facts.device, grid)
         if binding is None or binding.match != "remapped":
             continue
         unit, asked = request.unit.unit, binding.requested
@@ -149,7 +149,7 @@ def resource_absent(facts: ProgramFacts) -> Iterator[Diagnostic]:
             yield resource_absent.at(facts.span(request.node), message + _way_text(way))
 
 
-def _translated_requests(facts: ProgramFacts) -> Iterator[tuple[Request, Way]]:
+def _translated_requests(facts: ProgramFacts) -> Iterator[tuple[Request, UnitCombination]]:
     """Requests for a unit that cannot run the task, and what runs it instead."""
     for request, _ in _sound_requests(facts):
         ways = eligible_units(request.task, facts.device)
@@ -157,7 +157,7 @@ def _translated_requests(facts: ProgramFacts) -> Iterator[tuple[Request, Way]]:
             yield request, ways[0]
 
 
-def _way_text(way: Way) -> str:
+def _way_text(way: UnitCombination) -> str:
     return " and ".join(f"`{unit}`" for unit in way)
 
 
@@ -187,7 +187,7 @@ def resource_cannot_run_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
             )
 
 
-def _other_target(way: Way) -> str:
+def _other_target(way: UnitCombination) -> str:
     """What to write instead: of the units of a way, one that `@resource` may name."""
     target = next((unit for unit in way if unit in RESOURCE_TARGETS), None)
     leave = "leave `@resource` out"
