@@ -24,7 +24,7 @@ from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
 from nacre.nem.model.target import builtin_device
 from nacre.nem.plan.plan import Plan, build_plan
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.timeline import Timeline, time_steps
@@ -44,7 +44,7 @@ def plan_of(instances: int) -> Plan:
 def timed(plan: Plan, *, compile: bool) -> tuple[Timeline, float]:
     """From the plan to starts, ends and stalls."""
     start = time.perf_counter()
-    timeline = time_steps(steps_of(plan), DEVICE, timing_profile(DEVICE), compile=compile)
+    timeline = time_steps(number_steps(plan), DEVICE, timing_profile(DEVICE), compile=compile)
     stalls = timeline.stalls.total.sum()
     seconds = time.perf_counter() - start
     if timeline.is_stuck or stalls < 0:

@@ -154,11 +154,11 @@ def _only_timed(
 ) -> int:
     """Time a program without computing anything."""
     from nacre.nem.run.sessions.session import RunResult
-    from nacre.nem.run.timing.status import stuck
+    from nacre.nem.run.timing.status import deadlock_findings
 
     timing = machine.time(program, allow=setup.allow)
     report.timing, report.timed = timing, timed
-    problems = stuck(timing)
+    problems = deadlock_findings(timing)
     with writing_together():
         if trace is not None:
             write_trace(timing, trace)

@@ -73,14 +73,14 @@ def test_an_interrupt_pauses_on_the_way_back(
 ) -> None:
     carry_out(debugger, "run")
     capsys.readouterr()
-    back = debugger.session._stepper.back
+    back = debugger.session._stepper.step_back
 
     def interrupted_back() -> int | None:
         if len(debugger.session.order) == 8:
             os.kill(os.getpid(), signal.SIGINT)
         return back()
 
-    monkeypatch.setattr(debugger.session._stepper, "back", interrupted_back)
+    monkeypatch.setattr(debugger.session._stepper, "step_back", interrupted_back)
     carry_out(debugger, command)
     assert "; next is tR[1]\n" in capsys.readouterr().out
     carry_out(debugger, "run")

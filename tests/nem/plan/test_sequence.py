@@ -13,7 +13,7 @@ from nacre.nem.model.program import Statement, Task
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan.plan import Plan, build_plan
 from nacre.nem.plan.sequence import sequence
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.syntax.parser import parse
 from tests.nem.plan.sketches import Item, Loop, program_text, sketches
 
@@ -63,7 +63,7 @@ def test_numbers_follow_a_sequential_run(counted: Counted, items: tuple[Item, ..
 
 @given(sketches())
 def test_steps_name_statement_and_iteration_of_a_sequential_run(items: tuple[Item, ...]) -> None:
-    steps = steps_of(planned(program_text(items)))
+    steps = number_steps(planned(program_text(items)))
     names = list(instance_names(items, ()))
     assert steps.count == len(names)
     for step, (name, iteration) in enumerate(names):
@@ -71,8 +71,8 @@ def test_steps_name_statement_and_iteration_of_a_sequential_run(items: tuple[Ite
         if name is not None:
             text = f"{name}[{','.join(map(str, iteration))}]" if iteration else name
             assert steps.name(step) == text
-            assert steps.instance(text) == step
-        assert steps.instance(steps.name(step)) == step
+            assert steps.find_instance(text) == step
+        assert steps.find_instance(steps.name(step)) == step
 
 
 def instance_names(

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nacre.nem.run.sessions.frontier import Frontier
-from nacre.nem.run.sessions.steps import Steps, steps_of
+from nacre.nem.run.sessions.steps import Steps, number_steps
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.run.programs import Items, loaded, runnable
@@ -41,7 +41,7 @@ def able(before: list[set[int]], done: set[int]) -> list[int]:
 
 
 def steps_in(items: Items) -> Steps:
-    return steps_of(loaded(items, NemInterpreter()).plan)
+    return number_steps(loaded(items, NemInterpreter()).plan)
 
 
 @few
@@ -85,4 +85,4 @@ def test_undoing_is_the_reverse_of_completing(items: Items, seed: int) -> None:
 
 def test_a_program_without_tasks_has_nothing_ready() -> None:
     program = NemInterpreter().load_string("buffer A : L1 (size=8)\n")
-    assert Frontier(steps_of(program.plan)).ready == []
+    assert Frontier(number_steps(program.plan)).ready == []

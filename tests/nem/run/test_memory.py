@@ -174,11 +174,11 @@ def test_masks_and_counts_follow_marks_and_copies(
     naive = {id(a): [False] * 24, id(b): [False] * 24}
     for kind, (low, size), (start, _) in done:
         if kind == "mark":
-            a.mark(low, low + size)
+            a.mark_written(low, low + size)
             naive[id(a)][low : low + size] = [True] * size
             continue
         source, target = (a, b) if kind == "copy" else (a, a)
-        target.mark_like(low, source, start, size)
+        target.mark_copied(low, source, start, size)
         naive[id(target)][low : low + size] = naive[id(source)][start : start + size]
         for storage in (a, b):
             assert storage.written.tolist() == naive[id(storage)]

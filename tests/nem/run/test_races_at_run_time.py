@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import Diagnostic
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.replay import orders, witness_steps
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.plan.mutants import mutants, pipeline
@@ -106,7 +106,7 @@ def test_the_order_of_a_mutants_witness_always_meets_its_race(seed: int) -> None
 def require_witnesses_met(items: Items) -> None:
     interpreter = NemInterpreter()
     program = loaded(items, interpreter)
-    steps = steps_of(program.plan)
+    steps = number_steps(program.plan)
     found = static(program)
     assert found
     for diagnostic in found:

@@ -152,7 +152,7 @@ def test_the_rest_of_a_recorded_order_follows_in_program_order(items: Items, see
     second = again(items, seed, part)
     assert second.status == "finished"
     assert second.order[: len(part)] == part
-    steps = [second.steps.instance(name) for name in second.order[len(part) :]]
+    steps = [second.steps.find_instance(name) for name in second.order[len(part) :]]
     assert stored(second) == stored(first)
     assert sorted(second.order) == sorted(first.order)
     # Program order is legal from any point: a later step never has to come first.

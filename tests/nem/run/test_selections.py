@@ -48,7 +48,7 @@ def session() -> Session:
 
 
 def place(session: Session, text: str, *, looks_ahead: bool = False) -> str:
-    return session.select(text, looks_ahead=looks_ahead).place
+    return session.select(text, looks_ahead=looks_ahead).bytes_text
 
 
 # Which iteration a name means
@@ -60,7 +60,7 @@ def test_at_a_border_a_watch_is_set_on_the_slot_that_comes_next(session: Session
     assert place(session, "o") == "R[0:4]"  # what was computed last
     watch = session.add_watchpoint("o")
     assert watch.region is not None
-    assert (watch.region.place, watch.region.where) == ("R[4:8]", " at i=1")
+    assert (watch.region.bytes_text, watch.region.iteration_text) == ("R[4:8]", " at i=1")
     result = session.run()
     assert result.status == "watchpoint"
     assert session.order[-1] == "tX[1]"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.replay import orders, witness_steps
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from neminterp import NemInterpreter
 from tests.effort import scaled
 from tests.nem.plan.mutants import mutants, pipeline
@@ -61,7 +61,7 @@ def test_both_orders_of_every_witness_run_to_the_end(items: Items, seed: int) ->
 def test_a_witness_comes_after_exactly_what_must_precede_it(items: Items) -> None:
     interpreter = NemInterpreter()
     program = loaded(items, interpreter)
-    reading, steps = read(items), steps_of(program.plan)
+    reading, steps = read(items), number_steps(program.plan)
     named = {instance_name(i): i for i in reading.instances}
     for diagnostic in races(program):
         first, second = orders(steps, *witness_steps(diagnostic, steps))

@@ -206,7 +206,9 @@ def _watch(debugger: Debugger, argument: str) -> None:
     region = buffer_named(debugger.names, target)
     watch = session.add_watchpoint(region=region, access=access, condition=condition)
     kind = "read or write" if access == "any" else access
-    place = f"{watch.region.where}, bytes {watch.region.place}" if watch.region else ""
+    place = (
+        f"{watch.region.iteration_text}, bytes {watch.region.bytes_text}" if watch.region else ""
+    )
     click.echo(str(debugger.add_stop(watch, f"{kind} of {target}{place}{ending}")))
 
 

@@ -152,7 +152,8 @@ def _heading(selection: Selection) -> str:
     located = selection.located
     names = (located.region.debug_name if located.region else None, located.buffer.debug_name)
     debug = "".join(f" (@debug {safe(name)})" for name in names if name is not None)
-    return f"{safe(selection.name)}{selection.where}: {kind} {shape} in {selection.place}{debug}"
+    name = f"{safe(selection.name)}{selection.iteration_text}"
+    return f"{name}: {kind} {shape} in {selection.bytes_text}{debug}"
 
 
 def show_statistics(debugger: Debugger, argument: str) -> None:
@@ -167,7 +168,7 @@ def show_statistics(debugger: Debugger, argument: str) -> None:
         return
     selection = session.select(argument)
     storage = session.memory.storage(selection.located.buffer)
-    written = selection.written(storage)
+    written = selection.written_mask(storage)
     click.echo(_heading(selection))
     is_typed = selection.located.type is not None
     click.echo(describe(selection.values(storage), written, selection.elem, is_typed=is_typed))

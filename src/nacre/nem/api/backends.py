@@ -17,7 +17,7 @@ from nacre.nem.run.machine.backends import (
 )
 from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.run.memory.host import host_error
-from nacre.nem.run.memory.host_place import HOST
+from nacre.nem.run.memory.host_span import HOST
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.running import RUN09
 

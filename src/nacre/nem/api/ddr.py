@@ -27,7 +27,7 @@ from nacre.nem.run.memory.host import (
     tensor_bytes,
     whole_number,
 )
-from nacre.nem.run.memory.host_place import HOST
+from nacre.nem.run.memory.host_span import HOST
 from nacre.nem.run.memory.memory import MemoryLevel, host_memory_bytes, place_buffers
 from nacre.nem.spec.rules.running import RUN06
 

@@ -30,10 +30,10 @@ from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Imports
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.run.memory.host import host_error, whole_number
-from nacre.nem.run.memory.memory import Memory, MemoryLevel, sizes_of
+from nacre.nem.run.memory.memory import Memory, MemoryLevel, memory_sizes
 from nacre.nem.run.options import HISTORY_BYTES, RunOptions, Scheduling, Uninitialized
 from nacre.nem.run.sessions.session import RunResult, Session
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 from nacre.nem.syntax.ast import Document
@@ -214,13 +214,13 @@ class NemInterpreter:
         self, program: LoadedProgram, diagnostic: Diagnostic, inputs: Inputs | None = None
     ) -> Replay:
         """Run the two tasks of a hazard in both orders, after everything that must precede them."""
-        steps = steps_of(self._own(program).plan)
+        steps = number_steps(self._own(program).plan)
         self._ddr.place(program.plan.program.buffers)
         sessions = []
         for order in orders(steps, *witness_steps(diagnostic, steps)):
             options = self._options(inputs, order=order)
             # Neither run may see what the other left in DDR.
-            sessions.append(self._session(program, options, ["HAZ"], self._ddr.level.copied()))
+            sessions.append(self._session(program, options, ["HAZ"], self._ddr.level.copy()))
         first, second = (session.run() for session in sessions)
         return Replay(first, second, differing(*sessions))
 
@@ -246,8 +246,8 @@ class NemInterpreter:
         allowed = program.require_runnable(allow)
         options = replace(options, allowed=allowed, imports=program.options.imports)
         plan = program.plan
-        sizes = sizes_of(program.device, self._ddr.size)
-        own = sum(sizes.places.values())
+        sizes = memory_sizes(program.device, self._ddr.size)
+        own = sum(sizes.by_memory.values())
         require_host_memory(own, "the device's L2 and L1 memory", help="name a smaller device")
         with in_spite_of(allowed):
             memory = Memory(plan.program, sizes, ddr or self._ddr.level)

@@ -18,7 +18,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.devices import Device
 from nacre.nem.model.imports import Import
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run.machine.machine import cannot_run_allowed
+from nacre.nem.run.machine.machine import unrunnable_finding
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.syntax.ast import Document
 from nacre.nem.syntax.parser import ParseResult, parse
@@ -140,7 +140,7 @@ def in_spite_of(allowed: tuple[Diagnostic, ...]) -> Iterator[None]:
     except Exception as error:
         if not allowed or isinstance(error, MemoryError):
             raise
-        found = cannot_run_allowed(allowed, f"the program cannot run: {error}")
+        found = unrunnable_finding(allowed, f"the program cannot run: {error}")
         raise InputError([found]) from None
 
 

@@ -64,7 +64,7 @@ def _ancestors(steps: Steps, targets: list[int]) -> set[int]:
             if not seen[source]:
                 seen[source] = True
                 stack.append(source)
-    found = set(steps.of_node[np.flatnonzero(seen)].tolist())
+    found = set(steps.step_of_node[np.flatnonzero(seen)].tolist())
     return found - {-1, *targets}
 
 

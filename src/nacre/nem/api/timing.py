@@ -13,8 +13,8 @@ from nacre.base.source import Unreadable, read_bytes
 from nacre.nem.model.devices import Device, default_device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.host import host_error
-from nacre.nem.run.memory.host_place import HOST
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.memory.host_span import HOST
+from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.run.timing.profile import Figures, ProfileError, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.result import TimedResult
@@ -69,7 +69,7 @@ def time_plan(
     """
     try:
         figures = timing_profile(device, _besides(profile, changes))
-        result = TimedResult(time_steps(steps_of(plan), device, figures))
+        result = TimedResult(time_steps(number_steps(plan), device, figures))
     except (ProfileError, NoUnitError) as error:
         raise figures_error(str(error)) from None
     if whole:

@@ -11,7 +11,7 @@ from nacre.nem.api.timing import time_plan
 from nacre.nem.checks.engine import Checked
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.plan.live_tokens import live_tokens
-from nacre.nem.run.timing.status import stuck
+from nacre.nem.run.timing.status import deadlock_findings
 from nacre.nem.spec.limits import MAX_VERDICT_INSTANCES
 
 _TOO_MANY = "TOK07"  # in strict mode an error, and the very thing that is asked about
@@ -71,7 +71,7 @@ def _by_timing(facts: ProgramFacts, limit: int, most: int) -> TokenVerdict:
         result = time_plan(facts.plan, facts.device)
     except InputError as error:
         return TokenVerdict("unknown", f"{many}; {error.diagnostics[0].message}", limit, most)
-    for finding in stuck(result):
+    for finding in deadlock_findings(result):
         return TokenVerdict("deadlock", finding.message, limit, most, tuple(result.waiting))
     reason = f"{many}; the timed machine meets no deadlock"
     return TokenVerdict("unknown", reason, limit, most)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.timeline import Timeline, time_steps
@@ -28,7 +28,7 @@ COLUMNS = ("ready", "token_at", "start", "end", "unit", "node_time")
 def both(text: str, profile: Figures) -> tuple[Timeline, Timeline]:
     program = NemInterpreter().load_string(text)
     figures = timing_profile(program.device, profile)
-    steps = steps_of(program.plan)
+    steps = number_steps(program.plan)
     plain, fast = (
         time_steps(steps, program.device, figures, compile=compile) for compile in (False, True)
     )
@@ -44,7 +44,7 @@ def assert_alike(plain: Timeline, fast: Timeline) -> None:
 def test_the_examples_take_the_same_time_compiled(path: Path) -> None:
     program = NemInterpreter().load(path)
     figures = timing_profile(program.device)
-    steps = steps_of(program.plan)
+    steps = number_steps(program.plan)
     plain = time_steps(steps, program.device, figures, compile=False)
     assert_alike(plain, time_steps(steps, program.device, figures, compile=True))
 

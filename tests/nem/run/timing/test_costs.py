@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.run.timing.timeline import time_steps
@@ -257,4 +257,4 @@ def test_without_an_sdma_nothing_comes_from_ddr() -> None:
     program = NemInterpreter().load_string(text)
     assert {d.code for d in program.diagnostics if d.severity == "error"} == {"PLC07"}
     with pytest.raises(NoUnitError, match="no unit of the device can run `transfer`"):
-        time_steps(steps_of(program.plan), program.device, timing_profile(program.device))
+        time_steps(number_steps(program.plan), program.device, timing_profile(program.device))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nacre.nem.run.sessions.steps import steps_of
+from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.timeline import time_steps
@@ -22,7 +22,7 @@ def timed(
     program = NemInterpreter().load_string(text)
     program.require_runnable(["HAZ", "DEC10"])
     figures = timing_profile(program.device, profile)
-    steps = steps_of(program.plan)
+    steps = number_steps(program.plan)
     return TimedResult(time_steps(steps, program.device, figures, compile=compile))
 
 
@@ -39,4 +39,4 @@ def timed_file(path: Path) -> TimedResult:
     program = NemInterpreter().load(path)
     program.require_runnable()
     figures = timing_profile(program.device)
-    return TimedResult(time_steps(steps_of(program.plan), program.device, figures))
+    return TimedResult(time_steps(number_steps(program.plan), program.device, figures))

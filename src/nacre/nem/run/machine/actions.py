@@ -15,11 +15,11 @@ from nacre.nem.plan.calls import lookup_at, tensor_type, varying_parts
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.signatures import Signatures, signatures
+from nacre.nem.run.memory.bound_operands import OperandOffsets, OperandSizes
 from nacre.nem.run.memory.layouts import Layout, mark_written
 from nacre.nem.run.memory.memory import Memory, Storage
-from nacre.nem.run.memory.slots import Extent, Place
 
-Reach = tuple[Storage, int, int]  # bytes low..high of a buffer that an instance may touch
+ByteRange = tuple[Storage, int, int]  # bytes low..high of a buffer that an instance may touch
 
 
 class Action(ABC):
@@ -33,11 +33,11 @@ class Action(ABC):
         """Do it; False where the run cannot go on."""
 
     @abstractmethod
-    def writes(self, row: int) -> list[Reach]:
+    def writes(self, row: int) -> list[ByteRange]:
         """The bytes that an instance may change."""
 
     @abstractmethod
-    def reads(self, row: int) -> list[Reach]:
+    def reads(self, row: int) -> list[ByteRange]:
         """The bytes that an instance may look at."""
 
     def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
@@ -51,8 +51,11 @@ class ByteCopy(Action):
     def __init__(self, task: Task, grid: Grid, memory: Memory) -> None:
         self.task, self.grid = task, grid
         source, target = copy_operands(task)
-        self._source, self._target = Place(source, grid, memory), Place(target, grid, memory)
-        self._size = Extent(source, grid)
+        self._source, self._target = (
+            OperandOffsets(source, grid, memory),
+            OperandOffsets(target, grid, memory),
+        )
+        self._size = OperandSizes(source, grid)
 
     def run(self, row: int) -> bool:
         """Copy the source's extent; bytes that nobody wrote stay so."""
@@ -60,15 +63,15 @@ class ByteCopy(Action):
         size, low, start = self._size.size(row), target.offset(row), source.offset(row)
         target.storage.data[low : low + size] = source.storage.data[start : start + size]
         if target.storage.missing or source.storage.missing:
-            target.storage.mark_like(low, source.storage, start, size)
+            target.storage.mark_copied(low, source.storage, start, size)
         return True
 
-    def writes(self, row: int) -> list[Reach]:
+    def writes(self, row: int) -> list[ByteRange]:
         """The part of the destination that the source fills."""
         low = self._target.offset(row)
         return [(self._target.storage, low, low + self._size.size(row))]
 
-    def reads(self, row: int) -> list[Reach]:
+    def reads(self, row: int) -> list[ByteRange]:
         """The source."""
         low = self._source.offset(row)
         return [(self._source.storage, low, low + self._size.size(row))]
@@ -88,7 +91,10 @@ class ElementCopy(Action):
     def __init__(self, task: Task, grid: Grid, memory: Memory) -> None:
         self.task, self.grid = task, grid
         source, target = copy_operands(task)
-        self._source, self._target = Place(source, grid, memory), Place(target, grid, memory)
+        self._source, self._target = (
+            OperandOffsets(source, grid, memory),
+            OperandOffsets(target, grid, memory),
+        )
         self._source_index = task.operands.index(source)
         self._signatures: Signatures = signatures(task, grid)
 
@@ -116,12 +122,12 @@ class ElementCopy(Action):
         """The elements as the destination stores them: as they are."""
         return values
 
-    def writes(self, row: int) -> list[Reach]:
+    def writes(self, row: int) -> list[ByteRange]:
         """From the first to the last element of the destination."""
         low = self._target.offset(row)
         return [(self._target.storage, low, low + self._layouts(row)[1].span)]
 
-    def reads(self, row: int) -> list[Reach]:
+    def reads(self, row: int) -> list[ByteRange]:
         """From the first to the last element of the source."""
         low = self._source.offset(row)
         return [(self._source.storage, low, low + self._layouts(row)[0].span)]
@@ -133,10 +139,10 @@ class ElementCopy(Action):
         if not 0 <= at < target.span:
             return None
         first = target.first_bytes()
-        held = np.flatnonzero((first <= at) & (at < first + target.element_bytes))
-        if not held.size:  # a gap between elements
+        elements = np.flatnonzero((first <= at) & (at < first + target.element_bytes))
+        if not elements.size:  # a gap between elements
             return None
-        begin = self._source.offset(row) + int(source.first_bytes()[held[0]])
+        begin = self._source.offset(row) + int(source.first_bytes()[elements[0]])
         return self._source.storage, begin, source.element_bytes
 
 
@@ -161,7 +167,7 @@ class QuantisingStore(ElementCopy):
         return self._converters[number](widen_to_f32(values))
 
 
-class Bounded(Action):
+class BoundsCheckedAction(Action):
     """An action of a program with errors that were allowed through: it must stay in its buffers."""
 
     def __init__(self, action: Action) -> None:
@@ -176,11 +182,11 @@ class Bounded(Action):
                 raise ValueError(f"bytes {low}..{high - 1} lie outside `{name}` of {size} bytes")
         return self._action.run(row)
 
-    def writes(self, row: int) -> list[Reach]:
+    def writes(self, row: int) -> list[ByteRange]:
         """The bytes that an instance may change."""
         return self._action.writes(row)
 
-    def reads(self, row: int) -> list[Reach]:
+    def reads(self, row: int) -> list[ByteRange]:
         """The bytes that an instance may look at."""
         return self._action.reads(row)
 

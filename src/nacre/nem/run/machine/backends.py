@@ -71,14 +71,14 @@ class NumpyBackend:
         """Whether there is a kernel for an opcode."""
         return primitive_of(opcode) is not None
 
-    def bind(self, opcode: str, given: Call) -> Run:
+    def bind(self, opcode: str, call: Call) -> Run:
         """The kernel, specialised for types and attributes."""
         primitive = primitive_of(opcode)
         if primitive is None:
             raise BackendError(f"there is no kernel for `{safe(opcode)}`")
-        call = resolve_call(opcode, given)
+        resolved = resolve_call(opcode, call)
         try:
-            return view_truths_as_bytes(given, call, _bind_kernel(primitive, call))
+            return view_truths_as_bytes(call, resolved, _bind_kernel(primitive, resolved))
         except KeyError as error:
             missing = safe(str(error.args[0]))
             raise BackendError(f"`{safe(opcode)}` lacks or does not know `{missing}`") from None
@@ -150,17 +150,17 @@ class NpmBackend:
         if function is None:
             raise BackendError(f"`{self._LIBRARY}` has no function for `{opcode}`")
         names = _NMU_OPERANDS.get(opcode)
-        taken = _without_defaults(function, opcode, attrs)
+        options = _without_defaults(function, opcode, attrs)
         if inputs and _takes_precision(function, opcode):
-            taken = {"precision": _precision(inputs[0]), **taken}
+            options = {"precision": _precision(inputs[0]), **options}
         if names is None:
-            result = function(*inputs, **taken)
+            result = function(*inputs, **options)
         else:
             operands = dict(zip(names, [*inputs, *[None] * (3 - len(inputs))], strict=True))
-            result = function(**operands, **taken)
+            result = function(**operands, **options)
         results = result if len(outputs) > 1 else [result]
-        for output, made in zip(outputs, results, strict=True):
-            output[...] = np.asarray(made)
+        for output, array in zip(outputs, results, strict=True):
+            output[...] = np.asarray(array)
 
 
 def _takes_precision(function: Callable[..., Any], opcode: str) -> bool:
@@ -224,23 +224,23 @@ def load_backend(name: str) -> ComputeBackend:
     """The backend of that name; BackendError says why there is none."""
     factory = _FACTORIES.get(name)
     if factory is None:
-        found = next((e for e in _entry_points() if e.name == name), None)
-        if found is None:
+        entry_point = next((e for e in _entry_points() if e.name == name), None)
+        if entry_point is None:
             known = ", ".join(f"`{known}`" for known in backend_names())
             raise BackendError(f"no backend `{safe(name)}`; known are {known}")
         try:
-            factory = found.load()
+            factory = entry_point.load()
         except Exception as error:  # a stranger's package can fail in any way
             raise BackendError(f"backend `{safe(name)}` cannot be loaded: {error}") from None
     try:
-        made = factory()
+        backend = factory()
     except BackendError:
         raise
     except Exception as error:
         raise BackendError(f"backend `{safe(name)}` cannot be made: {error}") from None
-    if not isinstance(made, ComputeBackend):
+    if not isinstance(backend, ComputeBackend):
         raise BackendError(f"backend `{safe(name)}` lacks `execute` or `supports`")
-    return made
+    return backend
 
 
 def is_deterministic(backend: ComputeBackend) -> bool:
@@ -254,26 +254,26 @@ def bind_opcode(backend: ComputeBackend, opcode: str, call: Call) -> Run:
     if bind is not None:
         run: Run = bind(opcode, call)
         return run
-    return _through_views(backend, opcode, call)
+    return _bind_through_views(backend, opcode, call)
 
 
-def _through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run:
+def _bind_through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run:
     takes_one = _takes_one_output(backend)
     attrs = {name: value for name, value in call.attributes.items() if name != "op"}
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        given = []
+        views = []
         for values, type_ in zip(inputs, call.inputs, strict=True):
             if values is not None and type_ is not None:
                 view = RegionView.of(values, type_)
                 view.flags.writeable = False
-                given.append(view)
+                views.append(view)
         # The backend fills copies, so that one that fails half-way changes nothing.
-        made = [RegionView.of(o.copy(), t) for o, t in zip(outputs, call.outputs, strict=True)]
-        target: Any = made[0] if takes_one else made
+        copies = [RegionView.of(o.copy(), t) for o, t in zip(outputs, call.outputs, strict=True)]
+        target: Any = copies[0] if takes_one else copies
         try:
-            returned = backend.execute(opcode, given, target, dict(attrs))
-            results = _results(returned, made, call)
+            returned = backend.execute(opcode, views, target, dict(attrs))
+            results = _results(returned, copies, call)
         except Exception as error:  # a stranger's code can fail in any way
             return Fault("backend", f"{type(error).__name__}: {safe(str(error))}")
         for output, result in zip(outputs, results, strict=True):
@@ -283,20 +283,20 @@ def _through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run:
     return run
 
 
-def _results(returned: object, made: list[RegionView], call: Call) -> list[Array]:
+def _results(returned: object, copies: list[RegionView], call: Call) -> list[Array]:
     if returned is None:
-        found: list[Any] = list(made)
+        results: list[Any] = list(copies)
     else:
-        found = list(returned) if isinstance(returned, list | tuple) else [returned]
-    if len(found) != len(call.outputs):
-        raise ValueError(f"gave {len(found)} outputs, expected {len(call.outputs)}")
-    for result, type_ in zip(found, call.outputs, strict=True):
+        results = list(returned) if isinstance(returned, list | tuple) else [returned]
+    if len(results) != len(call.outputs):
+        raise ValueError(f"gave {len(results)} outputs, expected {len(call.outputs)}")
+    for result, type_ in zip(results, call.outputs, strict=True):
         shape, dtype = np.shape(result), np.asarray(result).dtype
         if shape != type_.shape:
             raise ValueError(f"gave shape {list(shape)}, expected {list(type_.shape)}")
         if dtype != type_.dtype:
             raise ValueError(f"gave {dtype}, expected {type_.dtype}")
-    return [np.asarray(result) for result in found]
+    return [np.asarray(result) for result in results]
 
 
 def _takes_one_output(backend: ComputeBackend) -> bool:

@@ -29,8 +29,8 @@ class Findings:
 
     def forget_after(self, count: int) -> None:
         """Keep the first so many findings: the steps that led to the others are taken back."""
-        for found in self.diagnostics[count:]:
-            self._seen.discard((found.code, found.span.start))
+        for finding in self.diagnostics[count:]:
+            self._seen.discard((finding.code, finding.span.start))
         del self.diagnostics[count:]
 
     def is_known(self, rule: Rule, node: ast.Node) -> bool:
@@ -50,11 +50,13 @@ class Findings:
         related: tuple[Related, ...] = (),
     ) -> None:
         """A finding about an instance of a task; `message` goes on after the task's name."""
-        place = node if node is not None else task.node.token or task.node.op
-        if self.is_known(rule, place):
+        blamed = node if node is not None else task.node.token or task.node.op
+        if self.is_known(rule, blamed):
             return
-        self._seen.add((rule.code, place.start))
+        self._seen.add((rule.code, blamed.start))
         debug = f" ({backquote(task.debug_name)})" if task.debug_name is not None else ""
         who = f"`{task_name(self._program, task)}`{debug}{iteration_text(grid, row)}"
-        found = rule.at(self._program.span(place), f"{who} {message}", help=help, related=related)
-        self.diagnostics += warnings_as_errors([found]) if self._strict else [found]
+        finding = rule.at(
+            self._program.span(blamed), f"{who} {message}", help=help, related=related
+        )
+        self.diagnostics += warnings_as_errors([finding]) if self._strict else [finding]

@@ -14,7 +14,7 @@ from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.model.program import Task
 from nacre.nem.plan.grid import TOP
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run.machine.actions import Action, Bounded, copy_action
+from nacre.nem.run.machine.actions import Action, BoundsCheckedAction, copy_action
 from nacre.nem.run.machine.backends import (
     BackendError,
     Backends,
@@ -57,13 +57,15 @@ class Machine:
 
     def action(self, position: int) -> Action | None:
         """What a task does, bound when it is first asked for; None where no backend can."""
-        found = self._actions.get(position)
-        if found is None:
-            made = self._bound(self.plan.program.task_at[position])
-            if made is None:
+        action = self._actions.get(position)
+        if action is None:
+            bound = self._bind(self.plan.program.task_at[position])
+            if bound is None:
                 return None
-            found = self._actions[position] = Bounded(made) if self._allowed else made
-        return found
+            action = self._actions[position] = (
+                BoundsCheckedAction(bound) if self._allowed else bound
+            )
+        return action
 
     def run(self, position: int, row: int) -> bool:
         """Run an instance; False where the run cannot go on."""
@@ -83,61 +85,61 @@ class Machine:
             message = f"needs more memory than this machine has left: {needed}{why}"
             self.findings.report(RUN06, task, grid, row, message)
         elif self._allowed:
-            found = cannot_run_allowed(self._allowed, f"`{task.op}` cannot run: {error}")
+            finding = unrunnable_finding(self._allowed, f"`{task.op}` cannot run: {error}")
             span = self.plan.program.span(task.node.op)
-            self.findings.diagnostics.append(replace(found, span=span))
+            self.findings.diagnostics.append(replace(finding, span=span))
         else:
             raise error
 
-    def _bound(self, task: Task) -> Action | None:
+    def _bind(self, task: Task) -> Action | None:
         grid = self.plan.grid_of(task.loops)
         if grid is None:
             raise ValueError("a task that could not be expanded")
         if task.op in ("transfer", "store"):
             return copy_action(task, grid, self.memory)
-        made = signatures(task, grid, ordered=self._is_ordered(task))
-        backend, opcode = self._backend(task), operation(task)
+        task_signatures = signatures(task, grid, ordered=self._is_ordered(task))
+        backend, opcode = self._backend(task), operation_name(task)
         runs: list[Run] = []
-        for index, signature in enumerate(made.distinct):
+        for index, signature in enumerate(task_signatures.distinct):
             if signature.call is None:
                 raise ValueError("a compute task without call")
             try:
                 runs.append(bind_opcode(backend, opcode, signature.call))
             except (BackendError, ValueError) as error:
-                row = 0 if made.index is None else made.index.index(index)
+                row = 0 if task_signatures.index is None else task_signatures.index.index(index)
                 self.findings.report(RUN04, task, grid, row, f"cannot run: {error}")
                 return None
-        return Compute(task, grid, self.memory, made, runs, self.findings)
+        return Compute(task, grid, self.memory, task_signatures, runs, self.findings)
 
     def _backend(self, task: Task) -> ComputeBackend:
-        opcode = operation(task)
+        opcode = operation_name(task)
         return self._backends.get(opcode) or self._backends.get(task.op) or self._backends[""]
 
     def _require_backends(self) -> None:
         """Every task has a backend that will do, before the first one runs."""
-        found = []
+        findings = []
         for task in self.plan.program.tasks:
             if task.op in ("transfer", "store"):
                 continue
-            backend, opcode = self._backend(task), operation(task)
+            backend, opcode = self._backend(task), operation_name(task)
             span = self.plan.program.span(task.node.op)
             name = getattr(backend, "name", type(backend).__name__)
             if not _supports(backend, opcode):
-                found.append(self._unsupported(task, name))
+                findings.append(self._unsupported(task, name))
             elif self._is_ordered(task) and not is_deterministic(backend):
                 message = f"backend `{name}` does not declare itself deterministic"
                 asked = _UNORDERED if self._ordered else "remove `@deterministic`"
                 help_ = f"{asked}, or choose another backend for this opcode"
-                found.append(RUN09.at(span, message, help=help_))
-        if found:
-            raise InputError(found)
+                findings.append(RUN09.at(span, message, help=help_))
+        if findings:
+            raise InputError(findings)
 
     def _is_ordered(self, task: Task) -> bool:
         """Whether floats are accumulated in a fixed order: asked for here, or for everything."""
         return self._ordered or _must_be_deterministic(task)
 
     def _unsupported(self, task: Task, backend: str) -> Diagnostic:
-        span, opcode = self.plan.program.span(task.node.op), operation(task)
+        span, opcode = self.plan.program.span(task.node.op), operation_name(task)
         message = f"backend `{backend}` does not support {backquote(opcode)}"
         call = f"set_opcode_backend({json.dumps(opcode, ensure_ascii=False)}, backend)"
         help_ = f"give one that does with {setting('`--backend NAME`', f'`{safe(call)}`')}"
@@ -150,7 +152,7 @@ class Machine:
         return Diagnostic("SIG22", "error", message, span, (), help_for_reader(help_))
 
 
-def cannot_run_allowed(allowed: tuple[Diagnostic, ...], why: str) -> Diagnostic:
+def unrunnable_finding(allowed: tuple[Diagnostic, ...], why: str) -> Diagnostic:
     """What was allowed through leaves nothing that could run; related are those errors."""
     codes = ", ".join(dict.fromkeys(d.code for d in allowed))
     related = tuple(Related(d.span, f"{d.code}: {d.message}") for d in allowed[:_SHOWN_ALLOWED])
@@ -164,7 +166,7 @@ def _operand_bytes(action: Action | None, row: int) -> int:
     return sum(high - low for _, low, high in (*action.reads(row), *action.writes(row)))
 
 
-def operation(task: Task) -> str:
+def operation_name(task: Task) -> str:
     """What a backend is asked for: the opcode, or the `op` of a generic task."""
     if task.op != "compute":
         return task.op

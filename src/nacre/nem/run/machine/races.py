@@ -16,7 +16,7 @@ import numpy.typing as npt
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.nem.model.program import Task
 from nacre.nem.plan.terms import distinct
-from nacre.nem.run.memory.touching import Touching
+from nacre.nem.run.memory.task_footprints import TaskFootprints
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.spec.rules.running import RUN07
 
@@ -36,30 +36,30 @@ class RaceDetector:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._touching = Touching(steps.plan)
+        self._footprints = TaskFootprints(steps.plan)
         self._shadows: dict[int, _Shadow] = {}
         self._seen: dict[tuple[int, int], int] = {}  # pairs of positions, when they were met
         self._turn: dict[int, int] = {}  # when a step ran
         self.diagnostics: list[Diagnostic] = []  # one for every pair that was seen
         self._is_stale = False
 
-    def saw(self, step: int, task: Task, row: int, order: Sequence[int]) -> None:
+    def note_step(self, step: int, task: Task, row: int, order: Sequence[int]) -> None:
         """A step ran; `order` are those before it."""
         if self._is_stale:
-            self._see_again(order)
+            self._replay(order)
         self._turn[step] = len(order)
-        for buffer, _, low, high in self._touching.of(task, row, "read"):
+        for buffer, _, low, high in self._footprints.touched_runs(task, row, "read"):
             self._read(step, buffer, low, high)
-        for buffer, _, low, high in self._touching.of(task, row, "write"):
+        for buffer, _, low, high in self._footprints.touched_runs(task, row, "write"):
             self._write(step, buffer, low, high)
 
-    def took_back(self, kept: int) -> None:
+    def note_undo(self, remaining: int) -> None:
         """Steps were taken back, all but the first so many."""
-        self._seen = {pair: turn for pair, turn in self._seen.items() if turn < kept}
+        self._seen = {pair: turn for pair, turn in self._seen.items() if turn < remaining}
         del self.diagnostics[len(self._seen) :]
         self._is_stale = True
 
-    def _see_again(self, order: Sequence[int]) -> None:
+    def _replay(self, order: Sequence[int]) -> None:
         """Who touched what, from the start: what was found stays found."""
         self._is_stale = False
         self._shadows.clear()
@@ -67,7 +67,7 @@ class RaceDetector:
         for turn, step in enumerate(order):
             statement = self._steps.statement(step)
             if isinstance(statement, Task):
-                self.saw(step, statement, int(self._steps.row[step]), range(turn))
+                self.note_step(step, statement, int(self._steps.row[step]), range(turn))
 
     def _shadow(self, buffer: int) -> _Shadow:
         if buffer not in self._shadows:
@@ -85,13 +85,13 @@ class RaceDetector:
         shadow = self._shadow(buffer)
         for writer in distinct(shadow.writer[low:high].astype(np.int64)).tolist():
             self._require_order(writer - 1, step, buffer, "writes", "writes")
-        kept = []
+        readers = []
         for reader, first, last in shadow.readers:
             if first < high and low < last:
                 self._require_order(reader, step, buffer, "writes", "reads")
             if first < low or high < last:  # some of its bytes keep their reader
-                kept.append((reader, first, last))
-        shadow.readers = kept
+                readers.append((reader, first, last))
+        shadow.readers = readers
         shadow.writer[low:high] = step + 1
 
     def _require_order(self, earlier: int, later: int, buffer: int, verb: str, other: str) -> None:
@@ -126,7 +126,7 @@ class RaceDetector:
                 if source in seen:
                     continue
                 seen.add(source)
-                step = int(self._steps.of_node[source])
+                step = int(self._steps.step_of_node[source])
                 # What ran before the goal cannot have the goal before it; a wait has no turn.
                 if step == _NOBODY or self._turn.get(step, oldest + 1) > oldest:
                     stack.append(source)

@@ -54,8 +54,8 @@ def signatures(task: Task, grid: Grid, *, ordered: bool = False) -> Signatures:
         [np.broadcast_to(np.asarray(c), (grid.rows,)) for c in columns.values()], axis=1
     )
     _, first, index = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    made = tuple(_signature(task, values_at(columns, int(row)), ordered) for row in first)
-    return Signatures(made, index.reshape(-1).tolist())
+    distinct = tuple(_signature(task, values_at(columns, int(row)), ordered) for row in first)
+    return Signatures(distinct, index.reshape(-1).tolist())
 
 
 def offsets(region: Region, grid: Grid) -> Values:

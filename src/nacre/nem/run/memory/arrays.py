@@ -24,9 +24,9 @@ class RegionView(np.ndarray[Any, np.dtype[Any]]):
     @classmethod
     def of(cls, values: Array, type_: TensorType, region: str | None = None) -> RegionView:
         """A view of an array under the name of a region."""
-        made = values.view(cls)
-        made.elem, made.quant, made.region = type_.elem, type_.quant, region
-        return made
+        view = values.view(cls)
+        view.elem, view.quant, view.region = type_.elem, type_.quant, region
+        return view
 
     def __array_finalize__(self, origin: object) -> None:
         self.elem = getattr(origin, "elem", None)

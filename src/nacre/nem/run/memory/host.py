@@ -27,10 +27,10 @@ from nacre.nem.model.imports import Import
 from nacre.nem.model.program import Buffer, Program
 from nacre.nem.run.machine.findings import Findings
 from nacre.nem.run.memory.arrays import RegionView
-from nacre.nem.run.memory.host_place import HOST
+from nacre.nem.run.memory.host_span import HOST
 from nacre.nem.run.memory.layouts import first_unwritten
 from nacre.nem.run.memory.memory import Bytes, Memory, MemoryLevel, Storage
-from nacre.nem.run.memory.regions import Located
+from nacre.nem.run.memory.regions import LocatedRegion
 from nacre.nem.run.sessions.gaps import Gap
 from nacre.nem.run.sessions.references import Selection
 from nacre.nem.run.sessions.stepper import Stepper
@@ -103,16 +103,16 @@ class Host:
 
     def require_imports(self) -> None:
         """Every imported buffer holds something when the run starts; InputError names the rest."""
-        found = []
+        findings = []
         for name in self.imports:
             storage = self._memory.storage(self._buffer(name))
             gap = storage.first_gap(0, storage.data.size)
             if gap is not None:
                 message = f"`{name}` is imported, but the host gave nothing for its bytes "
                 help_ = f"give `{name}` as an input, or leave the import out"
-                found.append(host_finding(f"{message}{gap[0]}..{gap[1] - 1}", help_))
-        if found:
-            raise InputError(found)
+                findings.append(host_finding(f"{message}{gap[0]}..{gap[1] - 1}", help_))
+        if findings:
+            raise InputError(findings)
 
     def _require_mutable(self, name: str) -> None:
         """A read-only import may not change while a program runs."""
@@ -124,12 +124,12 @@ class Host:
         raise host_error(message, f"give {mutable}, or write it before the first step")
 
     def _buffer(self, name: str) -> Buffer:
-        found = self._memory.buffers.get(name)
-        if found is None:
-            raise InputError([self._no_buffer(str(name))])
-        return found
+        buffer = self._memory.buffers.get(name)
+        if buffer is None:
+            raise InputError([self._unknown_buffer(str(name))])
+        return buffer
 
-    def _no_buffer(self, name: str) -> Diagnostic:
+    def _unknown_buffer(self, name: str) -> Diagnostic:
         names = list(self._memory.buffers)
         listed = ", ".join(f"`{n}`" for n in names[:8])
         help_ = did_you_mean(name, names) or f"the buffers are {listed}"
@@ -139,15 +139,15 @@ class Host:
         """Fill buffers by name; every name and size is looked at before anything is written."""
         if not isinstance(inputs, Mapping):
             raise host_error("inputs are given as a dict of arrays by buffer")
-        found: list[Diagnostic] = []
+        findings: list[Diagnostic] = []
         ready = []
         for key, data in inputs.items():
             try:
                 ready.append(self._target(key, data))
             except InputError as error:
-                found += error.diagnostics
-        if found:
-            raise InputError(found)
+                findings += error.diagnostics
+        if findings:
+            raise InputError(findings)
         for buffer, offset, raw in ready:
             self._put(buffer, offset, raw)
 
@@ -160,7 +160,7 @@ class Host:
         buffer = self._buffer(name)
         self._require_mutable(name)
         size = buffer.size or 0
-        packed = self._packed_part(buffer, data) if at else self._packed(buffer, data)
+        packed = self._pack_part(buffer, data) if at else self._pack_whole(buffer, data)
         raw = raw_bytes(data) if packed is None else packed
         if not at:
             if raw.size != size:
@@ -176,7 +176,7 @@ class Host:
             )
         return buffer, offset, raw
 
-    def _packed(self, buffer: Buffer, data: object) -> Bytes | None:
+    def _pack_whole(self, buffer: Buffer, data: object) -> Bytes | None:
         """Integers of whole bytes for a buffer of `i4`, one for each element; None for others."""
         size = buffer.size or 0
         if not isinstance(data, np.ndarray) or data.size not in (2 * size - 1, 2 * size):
@@ -186,9 +186,9 @@ class Host:
             return None
         if declared_elements(buffer, self._program) != {"i4"}:
             return None
-        return _packed(buffer, data)
+        return _pack_elements(buffer, data)
 
-    def _packed_part(self, buffer: Buffer, data: object) -> Bytes | None:
+    def _pack_part(self, buffer: Buffer, data: object) -> Bytes | None:
         """Elements for a part of a buffer of `i4`: bytes and elements must not be mistaken."""
         is_array = isinstance(data, np.ndarray) and data.dtype != np.uint8
         if not is_array or declared_elements(buffer, self._program) != {"i4"}:
@@ -199,11 +199,11 @@ class Host:
                 f"`{buffer.name}` holds i4, and a part of it is given as {array.dtype}",
                 "give elements as `ml_dtypes.int4`, which are packed, or bytes as `uint8`",
             )
-        return _packed(buffer, array) if array.dtype == _UNTYPED else None
+        return _pack_elements(buffer, array) if array.dtype == _UNTYPED else None
 
     def _put(self, buffer: Buffer, offset: int, raw: Bytes) -> None:
         storage = self._memory.storage(buffer)
-        self._stepper.host_wrote(storage, offset, offset + raw.size)
+        self._stepper.note_host_write(storage, offset, offset + raw.size)
         storage.data[offset : offset + raw.size] = raw
         storage.written[offset : offset + raw.size] = True
         if storage.missing:
@@ -215,7 +215,7 @@ class Host:
         self._report_gap(name, storage, storage.first_gap(0, storage.data.size))
         return storage.data.tobytes()
 
-    def read_region(self, located: Located) -> RegionView:
+    def read_region(self, located: LocatedRegion) -> RegionView:
         """A copy of a region's elements."""
         storage = self._memory.storage(located.buffer)
         gap = first_unwritten(located.layout, storage, located.offset)
@@ -230,18 +230,18 @@ class Host:
         self._report_gap(selection.name, storage, selection.first_unwritten(storage))
         if not real:
             return RegionView.of(selection.values(storage), selection.type, selection.name)
-        made = TensorType(ELEMENT_TYPES["f32"], selection.shape)
-        return RegionView.of(selection.real_values(storage), made, selection.name)
+        real_type = TensorType(ELEMENT_TYPES["f32"], selection.shape)
+        return RegionView.of(selection.real_values(storage), real_type, selection.name)
 
     def read_memory(self, level: str, offset: int, size: int | None, engine: int | None) -> bytes:
         """Raw bytes of a memory; to its end where no size is given."""
-        place = f"L1[{engine or 0}]" if level == "L1" else str(level)
-        found = self._memory.levels.get(place)
-        if found is None:
+        name = f"L1[{engine or 0}]" if level == "L1" else str(level)
+        memory = self._memory.levels.get(name)
+        if memory is None:
             self._memory.require_open()
             known = ", ".join(self._memory.levels)
-            raise host_error(f"no memory {backquote(place)}; there are {known}")
-        return read_level(found, offset, size)
+            raise host_error(f"no memory {backquote(name)}; there are {known}")
+        return read_level(memory, offset, size)
 
     def _report_gap(self, name: str, storage: Storage, gap: tuple[int, int] | None) -> None:
         if gap is None:
@@ -251,11 +251,11 @@ class Host:
         message = f"the host reads `{name}`, but nothing has written {where}"
         if any((d.code, d.message) == (INI02.code, message) for d in self._findings.diagnostics):
             return
-        found = INI02.at(HOST, message, help=origin.remedy if origin.sentence else None)
-        self._findings.diagnostics.append(found)
+        finding = INI02.at(HOST, message, help=origin.remedy if origin.sentence else None)
+        self._findings.diagnostics.append(finding)
 
 
-def _packed(buffer: Buffer, array: np.ndarray[Any, Any]) -> Bytes:
+def _pack_elements(buffer: Buffer, array: np.ndarray[Any, Any]) -> Bytes:
     """Elements of 4 bits that came a byte each; InputError where one does not fit."""
     try:
         return (
@@ -269,15 +269,15 @@ def _packed(buffer: Buffer, array: np.ndarray[Any, Any]) -> Bytes:
 
 def declared_elements(buffer: Buffer, program: Program) -> set[str]:
     """The element types that regions over a buffer declare; else those it is copied from or to."""
-    own = {r.elem for r in program.regions if r.buffer is buffer and r.elem is not None}
-    if own:
-        return own
-    found: set[str] = set()
+    declared = {r.elem for r in program.regions if r.buffer is buffer and r.elem is not None}
+    if declared:
+        return declared
+    copied: set[str] = set()
     for task in program.tasks:
         regions = [*task.regions("read"), *task.regions("write")]
         if task.op in ("transfer", "store") and any(r.buffer is buffer for r in regions):
-            found |= {region.elem for region in regions if region.elem is not None}
-    return found
+            copied |= {region.elem for region in regions if region.elem is not None}
+    return copied
 
 
 def read_level(level: MemoryLevel, offset: int, size: int | None) -> bytes:

@@ -152,8 +152,8 @@ class NibbleLayout(Layout):
         nibbles = (values.astype(np.int8) & 0xF).view(np.uint8)
         # One half at a time: two elements may share a byte.
         for half, keep, shift in ((~self._is_high, 0xF0, 0), (self._is_high, 0x0F, 4)):
-            places = offset + self._bytes[half]
-            data[places] = (data[places] & keep) | (nibbles[half] << shift)
+            addresses = offset + self._bytes[half]
+            data[addresses] = (data[addresses] & keep) | (nibbles[half] << shift)
 
     def flags(self, mask: Mask, offset: int) -> Mask:
         """Whether the mask holds in an element's byte."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from nacre.base.diagnostics import InputError
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Buffer, Program
-from nacre.nem.run.memory.host_place import HOST
+from nacre.nem.run.memory.host_span import HOST
 from nacre.nem.spec.limits import DEFAULT_L1_BYTES, DEFAULT_L2_BYTES
 from nacre.nem.spec.rules.running import RUN05
 
@@ -64,7 +64,7 @@ class MemoryLevel:
         """Whether so many bytes from an offset on lie inside."""
         return min(offset, size) >= 0 and offset + size <= self.size
 
-    def copied(self) -> MemoryLevel:
+    def copy(self) -> MemoryLevel:
         """Another memory with the same bytes, as far as buffers reach."""
         made = MemoryLevel(self.name, self.size, self.poison)
         end = self.allocated
@@ -95,7 +95,7 @@ class Storage:
     __slots__ = ("base", "buffer", "data", "missing", "written")
 
     def __init__(self, buffer: Buffer, level: MemoryLevel, base: int) -> None:
-        size = room_of(buffer)
+        size = buffer_bytes(buffer)
         self.buffer = buffer
         self.base = base
         self.data: Bytes = level.data[base : base + size]
@@ -113,17 +113,17 @@ class Storage:
             return None
         return first_false_run(self.written[low:high], low)
 
-    def mark(self, low: int, high: int) -> None:
+    def mark_written(self, low: int, high: int) -> None:
         """A range has been written."""
         if self.missing:
             part = self.written[low:high]
             self.missing -= high - low - int(np.count_nonzero(part))
             part[:] = True
 
-    def mark_like(self, low: int, source: Storage, source_low: int, size: int) -> None:
+    def mark_copied(self, low: int, source: Storage, source_low: int, size: int) -> None:
         """A range has been copied from another buffer: poison travels along."""
         if not source.missing:
-            self.mark(low, low + size)
+            self.mark_written(low, low + size)
             return
         came = source.written[source_low : source_low + size].copy()
         part = self.written[low : low + size]
@@ -142,7 +142,7 @@ def first_false_run(mask: Mask, start: int = 0) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class MemorySizes:
     """How large the memories of a machine are."""
 
     ddr: int
@@ -151,26 +151,28 @@ class Sizes:
     engines: int
 
     @property
-    def places(self) -> dict[str, int]:
+    def by_memory(self) -> dict[str, int]:
         """The memories of a session by name, without DDR."""
         return {"L2": self.l2, **{f"L1[{k}]": self.l1 for k in range(self.engines)}}
 
 
-def sizes_of(device: Device, ddr_size_bytes: int) -> Sizes:
+def memory_sizes(device: Device, ddr_size_bytes: int) -> MemorySizes:
     """What a device has; where a figure is missing, the default."""
     topology = device.topology
     l2 = topology.l2_size_bytes if topology is not None else None
     l1 = topology.l1_size_bytes if topology is not None else None
-    return Sizes(ddr_size_bytes, l2 or DEFAULT_L2_BYTES, l1 or DEFAULT_L1_BYTES, device.num_engines)
+    return MemorySizes(
+        ddr_size_bytes, l2 or DEFAULT_L2_BYTES, l1 or DEFAULT_L1_BYTES, device.num_engines
+    )
 
 
 class Memory:
     """The memories of a session: its own L2 and L1, and the DDR that it was given."""
 
-    def __init__(self, program: Program, sizes: Sizes, ddr: MemoryLevel) -> None:
+    def __init__(self, program: Program, sizes: MemorySizes, ddr: MemoryLevel) -> None:
         self.levels: dict[str, MemoryLevel] = {"DDR": ddr}
-        for place, size in sizes.places.items():
-            self.levels[place] = MemoryLevel(place, size, ddr.poison)
+        for name, size in sizes.by_memory.items():
+            self.levels[name] = MemoryLevel(name, size, ddr.poison)
         self.buffers = {buffer.name: buffer for buffer in program.buffers}
         self._bases = place_buffers(program.buffers, self.levels)
         self._storages: dict[int, Storage] = {}
@@ -178,13 +180,13 @@ class Memory:
 
     def storage(self, buffer: Buffer) -> Storage:
         """The bytes of a buffer, made ready when they are first asked for."""
-        found = self._storages.get(buffer.index)
-        if found is None:
+        storage = self._storages.get(buffer.index)
+        if storage is None:
             self.require_open()
             level, base = self.levels[buffer.memory], self.base(buffer)
-            found = Storage(buffer, level, base)
-            self._storages[buffer.index] = found
-        return found
+            storage = Storage(buffer, level, base)
+            self._storages[buffer.index] = storage
+        return storage
 
     def release(self) -> None:
         """Let go of everything but DDR."""
@@ -215,11 +217,11 @@ def place_buffers(buffers: Iterable[Buffer], levels: dict[str, MemoryLevel]) -> 
         if buffer.memory not in levels:
             raise ValueError(f"buffer `{buffer.name}` lies in no memory of the device")
         home = levels[buffer.memory]
-        bases[buffer.index] = home.allocate(room_of(buffer), buffer.align, buffer.name)
+        bases[buffer.index] = home.allocate(buffer_bytes(buffer), buffer.align, buffer.name)
     return bases
 
 
-def room_of(buffer: Buffer) -> int:
+def buffer_bytes(buffer: Buffer) -> int:
     """The bytes that a buffer takes; none where its size is wrong, which has been reported."""
     return max(buffer.size or 0, 0)
 

@@ -32,7 +32,7 @@ class UnknownNameError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Located:
+class LocatedRegion:
     """A region in one iteration: its bytes in a buffer and, where it has one, its type."""
 
     name: str
@@ -60,16 +60,16 @@ class LatestSteps:
         self._known: dict[int, list[tuple[int, int]]] = {}  # loop -> (steps taken by then, step)
         self._scanned: dict[int, int] = {}
 
-    def inside(self, loop: Loop) -> int | None:
+    def latest_inside(self, loop: Loop) -> int | None:
         """The latest step in a loop; None before any."""
-        known, taken = self._known.setdefault(loop.position, []), len(self._order)
-        while known and known[-1][0] > taken:  # the session went back
+        known, step_count = self._known.setdefault(loop.position, []), len(self._order)
+        while known and known[-1][0] > step_count:  # the session went back
             known.pop()
         begin = self._scanned.get(loop.position, 0)
-        if begin > taken:
+        if begin > step_count:
             begin = known[-1][0] if known else 0
-        self._scanned[loop.position] = taken
-        for count in range(taken, begin, -1):
+        self._scanned[loop.position] = step_count
+        for count in range(step_count, begin, -1):
             step = self._order[count - 1]
             if self.is_inside(step, loop):
                 known.append((count, step))
@@ -80,12 +80,12 @@ class LatestSteps:
         """Whether a step lies in a loop."""
         return any(around is loop for around in self.steps.statement(step).loops)
 
-    def coming(self, loop: Loop) -> int | None:
+    def next_inside(self, loop: Loop) -> int | None:
         """The first step in a loop, in program order, that has not been taken."""
-        taken = np.zeros(self.steps.count, np.bool_)
-        taken[list(self._order)] = True
+        is_taken = np.zeros(self.steps.count, np.bool_)
+        is_taken[list(self._order)] = True
         left = [
-            numbers[~taken[numbers]]
+            numbers[~is_taken[numbers]]
             for position, numbers in self.steps.numbers.items()
             if any(around is loop for around in self.steps.statements[position].loops)
         ]
@@ -100,12 +100,12 @@ class Moment:
     step: int | None = None
     looks_ahead: bool = False  # else the next iteration of those loops counts, not the latest
 
-    def step_in(self, loop: Loop) -> tuple[int | None, bool]:
+    def step_inside(self, loop: Loop) -> tuple[int | None, bool]:
         """The step whose iteration of a loop is meant, and whether it is still to come."""
         if self.step is not None and self.latest.is_inside(self.step, loop):
             return self.step, True
-        coming = self.latest.coming(loop) if self.looks_ahead else None
-        return (self.latest.inside(loop), False) if coming is None else (coming, True)
+        coming = self.latest.next_inside(loop) if self.looks_ahead else None
+        return (self.latest.latest_inside(loop), False) if coming is None else (coming, True)
 
 
 class Regions:
@@ -118,7 +118,7 @@ class Regions:
         self.buffers = {b.name: b for b in self.plan.program.buffers}
         self.named = named_regions(self.plan)
 
-    def locate(self, text: str, moment: Moment | None = None) -> Located:
+    def locate(self, text: str, moment: Moment | None = None) -> LocatedRegion:
         """What a name means now: a let at the latest iteration, or at the one that it names.
 
         `Y_tile_i` is the let itself, `Y_tile_0` and `Y_tile_i[0]` the let at i = 0; `BUFFER` is a
@@ -127,13 +127,15 @@ class Regions:
         text = str(text)
         part = _BYTES.fullmatch(text.strip())
         if part is not None and part["name"] in self.buffers:
-            return _bytes_of(text, self.buffers[part["name"]], int(part["low"]), int(part["high"]))
-        found = self._region(text, moment or Moment(self.latest))
-        if found is not None:
-            return _locate(text, *found)
+            return _locate_bytes(
+                text, self.buffers[part["name"]], int(part["low"]), int(part["high"])
+            )
+        region = self._region(text, moment or Moment(self.latest))
+        if region is not None:
+            return _locate(text, *region)
         if text in self.buffers:
-            return _bytes_of(text, self.buffers[text], 0, self.buffers[text].size or 0)
-        raise UnknownNameError(_unknown(text, self.plan))
+            return _locate_bytes(text, self.buffers[text], 0, self.buffers[text].size or 0)
+        raise UnknownNameError(_unknown_name_text(text, self.plan))
 
     def _region(self, text: str, moment: Moment) -> tuple[Region, Grid, int] | None:
         parts = split_instance(text)
@@ -141,17 +143,17 @@ class Regions:
             return None
         name, iteration = parts
         if iteration is None and name in self.named:
-            return self.current(self.named[name], moment)
+            return self.region_at(self.named[name], moment)
         for region in self.named.get(name, []):
             grid = self.plan.region_grid(region)
             row = None if grid is None or iteration is None else row_of(grid, iteration)
             if grid is not None and row is not None:
                 return region, grid, row
         if name in self.named:
-            raise UnknownNameError(self._beyond(name, iteration or ()))
-        return _by_numbers(text, self.named, self.plan)
+            raise UnknownNameError(self._iterations_text(name, iteration or ()))
+        return _numbered_region(text, self.named, self.plan)
 
-    def _beyond(self, name: str, iteration: tuple[int, ...]) -> str:
+    def _iterations_text(self, name: str, iteration: tuple[int, ...]) -> str:
         """Why no region of a name has an iteration: which there are."""
         asked = f"`{name}[{', '.join(map(str, iteration))}]`"
         grid = self.plan.region_grid(self.named[name][-1])
@@ -165,7 +167,7 @@ class Regions:
         )
         return f"{asked} is out of range: {', '.join(ranges)}"
 
-    def current(
+    def region_at(
         self, candidates: Sequence[Region], moment: Moment
     ) -> tuple[Region, Grid, int] | None:
         """The region of one name, and the iteration, that are meant: sibling loops share names."""
@@ -174,27 +176,29 @@ class Regions:
             grid = self.plan.region_grid(region)
             if grid is None:
                 continue
-            step, is_coming = moment.step_in(region.loops[-1]) if region.loops else (None, False)
+            step, is_coming = (
+                moment.step_inside(region.loops[-1]) if region.loops else (None, False)
+            )
             if step is None:
                 others.append((region, grid, 0))
                 continue
-            own = self.steps.grid(self.steps.statement(step))
-            row = int(own.row_in(grid, np.array([self.steps.row[step]]))[0])
+            step_grid = self.steps.grid(self.steps.statement(step))
+            row = int(step_grid.row_in(grid, np.array([self.steps.row[step]]))[0])
             if step == moment.step:
                 return region, grid, row
             # Of loops that follow each other the next one, else the one that ended last.
             begun.append(((not is_coming, step if is_coming else -step), (region, grid, row)))
         if begun:
-            return min(begun, key=lambda found: found[0])[1]
+            return min(begun, key=lambda candidate: candidate[0])[1]
         return others[0] if others else None
 
 
-def _bytes_of(text: str, buffer: Buffer, low: int, high: int) -> Located:
+def _locate_bytes(text: str, buffer: Buffer, low: int, high: int) -> LocatedRegion:
     if not low < high <= (buffer.size or 0):
         raise UnknownNameError(
             f"`{text}` is no part of `{buffer.name}`, which has {buffer.size} bytes"
         )
-    return Located(text, buffer, low, high - low, None, layout(_BYTE, (high - low,)))
+    return LocatedRegion(text, buffer, low, high - low, None, layout(_BYTE, (high - low,)))
 
 
 _BYTE = ELEMENT_TYPES["u8"]
@@ -202,14 +206,14 @@ _BYTE = ELEMENT_TYPES["u8"]
 
 def named_regions(plan: Plan) -> dict[str, list[Region]]:
     """The regions that have a name; sibling loops may use one again."""
-    found: dict[str, list[Region]] = {}
+    by_name: dict[str, list[Region]] = {}
     for region in plan.program.regions:
         if region.name is not None:
-            found.setdefault(region.name, []).append(region)
-    return found
+            by_name.setdefault(region.name, []).append(region)
+    return by_name
 
 
-def _by_numbers(
+def _numbered_region(
     text: str, regions: dict[str, list[Region]], plan: Plan
 ) -> tuple[Region, Grid, int] | None:
     """`Y_tile_0` for a let `Y_tile_i` inside a loop over i."""
@@ -245,7 +249,7 @@ def _row_with(grid: Grid, inner: tuple[int, ...]) -> int | None:
     return int(rows[0]) if rows.size else None
 
 
-def _locate(text: str, region: Region, grid: Grid, row: int) -> Located:
+def _locate(text: str, region: Region, grid: Grid, row: int) -> LocatedRegion:
     if region.buffer is None:
         raise UnknownNameError(f"`{text}` has no buffer")
     here = grid.at(row)
@@ -254,15 +258,17 @@ def _locate(text: str, region: Region, grid: Grid, row: int) -> Located:
     where = tuple(zip(names, grid.iteration(row), strict=True))
     if region.elem is None or region.shape is None:
         plain = layout(_BYTE, (extent,))
-        return Located(text, region.buffer, offset, extent, None, plain, region, where)
+        return LocatedRegion(text, region.buffer, offset, extent, None, plain, region, where)
     lookup = lookup_at((*region.shape, *(region.strides or ()), region.quant), here, 0)
     type_ = tensor_type(region, lookup)
     strides = None if region.strides is None else resolve_symbols(region.strides, lookup)
-    made = layout(type_.elem, type_.shape, strides)
-    return Located(text, region.buffer, offset, extent, type_, made, region, where, strides)
+    region_layout = layout(type_.elem, type_.shape, strides)
+    return LocatedRegion(
+        text, region.buffer, offset, extent, type_, region_layout, region, where, strides
+    )
 
 
-def _unknown(text: str, plan: Plan) -> str:
+def _unknown_name_text(text: str, plan: Plan) -> str:
     names = [*named_regions(plan), *(b.name for b in plan.program.buffers)]
     hint = did_you_mean(text, names)
     listed = ", ".join(f"`{name}`" for name in names[:8])

@@ -79,7 +79,7 @@ class Scope:
         elif watched is None:
             raise UnknownNameError(f"`{node.name}` of which region? write `{node.name}(Y)`")
 
-    def _near(self, name: str) -> str:
+    def _name_hint(self, name: str) -> str:
         """What a name that is not there may mean: of one letter, which loop variables there are."""
         loops = list(dict.fromkeys(loop.variable.name for loop in self.program.loops))
         known = [*loops, *sorted(self.numbers - set(loops)), *self.regions.named]
@@ -94,24 +94,25 @@ class Scope:
     def _require_element(self, reference: Reference) -> None:
         name = reference.name
         try:
-            found = select(reference, self.regions, one=True)
+            selection = select(reference, self.regions, one=True)
         except UnknownNameError:
             if self.is_name(name) and name not in self.numbers:
                 raise
-            hint = self._near(name)
+            hint = self._name_hint(name)
             raise UnknownNameError(
                 f"no loop variable or constant {backquote(name)}, nor a region; {hint}"
             ) from None
-        count = found.values_count
+        count = selection.values_count
         if count != 1:
+            first = ", ".join("0" * max(1, len(selection.shape)))
             raise UnknownNameError(
                 f"{backquote(reference.text)} has {count} elements; name one, such as "
-                f"`{name}[{', '.join('0' * max(1, len(found.shape)))}]`, or ask for `max({name})`"
+                f"`{name}[{first}]`, or ask for `max({name})`"
             )
 
 
 @dataclass(frozen=True, eq=False)
-class ValuesNow:
+class CurrentValues:
     """The values that names have at a moment: in the iteration of a step."""
 
     scope: Scope
@@ -138,8 +139,8 @@ class ValuesNow:
 
     def _let(self, name: str, around: tuple[int, ...]) -> Number | None:
         for let in self.scope.program.lets:
-            own = tuple(loop.position for loop in let.loops)
-            if let.name != name or around[: len(own)] != own:
+            let_loops = tuple(loop.position for loop in let.loops)
+            if let.name != name or around[: len(let_loops)] != let_loops:
                 continue
             if isinstance(let.value, int | float):
                 return let.value
@@ -156,10 +157,10 @@ class ValuesNow:
         """The elements that somebody wrote of a region, or of the one that is watched."""
         regions = self.scope.regions
         if reference is None:
-            found = self.watched
+            selection = self.watched
         else:
-            found = select(reference, regions, Moment(regions.latest, self.step), one=one)
-        if found is None:
+            selection = select(reference, regions, Moment(regions.latest, self.step), one=one)
+        if selection is None:
             return None
-        storage = self.scope.memory.storage(found.located.buffer)
-        return Elements(found.values(storage)[found.written(storage)], found.elem)
+        storage = self.scope.memory.storage(selection.located.buffer)
+        return Elements(selection.values(storage)[selection.written_mask(storage)], selection.elem)

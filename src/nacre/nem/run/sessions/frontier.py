@@ -21,7 +21,7 @@ class Frontier:
         waits_for = np.bincount(graph.targets, minlength=graph.size)
         self._after = graph.after
         self._open: list[int] = waits_for.tolist()
-        self._step_of: list[int] = steps.of_node.tolist()
+        self._step_of: list[int] = steps.step_of_node.tolist()
         self._node: list[int] = steps.node.tolist()
         self._done = bytearray(graph.size)
         self.ready: list[int] = []
@@ -41,14 +41,14 @@ class Frontier:
         del self.ready[bisect_left(self.ready, step)]
         return self._settle([self._node[step]], step)
 
-    def _settle(self, nodes: list[int], taken: int = -1) -> list[int]:
+    def _settle(self, nodes: list[int], taken_step: int = -1) -> list[int]:
         """Complete nodes, and those that then hold nothing back; steps become ready instead."""
         completed: list[int] = []
         stack = nodes[::-1]
         while stack:
             node = stack.pop()
             step = self._step_of[node]
-            if step >= 0 and step != taken:
+            if step >= 0 and step != taken_step:
                 insort(self.ready, step)
                 continue
             self._done[node] = 1
@@ -64,8 +64,8 @@ class Frontier:
         for node in reversed(completed):
             self._done[node] = 0
             for target in self._after.of(node):
-                held = self._step_of[target]
-                if not self._open[target] and held >= 0:
-                    del self.ready[bisect_left(self.ready, held)]
+                blocked = self._step_of[target]
+                if not self._open[target] and blocked >= 0:
+                    del self.ready[bisect_left(self.ready, blocked)]
                 self._open[target] += 1
         insort(self.ready, step)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from nacre.nem.run.machine.actions import Reach
+from nacre.nem.run.machine.actions import ByteRange
 from nacre.nem.run.memory.memory import Bytes, Mask, Storage
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedBytes:
     """Bytes of a buffer before a step, and which of them had been written."""
 
     storage: Storage
@@ -32,11 +32,11 @@ class Saved:
         self.storage.missing = self.missing
 
 
-def save_bytes(reaches: list[Reach]) -> list[Saved]:
+def save_bytes(ranges: list[ByteRange]) -> list[SavedBytes]:
     """The present state of some bytes."""
     return [
-        Saved(s, low, s.data[low:high].copy(), s.written[low:high].copy(), s.missing)
-        for s, low, high in reaches
+        SavedBytes(s, low, s.data[low:high].copy(), s.written[low:high].copy(), s.missing)
+        for s, low, high in ranges
     ]
 
 
@@ -45,7 +45,7 @@ class Change:
     """One step or one write by the host, and what is needed to take it back."""
 
     step: int | None  # None: a write by the host
-    before: list[Saved]
+    before: list[SavedBytes]
     completed: list[int]  # nodes of the graph
     findings: int  # how many there were before
 

@@ -21,13 +21,13 @@ from nacre.nem.run.machine.races import RaceDetector
 from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.run.memory.host import Host, host_error
 from nacre.nem.run.memory.memory import Memory
-from nacre.nem.run.memory.regions import Located, Moment, Regions, UnknownNameError
+from nacre.nem.run.memory.regions import LocatedRegion, Moment, Regions, UnknownNameError
 from nacre.nem.run.options import RunOptions
 from nacre.nem.run.sessions import state, tables
-from nacre.nem.run.sessions.conditions import Scope, ValuesNow
+from nacre.nem.run.sessions.conditions import CurrentValues, Scope
 from nacre.nem.run.sessions.history import History
 from nacre.nem.run.sessions.poison_origins import PoisonOrigins
-from nacre.nem.run.sessions.provenance import Written, who_wrote
+from nacre.nem.run.sessions.provenance import WrittenRun, who_wrote
 from nacre.nem.run.sessions.references import Selection, parse_reference, select
 from nacre.nem.run.sessions.schedules import (
     ProgramOrder,
@@ -37,12 +37,17 @@ from nacre.nem.run.sessions.schedules import (
     TimedOrder,
 )
 from nacre.nem.run.sessions.stepper import Stepper
-from nacre.nem.run.sessions.steps import Steps, steps_of
+from nacre.nem.run.sessions.steps import Steps, number_steps
 from nacre.nem.run.sessions.trace import export_trace
 from nacre.nem.run.sessions.value_expressions import Number
 from nacre.nem.run.timing.export import export_timed
 from nacre.nem.run.timing.result import TimedResult
-from nacre.nem.run.timing.status import engine_states, in_flight, moment, stuck
+from nacre.nem.run.timing.status import (
+    deadlock_findings,
+    engine_states,
+    steps_in_flight,
+    time_after,
+)
 from nacre.nem.run.timing.text import trace_table as timed_trace_table
 from nacre.nem.spec.rules.running import RUN08
 
@@ -65,7 +70,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         self.options = options
         self.memory = memory
         self.timing = timing  # of a timed run: its order is the order of the starts
-        self.steps: Steps = timing.timeline.steps if timing is not None else steps_of(plan)
+        self.steps: Steps = timing.timeline.steps if timing is not None else number_steps(plan)
         self._findings = Findings(plan.program, strict=options.strict)
         self._races = RaceDetector(self.steps) if options.detect_races else None
         self._stepper = Stepper(
@@ -82,14 +87,14 @@ class Inspection(AbstractContextManager["Inspection"]):
             History(options.history_bytes) if options.history_bytes else None,
             self._races,
         )
-        self._findings.origin = PoisonOrigins(self._stepper).of
+        self._findings.origin = PoisonOrigins(self._stepper).origin_of
         self._host = Host(plan.program, memory, self._findings, self._stepper, options.imports)
         self._host.fill(options.inputs)
         self._host.require_imports()
         self.scope = Scope(Regions(self.steps, self._stepper.order), memory)
         if timing is not None and timing.timeline.is_stuck:
             # Nothing is run where tasks wait for tokens which nobody releases.
-            self._findings.diagnostics += stuck(timing)
+            self._findings.diagnostics += deadlock_findings(timing)
             self._stepper.failed = int(np.flatnonzero(timing.timeline.start < 0)[0])
 
     def __exit__(
@@ -176,25 +181,29 @@ class Inspection(AbstractContextManager["Inspection"]):
     @property
     def _in_flight(self) -> frozenset[int]:
         """Steps that have started and are not complete yet: in timed sessions only."""
-        return frozenset() if self.timing is None else in_flight(self.timing, self._stepper.order)
+        return (
+            frozenset()
+            if self.timing is None
+            else steps_in_flight(self.timing, self._stepper.order)
+        )
 
     def _is_complete(self, step: int) -> bool:
         """Whether a step that has been taken is complete by now."""
         if self.timing is None:
             return True
-        return bool(self.timing.timeline.end[step] <= moment(self.timing, self._stepper.order))
+        return bool(self.timing.timeline.end[step] <= time_after(self.timing, self._stepper.order))
 
     def get_tokens(self) -> dict[str, dict[str, Any]]:
         """Tokens by instance and by bare name, which means the latest instance."""
-        return state.tokens(self._progress)
+        return state.token_states(self._progress)
 
     def get_pending_tasks(self) -> list[str]:
         """Tasks of admitted iterations that wait for something."""
-        return state.pending(self._progress)
+        return state.pending_tasks(self._progress)
 
     def get_ready_tasks(self) -> list[str]:
         """Tasks that could run now."""
-        return state.ready(self._progress)
+        return state.ready_tasks(self._progress)
 
     def get_completed_tasks(self) -> list[str]:
         """Tasks that are complete, in the order of their starts."""
@@ -202,7 +211,7 @@ class Inspection(AbstractContextManager["Inspection"]):
 
     # Memory
 
-    def locate(self, name: str) -> Located:
+    def locate(self, name: str) -> LocatedRegion:
         """The bytes that a region's name means now."""
         try:
             return self.scope.regions.locate(name)
@@ -229,7 +238,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         """The value of an expression such as `i * tile` or `max(Y)`; None: it has none now."""
         try:
             node = self.scope.expression(str(text))
-            return node.value(ValuesNow(self.scope, self._stepper.next()))
+            return node.value(CurrentValues(self.scope, self._stepper.next()))
         except UnknownNameError as error:
             raise host_error(str(error)) from None
 
@@ -258,7 +267,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         """Fill a buffer (or from `NAME@OFFSET` on, a part of it) with an array's bytes."""
         self._host.write_buffer(name, array)
 
-    def who_wrote(self, name: str) -> list[Written]:
+    def who_wrote(self, name: str) -> list[WrittenRun]:
         """The last writer of every byte of a region or buffer."""
         located = self.locate(name)
         storage = self.memory.storage(located.buffer)
@@ -329,18 +338,18 @@ def _schedule(steps: Steps, options: RunOptions, timing: TimedResult | None) -> 
 def _steps_named(steps: Steps, names: Sequence[str]) -> list[int]:
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise host_error("an order is a list of names of instances")
-    found, unknown = [], []
+    numbers, unknown = [], []
     seen: dict[str, int] = {}
     for name in names:
         # Sibling loops may use a name again; they run one after the other.
-        step = steps.instance(str(name), seen.get(name, 0))
+        step = steps.find_instance(str(name), seen.get(name, 0))
         seen[name] = seen.get(name, 0) + 1
         if step is None:
             unknown.append(name)
         else:
-            found.append(step)
+            numbers.append(step)
     if unknown:
         span = steps.plan.program.source.span(0, 0)
         message = f"the order names `{unknown[0]}`, which is no task or wait of the program"
         raise InputError([RUN08.at(span, message)])
-    return found
+    return numbers

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from nacre.nem.run.memory.host import host_error, whole_number
 from nacre.nem.run.memory.regions import UnknownNameError
-from nacre.nem.run.memory.touching import Touching
-from nacre.nem.run.sessions.conditions import ValuesNow
+from nacre.nem.run.memory.task_footprints import TaskFootprints
+from nacre.nem.run.sessions.conditions import CurrentValues
 from nacre.nem.run.sessions.inspection import Inspection
 from nacre.nem.run.sessions.pauses import Pauses
 from nacre.nem.run.sessions.references import Selection
@@ -28,12 +28,12 @@ class Pausable(Inspection):
     """A run that can be told where to pause."""
 
     @cached_property
-    def _touching(self) -> Touching:
-        return Touching(self.plan)
+    def _footprints(self) -> TaskFootprints:
+        return TaskFootprints(self.plan)
 
     @cached_property
     def _pauses(self) -> Pauses:
-        return Pauses(self._stepper, self._touching)
+        return Pauses(self._stepper, self._footprints)
 
     def add_breakpoint(
         self,
@@ -46,11 +46,11 @@ class Pausable(Inspection):
 
         A condition is a function of the session, or text such as `i mod 2 == 1 and j > 0`.
         """
-        made = self._made_breakpoint(task, line, loop_iter, condition)
-        self._pauses.breakpoints.append(made)
-        return made
+        stop = self._make_breakpoint(task, line, loop_iter, condition)
+        self._pauses.breakpoints.append(stop)
+        return stop
 
-    def _made_breakpoint(
+    def _make_breakpoint(
         self,
         task: str | None,
         line: int | None,
@@ -62,7 +62,7 @@ class Pausable(Inspection):
         if task is not None:
             self._require(require_task, task)
         if line is not None:
-            line = self._line(line)
+            line = self._breakpoint_line(line)
         if loop_iter is not None:
             whole_number(loop_iter, "the iteration")
         if not (condition is None or isinstance(condition, str) or callable(condition)):
@@ -70,7 +70,7 @@ class Pausable(Inspection):
         asked = self._condition(condition) if isinstance(condition, str) else condition
         return Breakpoint(task, line, loop_iter, asked)
 
-    def _line(self, line: int) -> int:
+    def _breakpoint_line(self, line: int) -> int:
         """The line itself or, where no task or wait stands on it, the next one that has one."""
         try:
             return line_with_step(self.steps, line)
@@ -79,11 +79,11 @@ class Pausable(Inspection):
 
     def _condition(self, text: str) -> Condition:
         """The condition of a breakpoint: about the step that comes next."""
-        made = self._parsed(text)
+        parsed = self._parse_condition(text)
         # Of the session that asks: a debugger that begins again takes its stops along.
-        return lambda session: made.holds(ValuesNow(session.scope, session._stepper.next()))
+        return lambda session: parsed.holds(CurrentValues(session.scope, session._stepper.next()))
 
-    def _parsed(self, text: str, watched: Selection | None = None) -> ParsedCondition:
+    def _parse_condition(self, text: str, watched: Selection | None = None) -> ParsedCondition:
         try:
             return self.scope.condition(text, watched)
         except UnknownNameError as error:
@@ -97,10 +97,10 @@ class Pausable(Inspection):
             raise host_error("a condition is text or a function of the session")
         if not isinstance(condition, str):
             return condition
-        made = self._parsed(condition, watched)
+        parsed = self._parse_condition(condition, watched)
 
         def holds(session: Pausable) -> bool:
-            return made.holds(ValuesNow(session.scope, session._stepper.order[-1], watched))
+            return parsed.holds(CurrentValues(session.scope, session._stepper.order[-1], watched))
 
         return holds
 
@@ -132,15 +132,15 @@ class Pausable(Inspection):
         if token is not None:
             self._require(require_task, token)
         is_text = not (region is None or isinstance(region, Selection))
-        found = self.select(str(region), looks_ahead=True) if is_text else region
-        watched = found if isinstance(found, Selection) else None
-        made = Watchpoint(watched, token, access, self._watch_condition(condition, watched))
-        self._pauses.watchpoints.append(made)
-        return made
+        selected = self.select(str(region), looks_ahead=True) if is_text else region
+        watched = selected if isinstance(selected, Selection) else None
+        stop = Watchpoint(watched, token, access, self._watch_condition(condition, watched))
+        self._pauses.watchpoints.append(stop)
+        return stop
 
     def stops(self) -> list[Breakpoint | Watchpoint]:
         """The breakpoints and watchpoints that are set."""
-        return self._pauses.listed()
+        return self._pauses.all_stops()
 
     def remove_stop(self, number: int) -> bool:
         """Remove a breakpoint or watchpoint by its number; False where there is none."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nacre.nem.run.sessions.stops import Breakpoint, Watchpoint
 
 if TYPE_CHECKING:
-    from nacre.nem.run.memory.touching import Touching
+    from nacre.nem.run.memory.task_footprints import TaskFootprints
     from nacre.nem.run.sessions.inspection import Inspection
     from nacre.nem.run.sessions.stepper import Stepper
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Pauses:
     """What a run is held up by. A stop that has been reported lets the next run pass."""
 
-    def __init__(self, stepper: Stepper, touching: Touching) -> None:
+    def __init__(self, stepper: Stepper, footprints: TaskFootprints) -> None:
         self._stepper = stepper
-        self._touching = touching
+        self._footprints = footprints
         self.breakpoints: list[Breakpoint] = []
         self.watchpoints: list[Watchpoint] = []
         self._passed: int | None = None  # the step before which a stop has been reported
@@ -26,16 +26,16 @@ class Pauses:
     def __bool__(self) -> bool:
         return bool(self.breakpoints or self.watchpoints)
 
-    def listed(self) -> list[Breakpoint | Watchpoint]:
+    def all_stops(self) -> list[Breakpoint | Watchpoint]:
         """All of them, in the order in which they were set."""
         return sorted([*self.breakpoints, *self.watchpoints], key=lambda stop: stop.number)
 
     def remove(self, number: int) -> bool:
         """Remove one by its number; False where there is none."""
-        before = len(self.listed())
+        before = len(self.all_stops())
         self.breakpoints = [s for s in self.breakpoints if s.number != number]
         self.watchpoints = [s for s in self.watchpoints if s.number != number]
-        return len(self.listed()) < before
+        return len(self.all_stops()) < before
 
     def clear(self) -> None:
         """Remove all of them."""
@@ -45,7 +45,7 @@ class Pauses:
         """The session went back, to before the step `passed` if that was the goal."""
         self._passed, self._admitted = passed, None
 
-    def before(self, step: int, session: Inspection) -> Breakpoint | None:
+    def breakpoint_before(self, step: int, session: Inspection) -> Breakpoint | None:
         """The breakpoint that holds up the run before a step."""
         admitted, self._admitted = self._admitted, None
         if admitted is not None:
@@ -54,24 +54,26 @@ class Pauses:
             return None
         if not self._stepper.order:
             admitted = self._at_start(session)
-        here = admitted or self._here(step, session)
+        here = admitted or self._breakpoint_at(step, session)
         if here is not None:
             self._passed = step
         return here
 
-    def _here(self, step: int, session: Inspection) -> Breakpoint | None:
+    def _breakpoint_at(self, step: int, session: Inspection) -> Breakpoint | None:
         for stop in self.breakpoints:
             is_here = stop.loop_iter is None and stop.matches(self._stepper.steps, step)
             if is_here and (stop.condition is None or stop.condition(session)):
                 return stop
         return None
 
-    def after(self, step: int, completed: list[int], session: Inspection) -> Watchpoint | None:
+    def watchpoint_after(
+        self, step: int, completed: list[int], session: Inspection
+    ) -> Watchpoint | None:
         """The watchpoint that a step set off; an iteration that it admitted is kept in mind."""
         self._passed = None
         self._admitted = self._admission(completed, session)
         for watch in self.watchpoints:
-            is_touched = watch.matches(self._stepper.steps, step, self._touching)
+            is_touched = watch.matches(self._stepper.steps, step, self._footprints)
             if is_touched and (watch.condition is None or watch.condition(session)):
                 return watch
         return None

@@ -30,51 +30,51 @@ class PoisonOrigins:
         self._stepper = stepper
         self.steps = stepper.steps
 
-    def of(self, gap: Gap, reader: Task | None, row: int) -> Origin:
+    def origin_of(self, gap: Gap, reader: Task | None, row: int) -> Origin:
         """Where a gap came from, as seen before the instance that reads it, or now."""
         step = None if reader is None else int(self.steps.numbers[reader.position][row])
-        taken = self._stepper.taken_before(step)
+        steps_taken = self._stepper.steps_before(step)
         rank = np.full(self.steps.count, -1, np.int64)
-        rank[taken] = np.arange(len(taken))
+        rank[steps_taken] = np.arange(len(steps_taken))
         copies: list[tuple[int, Gap]] = []
-        before = len(taken)
+        before = len(steps_taken)
         while len(copies) < _MOST_COPIES:
-            found = self._copied(gap, rank, before)
-            if found is None:
+            copy = self._last_copy(gap, rank, before)
+            if copy is None:
                 break
-            before = int(rank[found[0]])
-            copies.append(found)
-            gap = found[1]
-        return self._described(copies, gap, self._later(gap, rank))
+            before = int(rank[copy[0]])
+            copies.append(copy)
+            gap = copy[1]
+        return self._describe(copies, gap, self._first_pending_write(gap, rank))
 
-    def _described(self, copies: list[tuple[int, Gap]], begin: Gap, later: int | None) -> Origin:
+    def _describe(self, copies: list[tuple[int, Gap]], begin: Gap, later: int | None) -> Origin:
         """The copies, the latest first, and the buffer or the task that comes too late."""
         name, program = self.steps.name, self.steps.plan.program
         parts = [f"`{name(step)}` copied them from {gap}" for step, gap in copies]
         nodes = [self.steps.statement(step).node for step, _ in copies]
-        places = [
+        related = [
             Related(program.span(node), part) for node, part in zip(nodes, parts, strict=True)
         ]
         if later is None:
             node, late = begin.buffer.node.name, f"neither a task nor the host has filled {begin}"
             remedy = f"fill `{begin.buffer.name}`"
-            places.append(Related(program.span(node), late))
+            related.append(Related(program.span(node), late))
         else:
             late = f"`{name(later)}` writes {begin}, but has not run yet"
             remedy = f"wait for `{name(later)}`, which writes {begin}, before they are read"
-            places.append(Related(program.span(self.steps.statement(later).node), late))
+            related.append(Related(program.span(self.steps.statement(later).node), late))
         sentence = "; " + ", where ".join(parts) if parts else ""
-        return Origin(sentence, tuple(places), remedy)
+        return Origin(sentence, tuple(related), remedy)
 
-    def _copied(self, gap: Gap, rank: Column, before: int) -> tuple[int, Gap] | None:
+    def _last_copy(self, gap: Gap, rank: Column, before: int) -> tuple[int, Gap] | None:
         """The last copy onto a gap's first byte, and what it copied."""
-        found = []
+        writers = []
         for task, operand in self._writers(gap.buffer):
             if task.op in ("transfer", "store"):
-                steps = self._covering(task, operand, gap.low)
+                steps = self._steps_covering(task, operand, gap.low)
                 ranks = rank[steps]
-                found += steps[(ranks >= 0) & (ranks < before)].tolist()
-        latest = sorted(found, key=lambda step: rank[step], reverse=True)
+                writers += steps[(ranks >= 0) & (ranks < before)].tolist()
+        latest = sorted(writers, key=lambda step: rank[step], reverse=True)
         for step in islice(latest, _MOST_TRIED):
             position, row = int(self.steps.position[step]), int(self.steps.row[step])
             action = self._stepper.machine.action(position)
@@ -84,12 +84,13 @@ class PoisonOrigins:
                 return step, Gap(storage, low, low + min(size, gap.high - gap.low))
         return None
 
-    def _later(self, gap: Gap, rank: Column) -> int | None:
+    def _first_pending_write(self, gap: Gap, rank: Column) -> int | None:
         """The first step that writes a gap's first byte and has not been taken."""
         left = [
             int(steps[rank[steps] < 0].min())
             for task, operand in self._writers(gap.buffer)
-            if (steps := self._covering(task, operand, gap.low)).size and (rank[steps] < 0).any()
+            if (steps := self._steps_covering(task, operand, gap.low)).size
+            and (rank[steps] < 0).any()
         ]
         return min(left, default=None)
 
@@ -100,7 +101,7 @@ class PoisonOrigins:
                 if operand.access == "write" and region is not None and region.buffer is buffer:
                     yield task, operand
 
-    def _covering(self, task: Task, operand: Operand, byte: int) -> Column:
+    def _steps_covering(self, task: Task, operand: Operand, byte: int) -> Column:
         """The steps of a task whose region holds a byte."""
         region, grid = operand.region, self.steps.grid(task)
         if region is None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from nacre.nem.model.program import Task
 from nacre.nem.run.memory.memory import Storage
-from nacre.nem.run.memory.regions import Located
-from nacre.nem.run.memory.touching import Touching
+from nacre.nem.run.memory.regions import LocatedRegion
+from nacre.nem.run.memory.task_footprints import TaskFootprints
 from nacre.nem.run.sessions.stepper import HostWrite
 from nacre.nem.run.sessions.steps import Steps
 
@@ -19,7 +19,7 @@ _NOBODY, _HOST = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRun:
     """A run of bytes, counted from the start of the buffer, and its last writer."""
 
     low: int
@@ -30,14 +30,14 @@ class Written:
 
 
 def who_wrote(
-    located: Located,
+    located: LocatedRegion,
     steps: Steps,
     order: Sequence[int],
     host_writes: Sequence[HostWrite],
     storage: Storage,
-) -> list[Written]:
+) -> list[WrittenRun]:
     """The last writer of every byte of a region, neighbours with one writer together."""
-    touching = Touching(steps.plan)
+    footprints = TaskFootprints(steps.plan)
     writer = np.full(located.extent, _NOBODY, np.int64)
     turn = np.full(located.extent, -1, np.int64)
     written = storage.written[located.offset : located.end]
@@ -56,7 +56,7 @@ def who_wrote(
         step = order[number - 1]
         statement = steps.statement(step)
         if isinstance(statement, Task):
-            for buffer, _, low, high in touching.written(statement, int(steps.row[step])):
+            for buffer, _, low, high in footprints.written_runs(statement, int(steps.row[step])):
                 if buffer == located.buffer.index:
                     _claim(unknown, writer, turn, located, low, high, step, number - 1)
     writer[unknown & written] = _HOST  # written before the session's first step
@@ -64,7 +64,7 @@ def who_wrote(
 
 
 def _claim(
-    unknown: np.ndarray, writer: np.ndarray, turn: np.ndarray, located: Located,
+    unknown: np.ndarray, writer: np.ndarray, turn: np.ndarray, located: LocatedRegion,
     low: int, high: int, who: int, when: int,
 ) -> None:  # fmt: skip
     """Bytes of the region that nobody younger wrote belong to this writer."""
@@ -78,16 +78,18 @@ def _claim(
     unknown[part] = False
 
 
-def _runs(writer: np.ndarray, turn: np.ndarray, located: Located, steps: Steps) -> list[Written]:
+def _runs(
+    writer: np.ndarray, turn: np.ndarray, located: LocatedRegion, steps: Steps
+) -> list[WrittenRun]:
     changes = np.flatnonzero((np.diff(writer) != 0) | (np.diff(turn) != 0)) + 1
     edges = [0, *changes.tolist(), writer.size]
-    found = []
+    runs = []
     for low, high in pairwise(edges):
         step = int(writer[low])
         is_task = step >= 0
         name = steps.name(step) if is_task else "host" if step == _HOST else None
-        found.append(
-            Written(
+        runs.append(
+            WrittenRun(
                 located.offset + low,
                 located.offset + high,
                 name,
@@ -95,4 +97,4 @@ def _runs(writer: np.ndarray, turn: np.ndarray, located: Located, steps: Steps) 
                 int(turn[low]) if is_task else None,
             )
         )
-    return found
+    return runs

@@ -19,7 +19,7 @@ from nacre.kernels.numbers.quantization import dequantizer
 from nacre.nem.plan.footprints import dense_strides
 from nacre.nem.run.memory.layouts import first_unwritten
 from nacre.nem.run.memory.memory import Mask, Storage
-from nacre.nem.run.memory.regions import Located, Moment, Regions, UnknownNameError
+from nacre.nem.run.memory.regions import LocatedRegion, Moment, Regions, UnknownNameError
 
 Item = int | slice | EllipsisType
 Index = tuple[slice | int, ...]
@@ -75,7 +75,7 @@ class Selection:
     """Some elements of a region in one iteration: all of them where there is no index."""
 
     name: str
-    located: Located
+    located: LocatedRegion
     index: Index = ()
 
     @property
@@ -121,7 +121,7 @@ class Selection:
         whole = self.located.layout.array(storage.data, self.located.offset)
         return np.asarray(dequantizer(self.type)(whole)[self.index])
 
-    def written(self, storage: Storage) -> Mask:
+    def written_mask(self, storage: Storage) -> Mask:
         """Which of the elements somebody wrote."""
         if not storage.missing:
             return np.ones(self.shape, np.bool_)
@@ -157,15 +157,15 @@ class Selection:
         return first < len(self.runs) and self.runs[first][0] < high
 
     @property
-    def place(self) -> str:
+    def bytes_text(self) -> str:
         """`Y_L1[64:128]`, or the first few of several runs of bytes."""
-        shown = [f"{low}:{high}" for low, high in islice(self.runs, _MOST_RUNS)]
+        listed = [f"{low}:{high}" for low, high in islice(self.runs, _MOST_RUNS)]
         more = len(self.runs) - _MOST_RUNS
-        text = ", ".join(shown) + (f" and {more} more runs" if more > 0 else "")
+        text = ", ".join(listed) + (f" and {more} more runs" if more > 0 else "")
         return f"{self.located.buffer.name}[{text}]"
 
     @property
-    def where(self) -> str:
+    def iteration_text(self) -> str:
         """`` at i=1``; empty outside loops."""
         pairs = [f"{name}={value}" for name, value in self.located.iteration]
         return f" at {', '.join(pairs)}" if pairs else ""
@@ -191,7 +191,7 @@ def select(
     """
     name, groups = reference.name, reference.groups
     if groups and name not in regions.named and name in regions.buffers:
-        return _bytes_of_buffer(reference, regions)
+        return _select_bytes(reference, regions)
     located, rest = regions.locate(name, moment), groups
     loops = len(located.iteration) if name in regions.named else 0
     if groups and _is_iteration(groups, loops, len(located.layout.shape), one):
@@ -213,7 +213,7 @@ def _is_iteration(groups: tuple[tuple[Item, ...], ...], loops: int, axes: int, o
     return len(first) == loops and not (one and len(first) == axes)
 
 
-def _bytes_of_buffer(reference: Reference, regions: Regions) -> Selection:
+def _select_bytes(reference: Reference, regions: Regions) -> Selection:
     item = reference.groups[0][0]
     if len(reference.groups) > 1 or len(reference.groups[0]) > 1 or item is ...:
         raise UnknownNameError(
@@ -233,7 +233,7 @@ def _bytes_of_buffer(reference: Reference, regions: Regions) -> Selection:
     return Selection(reference.text, part, (0,) if isinstance(item, int) else ())
 
 
-def _index(items: tuple[Item, ...], located: Located) -> Index:
+def _index(items: tuple[Item, ...], located: LocatedRegion) -> Index:
     """An index that lies inside the region: NumPy would cut what reaches out without a word."""
     shape = located.layout.shape
     if items.count(...) > 1:
@@ -246,21 +246,21 @@ def _index(items: tuple[Item, ...], located: Located) -> Index:
         raise UnknownNameError(
             f"`{located.name}` has shape {list(shape)}, which {len(items)} indices do not fit"
         )
-    made: list[slice | int] = []
+    index: list[slice | int] = []
     for axis, (item, dim) in enumerate(zip(items, shape, strict=False)):
         bounds = (item,) if isinstance(item, int) else (item.start, item.stop)  # type: ignore[union-attr]
         most = dim - 1 if isinstance(item, int) else dim
         if any(bound is not None and not -dim <= bound <= most for bound in bounds):
             raise UnknownNameError(
-                f"axis {axis} of `{located.name}` has {dim} elements, found {_quote(item)}"
+                f"axis {axis} of `{located.name}` has {dim} elements, found {_item_text(item)}"
             )
         if isinstance(item, slice) and (item.step == 0 or not range(*item.indices(dim))):
-            raise UnknownNameError(f"{_quote(item)} selects nothing on axis {axis}")
-        made.append(item)  # type: ignore[arg-type]
-    return tuple(made)
+            raise UnknownNameError(f"{_item_text(item)} selects nothing on axis {axis}")
+        index.append(item)  # type: ignore[arg-type]
+    return tuple(index)
 
 
-def _quote(item: Item) -> str:
+def _item_text(item: Item) -> str:
     if isinstance(item, slice):
         parts = (item.start, item.stop, *(() if item.step is None else (item.step,)))
         return f"`{':'.join('' if part is None else str(part) for part in parts)}`"

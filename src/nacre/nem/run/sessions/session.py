@@ -40,14 +40,14 @@ class RunResult:
 
     def read_buffer(self, name: str) -> bytes:
         """A buffer's bytes after the run."""
-        return self._ran.read_buffer(name)
+        return self._session_or_error.read_buffer(name)
 
     def read_region(self, name: str) -> RegionView:
         """A region's elements after the run."""
-        return self._ran.read_region(name)
+        return self._session_or_error.read_region(name)
 
     @property
-    def _ran(self) -> Session:
+    def _session_or_error(self) -> Session:
         if self.session is None:
             raise RuntimeError("this result has no session")
         return self.session
@@ -88,8 +88,8 @@ class Session(Pausable):
             return state.StepResult(None, None, status, diagnostics=self.diagnostics)
         before = len(self._findings.diagnostics)
         completed = self._stepper.take(step)
-        found = tuple(self._findings.diagnostics[before:])
-        return state.step_result(self.steps, step, self._status_of(step, completed), found)
+        findings = tuple(self._findings.diagnostics[before:])
+        return state.step_result(self.steps, step, self._status_of(step, completed), findings)
 
     def _status_of(self, step: int, completed: list[int] | None) -> str:
         """How a step stands that was just taken: a timed one may only have started."""
@@ -105,7 +105,7 @@ class Session(Pausable):
         self.memory.require_open()
         if not self._pauses:
             chunk = _WATCHED_CHUNK if progress is not None or is_watched() else _CHUNK
-            with self._running():
+            with self._run_stage():
                 while not self._stepper.is_finished and self._stepper.failed is None:
                     self._stepper.take_many(chunk)
                     if progress is not None:
@@ -113,7 +113,7 @@ class Session(Pausable):
             return self._result()
         return self._run_while(lambda: True)
 
-    def _running(self) -> AbstractContextManager[None]:
+    def _run_stage(self) -> AbstractContextManager[None]:
         order, total = self._stepper.order, self.steps.count
         return stage("running", "steps", lambda: (len(order), total))
 
@@ -128,15 +128,15 @@ class Session(Pausable):
         """
         self._require(require_task, token)
         order, watch = self._stepper.order, Watchpoint(token=token)
-        instance = self.steps.instance(token) if "[" in token else None
+        instance = self.steps.find_instance(token) if "[" in token else None
         if instance is not None and instance in set(order) and self._is_complete(instance):
             return self._result("paused", f"`{token}` is satisfied already")
-        waited_for = [s for s in self._in_flight if watch.matches(self.steps, s, self._touching)]
+        waited_for = [s for s in self._in_flight if watch.matches(self.steps, s, self._footprints)]
         seen = len(order)
 
         def go_on() -> bool:
             nonlocal seen
-            if len(order) > seen and watch.matches(self.steps, order[-1], self._touching):
+            if len(order) > seen and watch.matches(self.steps, order[-1], self._footprints):
                 waited_for.append(order[-1])
             seen = len(order)
             return not any(self._is_complete(step) for step in waited_for)
@@ -153,7 +153,7 @@ class Session(Pausable):
         step, loop = self._stepper.next(), self._next_loop()
         if step is None or loop is None:
             return before
-        left = state.steps_beside(self.steps, step, loop)
+        left = state.steps_of_same_iteration(self.steps, step, loop)
         frontier, node = self._stepper.frontier, self.steps.node
 
         def go_on() -> bool:
@@ -175,7 +175,7 @@ class Session(Pausable):
     def _run_while(self, go_on: Callable[[], bool]) -> RunResult:
         """Take steps while a condition holds and no stop is met."""
         self.memory.require_open()
-        with self._running():
+        with self._run_stage():
             return self._steps_while(go_on)
 
     def _steps_while(self, go_on: Callable[[], bool]) -> RunResult:
@@ -184,13 +184,13 @@ class Session(Pausable):
             if step is None:
                 self._stepper.explain_illegal_order()
                 break
-            stop = self._pauses.before(step, self)
+            stop = self._pauses.breakpoint_before(step, self)
             if stop is not None:
                 return self._result("breakpoint", f"breakpoint {stop.number}: {stop}")
             completed = self._stepper.take(step)
             if completed is None:
                 break
-            watch = self._pauses.after(step, completed, self)
+            watch = self._pauses.watchpoint_after(step, completed, self)
             if watch is not None:
                 reason = f"watchpoint {watch.number}: {watch} by {self.steps.name(step)}"
                 return self._result("watchpoint", reason)
@@ -201,11 +201,11 @@ class Session(Pausable):
         if status is None or (is_over and status == "paused" and self.status == "error"):
             names = {"finished": "completed", "running": "paused", "ready": "paused"}
             status = names.get(self.status, self.status)
-        tasks = len(self._stepper.order) - self._waits_taken()
+        tasks = len(self._stepper.order) - self._count_waits()
         cycles = self.timing.cycles_of(self._stepper.order) if self.timing is not None else None
         return RunResult(status, self.diagnostics, reason, tasks, cycles, self)
 
-    def _waits_taken(self) -> int:
+    def _count_waits(self) -> int:
         waits = {p for p, s in self.steps.statements.items() if not isinstance(s, Task)}
         if not waits:
             return 0
@@ -218,7 +218,7 @@ class Session(Pausable):
         self.memory.require_open()
         taken_back = []
         for _ in range(_count(n)):
-            step = self._stepper.back()
+            step = self._stepper.step_back()
             if step is None:
                 break
             taken_back.append(self.steps.name(step))
@@ -243,21 +243,21 @@ class Session(Pausable):
             task = token
         if region is not None and (task, line, condition) != (None, None, None):
             raise host_error("going back is until a region was written, or until a task or line")
-        stop = self._made_breakpoint(task, line, None, condition) if region is None else None
+        stop = self._make_breakpoint(task, line, None, condition) if region is None else None
         watch = Watchpoint(region=self.select(region)) if region is not None else None
-        while (step := self._stepper.back()) is not None:
-            if watch is not None and watch.matches(self.steps, step, self._touching):
-                return self._back_at(step)
+        while (step := self._stepper.step_back()) is not None:
+            if watch is not None and watch.matches(self.steps, step, self._footprints):
+                return self._pause_before(step)
             is_here = stop is not None and stop.matches(self.steps, step)
             if stop is not None and is_here and (stop.condition is None or stop.condition(self)):
-                return self._back_at(step)
+                return self._pause_before(step)
             if pause is not None and pause():
-                return self._back_at(step, "interrupted")
+                return self._pause_before(step, "interrupted")
         at_start = not self._stepper.order
         where = "the start" if at_start else "the start of what the undo log keeps"
         return self._result("paused", f"back at {where}")
 
-    def _back_at(self, step: int, reason: str | None = None) -> RunResult:
+    def _pause_before(self, step: int, reason: str | None = None) -> RunResult:
         self._pauses.forget(passed=step)
         return self._result("paused", reason or f"back before {self.steps.name(step)}")
 

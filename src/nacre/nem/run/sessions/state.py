@@ -99,25 +99,25 @@ def step_result(steps: Steps, step: int, status: str, diagnostics: tuple[Any, ..
     )
 
 
-def tokens(progress: Progress) -> dict[str, dict[str, Any]]:
+def token_states(progress: Progress) -> dict[str, dict[str, Any]]:
     """Every token that can have been produced by now, under its instances and its bare name.
 
     A bare name means the latest instance that ran, and the first one before any has.
     """
     steps, done = progress.steps, set(progress.order) - progress.in_flight
-    found: dict[str, dict[str, Any]] = {}
+    states: dict[str, dict[str, Any]] = {}
     latest = {int(steps.position[step]): step for step in progress.order}
     for task in steps.plan.program.tasks:
         if task.token is None:
             continue
         numbers = steps.numbers[task.position]
         bare = latest.get(task.position, int(numbers[0]))
-        found[task.token] = {"satisfied": bare in done, "produced_by": steps.name(bare)}
+        states[task.token] = {"satisfied": bare in done, "produced_by": steps.name(bare)}
         if task.loops:
             for step in _admitted_instances(progress, task):
                 name = steps.name(step)
-                found[name] = {"satisfied": step in done, "produced_by": name}
-    return found
+                states[name] = {"satisfied": step in done, "produced_by": name}
+    return states
 
 
 def _admitted_instances(progress: Progress, task: Task) -> Iterator[int]:
@@ -133,20 +133,20 @@ def _admitted_instances(progress: Progress, task: Task) -> Iterator[int]:
             yield step
 
 
-def pending(progress: Progress) -> list[str]:
+def pending_tasks(progress: Progress) -> list[str]:
     """Tasks of admitted iterations that wait for something, in program order."""
     steps, done = progress.steps, set(progress.order)
     ready = set(progress.frontier.ready)
-    found = [
+    waiting = [
         step
         for task in steps.plan.program.tasks
         for step in _admitted_instances(progress, task)
         if step not in done and step not in ready
     ]
-    return [steps.name(step) for step in sorted(found)]
+    return [steps.name(step) for step in sorted(waiting)]
 
 
-def ready(progress: Progress) -> list[str]:
+def ready_tasks(progress: Progress) -> list[str]:
     """Tasks that could run now, in program order."""
     steps = progress.steps
     free = [s for s in progress.frontier.ready if s not in progress.in_flight]
@@ -163,7 +163,7 @@ def completed_tasks(progress: Progress) -> list[str]:
 def active_loops(progress: Progress) -> list[tuple[Loop, list[int]]]:
     """Loops with admitted iterations that are not complete, and the rows of those."""
     steps, frontier = progress.steps, progress.frontier
-    found = []
+    active = []
     for loop in steps.plan.program.loops:
         first = steps.graph.first_start.get(loop.position)
         grid = steps.plan.grids.get(loop.position)
@@ -178,8 +178,8 @@ def active_loops(progress: Progress) -> list[tuple[Loop, list[int]]]:
         ]
         rows = [row for row in rows if not _is_complete(progress, loop, row)]
         if rows:
-            found.append((loop, rows))
-    return found
+            active.append((loop, rows))
+    return active
 
 
 def _is_complete(progress: Progress, loop: Loop, row: int) -> bool:
@@ -191,19 +191,19 @@ def _is_complete(progress: Progress, loop: Loop, row: int) -> bool:
 
 def steps_in(steps: Steps, loop: Loop, row: int) -> list[int]:
     """The steps of one iteration of a loop, those of inner loops included, in program order."""
-    grid, found = steps.plan.grids[loop.position], []
+    grid, numbers = steps.plan.grids[loop.position], []
     for statement in steps.statements.values():
         if any(around is loop for around in statement.loops):
-            own = steps.grid(statement)
-            rows = own.row_in(grid, np.arange(own.rows))
-            found += steps.numbers[statement.position][rows == row].tolist()
-    return sorted(found)
+            inner = steps.grid(statement)
+            rows = inner.row_in(grid, np.arange(inner.rows))
+            numbers += steps.numbers[statement.position][rows == row].tolist()
+    return sorted(numbers)
 
 
-def steps_beside(steps: Steps, step: int, loop: Loop) -> list[int]:
+def steps_of_same_iteration(steps: Steps, step: int, loop: Loop) -> list[int]:
     """The steps of the iteration of a loop in which a step lies."""
-    own = steps.grid(steps.statement(step))
-    rows = own.row_in(steps.plan.grids[loop.position], np.array([steps.row[step]]))
+    inner = steps.grid(steps.statement(step))
+    rows = inner.row_in(steps.plan.grids[loop.position], np.array([steps.row[step]]))
     return steps_in(steps, loop, int(rows[0]))
 
 
@@ -217,7 +217,7 @@ def snapshot(progress: Progress, status: str, engines: dict[int, dict[str, Any]]
     }
     innermost = max(loops, key=lambda pair: pair[0].depth)[0] if loops else None
     current = values[innermost.variable.name][-1] if innermost is not None else None
-    names = {name for name, entry in tokens(progress).items() if entry["satisfied"]}
+    names = {name for name, entry in token_states(progress).items() if entry["satisfied"]}
     active = [progress.steps.name(step) for step in sorted(progress.in_flight)]
     count = progress.steps.count
     return ExecutionState(

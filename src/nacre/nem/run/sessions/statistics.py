@@ -118,18 +118,18 @@ class Comparison:
             if not self.max_error:
                 return f"all {self.total} elements are equal"
             return f"all {self.total} elements are within the tolerance; {most}"
-        found, expected = (_number(value) for value in self.first_values)
+        actual, expected = (_number(value) for value in self.first_values)
         return (
             f"{self.count} of {self.total} elements differ; the first at {list(self.first)} is "
-            f"{found}, expected {expected}; {most}"
+            f"{actual}, expected {expected}; {most}"
         )
 
 
-def compare(found: Array, expected: Array, tolerance: float = 0.0) -> Comparison:
+def compare(actual: Array, expected: Array, tolerance: float = 0.0) -> Comparison:
     """Compare values with expected ones of the same shape."""
-    is_exact = found.dtype.kind in "iub" and expected.dtype.kind in "iub"
+    is_exact = actual.dtype.kind in "iub" and expected.dtype.kind in "iub"
     wide = np.int64 if is_exact else np.float64
-    left, right = found.astype(wide).reshape(-1), expected.astype(wide).reshape(-1)
+    left, right = actual.astype(wide).reshape(-1), expected.astype(wide).reshape(-1)
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(left.astype(np.float64) - right.astype(np.float64))
     if not is_exact:
@@ -139,15 +139,15 @@ def compare(found: Array, expected: Array, tolerance: float = 0.0) -> Comparison
     at = np.flatnonzero(differs)
     worst = int(np.argmax(np.where(np.isnan(error), np.inf, error))) if error.size else None
 
-    def place(index: int) -> tuple[int, ...]:
-        return tuple(int(i) for i in np.unravel_index(index, found.shape))
+    def element_index(index: int) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(index, actual.shape))
 
     first = int(at[0]) if at.size else None
     return Comparison(
         int(at.size),
         int(error.size),
-        None if first is None else place(first),
+        None if first is None else element_index(first),
         None if first is None else (left[first].item(), right[first].item()),
         0.0 if worst is None else float(error[worst]),
-        None if worst is None else place(worst),
+        None if worst is None else element_index(worst),
     )

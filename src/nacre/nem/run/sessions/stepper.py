@@ -10,7 +10,7 @@ from nacre.nem.run.machine.machine import Machine
 from nacre.nem.run.machine.races import RaceDetector
 from nacre.nem.run.memory.memory import Storage
 from nacre.nem.run.sessions.frontier import Frontier
-from nacre.nem.run.sessions.history import Change, History, Saved, save_bytes
+from nacre.nem.run.sessions.history import Change, History, SavedBytes, save_bytes
 from nacre.nem.run.sessions.schedules import ProgramOrder, RecordedOrder, Schedule, TimedOrder
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.spec.rules.running import RUN08
@@ -77,13 +77,13 @@ class Stepper:
             return self._known[len(self.order)]
         return self._schedule.choose(self.frontier, len(self.order))
 
-    def taken_before(self, step: int | None) -> list[int]:
+    def steps_before(self, step: int | None) -> list[int]:
         """The steps taken so far; within a chunk that is being run, those before a step."""
         if step is None or self._known is None:
             return self.order
-        taken = len(self.order)
+        count = len(self.order)
         try:
-            return [*self.order, *self._known[taken : self._known.index(step, taken)]]
+            return [*self.order, *self._known[count : self._known.index(step, count)]]
         except ValueError:
             return self.order
 
@@ -97,7 +97,7 @@ class Stepper:
             self.failed = step
             return None
         if self._races is not None and action is not None:
-            self._races.saw(step, action.task, row, self.order)
+            self._races.note_step(step, action.task, row, self.order)
         # Before the step counts as taken: a frontier that is built now replays those that do.
         completed = self.frontier.complete(step) if self._needs_frontier else []
         self.order.append(step)
@@ -105,9 +105,9 @@ class Stepper:
             self._history.add(Change(step, before, completed, findings))
         return completed
 
-    def _carry_out(self, position: int, row: int) -> tuple[Action | None, list[Saved]]:
+    def _carry_out(self, position: int, row: int) -> tuple[Action | None, list[SavedBytes]]:
         """Run an instance: what ran and what it overwrote; no action where it could not."""
-        before: list[Saved] = []
+        before: list[SavedBytes] = []
         try:
             action = self.machine.action(position)
             if self._history is not None and action is not None:
@@ -135,17 +135,17 @@ class Stepper:
         try:
             for number, (position, row) in enumerate(zip(positions, rows, strict=True)):
                 if is_task[position] and not run(position, row):
-                    return self._stopped(chunk, number)
+                    return self._stop_at(chunk, number)
         except KeyboardInterrupt:  # whoever goes on goes on with this step
             self.order.extend(chunk[:number])
             raise
         except Exception as error:
             self.machine.explain(position, row, error)
-            return self._stopped(chunk, number)
+            return self._stop_at(chunk, number)
         self.order.extend(chunk)
         return True
 
-    def _stopped(self, chunk: list[int], number: int) -> bool:
+    def _stop_at(self, chunk: list[int], number: int) -> bool:
         """The steps of a chunk before one that failed have been taken."""
         self.failed = chunk[number]
         self.order.extend(chunk[:number])
@@ -168,8 +168,8 @@ class Stepper:
             return
         step = schedule.steps[len(self.order)]
         statement = self.steps.statement(step)
-        taken = step in set(self.order)
-        why = "has run already" if taken else "must wait for tasks that have not run"
+        has_run = step in set(self.order)
+        why = "has run already" if has_run else "must wait for tasks that have not run"
         message = (
             f"step {len(self.order) + 1} of the order is `{self.steps.name(step)}`, which {why}"
         )
@@ -177,7 +177,7 @@ class Stepper:
         self.machine.findings.diagnostics.append(RUN08.at(span, message))
         self.failed = step
 
-    def back(self) -> int | None:
+    def step_back(self) -> int | None:
         """Take the latest step back, with what the host wrote since; None: nothing remembered."""
         # What the host wrote before the first step that is remembered is not taken back.
         while self._history is not None and self._history.has_step:
@@ -192,13 +192,13 @@ class Stepper:
             self.order.pop()
             self.frontier.undo(change.step, change.completed)
             if self._races is not None:
-                self._races.took_back(len(self.order))
+                self._races.note_undo(len(self.order))
             return change.step
         # A step that failed has changed nothing: it may be tried again.
         self.failed = None
         return None
 
-    def host_wrote(self, storage: Storage, low: int, high: int) -> None:
+    def note_host_write(self, storage: Storage, low: int, high: int) -> None:
         """Remember bytes that the host is about to write."""
         self.host_writes.append((len(self.order), storage, low, high))
         if self._history is not None:

@@ -54,7 +54,7 @@ class Steps:
         return first[self.position] + self.row
 
     @cached_property
-    def of_node(self) -> Column:
+    def step_of_node(self) -> Column:
         """The step of every node; -1 for nodes that complete by themselves."""
         found = np.full(self.graph.size, -1, np.int64)
         found[self.node] = np.arange(self.count)
@@ -100,7 +100,7 @@ class Steps:
         span = self.plan.program.span
         return {p: span(s.node).location.line for p, s in self.statements.items()}
 
-    def named(self, text: str) -> list[Task | Wait]:
+    def statements_named(self, text: str) -> list[Task | Wait]:
         """The statements that a name means, without regard to an iteration in brackets."""
         parts = split_instance(text)
         if parts is None:
@@ -118,16 +118,16 @@ class Steps:
     def _rows(self, statement: Task | Wait) -> dict[tuple[int, ...], int]:
         """The row of every iteration: a recorded order asks for as many as there are."""
         innermost = statement.loops[-1].position if statement.loops else -1
-        found = self._rows_of_loop.get(innermost)
-        if found is None:
+        rows = self._rows_of_loop.get(innermost)
+        if rows is None:
             grid = self.grid(statement)
             columns = [column.tolist() for column in grid.values]
             iterations = zip(*columns, strict=True) if columns else [()]
-            found = {iteration: row for row, iteration in enumerate(iterations)}
-            self._rows_of_loop[innermost] = found
-        return found
+            rows = {iteration: row for row, iteration in enumerate(iterations)}
+            self._rows_of_loop[innermost] = rows
+        return rows
 
-    def instance(self, text: str, nth: int = 0) -> int | None:
+    def find_instance(self, text: str, nth: int = 0) -> int | None:
         """The step that a name with its iteration means; None where there is no such instance.
 
         Where several statements have the name, it is the nth of them, and then the last.
@@ -135,12 +135,12 @@ class Steps:
         parts = split_instance(text)
         if parts is None:
             return None
-        found = []
+        numbers = []
         for statement in self.by_name.get(parts[0], []):
             row = self._rows(statement).get(parts[1] or ())
             if row is not None:
-                found.append(int(self.numbers[statement.position][row]))
-        return found[min(nth, len(found) - 1)] if found else None
+                numbers.append(int(self.numbers[statement.position][row]))
+        return numbers[min(nth, len(numbers) - 1)] if numbers else None
 
 
 def row_of(grid: Grid, iteration: tuple[int, ...]) -> int | None:
@@ -153,7 +153,7 @@ def row_of(grid: Grid, iteration: tuple[int, ...]) -> int | None:
     return int(rows[0]) if rows.size else None
 
 
-def steps_of(plan: Plan) -> Steps:
+def number_steps(plan: Plan) -> Steps:
     """The steps of a plan in program order."""
     numbers = sequence(plan, _is_step)
     total = sum(column.size for column in numbers.values())

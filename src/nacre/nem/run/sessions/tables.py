@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from nacre.base.excerpt import safe
 from nacre.nem.model.program import Decorator, Program, debug_name
 from nacre.nem.run.memory.memory import Memory
-from nacre.nem.run.memory.regions import Located
+from nacre.nem.run.memory.regions import LocatedRegion
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.sessions.trace import trace_rows
 
@@ -27,10 +27,10 @@ def align_table(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str
 
 def align_table_with_debug(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table whose rows end in what `@debug` says; a column of its own where any has a name."""
-    found = list(rows)
-    if not any(row[-1] is not None for row in found):
-        return align_table(heading, (row[:-1] for row in found))
-    named = ((*row[:-1], "-" if row[-1] is None else safe(str(row[-1]))) for row in found)
+    listed = list(rows)
+    if not any(row[-1] is not None for row in listed):
+        return align_table(heading, (row[:-1] for row in listed))
+    named = ((*row[:-1], "-" if row[-1] is None else safe(str(row[-1]))) for row in listed)
     return align_table((*heading, "Debug"), named)
 
 
@@ -41,12 +41,12 @@ def buffer_table(program: Program, memory: Memory, imports: Container[str] = ())
         name = f"{buffer.name}[{buffer.engine}]" if buffer.level == "L1" else buffer.name
         base = memory.base(buffer)
         status = "imported" if buffer.name in imports else "allocated"
-        place = (name, buffer.memory, f"0x{base:04X}", buffer.size, buffer.align, status)
-        rows.append((*place, buffer.debug_name))
+        cells = (name, buffer.memory, f"0x{base:04X}", buffer.size, buffer.align, status)
+        rows.append((*cells, buffer.debug_name))
     return align_table_with_debug(("Buffer", "Level", "Offset", "Size", "Align", "Status"), rows)
 
 
-def region_text(located: Located, memory: Memory) -> str:
+def region_text(located: LocatedRegion, memory: Memory) -> str:
     """A region in words, with its first bytes."""
     region, type_ = located.region, located.type
     kind = "(none)"
@@ -59,7 +59,7 @@ def region_text(located: Located, memory: Memory) -> str:
     decorators = " ".join(map(_decorator_text, region.decorators)) if region is not None else ""
     storage = memory.storage(located.buffer)
     some = storage.data[located.offset : min(located.end, located.offset + _SHOWN_BYTES)]
-    shown = ", ".join(f"0x{byte:02X}" for byte in some.tolist())
+    contents = ", ".join(f"0x{byte:02X}" for byte in some.tolist())
     more = f", ...]  (first {_SHOWN_BYTES} bytes)" if located.extent > _SHOWN_BYTES else "]"
     gap = storage.first_gap(located.offset, located.offset + some.size)
     if gap is not None:
@@ -70,7 +70,7 @@ def region_text(located: Located, memory: Memory) -> str:
         f"offset={located.offset}, extent={located.extent}\n"
         f"  Type: {kind}\n"
         f"  Decorators: {decorators or '(none)'}\n"
-        f"  Contents: [{shown}{more}"
+        f"  Contents: [{contents}{more}"
     )
 
 

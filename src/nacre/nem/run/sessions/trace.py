@@ -86,9 +86,9 @@ def recorded_order(text: str) -> list[str]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no trace of nacre: {error}") from None
     rows = trace.get("tasks") if isinstance(trace, dict) else None
-    given = rows if isinstance(rows, list) else [None]
-    named = [row.get("task") if isinstance(row, dict) else None for row in given]
+    entries = rows if isinstance(rows, list) else [None]
+    named = [row.get("task") if isinstance(row, dict) else None for row in entries]
     names = [name for name in named if isinstance(name, str)]
-    if len(names) < len(given):
+    if len(names) < len(entries):
         raise ValueError("this is no trace of nacre: it has no list `tasks` of named tasks")
     return names

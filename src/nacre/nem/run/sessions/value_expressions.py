@@ -86,8 +86,11 @@ class Name(Node):
         """The number, or the element."""
         if values.is_number(self.reference):
             return values.number(self.reference.name)
-        found = values.elements(self.reference, one=True)
-        return found.wide.reshape(-1)[0].item() if found is not None and found.values.size else None
+        elements = values.elements(self.reference, one=True)
+        if elements is None or not elements.values.size:
+            return None
+        value: Number = elements.wide.reshape(-1)[0].item()
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,8 @@ class Statistic(Node):
 
     def value(self, values: Values) -> Number | None:
         """What the elements give."""
-        found = values.elements(self.reference, one=False)
-        return None if found is None else STATISTICS[self.name](found)
+        elements = values.elements(self.reference, one=False)
+        return None if elements is None else STATISTICS[self.name](elements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,16 +176,16 @@ class Condition:
 def parse_expression(text: str, is_name: Callable[[str], bool]) -> Node:
     """An expression; UnknownNameError says why a text is none."""
     parser = _Parser(text, "expression; write for example `i * 4` or `max(Y)`", is_name)
-    made = parser.sum()
-    parser.end()
-    return made
+    node = parser.sum()
+    parser.expect_end()
+    return node
 
 
 def parse_condition(text: str, is_name: Callable[[str], bool]) -> Condition:
     """A condition; UnknownNameError says why a text is none."""
     parser = _Parser(text, "condition; write for example `i == 3 and Y[0, 0] > 2`", is_name)
     parts = parser.comparisons()
-    parser.end()
+    parser.expect_end()
     return Condition(text.strip(), parts)
 
 
@@ -209,14 +212,14 @@ class _Parser:
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
-    def takes(self, *tokens: str) -> str | None:
+    def accept(self, *tokens: str) -> str | None:
         """The next token, where it is one of these."""
         if self._next not in tokens or not self._next:
             return None
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def end(self) -> None:
+    def expect_end(self) -> None:
         """Nothing may follow."""
         if self._next:
             raise self._fail()
@@ -224,29 +227,29 @@ class _Parser:
     def comparisons(self) -> tuple[Comparison, ...]:
         """Comparisons joined by `and`."""
         parts = [self._comparison()]
-        while self.takes("and"):
+        while self.accept("and"):
             parts.append(self._comparison())
         return tuple(parts)
 
     def _comparison(self) -> Comparison:
         left = self.sum()
-        op = self.takes(*_COMPARISONS)
+        op = self.accept(*_COMPARISONS)
         if op is None:
             raise self._fail()
         return Comparison(op, left, self.sum())
 
     def sum(self) -> Node:
         """Products that are added."""
-        made = self._product()
-        while op := self.takes("+", "-"):
-            made = Operation(op, made, self._product())
-        return made
+        node = self._product()
+        while op := self.accept("+", "-"):
+            node = Operation(op, node, self._product())
+        return node
 
     def _product(self) -> Node:
-        made = self._operand()
-        while op := self.takes("*", "/", "mod"):
-            made = Operation(op, made, self._operand())
-        return made
+        node = self._operand()
+        while op := self.accept("*", "/", "mod"):
+            node = Operation(op, node, self._operand())
+        return node
 
     def _operand(self) -> Node:
         self._depth += 1
@@ -254,18 +257,18 @@ class _Parser:
             raise UnknownNameError(
                 f"{backquote(self._text)} is nested more than {_MOST_DEPTH} deep"
             )
-        made = self._inner()
+        node = self._inner()
         self._depth -= 1
-        return made
+        return node
 
     def _inner(self) -> Node:
-        if self.takes("-"):
+        if self.accept("-"):
             return Operation("-", Literal(0), self._operand())
-        if self.takes("("):
-            made = self.sum()
-            if not self.takes(")"):
+        if self.accept("("):
+            node = self.sum()
+            if not self.accept(")"):
                 raise self._fail()
-            return made
+            return node
         token = self._next
         self._at += 1
         if token[:1].isdigit():
@@ -273,10 +276,10 @@ class _Parser:
         reference = parse_reference(token) if token else None
         if reference is None or token in _WORDS:
             raise self._fail()
-        return self._named(reference)
+        return self._name_node(reference)
 
-    def _named(self, reference: Reference) -> Node:
-        if not self.takes("("):
+    def _name_node(self, reference: Reference) -> Node:
+        if not self.accept("("):
             is_statistic = reference.name in STATISTICS and not reference.groups
             if is_statistic and not self._is_name(reference.name):
                 return Statistic(reference.name, None)
@@ -286,7 +289,7 @@ class _Parser:
             raise UnknownNameError(f"no function {backquote(reference.text)}; there are {known}")
         inner = parse_reference(self._next) if self._next else None
         self._at += 1
-        if inner is None or not self.takes(")"):
+        if inner is None or not self.accept(")"):
             raise self._fail()
         return Statistic(reference.name, inner)
 

@@ -51,18 +51,18 @@ def bounds(timeline: Timeline) -> Bounds:
 
 def _by_unit(timeline: Timeline) -> dict[str, int]:
     """Work that is bound to a pool, over its instances; a bound instance counts for itself."""
-    placed = timeline.placement
-    found: dict[str, int] = {}
-    for number, pool in enumerate(placed.pools):
-        mine = placed.pool == number
-        work = int((placed.duration[:, None] * mine).sum())
-        held = [
-            int((placed.duration[:, None] * (mine & (placed.bound == k))).sum())
+    placement = timeline.placement
+    by_unit: dict[str, int] = {}
+    for number, pool in enumerate(placement.pools):
+        mine = placement.pool == number
+        work = int((placement.duration[:, None] * mine).sum())
+        of_instances = [
+            int((placement.duration[:, None] * (mine & (placement.bound == k))).sum())
             for k in range(pool.count)
         ]
         name = pool.unit if pool.engine is None else f"{pool.unit}@{pool.engine}"
-        found[name] = max(-(-work // pool.count), *held)
-    return found
+        by_unit[name] = max(-(-work // pool.count), *of_instances)
+    return by_unit
 
 
 def _ddr_cycles(timeline: Timeline) -> int:
@@ -81,32 +81,39 @@ def ddr_bytes(timeline: Timeline) -> int:
 
 def chain_cycles(timeline: Timeline) -> int:
     """How long the plan takes when every unit exists as often as it is asked for."""
-    steps, placed = timeline.steps, timeline.placement
+    steps, placement = timeline.steps, timeline.placement
     if steps.count == 0:
         return 0
     free = replace(
-        placed,
-        pool=np.full_like(placed.pool, NONE),
-        bound=np.full_like(placed.bound, NONE),
-        shared=np.zeros_like(placed.shared),
+        placement,
+        pool=np.full_like(placement.pool, NONE),
+        bound=np.full_like(placement.bound, NONE),
+        shared=np.zeros_like(placement.shared),
     )
     limits = [NEVER] * timeline.device.num_engines
-    made = run_events(steps, free, limits, compile=compiled.is_worth_it(steps.count))
-    return int(max(made.end))
+    simulated = run_events(steps, free, limits, compile=compiled.is_worth_it(steps.count))
+    return int(max(simulated.end))
 
 
 def macs_by_unit(timeline: Timeline) -> dict[str, int]:
     """MACs by unit type."""
-    found: dict[str, int] = defaultdict(int)
+    by_unit: dict[str, int] = defaultdict(int)
     for task in timeline.steps.plan.program.tasks:
         if task.op in ("transfer", "store"):
             continue
         unit = unit_type(timeline, task)
-        made = signatures(task, timeline.steps.grid(task))
-        macs = [work_of(task, s.call).macs if s.call is not None else 0 for s in made.distinct]
+        task_signatures = signatures(task, timeline.steps.grid(task))
+        macs = [
+            work_of(task, s.call).macs if s.call is not None else 0
+            for s in task_signatures.distinct
+        ]
         rows = timeline.steps.numbers[task.position].size
-        found[unit] += macs[0] * rows if made.index is None else sum(macs[i] for i in made.index)
-    return {unit: macs for unit, macs in found.items() if macs}
+        by_unit[unit] += (
+            macs[0] * rows
+            if task_signatures.index is None
+            else sum(macs[i] for i in task_signatures.index)
+        )
+    return {unit: macs for unit, macs in by_unit.items() if macs}
 
 
 def unit_type(timeline: Timeline, task: Task) -> str:

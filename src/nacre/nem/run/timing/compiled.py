@@ -38,5 +38,5 @@ def simulate() -> Callable[[Columns, int], int]:
         # counting references, which would take fifty times as long as the work itself: nothing
         # here makes or keeps an array.
         compiled[function.__name__] = numba.njit(copy, forceinline=True, _nrt=False)
-    made: Callable[[Columns, int], int] = compiled["simulate"]  # type: ignore[assignment]
-    return made
+    entry: Callable[[Columns, int], int] = compiled["simulate"]  # type: ignore[assignment]
+    return entry

@@ -16,14 +16,14 @@ from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
 from nacre.nem.plan.terms import Column
 from nacre.nem.run.machine.actions import copy_operands
-from nacre.nem.run.machine.machine import operation
+from nacre.nem.run.machine.machine import operation_name
 from nacre.nem.run.machine.signatures import Signature, extents, signatures
 from nacre.nem.run.timing.profile import TimingProfile
 
 
 def work_of(task: Task, call: Call) -> Work:
     """How much a compute task has to do; for an unknown operation, a pass over its outputs."""
-    name = operation(task)
+    name = operation_name(task)
     primitive = primitive_of(name)
     if primitive is None:
         return Work(elements=sum(t.count for t in call.outputs))
@@ -34,11 +34,11 @@ def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | C
     """Cycles on a unit: one number, or one for every row."""
     if task.op in ("transfer", "store"):
         return _copy_cycles(task, unit, grid, profile)
-    made = signatures(task, grid)
-    costs = [_compute_cycles(task, s, unit, profile) for s in made.distinct]
-    if made.index is None:
+    task_signatures = signatures(task, grid)
+    costs = [_compute_cycles(task, s, unit, profile) for s in task_signatures.distinct]
+    if task_signatures.index is None:
         return costs[0]
-    return _by_row(costs, made.index)
+    return _by_row(costs, task_signatures.index)
 
 
 def _by_row(values: list[int], index: list[int]) -> Column:
@@ -53,7 +53,7 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
     work = work_of(task, call)
     if unit == "NMU":
         rate = macs_per_two_cycles(call, profile)
-        macs = padded_macs(work, call, operation(task), profile)
+        macs = padded_macs(work, call, operation_name(task), profile)
         return profile.at("NMU", "latency") + _ceil(2 * macs, rate)
     if unit == "CSTL":
         rate = profile.at("CSTL", "eltwise_throughput")
@@ -119,8 +119,10 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
     if all(isinstance(part, int) for part in parts):
         runs, size = _runs(regions, grid, 0)
         return latency + runs * (burst + _ceil(size, rate))
-    found = [_runs(regions, grid, row) for row in range(grid.rows)]
-    return np.array([latency + n * (burst + _ceil(size, rate)) for n, size in found], np.int64)
+    runs_by_row = [_runs(regions, grid, row) for row in range(grid.rows)]
+    return np.array(
+        [latency + n * (burst + _ceil(size, rate)) for n, size in runs_by_row], np.int64
+    )
 
 
 def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, int]:
@@ -146,19 +148,23 @@ def copied_bytes(task: Task, grid: Grid) -> int | Column:
         raise ValueError("a copy without regions")
     if not copies_elements(task):
         return extents(source.region, grid)
-    made = signatures(task, grid)
+    task_signatures = signatures(task, grid)
     bits = ELEMENT_TYPES[source.region.elem or "u8"].bits
-    sizes = [_ceil(math.prod(s.layouts[0].shape) * bits, 8) for s in made.distinct if s.layouts[0]]
-    return sizes[0] if made.index is None else _by_row(sizes, made.index)
+    sizes = [
+        _ceil(math.prod(s.layouts[0].shape) * bits, 8)
+        for s in task_signatures.distinct
+        if s.layouts[0]
+    ]
+    return sizes[0] if task_signatures.index is None else _by_row(sizes, task_signatures.index)
 
 
 def ddr_bytes(task: Task, grid: Grid) -> int | Column:
     """Bytes that a task moves over DDR's own wires, in every row: twice within DDR."""
     if table_level(task) == "DDR":
-        made = signatures(task, grid)
-        sizes = [sum(_ceil(t.count * t.elem.bits, 8) for t in s.call.outputs) for s in made.distinct
-                 if s.call is not None]  # fmt: skip
-        return sizes[0] if made.index is None else _by_row(sizes, made.index)
+        task_signatures = signatures(task, grid)
+        calls = [s.call for s in task_signatures.distinct if s.call is not None]
+        sizes = [sum(_ceil(t.count * t.elem.bits, 8) for t in call.outputs) for call in calls]
+        return sizes[0] if task_signatures.index is None else _by_row(sizes, task_signatures.index)
     if task.op not in ("transfer", "store"):
         return 0
     levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]

@@ -67,11 +67,11 @@ def memory_counters(timeline: Timeline) -> list[Counter]:
     for life in lifetimes(timeline):
         size = life.buffer.size or 0
         changes[life.buffer.memory] += [(life.begin, size), (life.end, -size)]
-    found = []
-    for place in sorted(changes, key=lambda p: ("DDR", "L2").index(p) if p in ("DDR", "L2") else 2):
-        times, amounts = (np.array(part, np.int64) for part in zip(*changes[place], strict=True))
-        found.append(_running_sum(f"{place} bytes", times, amounts))
-    return found
+    counters = []
+    for memory in sorted(changes, key=lambda m: {"DDR": 0, "L2": 1}.get(m, 2)):
+        times, amounts = (np.array(part, np.int64) for part in zip(*changes[memory], strict=True))
+        counters.append(_running_sum(f"{memory} bytes", times, amounts))
+    return counters
 
 
 def token_counters(timeline: Timeline) -> list[Counter]:
@@ -87,14 +87,14 @@ def token_counters(timeline: Timeline) -> list[Counter]:
         if task.token is not None:
             has_token[steps.numbers[task.position]] = True
     alive = has_token & (timeline.start >= 0)
-    found = []
+    counters = []
     for engine in range(timeline.device.num_engines):
         mine = np.flatnonzero(alive & (timeline.placement.engine == engine))
         if mine.size:
             times = np.concatenate([timeline.start[mine], released[mine]])
             amounts = np.concatenate([np.ones(mine.size, np.int64), -np.ones(mine.size, np.int64)])
-            found.append(_running_sum(f"tokens of engine {engine}", times, amounts))
-    return found
+            counters.append(_running_sum(f"tokens of engine {engine}", times, amounts))
+    return counters
 
 
 def _running_sum(name: str, times: Column, amounts: Column) -> Counter:

@@ -24,7 +24,7 @@ def critical_path(timeline: Timeline) -> list[Link]:
     """The tasks of the path, first to last."""
     if timeline.steps.count == 0 or timeline.is_stuck:
         return []
-    walk = _Backwards(timeline)
+    walk = _CauseFinder(timeline)
     step: int | None = int(np.argmax(timeline.end))
     path: list[Link] = []
     while step is not None:
@@ -35,18 +35,18 @@ def critical_path(timeline: Timeline) -> list[Link]:
     return path[::-1]
 
 
-class _Backwards:
+class _CauseFinder:
     def __init__(self, timeline: Timeline) -> None:
         self._t = timeline
         graph = timeline.steps.graph
         self._before = graph.before
-        self._step_of = timeline.steps.of_node
-        self._is_start = self._iterations(graph.first_start)
-        self._is_done = self._iterations(graph.first_done)
+        self._step_of = timeline.steps.step_of_node
+        self._is_start = self._iteration_events(graph.first_start)
+        self._is_done = self._iteration_events(graph.first_done)
         self._by_end = np.argsort(timeline.end, kind="stable")
         self._ends = timeline.end[self._by_end]
 
-    def _iterations(self, first: dict[int, int]) -> npt.NDArray[np.bool_]:
+    def _iteration_events(self, first: dict[int, int]) -> npt.NDArray[np.bool_]:
         """Which nodes are an event of a loop's iterations."""
         found = np.zeros(self._step_of.size, np.bool_)
         for position, node in first.items():

@@ -155,12 +155,12 @@ def mark_releaser(c: Columns, token: int, step: int) -> None:
         c.releasers[q] += 1
 
 
-def is_free(c: Columns, place: int) -> bool:
+def is_free(c: Columns, queue: int) -> bool:
     """Whether a queue finds the unit that it needs."""
-    pool = c.pool[place]
+    pool = c.pool[queue]
     if pool < 0:
         return True
-    bound = c.bound[place]
+    bound = c.bound[queue]
     if bound >= 0:
         return bool(c.free_since[c.pool_first[pool] + bound] >= 0)
     return bool(c.free_count[pool] > 0)
@@ -250,12 +250,12 @@ def token_since(c: Columns, step: int, engine: int) -> int:
     return int(c.counts[NOW] if is_exhausted(c, engine) else c.full_until[engine])
 
 
-def occupy(c: Columns, place: int) -> int:
+def occupy(c: Columns, queue: int) -> int:
     """Take a unit: the one that has been free for longest; -1: none is needed."""
-    pool = c.pool[place]
+    pool = c.pool[queue]
     if pool < 0:
         return -1
-    bound = c.bound[place]
+    bound = c.bound[queue]
     first = c.pool_first[pool]
     chosen = first + bound
     if bound < 0:

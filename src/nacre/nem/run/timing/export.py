@@ -22,8 +22,10 @@ def export_timed(
     result: TimedResult, order: Sequence[int], path: Path, status: str = "finished"
 ) -> None:
     """Write a trace as JSON or CSV, by the file's ending; of a part of a run, what ran of it."""
-    told = result.status if status == "finished" else status
-    write_by_ending(path, lambda: json_parts(result, order, told), lambda: csv_parts(result, order))
+    status_ = result.status if status == "finished" else status
+    write_by_ending(
+        path, lambda: json_parts(result, order, status_), lambda: csv_parts(result, order)
+    )
 
 
 def json_parts(result: TimedResult, order: Sequence[int], status: str) -> Iterator[str]:

@@ -14,35 +14,35 @@ from nacre.nem.run.timing.resources import NONE, Placement
 
 
 def columns(
-    steps: Steps, placed: Placement, token_limits: list[int], as_ints: Callable[[Column], Ints]
+    steps: Steps, placement: Placement, token_limits: list[int], as_ints: Callable[[Column], Ints]
 ) -> Columns:
     """Everything that the loop reads and writes; `as_ints` makes lists or leaves arrays."""
     is_wait, has_token = _kinds(steps)
     if min(token_limits, default=NEVER) == NEVER:  # then nobody need know who names what
         has_token = np.zeros_like(has_token)
-    queue, rows = _queues(placed, has_token)
-    made = {
-        **_by_step(steps, placed, queue, counts_tokens=bool(has_token.any())),
+    queue, rows = _queues(placement, has_token)
+    arrays = {
+        **_by_step(steps, placement, queue, counts_tokens=bool(has_token.any())),
         **_by_node(steps),
         **_by_queue(rows, queue),
-        **_by_unit(placed, token_limits),
+        **_by_unit(placement, token_limits),
         "is_wait": is_wait,
         "has_token": has_token,
         "heaps": np.zeros(steps.count + 1, np.int64),
         "active": np.zeros(len(rows) + 1, np.int64),
-        "events": np.zeros(_most_at_once(placed, is_wait), np.int64),
+        "events": np.zeros(_max_pending_events(placement, is_wait), np.int64),
     }
-    return Columns(**{name: as_ints(made[name]) for name in Columns._fields})
+    return Columns(**{name: as_ints(arrays[name]) for name in Columns._fields})
 
 
-def _most_at_once(placed: Placement, is_wait: Column) -> int:
+def _max_pending_events(placement: Placement, is_wait: Column) -> int:
     """The most events that can lie ahead: one a unit, and one for a task without any."""
-    without_unit = int(((placed.pool < 0).all(axis=1) & (is_wait == 0)).sum())
-    return sum(pool.count for pool in placed.pools) + without_unit + 2
+    without_unit = int(((placement.pool < 0).all(axis=1) & (is_wait == 0)).sum())
+    return sum(pool.count for pool in placement.pools) + without_unit + 2
 
 
 def _by_step(
-    steps: Steps, placed: Placement, queue: Column, *, counts_tokens: bool
+    steps: Steps, placement: Placement, queue: Column, *, counts_tokens: bool
 ) -> dict[str, Column]:
     count = steps.count
     first_name, name = np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
@@ -50,8 +50,8 @@ def _by_step(
         first_name, name = _names(steps)
     left, mixed = _namers(count, first_name, name)
     return {
-        "duration": placed.duration,
-        "shared": placed.shared,
+        "duration": placement.duration,
+        "shared": placement.shared,
         "queue": queue,
         "node": steps.node,
         "first_name": first_name,
@@ -76,7 +76,7 @@ def _by_node(steps: Steps) -> dict[str, Column]:
     counts = np.zeros(COUNTS, np.int64)
     counts[TOP] = roots.size
     return {
-        "step_of": steps.of_node,
+        "step_of": steps.step_of_node,
         "open_edges": open_edges,
         "first_edge": graph.after.first,
         "edge": graph.after.nodes,
@@ -99,12 +99,12 @@ def _by_queue(rows: Column, queue: Column) -> dict[str, Column]:
     }
 
 
-def _by_unit(placed: Placement, token_limits: list[int]) -> dict[str, Column]:
-    instances = sum(pool.count for pool in placed.pools)
+def _by_unit(placement: Placement, token_limits: list[int]) -> dict[str, Column]:
+    instances = sum(pool.count for pool in placement.pools)
     engines = len(token_limits)
     return {
-        "pool_first": np.array([*(p.first for p in placed.pools), instances], np.int64),
-        "free_count": np.array([p.count for p in placed.pools], np.int64),
+        "pool_first": np.array([*(p.first for p in placement.pools), instances], np.int64),
+        "free_count": np.array([p.count for p in placement.pools], np.int64),
         "free_since": np.zeros(instances, np.int64),
         "token_limit": np.array(token_limits, np.int64),
         "live": np.zeros(engines, np.int64),
@@ -123,10 +123,10 @@ def _kinds(steps: Steps) -> tuple[Column, Column]:
     return is_wait[steps.position], has_token[steps.position]
 
 
-def _queues(placed: Placement, has_token: Column) -> tuple[Column, Column]:
+def _queues(placement: Placement, has_token: Column) -> tuple[Column, Column]:
     """The queue of every step, and what each asks for: pools, instances, engine, sharing."""
-    engine = np.where(has_token == 1, placed.engine, NONE)
-    table = np.column_stack([placed.pool, placed.bound, engine, placed.shared > 0])
+    engine = np.where(has_token == 1, placement.engine, NONE)
+    table = np.column_stack([placement.pool, placement.bound, engine, placement.shared > 0])
     # One number for each row of the table: sorting numbers is quicker than sorting rows.
     key = np.zeros(len(table), np.int64)
     for column in table.T:

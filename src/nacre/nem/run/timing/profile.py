@@ -96,12 +96,12 @@ class TimingFigure:
 def timing_figures(device: Device, overrides: Figures | None = None) -> list[TimingFigure]:
     """Every figure that the timed machine knows, with its source."""
     profile = timing_profile(device, overrides)
-    found = []
+    figures = []
     for parameter in PARAMETERS:
         key = (parameter.unit, parameter.key)
         source = profile.sources.get(key) or f"not given: {_WITHOUT.get(key, 'not modelled')}"
-        found.append(TimingFigure(*key, profile.get(*key), parameter.measure, source))
-    return found
+        figures.append(TimingFigure(*key, profile.get(*key), parameter.measure, source))
+    return figures
 
 
 # What the machine does where nobody gives a figure.

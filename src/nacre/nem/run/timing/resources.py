@@ -61,8 +61,8 @@ def pools_of(device: Device) -> tuple[Pool, ...]:
     """The units of a device, instance after instance."""
     pools: list[Pool] = []
     first = 0
-    places = [(u, e) for e in range(device.num_engines) for u in ENGINE_UNITS if u != "SEQ"]
-    for unit, engine in [*places, *((u, None) for u in DEVICE_UNITS)]:
+    engine_units = [(u, e) for e in range(device.num_engines) for u in ENGINE_UNITS if u != "SEQ"]
+    for unit, engine in [*engine_units, *((u, None) for u in DEVICE_UNITS)]:
         count = device.count(unit)
         if count > 0:
             pools.append(Pool(unit, engine, first, count))
@@ -70,7 +70,7 @@ def pools_of(device: Device) -> tuple[Pool, ...]:
     return tuple(pools)
 
 
-def place(steps: Steps, device: Device, profile: TimingProfile) -> Placement:
+def place_steps(steps: Steps, device: Device, profile: TimingProfile) -> Placement:
     """Units, bindings and cycles of every step; NoUnitError where a task has none."""
     pools = pools_of(device)
     index = {(p.unit, p.engine): i for i, p in enumerate(pools)}
@@ -85,15 +85,15 @@ def place(steps: Steps, device: Device, profile: TimingProfile) -> Placement:
         binding = bind_units(task, device, grid)
         if binding is None:
             raise NoUnitError(task)
-        own = np.broadcast_to(np.asarray(engines[task.position]), rows.shape)
-        engine[rows] = own
+        engine_of_row = np.broadcast_to(np.asarray(engines[task.position]), rows.shape)
+        engine[rows] = engine_of_row
         for slot, unit in enumerate(binding.units):
             duration[rows] = np.maximum(duration[rows], cycles(task, unit, grid, profile))
             if unit in DEVICE_UNITS:
                 pool[rows, slot] = index[unit, None]
             else:
                 by_engine = [index.get((unit, e), NONE) for e in range(device.num_engines)]
-                pool[rows, slot] = np.array(by_engine, np.int64)[own]
+                pool[rows, slot] = np.array(by_engine, np.int64)[engine_of_row]
             if unit == binding.unit and binding.index is not None:
                 bound[rows, slot] = binding.index
         shared[rows] = ddr_cycles(task, grid, profile)

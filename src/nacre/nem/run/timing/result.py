@@ -59,16 +59,16 @@ class TimedResult:
     @cached_property
     def units(self) -> dict[str, dict[str, int]]:
         """Every unit instance: busy cycles and tasks."""
-        placed, unit = self.timeline.placement, self.timeline.unit
-        total = sum(pool.count for pool in placed.pools)
+        placement, unit = self.timeline.placement, self.timeline.unit
+        total = sum(pool.count for pool in placement.pools)
         busy, tasks = np.zeros(total, np.int64), np.zeros(total, np.int64)
-        for place in range(2):
-            used = unit[:, place] >= 0
-            busy += np.bincount(unit[used, place], placed.duration[used], total).astype(np.int64)
-            tasks += np.bincount(unit[used, place], minlength=total)
+        for slot in range(2):
+            used = unit[:, slot] >= 0
+            busy += np.bincount(unit[used, slot], placement.duration[used], total).astype(np.int64)
+            tasks += np.bincount(unit[used, slot], minlength=total)
         return {
             pool.name(i): {"busy": int(busy[i]), "tasks": int(tasks[i])}
-            for pool in placed.pools
+            for pool in placement.pools
             for i in range(pool.first, pool.first + pool.count)
         }
 
@@ -80,11 +80,11 @@ class TimedResult:
     @cached_property
     def cycles_by_unit(self) -> dict[str, int]:
         """Busy cycles by unit type, all instances together."""
-        found: dict[str, int] = {}
+        by_unit: dict[str, int] = {}
         for name, entry in self.units.items():
             unit = name.partition("[")[0]
-            found[unit] = found.get(unit, 0) + entry["busy"]
-        return {unit: busy for unit, busy in found.items() if busy}
+            by_unit[unit] = by_unit.get(unit, 0) + entry["busy"]
+        return {unit: busy for unit, busy in by_unit.items() if busy}
 
     @property
     def tasks(self) -> Iterator[dict[str, Any]]:
@@ -124,15 +124,15 @@ class TimedResult:
 
     def is_on_device(self, step: int) -> bool:
         """Whether a step runs on units of the device alone: then it has no engine."""
-        placed = self.timeline.placement
-        first, second = (int(pool) for pool in placed.pool[step])
-        return second < 0 <= first and is_device_unit(placed.pools[first].unit)
+        placement = self.timeline.placement
+        first, second = (int(pool) for pool in placement.pool[step])
+        return second < 0 <= first and is_device_unit(placement.pools[first].unit)
 
     def unit_names(self, step: int) -> list[str]:
         """The unit instances that a step occupied."""
-        placed = self.timeline.placement
+        placement = self.timeline.placement
         found = [int(u) for u in self.timeline.unit[step] if u >= 0]
-        return [placed.pool_of(u).name(u) for u in found]
+        return [placement.pool_of(u).name(u) for u in found]
 
     @cached_property
     def by_tag(self) -> dict[str, dict[str, int]]:
@@ -142,17 +142,17 @@ class TimedResult:
         for task in t.steps.plan.program.tasks:
             for tag in dict.fromkeys(_tags(task)):
                 gathered.setdefault(tag, []).append(t.steps.numbers[task.position])
-        found = {}
+        by_tag = {}
         for tag, columns in gathered.items():
             steps = np.concatenate(columns)
-            found[tag] = {
+            by_tag[tag] = {
                 "tasks": int(steps.size),
                 "busy": int(t.placement.duration[steps].sum()),
                 "waits": int(t.stalls.total[steps].sum()),
                 "first": int(t.start[steps].min()),
                 "last": int(t.end[steps].max()),
             }
-        return found
+        return by_tag
 
     @cached_property
     def started(self) -> list[int]:

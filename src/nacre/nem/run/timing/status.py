@@ -16,7 +16,7 @@ _SHOWN = 8
 
 def engine_states(result: TimedResult, order: Sequence[int]) -> dict[int, dict[str, Any]]:
     """By engine: the time of the latest start, and what each unit is doing then."""
-    timeline, now = result.timeline, moment(result, order)
+    timeline, now = result.timeline, time_after(result, order)
     running = {
         name: timeline.steps.name(step)
         for step in order
@@ -33,20 +33,20 @@ def engine_states(result: TimedResult, order: Sequence[int]) -> dict[int, dict[s
     return states
 
 
-def moment(result: TimedResult, order: Sequence[int]) -> int:
+def time_after(result: TimedResult, order: Sequence[int]) -> int:
     """What time it is after some steps: that of the latest start, after all of them the end."""
     if len(order) == result.timeline.steps.count:
         return result.cycles
     return int(result.timeline.start[order[-1]]) if order else 0
 
 
-def in_flight(result: TimedResult, order: Sequence[int]) -> frozenset[int]:
+def steps_in_flight(result: TimedResult, order: Sequence[int]) -> frozenset[int]:
     """The steps that have started and not ended when the latest of an order starts."""
-    now = moment(result, order)
+    now = time_after(result, order)
     return frozenset(step for step in order if result.timeline.end[step] > now)
 
 
-def stuck(result: TimedResult) -> list[Diagnostic]:
+def deadlock_findings(result: TimedResult) -> list[Diagnostic]:
     """The deadlock of a run that is stuck."""
     waiting = np.flatnonzero(result.timeline.start < 0)
     return [deadlock(result, int(waiting[0]))] if waiting.size else []
@@ -59,7 +59,7 @@ def deadlock(result: TimedResult, step: int) -> Diagnostic:
     span = steps.plan.program.span
     limit = timeline.profile.get("SEQ", "max_active_tokens")
     waiting = result.waiting
-    shown = ", ".join(f"`{name}`" for name in waiting[:_SHOWN])
+    listed = ", ".join(f"`{name}`" for name in waiting[:_SHOWN])
     more = f" and {len(waiting) - _SHOWN} more" if len(waiting) > _SHOWN else ""
     stuck = [i for i in range(steps.count) if timeline.start[i] < 0 and timeline.ready[i] >= 0]
     related = tuple(
@@ -69,7 +69,7 @@ def deadlock(result: TimedResult, step: int) -> Diagnostic:
     return RUN10.at(
         span(steps.statement(step).node),
         f"at cycle {timeline.cycles} nothing can start: all {limit} tokens are taken, and "
-        f"{shown}{more} wait",
+        f"{listed}{more} wait",
         related=related,
         help="let tasks name tokens sooner, use a smaller `@max_in_flight`, or a device with more "
         "tokens",

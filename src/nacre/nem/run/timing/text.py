@@ -52,9 +52,9 @@ def summary(result: TimedResult, nodes: Nodes = MappingProxyType({})) -> str:
     """Cycles, the bottleneck, units, stalls and the critical path; of a model with its nodes."""
     parts = [f"cycles: {result.cycles}", result.sentence()]
     if result.waiting:
-        shown = ", ".join(result.waiting[:8])
+        listed = ", ".join(result.waiting[:8])
         more = f" and {len(result.waiting) - 8} more" if len(result.waiting) > 8 else ""
-        parts.append(f"waiting: {shown}{more}")
+        parts.append(f"waiting: {listed}{more}")
     parts += ["", bounds_table(result), "", unit_table(result), "", stall_table(result, nodes)]
     if result.by_tag:
         parts += ["", tag_table(result)]

@@ -21,7 +21,7 @@ from nacre.nem.run.timing import compiled, events
 from nacre.nem.run.timing.events import Columns, Ints
 from nacre.nem.run.timing.prepare import columns, token_limits
 from nacre.nem.run.timing.profile import TimingProfile
-from nacre.nem.run.timing.resources import Placement, place
+from nacre.nem.run.timing.resources import Placement, place_steps
 
 # The proof goes by statements; a program of more of them is timed before it is proved.
 _MOST_TASKS_TO_PROVE = 2000
@@ -87,22 +87,22 @@ def time_steps(
 ) -> Timeline:
     """Run the timed machine. Large plans are compiled where that is possible; `compile` decides."""
     with stage("timing: costs of tasks"):
-        placed = place(steps, device, profile)
+        placement = place_steps(steps, device, profile)
     limits = token_limits(_token_limit(steps.plan, device, profile), device.num_engines)
     if compile is None:
         compile = compiled.is_worth_it(steps.count)
-    made = run_events(steps, placed, limits, compile=compile)
+    simulated = run_events(steps, placement, limits, compile=compile)
     return Timeline(
         steps,
         device,
         profile,
-        placed,
-        np.asarray(made.ready, np.int64),
-        np.asarray(made.token_at, np.int64),
-        np.asarray(made.start, np.int64),
-        np.asarray(made.end, np.int64),
-        np.asarray(made.unit, np.int64).reshape(-1, 2),
-        np.asarray(made.node_time, np.int64),
+        placement,
+        np.asarray(simulated.ready, np.int64),
+        np.asarray(simulated.token_at, np.int64),
+        np.asarray(simulated.start, np.int64),
+        np.asarray(simulated.end, np.int64),
+        np.asarray(simulated.unit, np.int64).reshape(-1, 2),
+        np.asarray(simulated.node_time, np.int64),
     )
 
 
@@ -111,43 +111,43 @@ def _token_limit(plan: Plan, device: Device, profile: TimingProfile) -> int | No
     limit = profile.get("SEQ", "max_active_tokens")
     if limit is None or len(plan.program.tasks) > _MOST_TASKS_TO_PROVE:
         return limit
-    is_harmless = all(found.most <= limit for found in live_tokens(plan, device, limit))
+    is_harmless = all(live.most <= limit for live in live_tokens(plan, device, limit))
     return None if is_harmless else limit
 
 
-def run_events(steps: Steps, placed: Placement, limits: list[int], *, compile: bool) -> Columns:
+def run_events(steps: Steps, placement: Placement, limits: list[int], *, compile: bool) -> Columns:
     """The event loop on lists, or compiled on arrays."""
     if steps.count == 0:
-        return columns(steps, placed, limits, _as_list)
+        return columns(steps, placement, limits, _as_list)
     # A key of the event heap is a time and a step in one: it must not leave 64 bits.
-    fits = float(placed.duration.sum()) * (steps.count + 1) < 2.0**62
+    fits = float(placement.duration.sum()) * (steps.count + 1) < 2.0**62
     if compile and fits:
-        made = columns(steps, placed, limits, np.ascontiguousarray)
-        with _timing(made, steps.count):
-            compiled.simulate()(made, steps.count)
+        simulated = columns(steps, placement, limits, np.ascontiguousarray)
+        with _event_stage(simulated, steps.count):
+            compiled.simulate()(simulated, steps.count)
     else:
-        made = columns(steps, placed, limits, _as_list)
-        with _timing(made, steps.count):
-            events.simulate(_quick(made), steps.count)
-    return made
+        simulated = columns(steps, placement, limits, _as_list)
+        with _event_stage(simulated, steps.count):
+            events.simulate(_as_fast_columns(simulated), steps.count)
+    return simulated
 
 
-def _timing(made: Columns, steps: int) -> AbstractContextManager[None]:
+def _event_stage(simulated: Columns, steps: int) -> AbstractContextManager[None]:
     """The event loop as a stage: it counts what is complete anyway."""
-    return stage("timing", "steps", lambda: (int(made.counts[events.COMPLETED]), steps))
+    return stage("timing", "steps", lambda: (int(simulated.counts[events.COMPLETED]), steps))
 
 
-class _Slots:
+class _FastColumns:
     """The same columns as attributes of an object, which Python finds faster than a tuple's."""
 
     __slots__ = Columns._fields
 
 
-def _quick(made: Columns) -> Columns:
-    found: Any = _Slots()
+def _as_fast_columns(simulated: Columns) -> Columns:
+    fast: Any = _FastColumns()
     for name in Columns._fields:
-        setattr(found, name, getattr(made, name))
-    return cast(Columns, found)
+        setattr(fast, name, getattr(simulated, name))
+    return cast(Columns, fast)
 
 
 def _as_list(column: Column) -> Ints:
@@ -156,12 +156,12 @@ def _as_list(column: Column) -> Ints:
 
 def _reached_times(timeline: Timeline) -> tuple[Column, Column]:
     """When each step would be reached without windows and waits, and its wait for windows."""
-    walk = _Walk(timeline)
+    walk = _ReachedTimes(timeline)
     walk.body(timeline.steps.plan.program.body, TOP, np.zeros(1, np.int64), np.zeros(1, np.int64))
     return walk.reached, walk.window
 
 
-class _Walk:
+class _ReachedTimes:
     """Goes through the bodies, on whole columns, with the times at which loops were joined."""
 
     def __init__(self, timeline: Timeline) -> None:
@@ -186,9 +186,9 @@ class _Walk:
             first = np.searchsorted(inner.parent_row, np.arange(grid.rows))
             start = self._column(graph.first_start[statement.position], inner.rows)
             # The first iteration waits for no window: it starts when the loop is reached.
-            own = np.maximum(0, start - start[first][inner.parent_row])
+            waited = np.maximum(0, start - start[first][inner.parent_row])
             parents = inner.parent_row
-            self.body(statement.body, inner, reached[parents], window[parents] + own)
+            self.body(statement.body, inner, reached[parents], window[parents] + waited)
             last = np.append(first[1:], inner.rows) - 1
             joined = self._column(graph.first_done[statement.position], inner.rows)[last]
             # What a join waits for is the loop's own work, no stall of what follows.

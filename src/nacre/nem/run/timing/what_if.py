@@ -30,8 +30,8 @@ def parse_changes(text: str) -> dict[str, int]:
         if not (equals and key and value):
             problems.append(f"{backquote(part.strip())} is no change; write KEY=NUMBER")
         elif size is None:
-            told = "expected a whole number, or one with K, M or G"
-            problems.append(f"{backquote(key)} is {backquote(value, 40)}, {told}")
+            expected = "expected a whole number, or one with K, M or G"
+            problems.append(f"{backquote(key)} is {backquote(value, 40)}, {expected}")
         elif key in changes:
             problems.append(f"`{key}` is given twice")
         else:
@@ -67,10 +67,10 @@ def change_device(device: Device, changes: Mapping[str, int]) -> Device:
         elif topology is not None:
             topology = replace(topology, per_engine={**topology.per_engine, name: value})
     named = f"{device.name} with {', '.join(f'{k}={v}' for k, v in changes.items())}"
-    made = replace(device, name=named, topology=topology, characteristics=characteristics)
-    if beyond := figure_problems(made):
+    changed = replace(device, name=named, topology=topology, characteristics=characteristics)
+    if beyond := figure_problems(changed):
         raise ProfileError("; ".join(beyond))
-    return made
+    return changed
 
 
 def _near(key: str, known: list[str]) -> str:
@@ -78,9 +78,9 @@ def _near(key: str, known: list[str]) -> str:
     group = key.partition(".")[0]
     begun = [name for name in known if name.lower().startswith(key.lower())]
     hint = f"did you mean `{begun[0]}`?" if len(begun) == 1 else did_you_mean(key, known)
-    own = [name for name in known if name.partition(".")[0].lower() == group.lower()]
-    what = f"figures of `{own[0].partition('.')[0]}`" if own else "figures"
-    return f"{hint + ' ' if hint else ''}{what} are {', '.join(own or known)}"
+    of_unit = [name for name in known if name.partition(".")[0].lower() == group.lower()]
+    what = f"figures of `{of_unit[0].partition('.')[0]}`" if of_unit else "figures"
+    return f"{hint + ' ' if hint else ''}{what} are {', '.join(of_unit or known)}"
 
 
 def _problem(key: str, value: object) -> str | None:

@@ -8,40 +8,42 @@ from nacre.nem.model.program import Access, Task
 from nacre.nem.plan.footprints import Footprint, copies_elements
 from nacre.nem.plan.plan import Plan
 
-Touch = tuple[int, Access, int, int]  # buffer, access, bytes low..high
+TouchedRun = tuple[int, Access, int, int]  # buffer, access, bytes low..high
 
 
-class Touching:
+class TaskFootprints:
     """Footprints of a plan's tasks, made when they are first asked for."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._made: dict[int, list[tuple[int, Access, Footprint]]] = {}
+        self._by_task: dict[int, list[tuple[int, Access, Footprint]]] = {}
 
-    def _footprints(self, task: Task) -> list[tuple[int, Access, Footprint]]:
-        found = self._made.get(task.position)
-        if found is None:
-            found = []
+    def _of_task(self, task: Task) -> list[tuple[int, Access, Footprint]]:
+        footprints = self._by_task.get(task.position)
+        if footprints is None:
+            footprints = []
             for operand in task.operands:
                 buffer = operand.region.buffer if operand.region is not None else None
-                made = self._plan.footprint_of(task, operand)
-                if buffer is not None and made is not None:
-                    found.append((buffer.index, operand.access, made))
-            self._made[task.position] = found
-        return found
+                footprint = self._plan.footprint_of(task, operand)
+                if buffer is not None and footprint is not None:
+                    footprints.append((buffer.index, operand.access, footprint))
+            self._by_task[task.position] = footprints
+        return footprints
 
-    def of(self, task: Task, row: int, access: Access | None = None) -> Iterator[Touch]:
+    def touched_runs(
+        self, task: Task, row: int, access: Access | None = None
+    ) -> Iterator[TouchedRun]:
         """The runs of bytes of an instance; of one kind of access, or of both."""
-        for buffer, kind, footprint in self._footprints(task):
+        for buffer, kind, footprint in self._of_task(task):
             if access is None or kind == access:
                 start = footprint.low_at(row)
                 for low, high in footprint.pattern(row).runs.tolist():
                     yield buffer, kind, start + low, start + high
 
-    def written(self, task: Task, row: int) -> Iterator[Touch]:
+    def written_runs(self, task: Task, row: int) -> Iterator[TouchedRun]:
         """The runs that an instance really fills: a copy of bytes has no more than its source."""
         most = None
         if task.op in ("transfer", "store") and not copies_elements(task):
-            most = sum(high - low for _, _, low, high in self.of(task, row, "read"))
-        for buffer, kind, low, high in self.of(task, row, "write"):
+            most = sum(high - low for _, _, low, high in self.touched_runs(task, row, "read"))
+        for buffer, kind, low, high in self.touched_runs(task, row, "write"):
             yield buffer, kind, low, high if most is None else min(high, low + most)

@@ -13,7 +13,7 @@ from nacre.nem.run.memory.memory import Memory, Storage
 _MOST_VIEWS = 1024
 
 
-class Place:
+class OperandOffsets:
     """Where an operand lies: its buffer's bytes, and its offset in every row."""
 
     __slots__ = ("_column", "_offset", "operand", "storage")
@@ -23,9 +23,9 @@ class Place:
             raise ValueError("a region of a program with errors")
         self.operand = operand
         self.storage: Storage = memory.storage(operand.region.buffer)
-        found = offsets(operand.region, grid)
-        self._offset = found if isinstance(found, int) else 0
-        self._column: list[int] | None = None if isinstance(found, int) else found.tolist()
+        by_row = offsets(operand.region, grid)
+        self._offset = by_row if isinstance(by_row, int) else 0
+        self._column: list[int] | None = None if isinstance(by_row, int) else by_row.tolist()
 
     def offset(self, row: int) -> int:
         """The first byte in the buffer."""
@@ -33,7 +33,7 @@ class Place:
         return self._offset if column is None else column[row]
 
 
-class Extent:
+class OperandSizes:
     """How many bytes an operand has in every row."""
 
     __slots__ = ("_column", "_size")
@@ -41,9 +41,9 @@ class Extent:
     def __init__(self, operand: Operand, grid: Grid) -> None:
         if operand.region is None:
             raise ValueError("a region of a program with errors")
-        found = extents(operand.region, grid)
-        self._size = found if isinstance(found, int) else 0
-        self._column: list[int] | None = None if isinstance(found, int) else found.tolist()
+        by_row = extents(operand.region, grid)
+        self._size = by_row if isinstance(by_row, int) else 0
+        self._column: list[int] | None = None if isinstance(by_row, int) else by_row.tolist()
 
     def size(self, row: int) -> int:
         """The number of bytes."""
@@ -51,28 +51,28 @@ class Extent:
         return self._size if column is None else column[row]
 
 
-class Slot:
+class BoundOperand:
     """An operand with a layout: arrays over its elements, kept by offset."""
 
-    __slots__ = ("_views", "layout", "place", "storage")
+    __slots__ = ("_views", "layout", "offsets", "storage")
 
-    def __init__(self, place: Place, layout: Layout) -> None:
-        self.place = place
-        self.storage = place.storage
+    def __init__(self, offsets: OperandOffsets, layout: Layout) -> None:
+        self.offsets = offsets
+        self.storage = offsets.storage
         self.layout = layout
         self._views: dict[int, Array] = {}
 
     def array(self, row: int) -> Array:
         """The elements in a row; a copy where they are packed."""
-        offset = self.place.offset(row)
-        found = self._views.get(offset)
-        if found is None:
-            found = self.layout.array(self.storage.data, offset)
+        offset = self.offsets.offset(row)
+        view = self._views.get(offset)
+        if view is None:
+            view = self.layout.array(self.storage.data, offset)
             if self.layout.is_view and len(self._views) < _MOST_VIEWS:
-                self._views[offset] = found
-        return found
+                self._views[offset] = view
+        return view
 
     def span(self, row: int) -> tuple[int, int]:
         """The bytes from the first to the last element."""
-        low = self.place.offset(row)
+        low = self.offsets.offset(row)
         return low, low + self.layout.span
