@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import nacre
 from nacre import nem
 from nacre.base.source import Source
+from nacre.core.module import Module
 from nacre.nem.syntax.formatter import format_source
 from nacre.nem.syntax.parser import parse
 from tests.compile.models import convolution_model, linear_model
@@ -39,11 +42,21 @@ def text_of(path: Path) -> str:
     return text
 
 
+def calibration(module: Module) -> list[dict[str, Any]]:
+    random = np.random.default_rng(0)
+    return [
+        {name: random.normal(size=type_.shape).astype("f4")}
+        for name, type_ in module.input_types.items()
+    ]
+
+
 RANDOM = {"fast": 24, "full": 150, "fuzz": 5000}
 
 PLANS = {
     "linear in f16": lambda: nacre.compile(linear_model(64, 256, 64), "npm4k"),
-    "convolution in i8": lambda: nacre.compile(convolution_model(), "npm4k", "i8"),
+    "convolution in i8": lambda: nacre.compile(
+        convolution_model(), "npm4k", "i8", calibration=calibration(convolution_model())
+    ),
     "convolution on a small device": lambda: nacre.compile(convolution_model(), "npm_lite"),
 }
 # All of them with the compiler in front of them take seconds: CI has one.
