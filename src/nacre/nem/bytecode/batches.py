@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,12 @@ class Part(NamedTuple):
     def rows(self) -> slice:
         """Which nodes of the batch."""
         return slice(self.offset, self.offset + self.size)
+
+    @property
+    def nodes(self) -> list[Any]:
+        """These nodes, once they are made."""
+        is_whole = self.size == self.batch.count
+        return self.batch.nodes if is_whole else self.batch.nodes[self.rows]
 
 
 @dataclass
@@ -68,12 +74,12 @@ class Children:
         if not self.parts:
             return [None] * self.size
         if len(self.parts) == 1 and self.parts[0].where is None:
-            return list(self.parts[0].batch.nodes[self.parts[0].rows])
+            return self.parts[0].nodes
         assert self.selector is not None
         sources: dict[int, Iterator[Node | None]] = {0: repeat(None)}
         for part in self.parts:
             assert part.where is not None
-            sources[int(self.selector[part.where[0]])] = iter(part.batch.nodes[part.rows])
+            sources[int(self.selector[part.where[0]])] = iter(part.nodes)
         return list(map(next, map(sources.__getitem__, self.selector.tolist())))
 
 

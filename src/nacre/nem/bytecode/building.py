@@ -32,23 +32,24 @@ _LOOP_COLUMNS = ("variable", "first", "last", "decorators")
 
 def build(tree: ReadTree, pools: Pools, places: Places) -> Document:
     """The document that batches stand for, its nodes at these places."""
-    first, last = places.starts.tolist(), places.ends.tolist()
+    starts, ends = places.starts, places.ends
     words = _share_words(tree, places.words.tolist())
     for batch in reversed(tree.batches):
         rows = slice(batch.first, batch.first + batch.count)
         if batch.code == DOCUMENT:
             break
+        first, last = starts[rows].tolist(), ends[rows].tolist()
         if batch.code == _LOOP:
             columns = [_column(batch, name, pools) for name in _LOOP_COLUMNS]
-            batch.nodes = list(zip(first[rows], last[rows], *columns, strict=True))  # type: ignore[arg-type]
+            batch.nodes = list(zip(first, last, *columns, strict=True))  # type: ignore[arg-type]
         else:
             known = words.get(batch.first, {})
             columns = [
                 known[name] if name in known else _column(batch, name, pools)
                 for name in _FIELDS[batch.code]
             ]
-            batch.nodes = list(map(batch.kind.type, first[rows], last[rows], *columns))
-    return _document(tree.document, pools, first[0], last[0])
+            batch.nodes = list(map(batch.kind.type, first, last, *columns))
+    return _document(tree.document, pools, int(starts[0]), int(ends[0]))
 
 
 def _share_words(tree: ReadTree, words: list[int]) -> dict[int, dict[str, list[Any]]]:

@@ -142,6 +142,35 @@ def compute_lines(tasks: Tasks) -> list[InnerLines]:
     ]
 
 
+def let_lines(tasks: Tasks) -> list[InnerLines]:
+    """Lets: of regions whose type has no quantisation, the type and decorators have lines."""
+    is_plain, types = _plain_types(tasks)
+    plain = tasks.only(is_plain)
+    is_decorated, decorators = plain.first("decorators")
+    return [
+        plain.lines(types[is_plain], 1, True),
+        plain.only(is_decorated).lines(decorators[is_decorated], 1, True),
+        _further(tasks.only(~is_plain), statement_breaks),
+    ]
+
+
+def _plain_types(tasks: Tasks) -> tuple[Flags, Integers]:
+    """Which declare a region with a type but no quantisation, and where that type starts."""
+    batch = tasks.batch
+    is_plain, starts = np.zeros(batch.count, bool), np.zeros(batch.count, np.int64)
+    for part in batch.children["value"].parts:
+        if part.batch.code == CODES[ast.RegionExpr]:
+            own = np.arange(part.size) if part.where is None else part.where
+            found = part.batch.children["type"]
+            for inner in found.parts:
+                quant = inner.batch.children["quant"].selector
+                at = np.arange(found.size) if inner.where is None else inner.where
+                if quant is not None:
+                    starts[own[at]] = inner.batch.starts[inner.rows]
+                    is_plain[own[at]] = quant[inner.rows] == 0
+    return is_plain[tasks.rows], starts[tasks.rows]
+
+
 def statement_lines(tasks: Tasks) -> list[InnerLines]:
     """Declarations and waits, one by one."""
     return [_further(tasks, statement_breaks)]

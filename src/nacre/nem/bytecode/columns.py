@@ -21,8 +21,8 @@ Unsigned = npt.NDArray[np.uint64]
 
 MOST_BITS = 56  # of a number in place: it spans at most eight bytes
 _DIFFERENCES = 0x80
-_EXACT = 1 << 53  # below it, floats are exact
 _ONE = np.uint64(1)
+_NONE = np.zeros(0, np.int64)
 _MASKS = np.array([(1 << width) - 1 for width in range(MOST_BITS + 1)], np.uint64)
 
 
@@ -38,14 +38,19 @@ def unzigzag(values: Unsigned) -> Integers:
     return np.bitwise_xor(halves, -signs)
 
 
+_FEW = 1 << 16
+_SHORT = np.array([number.bit_length() for number in range(_FEW)], np.int64)
+
+
 def _bit_lengths(values: Unsigned) -> Integers:
-    if int(values.max()) < _EXACT:
-        # The exponent of a float is the place of the highest bit; that of 0 is below all others.
-        exponents: Integers = (values.astype(np.float64).view(np.int64) >> 52) - 1022
-        return np.maximum(exponents, 0)
-    upper = (values >> np.uint64(32)).astype(np.float64)
-    lower = (values & np.uint64(0xFFFFFFFF)).astype(np.float64)
-    return np.where(upper > 0, np.frexp(upper)[1] + 32, np.frexp(lower)[1]).astype(np.int64)
+    """How many bits each number has: of most by a table."""
+    found: Integers = _SHORT[np.minimum(values, np.uint64(_FEW - 1)).view(np.int64)]
+    longer = np.flatnonzero(values >= _FEW)
+    if len(longer):
+        upper = (values[longer] >> np.uint64(32)).astype(np.float64)
+        lower = (values[longer] & np.uint64(0xFFFFFFFF)).astype(np.float64)
+        found[longer] = np.where(upper > 0, np.frexp(upper)[1] + 32, np.frexp(lower)[1])
+    return found
 
 
 def _list_costs() -> npt.NDArray[np.float64]:
@@ -141,6 +146,7 @@ class ColumnReader:
         self._size = len(rest)
         self._words = np.ndarray((len(rest) + 1,), "<u8", rest + bytes(8), strides=(1,))
         self._lengths: list[int] = []
+        self._known: dict[int, Integers] = {}  # columns that were taken
         self._values = 0  # that were read or skipped
         self._bits = 0
 
@@ -160,7 +166,8 @@ class ColumnReader:
     def take(self, count: int) -> Integers:
         """The numbers of a column."""
         value, bit = self._values, self._bits
-        head = int(self._heads[self.skip(count)])
+        number = self.skip(count)
+        head = int(self._heads[number])
         width = head & 0x7F
         if width:
             stored = self._gather(bit + width * np.arange(count), _MASKS[width])
@@ -170,7 +177,9 @@ class ColumnReader:
         last = bisect_left(self._sorted, value + count, first)
         if first < last:
             stored[self._places[first:last] - value] |= self._upper[first:last] << np.uint64(width)
-        return np.cumsum(unzigzag(stored)) if head >= _DIFFERENCES else stored.view(np.int64)
+        made = np.cumsum(unzigzag(stored)) if head >= _DIFFERENCES else stored.view(np.int64)
+        self._known[number] = made
+        return made
 
     def _gather(self, bits: Integers, masks: Unsigned | np.uint64) -> Unsigned:
         found: Unsigned = (self._words[bits >> 3] >> (bits & 7).astype(np.uint64)) & masks
@@ -186,17 +195,43 @@ class ColumnReader:
             return []
         self._judge_end()
         lengths = np.array(self._lengths, np.int64)
-        each = (self._heads & 0x7F).astype(np.int64)
-        widths = np.repeat(each, lengths)
-        ends = np.cumsum(widths)
-        stored = self._gather(ends - widths, _MASKS[widths])
-        listed_widths = widths[self._places].astype(np.uint64)
-        stored[self._places] |= self._upper << listed_widths
-        values = _undo_differences(stored, self._heads >= _DIFFERENCES, lengths)
+        columns = self._read_skipped(lengths)
+        values = np.concatenate(columns)
         if (choose(values, lengths) != self._heads).any():
             raise Broken(BYT06, self._start, f"{self._what} is not in its shortest form")
-        self._judge_list(widths)
-        return np.split(values, np.cumsum(lengths)[:-1])
+        self._judge_list(lengths)
+        return columns
+
+    def _read_skipped(self, lengths: Integers) -> list[Integers]:
+        """All columns: those that were taken, and the others in one go."""
+        is_left = np.ones(len(lengths), bool)
+        is_left[list(self._known)] = False
+        columns = [self._known.get(number, _NONE) for number in range(len(lengths))]
+        numbers = np.flatnonzero(is_left)
+        if not len(numbers):
+            return columns
+        each = (self._heads & 0x7F).astype(np.int64)
+        sizes, before = lengths * each, np.cumsum(lengths) - lengths
+        own = lengths[numbers]
+        ends = np.cumsum(own)
+        inside = np.arange(int(ends[-1])) - np.repeat(ends - own, own)
+        widths = np.repeat(each[numbers], own)
+        starts = np.repeat((np.cumsum(sizes) - sizes)[numbers], own)
+        stored = self._gather(starts + widths * inside, _MASKS[widths])
+        self._patch(stored, before[numbers], own, each[numbers])
+        values = _undo_differences(stored, self._heads[numbers] >= _DIFFERENCES, own)
+        for number, column in zip(numbers.tolist(), np.split(values, ends[:-1]), strict=True):
+            columns[number] = column
+        return columns
+
+    def _patch(self, stored: Unsigned, before: Integers, own: Integers, each: Integers) -> None:
+        """Put the upper bits of long numbers in place, of columns that begin at these numbers."""
+        column = np.searchsorted(before, self._places, side="right") - 1
+        inside = self._places - before[column]
+        is_own = (column >= 0) & (inside < own[column])
+        column, inside = column[is_own], inside[is_own]
+        at = (np.cumsum(own) - own)[column] + inside
+        stored[at] |= self._upper[is_own] << each[column].astype(np.uint64)
 
     def _judge_end(self) -> None:
         """Every bit is used, but for those that fill the last byte, and these are 0."""
@@ -207,11 +242,13 @@ class ColumnReader:
         if self._sorted and self._sorted[-1] >= self._values:
             raise Broken(BYT06, self._start, f"{self._what} lists a number that it does not have")
 
-    def _judge_list(self, widths: Integers) -> None:
+    def _judge_list(self, lengths: Integers) -> None:
         """What is in the list does not fit in place, and its numbers have 64 bits at most."""
         if not len(self._places):
             return
-        is_long = (self._upper >> (np.uint64(63) - widths[self._places].astype(np.uint64))) >> _ONE
+        column = np.searchsorted(np.cumsum(lengths), self._places, side="right")
+        widths = (self._heads & 0x7F)[column].astype(np.uint64)
+        is_long = (self._upper >> (np.uint64(63) - widths)) >> _ONE
         if is_long.any() or not self._upper.all():
             raise Broken(BYT06, self._start, f"{self._what} lists numbers that are not long")
 

@@ -43,9 +43,11 @@ _SUM = 2  # operators below this rank bind less
 
 def judge_texts(pools: Mapping[str, Sequence[str]], comments: Sequence[str]) -> None:
     """Refuse texts that are none of what they are said to be."""
-    for name in pools["name"]:
-        if not _NAME.fullmatch(name):
-            raise _broken(f"{name[:40]!r} is no name")
+    names = pools["name"]
+    if not (all(map(str.isascii, names)) and all(map(str.isidentifier, names))):  # or dotted
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise _broken(f"{name[:40]!r} is no name")
     for number in pools["number"]:
         if not _FLOAT.fullmatch(number):
             raise _broken(f"{number[:40]!r} is no number")
@@ -64,7 +66,7 @@ def has_configs(tree: ReadTree) -> bool:
 
 def is_plain(tree: ReadTree, pools: Mapping[str, Sequence[str]]) -> bool:
     """Whether a tree surely is that of its text; Broken where it surely is not."""
-    if any(name in _WORDS or "." in name for name in pools["name"]):
+    if not _WORDS.isdisjoint(pools["name"]) or "." in "".join(pools["name"]):
         return False
     merged = [batch for batch in tree.batches if batch.above is None]
     if any(batch.code not in _EXPRESSIONS for batch in merged) or _is_deep(tree):

@@ -17,6 +17,7 @@ from nacre.nem.bytecode.clauses import (
     Tasks,
     compute_lines,
     copy_lines,
+    let_lines,
     statement_lines,
 )
 from nacre.nem.bytecode.columns import Integers
@@ -148,7 +149,11 @@ class _Body:
         return InnerLines.join(parts)
 
 
-_LINES = {CODES[ast.Copy]: copy_lines, CODES[ast.Compute]: compute_lines}
+_LINES = {
+    CODES[ast.LetDecl]: let_lines,
+    CODES[ast.Copy]: copy_lines,
+    CODES[ast.Compute]: compute_lines,
+}
 
 
 def _judge(lines: Lines, trivia: Trivia) -> None:
@@ -201,12 +206,14 @@ def _place(tree: ReadTree, lines: Lines, trivia: Trivia) -> Positions:
     size = int(tops[-1] + above[-1])
     reach = (starts + (ends - lines.starts)).astype(np.int64)
     comments = _comment_starts(trivia, tops, indents, reach)
-    shifts = np.repeat(starts - lines.starts, np.diff(lines.starts, append=lines.end))
+    # By character: where lines are pushed to. Half as many bytes are looked up faster.
+    pushed = (starts - lines.starts).astype(np.int32)
+    shifts = np.repeat(pushed, np.diff(lines.starts, append=lines.end))
     nodes, reaches = _moved(tree, shifts, size)
     return Positions(nodes, reaches, comments, size)
 
 
-def _moved(tree: ReadTree, shifts: Integers, size: int) -> tuple[Integers, Integers]:
+def _moved(tree: ReadTree, shifts: npt.NDArray[np.int32], size: int) -> tuple[Integers, Integers]:
     """Starts and ends of all nodes, moved by what stands before them."""
     starts = tree.starts
     ends = starts + tree.widths

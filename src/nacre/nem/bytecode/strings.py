@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import AnyStr
 
 import numpy as np
 
@@ -61,10 +62,12 @@ def read_texts(reader: ByteReader, what: str) -> list[str]:
     _judge_lengths(start, what, heads, tails, sizes)
     if int(sizes.sum()) != len(blob):
         raise Broken(BYT06, start, f"{what} have {len(blob):,} bytes of other lengths")
-    made = _rebuild(blob, heads, tails, sizes)
+    # Texts of one byte a character need no decoding one by one.
+    known = blob.decode() if blob.isascii() else blob
+    made = _rebuild(known, heads.tolist(), tails.tolist(), sizes.tolist())
     if made is None:
         raise Broken(BYT06, start, f"one of the {what} does not take over what it could")
-    return [decode_text(raw, start, what) for raw in made]
+    return [raw if isinstance(raw, str) else decode_text(raw, start, what) for raw in made]
 
 
 def _judge_lengths(start: int, what: str, *columns: Integers) -> None:
@@ -73,22 +76,26 @@ def _judge_lengths(start: int, what: str, *columns: Integers) -> None:
         raise Broken(BYT07, start, f"{what} are longer than {MAX_BYTECODE_TEXT:,} bytes together")
 
 
-def _rebuild(blob: bytes, heads: Integers, tails: Integers, sizes: Integers) -> list[bytes] | None:
+def _rebuild(
+    blob: AnyStr, heads: list[int], tails: list[int], sizes: list[int]
+) -> list[AnyStr] | None:
     """The texts; None where one shares more or less with the one before it than it says."""
-    made: list[bytes] = []
-    old, at = b"", 0
-    for head, tail, size in zip(heads.tolist(), tails.tolist(), sizes.tolist(), strict=True):
-        length = len(old)
-        if head + tail > length:
+    made: list[AnyStr] = []
+    old, length, at = blob[:0], 0, 0
+    for head, tail, size in zip(heads, tails, sizes, strict=True):
+        rest = length - tail
+        if head > rest:
             return None
         end = at + size
-        new = old[:head] + blob[at:end] + old[length - tail :]
+        new = old[:head] + blob[at:end] + old[rest:]
+        if size:
+            if head < length and old[head] == blob[at]:
+                return None
+            if rest > head and old[rest - 1] == blob[end - 1]:
+                return None
+        elif tail and old[head] == old[rest]:
+            return None
         at = end
-        most = (length if length < len(new) else len(new)) - head
-        if most and old[head] == new[head]:
-            return None
-        if tail != most and (tail > most or old[-1 - tail] == new[-1 - tail]):
-            return None
         made.append(new)
-        old = new
+        old, length = new, head + size + tail
     return made
