@@ -70,7 +70,9 @@ def _column(batch: Batch, name: str, pools: Pools) -> Iterable[Any]:
     if name in batch.scalars:
         return _scalars(batch, name, pools)
     children = batch.children[name]
-    return children.nodes() if children.lengths is None else _lists(children)
+    if children.lengths is not None:
+        return _lists(children)
+    return children.nodes() if children.parts else repeat(None, children.size)
 
 
 def _scalars(batch: Batch, name: str, pools: Pools) -> Iterable[Any]:

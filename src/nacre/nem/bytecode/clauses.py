@@ -107,9 +107,14 @@ def copy_lines(tasks: Tasks) -> list[InnerLines]:
     is_decorated, decorators = tasks.first("decorators")
     closing = np.where(is_decorated, decorators - len(") "), tasks.ends - 1)
     behind = np.where(has_deps, deps - 1, closing)
-    rare = tasks.too_wide(dst, src - 1) | tasks.too_wide(src, behind)
-    rare |= has_deps & tasks.too_wide(deps, closing)
+    rare = has_deps & tasks.too_wide(deps, closing)
+    wide = {"dst": tasks.too_wide(dst, src - 1), "src": tasks.too_wide(src, behind)}
+    types = {name: _plain_types(batch.children[name].parts[0].batch) for name in wide}
+    for name in wide:  # an operand is the node of its task
+        rare |= wide[name] & ~types[name][0][rows]
+    easy = {name: wide[name] & ~rare for name in wide}
     return [
+        *(tasks.only(easy[name]).lines(types[name][1][rows][easy[name]], 2, True) for name in wide),
         tasks.lines(dst, 1, False, opens=True),
         tasks.lines(src, 1, True),
         tasks.only(has_deps).lines(deps[has_deps], 1, True),
@@ -144,7 +149,8 @@ def compute_lines(tasks: Tasks) -> list[InnerLines]:
 
 def let_lines(tasks: Tasks) -> list[InnerLines]:
     """Lets: of regions whose type has no quantisation, the type and decorators have lines."""
-    is_plain, types = _plain_types(tasks)
+    all_plain, all_types = _plain_types(tasks.batch)
+    is_plain, types = all_plain[tasks.rows], all_types[tasks.rows]
     plain = tasks.only(is_plain)
     is_decorated, decorators = plain.first("decorators")
     return [
@@ -154,9 +160,8 @@ def let_lines(tasks: Tasks) -> list[InnerLines]:
     ]
 
 
-def _plain_types(tasks: Tasks) -> tuple[Flags, Integers]:
-    """Which declare a region with a type but no quantisation, and where that type starts."""
-    batch = tasks.batch
+def _plain_types(batch: Batch) -> tuple[Flags, Integers]:
+    """Which values are regions with a type but no quantisation, and where that type starts."""
     is_plain, starts = np.zeros(batch.count, bool), np.zeros(batch.count, np.int64)
     for part in batch.children["value"].parts:
         if part.batch.code == CODES[ast.RegionExpr]:
@@ -168,7 +173,7 @@ def _plain_types(tasks: Tasks) -> tuple[Flags, Integers]:
                 if quant is not None:
                     starts[own[at]] = inner.batch.starts[inner.rows]
                     is_plain[own[at]] = quant[inner.rows] == 0
-    return is_plain[tasks.rows], starts[tasks.rows]
+    return is_plain, starts
 
 
 def statement_lines(tasks: Tasks) -> list[InnerLines]:

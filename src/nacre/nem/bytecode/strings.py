@@ -62,12 +62,14 @@ def read_texts(reader: ByteReader, what: str) -> list[str]:
     _judge_lengths(start, what, heads, tails, sizes)
     if int(sizes.sum()) != len(blob):
         raise Broken(BYT06, start, f"{what} have {len(blob):,} bytes of other lengths")
-    # Texts of one byte a character need no decoding one by one.
-    known = blob.decode() if blob.isascii() else blob
-    made = _rebuild(known, heads.tolist(), tails.tolist(), sizes.tolist())
-    if made is None:
+    lengths = heads.tolist(), tails.tolist(), sizes.tolist()
+    texts = _rebuild(blob.decode(), *lengths) if blob.isascii() else None
+    raws = None if blob.isascii() else _rebuild(blob, *lengths)
+    if raws is not None:
+        texts = [decode_text(raw, start, what) for raw in raws]
+    if texts is None:
         raise Broken(BYT06, start, f"one of the {what} does not take over what it could")
-    return [raw if isinstance(raw, str) else decode_text(raw, start, what) for raw in made]
+    return texts
 
 
 def _judge_lengths(start: int, what: str, *columns: Integers) -> None:

@@ -43,7 +43,7 @@ def set_starts(tree: ReadTree) -> None:
     """Fill in where nodes start if statements stood behind each other without a gap."""
     for batch in tree.batches:
         for name, children in batch.children.items():
-            if not children.size:
+            if not children.parts:
                 continue
             base = batch.starts
             if children.lengths is not None:
@@ -84,18 +84,22 @@ class _Pen:
 
     def optional(self, name: str, before: str = "", after: str = "") -> None:
         """A node that may be missing, with what stands around it."""
-        selector = self._batch.children[name].selector
-        assert selector is not None
-        is_there = selector > 0
+        children = self._batch.children[name]
+        if not children.parts:
+            return
+        assert children.selector is not None
+        is_there = children.selector > 0
         self.at = self.at + len(before) * is_there
         self._batch.begins[name] = self.at
-        self.at = self.at + self._batch.children[name].gather() + len(after) * is_there
+        self.at = self.at + children.gather() + len(after) * is_there
 
     def joined(self, parts: Sequence[tuple[str, str | Integers]]) -> None:
         """Optional nodes with their labels, a comma and a blank between those that are there."""
         has_any = np.zeros(self._batch.count, bool)
         for name, label in parts:
             children = self._batch.children[name]
+            if not children.parts:
+                continue
             assert children.selector is not None
             is_there = children.selector > 0
             size = len(label) if isinstance(label, str) else label
@@ -107,15 +111,15 @@ class _Pen:
     def many(self, name: str, gap: str = ", ", before: str = "", after: str = "") -> None:
         """A list of nodes; what stands around it only where it has some."""
         children = self._batch.children[name]
-        counts = children.counts
-        is_there = counts > 0
-        self.at = self.at + len(before) * is_there
         if not children.size:
             self._batch.begins[name] = np.zeros(0, np.int64)
             return
+        counts = children.counts
+        is_there = counts > 0
+        self.at = self.at + len(before) * is_there
         behind = np.cumsum(children.gather() + len(gap))
         sums = np.concatenate([np.zeros(1, np.int64), behind])
-        ends = np.cumsum(counts)
+        ends = children.ends
         begun = sums[ends - counts]
         self._batch.begins[name] = sums[:-1] + np.repeat(self.at - begun, counts)
         self.at = self.at + sums[ends] - begun + (len(after) - len(gap)) * is_there
