@@ -114,7 +114,7 @@ class ValueDomain:
         if instruction.variant == PARAMETER:
             key = instruction.id, self._names.of_load(index)
             if key not in self.weights:
-                self.weights[key] = self.constant(self._program.weights.fresh(instruction.id))
+                self.weights[key] = self.constant(self._program.weights.load_fresh(instruction.id))
             return self.weights[key]
         if instruction.variant == STATE:
             raise Unsupported("the state has no name")
@@ -159,7 +159,7 @@ class ValueDomain:
         id_ = self._program.program[index].id
         key = id_, self._names.of_load(index)
         if key not in self.filters:
-            array = self._program.weights.fresh(id_).transpose(WEIGHTS_TO_LAST)
+            array = self._program.weights.load_fresh(id_).transpose(WEIGHTS_TO_LAST)
             self.filters[key] = self.constant(np.ascontiguousarray(array))
         return self.filters[key]
 

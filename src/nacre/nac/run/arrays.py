@@ -21,7 +21,7 @@ from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RecordedCall:
     """A call that was run."""
 
     call: BoundCall
@@ -57,7 +57,7 @@ class ArrayDomain(RunDomain):
     """A run: results are arrays."""
 
     borrowed: set[int] = field(default_factory=set)  # owners of what belongs to somebody else
-    entries: dict[int, Entry] = field(default_factory=dict)
+    entries: dict[int, RecordedCall] = field(default_factory=dict)
     is_static: bool = True  # what was run follows from the types of inputs
 
     def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
@@ -79,7 +79,7 @@ class ArrayDomain(RunDomain):
         compiled = self._bound_call(instruction, operands)
         if compiled.is_for_elements:
             self.is_static = False
-        self.entries[index] = Entry(compiled, tuple(operands.routes))
+        self.entries[index] = RecordedCall(compiled, tuple(operands.routes))
         try:
             return compiled.run(operands.tensors)
         except FAULTS as error:

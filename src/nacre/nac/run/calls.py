@@ -15,7 +15,7 @@ from nacre.core.unsupported import Unsupported
 from nacre.nac.program.binding import describe
 from nacre.nac.rules.running import NAC47, NAC48, NAC52
 from nacre.nac.run.interpreter import Operands
-from nacre.nac.run.limits import Limits, TooMuch
+from nacre.nac.run.limits import Limits, TooManySteps
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import Memory
 from nacre.nac.run.program import PreparedInstruction
@@ -23,7 +23,7 @@ from nacre.nac.run.specialised import TypedCall, type_call
 
 # What kernels, and handlers on arguments without sense, raise.
 FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, InputError)
-REFUSALS = (Unsupported, TooMuch, MemoryError)
+REFUSALS = (Unsupported, TooManySteps, MemoryError)
 
 
 class Budget:
@@ -39,7 +39,7 @@ class Budget:
         if not self.memory.has_room(bytes_):
             raise TooLarge(bytes_)
         if self.work + work > self.limits.work:
-            raise TooMuch(work)
+            raise TooManySteps(work)
         self.work += work
 
 
@@ -90,7 +90,7 @@ def refusal(
         message = f"{call} needs {problem.bytes:,} bytes, {live:,} of {limits.bytes:,} are taken"
         help_ = f"if that is meant, allow more: {setting('`--max-bytes`', '`max_bytes=`')}"
         return program.fault(index, NAC48, message, help_)
-    if isinstance(problem, TooMuch):
+    if isinstance(problem, TooManySteps):
         done = budget.work
         message = f"{call} takes {problem.work:,} steps, {done:,} of {limits.work:,} are taken"
         help_ = f"if that is meant, allow more: {setting('`--max-work`', '`max_work=`')}"

@@ -22,18 +22,18 @@ from nacre.nac.run.memory import owner
 from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.shape_only import ShapeOnlyArray, shape_only_array
 from nacre.nac.run.specialised import TypedCall
-from nacre.nac.run.states import require_next, require_states, state_shapes
+from nacre.nac.run.states import require_next_state, require_states, state_shapes
 from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
 
 
-class Unseen(Exception):  # noqa: N818 - no failure: the run will see
+class ElementsUnknown(Exception):  # noqa: N818 - no failure: the run will see
     """Something depends on elements that are not there yet."""
 
 
 class ShapeDomain(RunDomain):
     """A dry run: results are arrays without elements."""
 
-    refusals = (Unseen, *REFUSALS)
+    refusals = (ElementsUnknown, *REFUSALS)
 
     def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """The type of what is loaded; the elements of a weight can be had."""
@@ -74,7 +74,7 @@ class ShapeDomain(RunDomain):
 
     def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
         """Nothing for what only a run sees; InputError where it would fail."""
-        if isinstance(problem, Unseen):
+        if isinstance(problem, ElementsUnknown):
             return MISSING
         return super().refuse(index, operands, problem)
 
@@ -83,7 +83,7 @@ def _elements(array: Array) -> Array:
     if not isinstance(array, ShapeOnlyArray):
         return array
     if array.elements is None:
-        raise Unseen
+        raise ElementsUnknown
     return array.elements()
 
 
@@ -109,7 +109,7 @@ def dry_run(
     made = Interpreter(program, domain, budget.memory, program.schedule).outputs()
     for record in program.surroundings.states.values():
         if made[record.output] is not MISSING:
-            require_next(program, record, made)
+            require_next_state(program, record, made)
     return budget.memory.peak
 
 

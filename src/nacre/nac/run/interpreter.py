@@ -24,11 +24,11 @@ _TENSORS = "Ta"  # kinds of arguments that a tensor may be
 _SEVERAL = "a"  # the kind that takes a list as it is
 
 
-class Missing:
+class MissingResult:
     """Stands for a result that is not there: of a refused call, or known only in a run."""
 
 
-MISSING = Missing()
+MISSING = MissingResult()
 
 
 @dataclass(slots=True)
@@ -86,17 +86,17 @@ class Interpreter:
 
     def outputs(self) -> list[Any]:
         """What the program returns."""
-        made = self._stretch(0, len(self.results))
+        made = self._run_stretch(0, len(self.results))
         return made if isinstance(made, list) else [made]
 
-    def _stretch(self, start: int, end: int) -> Any:  # noqa: ANN401 - what an output gives
+    def _run_stretch(self, start: int, end: int) -> Any:  # noqa: ANN401 - what an output gives
         """Run instructions up to the output of their stretch."""
         index, program, behind = start, self._program.program, self._program.blocks.behind
         while index < end:
             instruction = program[index]
             if instruction.kind == "output":
                 found = [self._output(index, ref) for ref in instruction.refs]
-                self._after(index)
+                self._apply_schedule(index)
                 return found[0] if instruction.variant == BRANCH and len(found) == 1 else found
             self.step(index, instruction)
             index = behind.get(index, index + 1)
@@ -105,21 +105,21 @@ class Interpreter:
     def step(self, index: int, instruction: PreparedInstruction) -> None:
         """One instruction, and what happens to memory after it."""
         if self.results[index] is None:  # a weight may have been fetched ahead
-            self._put(index, self._result(index, instruction))
-        self._after(index)
+            self._store_result(index, self._result(index, instruction))
+        self._apply_schedule(index)
 
-    def _put(self, index: int, result: Any) -> None:  # noqa: ANN401 - a result
+    def _store_result(self, index: int, result: Any) -> None:  # noqa: ANN401 - a result
         # What stays between runs does so whatever the schedule says.
         self._memory.hold(result, self._program.is_kept(self._program.program[index]))
         self.results[index] = result
 
     def _output(self, index: int, ref: int) -> Any:  # noqa: ANN401 - a result
         try:
-            return self._one(ref, "an output")
+            return self._single_result(ref, "an output")
         except Unsupported as problem:
             return self._refuse(index, problem)
 
-    def _one(self, index: int, name: str) -> Any:  # noqa: ANN401 - a result
+    def _single_result(self, index: int, name: str) -> Any:  # noqa: ANN401 - a result
         return single_result(self.results[index], self._program.program[index], name)
 
     def _result(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - of any domain
@@ -143,8 +143,8 @@ class Interpreter:
         branches = self._program.blocks.branches[index]
         if instruction.kind == "branch":
             is_true = self._domain.choose(self.results[instruction.refs[0]])
-            return self._stretch(*branches[0 if is_true else 1])
-        each = (self._stretch(*branch) for branch in branches)
+            return self._run_stretch(*branches[0 if is_true else 1])
+        each = (self._run_stretch(*branch) for branch in branches)
         return self._domain.merge(each, instruction.variant)
 
     def _operands(self, instruction: PreparedInstruction) -> Operands:
@@ -156,22 +156,22 @@ class Interpreter:
     def _argument(self, operand: Operand, made: Operands) -> Given:
         source = operand.source
         if isinstance(source, Ref):
-            return self._refer(source.index, operand, made)
+            return self._operand_of_result(source.index, operand, made)
         return tuple(
-            self._refer(part.index, operand, made) if isinstance(part, Ref) else part
+            self._operand_of_result(part.index, operand, made) if isinstance(part, Ref) else part
             for part in source
         )
 
-    def _refer(self, index: int, operand: Operand, made: Operands) -> Given:
+    def _operand_of_result(self, index: int, operand: Operand, made: Operands) -> Given:
         found, kind = self.results[index], operand.kind
         if isinstance(found, list) and kind == _SEVERAL:
             parts = enumerate(found)
-            return tuple(self._leaf(part, kind, (index, at), made) for at, part in parts)
+            return tuple(self._add_leaf(part, kind, (index, at), made) for at, part in parts)
         if isinstance(found, list):
-            found = self._one(index, f"`{operand.name}`")
-        return self._leaf(found, kind, (index, 0), made)
+            found = self._single_result(index, f"`{operand.name}`")
+        return self._add_leaf(found, kind, (index, 0), made)
 
-    def _leaf(self, found: Any, kind: str, route: Route, made: Operands) -> Given:  # noqa: ANN401
+    def _add_leaf(self, found: Any, kind: str, route: Route, made: Operands) -> Given:  # noqa: ANN401
         if isinstance(found, self._tensor):
             if kind in _TENSORS:
                 made.tensors.append(found)
@@ -182,11 +182,11 @@ class Interpreter:
         made.leaves.append(found)
         return found
 
-    def _after(self, index: int) -> None:
+    def _apply_schedule(self, index: int) -> None:
         """The memory commands of a tick."""
         for target in self._schedule.loads[index]:
             if self.results[target] is None and target > index:
-                self._put(target, self._domain.load(target, self._program.program[target]))
+                self._store_result(target, self._domain.load(target, self._program.program[target]))
         for target in self._schedule.drops[index]:
             self._memory.drop(self.results[target])
             self.results[target] = None

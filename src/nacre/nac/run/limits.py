@@ -35,7 +35,7 @@ class Limits:
     work: int  # steps: about one for an element that is computed
 
 
-class TooMuch(Exception):  # noqa: N818 - carries a finding, not a failure of ours
+class TooManySteps(Exception):  # noqa: N818 - carries a finding, not a failure of ours
     """A call with which a run takes more steps than it may."""
 
     def __init__(self, work: int) -> None:

@@ -67,9 +67,9 @@ class Memory:
                     self._kept += entry[1]
                     self._kept_owners.add(key)
             entry[0] += 1
-        self._rise(self.live)
+        self._raise_peak(self.live)
 
-    def _rise(self, bytes_: int) -> None:
+    def _raise_peak(self, bytes_: int) -> None:
         self.peak = max(self.peak, bytes_)
         self.value_peak = max(self.value_peak, bytes_ - self._kept)
 
@@ -90,7 +90,7 @@ class Memory:
         """Whether so many more bytes may be taken; they count into the peak."""
         if self.live + bytes_ > self.limit:
             return False
-        self._rise(self.live + bytes_)
+        self._raise_peak(self.live + bytes_)
         return True
 
 

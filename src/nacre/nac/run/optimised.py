@@ -49,7 +49,7 @@ _REFUSALS = (InputError, ArithmeticError, LookupError, ValueError, TypeError, Me
 
 
 @dataclass(frozen=True, eq=False)
-class Optimised:
+class OptimisedProgram:
     """A module made ready for inputs of certain types; several runs may go on at once."""
 
     session: CoreSession
@@ -74,10 +74,12 @@ class OptimisedPrograms:
     """The program of a model by the types of its inputs, made ready once for all sessions."""
 
     def __init__(self) -> None:
-        self._programs: dict[object, Optimised | None] = {}  # None: it is not to be
+        self._programs: dict[object, OptimisedProgram | None] = {}  # None: it is not to be
         self._lock = Lock()
 
-    def of(self, model: LoadedProgram, key: object, given: Mapping[int, Array]) -> Optimised | None:
+    def of(
+        self, model: LoadedProgram, key: object, given: Mapping[int, Array]
+    ) -> OptimisedProgram | None:
         """The program for inputs of these types; None where it is run as it is written."""
         with self._lock:  # a second thread waits for the first: it needs the same
             if key not in self._programs and len(self._programs) < _MOST_PROGRAMS:
@@ -88,7 +90,7 @@ class OptimisedPrograms:
         return len(self._programs)
 
 
-def optimise_program(model: LoadedProgram, given: Mapping[int, Array]) -> Optimised | None:
+def optimise_program(model: LoadedProgram, given: Mapping[int, Array]) -> OptimisedProgram | None:
     """A program made ready for inputs of these types; None where it is not to be."""
     from nacre.nac.program.lift import lift_run
 
@@ -120,7 +122,7 @@ def optimise_program(model: LoadedProgram, given: Mapping[int, Array]) -> Optimi
     ids = {index: model.program[index].id for index in names}
     has_packed = any(type_.element.bits < 8 for type_ in module.input_types.values())
     peak = kept + _value_bytes(module, session)
-    return Optimised(session, names, ids, kept, peak, has_packed)
+    return OptimisedProgram(session, names, ids, kept, peak, has_packed)
 
 
 def _kept_bytes(session: CoreSession, weights: Weights) -> int:

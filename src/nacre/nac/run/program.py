@@ -101,11 +101,11 @@ def prepare(
     found: list[Diagnostic] = []
     calls: dict[object, PreparedCall] = {}
     safe: dict[int, bool] = {}  # of the calls in place so far, whether nobody notices
-    values = _values(file)
+    values = _constant_values(file)
     offsets = file.record_offsets.get("OPS ", ())
     for index, instruction in enumerate(file.instructions):
         if instruction.is_system:
-            made.append(_system(index, instruction))
+            made.append(_prepare_system(index, instruction))
             continue
         name = file.name_of[instruction.op]
         schema = schema_of(call_of(name)) or schema_of(in_place.out_of_place_call(call_of(name)))
@@ -124,12 +124,12 @@ def prepare(
         made.append(_call(name, schema, taken, calls))
     for name, users in unknown.items():
         place = Position(offsets[users[0]] if offsets else 0, "OPS ", users[0])
-        message = f"operation {backquote(name, 80)} is not known, and {_times(len(users))}"
+        message = f"operation {backquote(name, 80)} is not known, and {_use_count_text(len(users))}"
         found.append(finding(NAC40, source, place, message, _hint(name)))
     return tuple(made), found
 
 
-def _values(file: NacFile) -> dict[int, ConstantValue]:
+def _constant_values(file: NacFile) -> dict[int, ConstantValue]:
     """The constants by id; lists with the same bytes are one, and each is unpacked once."""
     known: dict[tuple[int, bytes], ConstantValue] = {}
     made: dict[int, ConstantValue] = {}
@@ -142,7 +142,7 @@ def _values(file: NacFile) -> dict[int, ConstantValue]:
     return made
 
 
-def _times(count: int) -> str:
+def _use_count_text(count: int) -> str:
     return "used once" if count == 1 else f"used {count} times, here first"
 
 
@@ -172,7 +172,7 @@ def _convert(value: ConstantValue, code: str) -> ConstantValue:
     return float(value) if code == "f" else value
 
 
-def _system(index: int, instruction: Instruction) -> PreparedInstruction:
+def _prepare_system(index: int, instruction: Instruction) -> PreparedInstruction:
     op, variant = instruction.op, instruction.variant
     name = f"{SYSTEM_NAMES[op]} {SYSTEM[op][variant].name}"
     id_ = instruction.c[1] if op == INPUT and instruction.c else 0
@@ -192,7 +192,7 @@ def _call(
             operands.append(Operand(parameter.name, parameter.kind, value))
         else:
             constants[parameter.name] = value
-    layout = tuple((o.name, _layout(o.source)) for o in operands)
+    layout = tuple((o.name, _operand_layout(o.source)) for o in operands)
     key = (schema.call, tuple(map(_key, constants.values())), layout)
     prepared = calls.setdefault(key, PreparedCall(schema.call, constants))
     refs = tuple(dict.fromkeys(ref for o in operands for ref in refs_of(o.source)))
@@ -217,7 +217,7 @@ def single_result(made: Any, maker: PreparedInstruction, name: str) -> Any:  # n
     return made[0]
 
 
-def _layout(source: Given) -> object:
+def _operand_layout(source: Given) -> object:
     """How an operand is made up, without what it is made of."""
     if isinstance(source, Ref):
         return "ref"

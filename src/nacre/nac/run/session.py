@@ -18,8 +18,8 @@ from nacre.nac.run.interpreter import Interpreter, TimedInterpreter, Timing
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
-from nacre.nac.run.optimised import Optimised, OptimisedPrograms
-from nacre.nac.run.states import initial_state, require_next, require_states
+from nacre.nac.run.optimised import OptimisedProgram, OptimisedPrograms
+from nacre.nac.run.states import initial_state, require_next_state, require_states
 from nacre.nac.run.trace import Trace, trace_of
 from nacre.nac.spec.instructions import PARAMETER
 
@@ -48,8 +48,8 @@ class NacSession:
         self._optimised = optimised  # None: the program is run as it is written
         self._state: dict[int, Array] = {}
         self._traces: dict[object, Trace] = {}
-        self._ready: dict[object, Optimised] = {}
-        self._last: Optimised | None = (
+        self._ready: dict[object, OptimisedProgram] = {}
+        self._last: OptimisedProgram | None = (
             None  # what the last run repeated, in a program without state
         )
         self._peaks: dict[object, int] = {}  # of dry runs, by types
@@ -87,7 +87,7 @@ class NacSession:
         return _detach(returned, borrowed)
 
     def _repeat_last(
-        self, ready: Optimised, inputs: Mapping[str, Any] | None
+        self, ready: OptimisedProgram, inputs: Mapping[str, Any] | None
     ) -> list[Array] | None:
         """The outputs for inputs of the types that the last ones had; None where that is not so."""
         try:
@@ -128,7 +128,7 @@ class NacSession:
         return self._interpret(key, given, limits)
 
     def _run_optimised(
-        self, ready: Optimised, key: object, given: Mapping[int, Array]
+        self, ready: OptimisedProgram, key: object, given: Mapping[int, Array]
     ) -> list[Any] | None:
         """The operands of the output; None where a kernel refuses values.
 
@@ -169,7 +169,7 @@ class NacSession:
         return self._model.weights.kept_bytes
 
     def _next_state(self, record: StateRecord, outputs: Sequence[Any]) -> Array:
-        require_next(self._model, record, outputs)
+        require_next_state(self._model, record, outputs)
         return np.array(outputs[record.output])
 
 

@@ -124,7 +124,7 @@ def type_call(
     """
     builder = Builder()
     for index, array in enumerate(arrays):
-        _input(builder, index, array)
+        _add_input(builder, index, array)
     looked = _ElementWatch(elements, len(arrays))
     handler = handler_of(call)
     made = handler(AtenCall(call, arguments, builder, looked, room))
@@ -165,11 +165,11 @@ def bind_call(call: TypedCall, arrays: Sequence[Array], fixed: Collection[int] =
         call.bytes,
         call.work,
         call.is_for_elements,
-        any(_takes(op) and set(fixed) & set(op.operands) for op in computed),
+        any(_uses_known_operands(op) and set(fixed) & set(op.operands) for op in computed),
     )
 
 
-def _input(builder: Builder, index: int, array: Array) -> None:
+def _add_input(builder: Builder, index: int, array: Array) -> None:
     if 0 in array.shape:
         raise Unsupported("an operand has no elements; Core IR has no empty tensors")
     builder.input(f"x{index}", element_name(array.dtype), array.shape)
@@ -236,7 +236,7 @@ def _work(op: CoreOperation, types: Mapping[int, KernelType]) -> int:
     return steps_of(PRIMITIVES[spec.primitive].work(call), types[op.value_id].count)
 
 
-def _takes(op: CoreOperation) -> bool:
+def _uses_known_operands(op: CoreOperation) -> bool:
     """Whether the kernel of an operation makes use of operands that are known."""
     name = OPS[op.opcode].primitive
     return name is not None and PRIMITIVES[name].takes_known
@@ -250,7 +250,7 @@ def _bind(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int
     ready = {
         at: Known(known[operand])
         for at, operand in enumerate(op.operands)
-        if operand in known and _takes(op)
+        if operand in known and _uses_known_operands(op)
     }
     call = Call(inputs, (types[op.value_id],), spec.with_defaults(op.attributes), known=ready)
     try:

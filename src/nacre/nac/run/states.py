@@ -40,7 +40,7 @@ def state_shapes(program: LoadedProgram) -> dict[int, Array]:
     }
 
 
-def require_next(program: LoadedProgram, record: StateRecord, outputs: Sequence[Any]) -> None:
+def require_next_state(program: LoadedProgram, record: StateRecord, outputs: Sequence[Any]) -> None:
     """InputError where what feeds a state is not of its type."""
     made = outputs[record.output]
     wanted = shape_only_array(GRAPH_TYPES[record.dtype].dtype, record.shape)

@@ -20,7 +20,7 @@ from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.kernels.interface.call import Run
 from nacre.nac.rules.running import NAC47, NAC48
-from nacre.nac.run.arrays import Entry
+from nacre.nac.run.arrays import RecordedCall
 from nacre.nac.run.calls import FAULTS
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
@@ -65,11 +65,11 @@ class Trace:
             slots[slot] = array
             borrowed.add(id(owner(array)))
         for link in self.links:
-            self._follow(link, slots)
-        found = [slots[o.slot] if isinstance(o, Slot) else o for o in self.outputs]
+            self._run_link(link, slots)
+        found = [slots[o.slot] if isinstance(o, OutputSlot) else o for o in self.outputs]
         return found, borrowed
 
-    def _follow(self, link: Link, slots: list[Array | None]) -> None:
+    def _run_link(self, link: Link, slots: list[Array | None]) -> None:
         if link.run is None:
             source = slots[link.operands[0]]
             assert source is not None
@@ -93,14 +93,17 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class OutputSlot:
     """An output that is an array of the run."""
 
     slot: int
 
 
 def trace_of(
-    model: LoadedProgram, given: Container[int], entries: Mapping[int, Entry], peak_bytes: int
+    model: LoadedProgram,
+    given: Container[int],
+    entries: Mapping[int, RecordedCall],
+    peak_bytes: int,
 ) -> Trace:
     """The trace of a run that was given these inputs and made these calls."""
     return _Tracer(model, given, entries).trace(peak_bytes)
@@ -112,7 +115,7 @@ class _Tracer:
 
     model: LoadedProgram
     given: Container[int]  # inputs
-    entries: Mapping[int, Entry]
+    entries: Mapping[int, RecordedCall]
     links: list[Link] = field(default_factory=list)
     slots: list[Array | None] = field(default_factory=list)
     loads: list[tuple[int, int]] = field(default_factory=list)
@@ -136,13 +139,13 @@ class _Tracer:
                 self._call(index, self.entries[index])
             for target in self.model.schedule.drops[index]:
                 for slot in self._results.get(target, ()):
-                    self._see(slot, len(self._births) - 1)
+                    self._extend_life(slot, len(self._births) - 1)
                 self._dropped.add(target)
         self._keep_what_is_not_dropped()
-        self._place({self._roots[o.slot] for o in outputs if isinstance(o, Slot)})
+        self._place({self._roots[o.slot] for o in outputs if isinstance(o, OutputSlot)})
         return Trace(
             self.model,
-            tuple(self._varying()),
+            tuple(self._links_per_run()),
             tuple(self.slots),
             tuple(self.loads),
             outputs,
@@ -158,7 +161,7 @@ class _Tracer:
             self.fixed.append(array)
         return slot
 
-    def _see(self, slot: int, position: float) -> None:
+    def _extend_life(self, slot: int, position: float) -> None:
         """The memory of a slot is needed up to a birth."""
         root = self._roots[slot]
         self._deaths[root] = max(self._deaths.get(root, -1), position)
@@ -178,7 +181,7 @@ class _Tracer:
             self.loads.append((slot, index))
         self._results[index] = [slot]
 
-    def _call(self, index: int, entry: Entry) -> None:
+    def _call(self, index: int, entry: RecordedCall) -> None:
         compiled = entry.call
         if compiled.number is not None:
             self._numbers[index] = compiled.number.number
@@ -196,19 +199,19 @@ class _Tracer:
             if step.run is not None:
                 self._births.append(slot)
             for touched in (*operands, slot):
-                self._see(touched, len(self._births) - 1)
+                self._extend_life(touched, len(self._births) - 1)
         self._results[index] = [local[value] for value in compiled.results]
 
     def _output(self, ref: int) -> Any:  # noqa: ANN401 - a Slot or a number
         if ref in self._numbers:
             return self._numbers[ref]
-        return Slot(self._results[ref][0])
+        return OutputSlot(self._results[ref][0])
 
     def _keep_what_is_not_dropped(self) -> None:
         for index, slots in self._results.items():
             if index not in self._dropped:
                 for slot in slots:
-                    self._see(slot, inf)
+                    self._extend_life(slot, inf)
 
     def _place(self, kept: set[int]) -> None:
         """Places for what does not leave the run."""
@@ -228,7 +231,7 @@ class _Tracer:
             self.slots[slot] = array
             link.target = [array]
 
-    def _varying(self) -> Sequence[Link]:
+    def _links_per_run(self) -> Sequence[Link]:
         """The links that a run follows; shapes of arrays that stay are changed here, once."""
         left = []
         for link in self.links:

@@ -45,7 +45,7 @@ class Weights:
         """A parameter as the kernels take it: aligned, widened, never to be changed."""
         found = self._ready.get(id_)
         if found is None:
-            found = self.fresh(id_)
+            found = self.load_fresh(id_)
             if not is_copy(found):
                 self._ready[id_] = found
             elif self._keeps_copies:
@@ -53,7 +53,7 @@ class Weights:
                 self._ready[id_] = found
         return found
 
-    def fresh(self, id_: int) -> Array:
+    def load_fresh(self, id_: int) -> Array:
         """The same, and nothing is kept of it here."""
         found = self._ready.get(id_)
         if found is None:
