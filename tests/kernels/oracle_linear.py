@@ -90,7 +90,11 @@ def exact_sums(
 
 
 def _real_steps(type_: TensorType, values: Array) -> Array:
-    zero = np.zeros((), np.int32) if type_.quant is None else type_.quant.spread(type_.shape)[1]
+    zero = (
+        np.zeros((), np.int32)
+        if type_.quant is None
+        else type_.quant.broadcast_parameters(type_.shape)[1]
+    )
     steps: Array = values.astype(object) - zero.astype(object)
     return steps
 
@@ -98,14 +102,18 @@ def _real_steps(type_: TensorType, values: Array) -> Array:
 def scale_at(type_: TensorType, place: Dims) -> np.float32:
     """The scale of one element."""
     assert type_.quant is not None
-    scale: np.float32 = np.broadcast_to(type_.quant.spread(type_.shape)[0], type_.shape)[place]
+    scale: np.float32 = np.broadcast_to(
+        type_.quant.broadcast_parameters(type_.shape)[0], type_.shape
+    )[place]
     return scale
 
 
 def zero_at(type_: TensorType, place: Dims) -> int:
     """The zero point of one element."""
     assert type_.quant is not None
-    return int(np.broadcast_to(type_.quant.spread(type_.shape)[1], type_.shape)[place])
+    return int(
+        np.broadcast_to(type_.quant.broadcast_parameters(type_.shape)[1], type_.shape)[place]
+    )
 
 
 def wrapped_i32(sums: Array) -> Array:

@@ -88,14 +88,14 @@ def _mean(call: Call) -> Run:
         y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered) / divisor
 
     def fill_integers(x: Array, y: Array) -> None:
-        y.reshape(target)[...] = _cut_mean(x.astype(np.int64), axes, count)
+        y.reshape(target)[...] = _truncated_mean(x.astype(np.int64), axes, count)
 
     if type_.elem.is_integer:
         return filling(fill_integers)
     return quiet(filling(fill_floats))
 
 
-def _cut_mean(x: Array, axes: Dims, count: int) -> Array:
+def _truncated_mean(x: Array, axes: Dims, count: int) -> Array:
     """The mean cut towards zero, exact even where the sum would leave 64 bits."""
     whole, rest = np.divmod(x, count)
     rests = np.add.reduce(rest, axis=axes, keepdims=True)

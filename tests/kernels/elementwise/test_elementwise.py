@@ -354,9 +354,9 @@ def requantized(name: str, arrays: list[Array], quants: list[Quantization], elem
     """Dequantise, compute in f32 and quantise again, step by step."""
     reals = []
     for x, quant in zip(arrays, quants, strict=False):
-        scale, zero = quant.spread(x.shape)
+        scale, zero = quant.broadcast_parameters(x.shape)
         reals.append((x.astype(np.int64) - zero).astype(np.float32) * scale)
-    scale, zero = quants[-1].spread(arrays[0].shape)
+    scale, zero = quants[-1].broadcast_parameters(arrays[0].shape)
     with np.errstate(all="ignore"):
         steps = np.rint(computed(name, *reals) / scale).astype(np.float64)
     steps = np.where(np.isnan(steps), 0, steps)

@@ -28,7 +28,7 @@ from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.products.graph_products import IntegerWeights
 from nacre.kernels.products.products import F32_EXACT
-from nacre.kernels.quantised.graph_dynamic import HIGHEST, MOVING, ROUNDING, centring
+from nacre.kernels.quantised.graph_dynamic import HIGHEST, MOVING, ROUNDING, centring_run
 from nacre.kernels.registry import PRIMITIVES
 
 _F32 = GRAPH_TYPES["f32"]
@@ -215,7 +215,7 @@ def _fused_centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
         min(finder.index[value] for value in match.produced),  # it needs nothing but x
         (match.values[_X],),
         results,
-        centring(results[centred].dtype),
+        centring_run(results[centred].dtype),
         match.produced - results.keys(),
     )
 

@@ -97,14 +97,14 @@ Refusal = Callable[[Array, Dims], Fault | None]
 def _zero_divisor(b: Array, shape: Dims) -> Fault | None:
     if np.count_nonzero(b) == b.size:
         return None
-    return Fault("division", "integer division by zero", first_place(b == 0, shape))
+    return Fault("division", "integer division by zero", first_position(b == 0, shape))
 
 
-def _negative(what: str) -> Refusal:
+def _refuse_negative(what: str) -> Refusal:
     def refuse(b: Array, shape: Dims) -> Fault | None:
         if b.dtype.kind != "i" or b.min() >= 0:
             return None
-        place = first_place(b < 0, shape)
+        place = first_position(b < 0, shape)
         value = int(np.broadcast_to(b, shape)[place])
         return Fault("exponent", f"{what} is {value}, expected 0 or more", place)
 
@@ -114,13 +114,13 @@ def _negative(what: str) -> Refusal:
 _REFUSALS: Mapping[str, Refusal] = MappingProxyType(
     {
         **dict.fromkeys(("Div", "Mod", "Rem"), _zero_divisor),
-        "Pow": _negative("the exponent of an integer power"),
-        **dict.fromkeys(("ShiftLeft", "ShiftRight"), _negative("a shift")),
+        "Pow": _refuse_negative("the exponent of an integer power"),
+        **dict.fromkeys(("ShiftLeft", "ShiftRight"), _refuse_negative("a shift")),
     }
 )
 
 
-def first_place(mask: Array, shape: Dims) -> Dims:
+def first_position(mask: Array, shape: Dims) -> Dims:
     """The place of the first element of a broadcast mask that holds."""
     flat = int(np.broadcast_to(mask, shape).argmax())
     return tuple(int(index) for index in np.unravel_index(flat, shape))

@@ -41,7 +41,9 @@ class Quantization:
     axis: int | None = None  # counted from the front; None: one pair for the whole tensor
     group_size: int = 1  # neighbours along the axis that share a pair
 
-    def spread(self, shape: Dims) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
+    def broadcast_parameters(
+        self, shape: Dims
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
         """Scales and zero points as arrays that broadcast against a tensor of that shape."""
         if self.axis is None:
             return self.scale.reshape(()), self.zero_point.reshape(())

@@ -9,14 +9,14 @@ import numpy as np
 from nacre.kernels.interface.call import Array, Call, Fault, Run
 
 
-def at_first_run(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
+def bind_at_first_run(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
     """Bind only when there is something to run.
 
     For binders that make tables as large as their outputs: a module whose values do not fit into
     the machine is refused before it runs, but after it is bound.
     """
 
-    def late(call: Call) -> Run:
+    def bind_late(call: Call) -> Run:
         bound: list[Run] = []
 
         def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
@@ -26,10 +26,10 @@ def at_first_run(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
 
         return run
 
-    return late
+    return bind_late
 
 
-def into_dense(run: Run) -> Run:
+def with_dense_output(run: Run) -> Run:
     """A run whose output is dense, so that it can be seen under other shapes without a copy."""
 
     def run_densely(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:

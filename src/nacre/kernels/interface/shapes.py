@@ -102,12 +102,12 @@ def concat(inputs: Sequence[Dims], axis: int) -> Dims | None:
     """Tensors joined along an axis; None where they differ elsewhere. The axis is in range."""
     first = inputs[0]
     at = axis % len(first)
-    if any(without(dims, at) != without(first, at) for dims in inputs):
+    if any(sizes_off_axis(dims, at) != sizes_off_axis(first, at) for dims in inputs):
         return None
     return (*first[:at], sum(dims[at] for dims in inputs), *first[at + 1 :])
 
 
-def without(x: Dims, axis: int) -> tuple[int, Dims, Dims]:
+def sizes_off_axis(x: Dims, axis: int) -> tuple[int, Dims, Dims]:
     """What must be equal for two tensors to be joined along an axis: rank, and sizes off it."""
     return len(x), x[:axis], x[axis + 1 :]
 

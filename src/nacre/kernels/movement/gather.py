@@ -23,7 +23,7 @@ from nacre.kernels.interface.fitting import (
     expect_shape,
     fitting_axis,
 )
-from nacre.kernels.interface.graph_runs import at_first_run
+from nacre.kernels.interface.graph_runs import bind_at_first_run
 from nacre.kernels.interface.runs import present
 from nacre.kernels.interface.shapes import Dims, gather
 from nacre.kernels.movement.views import moves_outputs
@@ -36,16 +36,16 @@ def settle_indices(indices: Array, size: int, axis: int) -> Indices | Fault:
     wide = indices.astype(np.int64, copy=False)
     # Read as unsigned, what is below -size is huge: one comparison finds both ends.
     if np.max((wide + size).view(np.uint64)) >= 2 * size:
-        return _outside(wide, size, axis)
-    return from_front(wide, size)
+        return _index_fault(wide, size, axis)
+    return count_from_front(wide, size)
 
 
-def from_front(wide: Indices, size: int) -> Indices:
+def count_from_front(wide: Indices, size: int) -> Indices:
     """Indices counted from the front."""
     return np.where(wide < 0, wide + size, wide) if wide.min() < 0 else wide
 
 
-def _outside(wide: Indices, size: int, axis: int) -> Fault:
+def _index_fault(wide: Indices, size: int, axis: int) -> Fault:
     bad = (wide < -size) | (wide >= size)
     position = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
     found = int(wide[position])
@@ -53,7 +53,7 @@ def _outside(wide: Indices, size: int, axis: int) -> Fault:
     return Fault("index", message, position)
 
 
-class Places:
+class FlatIndices:
     """Flat places in a tensor of elements that an index along one axis picks."""
 
     def __init__(self, x: Dims, indices: Dims, axis: int) -> None:
@@ -73,7 +73,7 @@ class Places:
         return found if isinstance(found, Fault) else found * self._step + self._base
 
 
-class Tuples:
+class TupleIndices:
     """Which parts of a tensor index tuples pick, the parts being numbered in order."""
 
     def __init__(self, x: Dims, indices: Dims, batch: int) -> None:
@@ -120,7 +120,7 @@ def _fit_gather_axis(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 def _gather_elements(call: Call) -> Run:
     x_shape = call.input(0).shape
-    places = Places(x_shape, call.input(1).shape, call.attributes["axis"] % len(x_shape))
+    places = FlatIndices(x_shape, call.input(1).shape, call.attributes["axis"] % len(x_shape))
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         found = places.of(present(inputs[1]))
@@ -132,7 +132,7 @@ def _gather_elements(call: Call) -> Run:
     return run
 
 
-def fit_places(x: Dims, indices: Dims, attributes: Attributes) -> None:
+def fit_element_indices(x: Dims, indices: Dims, attributes: Attributes) -> None:
     """Raise a Misfit where indices along an axis do not lie beside elements of a tensor."""
     axis = fitting_axis(attributes["axis"], len(x))
     expect_rank(indices, len(x), len(x), "`indices`")
@@ -144,12 +144,12 @@ def fit_places(x: Dims, indices: Dims, attributes: Attributes) -> None:
 
 def _fit_gather_elements(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     x, indices = inputs
-    fit_places(x, indices, attributes)
+    fit_element_indices(x, indices, attributes)
     return indices
 
 
 def _gather_nd(call: Call) -> Run:
-    tuples = Tuples(call.input(0).shape, call.input(1).shape, call.attributes["batch_dims"])
+    tuples = TupleIndices(call.input(0).shape, call.input(1).shape, call.attributes["batch_dims"])
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         found = tuples.of(present(inputs[1]))
@@ -190,7 +190,7 @@ def _one_hot(call: Call) -> Run:
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         indices, values = present(inputs[0]), present(inputs[1])
-        wide = from_front(indices.astype(np.int64, copy=False), depth)
+        wide = count_from_front(indices.astype(np.int64, copy=False), depth)
         is_met = np.expand_dims(wide, axis) == np.arange(depth).reshape(shape)
         outputs[0][...] = np.where(is_met, values[1], values[0])
         return None
@@ -206,12 +206,12 @@ def _fit_one_hot(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     return (*indices[:axis], attributes["depth"], *indices[axis:])
 
 
-def inside(x: Dims, sizes: Dims) -> Array:
+def last_starts(x: Dims, sizes: Dims) -> Array:
     """The last start along each axis from which a part of these sizes lies inside."""
     return np.array([size - part for size, part in zip(x, sizes, strict=True)], np.int64)
 
 
-def box(starts: Array, last: Array, sizes: Dims) -> tuple[slice, ...]:
+def clamped_box(starts: Array, last: Array, sizes: Dims) -> tuple[slice, ...]:
     """The part of these sizes from starts that are moved inside."""
     moved = np.minimum(np.maximum(starts, 0), last).tolist()
     return tuple(slice(at, at + size) for at, size in zip(moved, sizes, strict=True))
@@ -219,10 +219,10 @@ def box(starts: Array, last: Array, sizes: Dims) -> tuple[slice, ...]:
 
 def _dynamic_slice(call: Call) -> Run:
     sizes = call.output.shape
-    last = inside(call.input(0).shape, sizes)
+    last = last_starts(call.input(0).shape, sizes)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        outputs[0][...] = present(inputs[0])[box(present(inputs[1]), last, sizes)]
+        outputs[0][...] = present(inputs[0])[clamped_box(present(inputs[1]), last, sizes)]
         return None
 
     return run
@@ -249,11 +249,13 @@ GRAPH_GATHER = (
     Primitive("core.GatherAxis", _gather_axis, Fitting(_fit_gather_axis), moves_outputs),
     Primitive(
         "core.GatherElements",
-        at_first_run(_gather_elements),
+        bind_at_first_run(_gather_elements),
         Fitting(_fit_gather_elements),
         moves_outputs,
     ),
-    Primitive("core.GatherNd", at_first_run(_gather_nd), Fitting(_fit_gather_nd), moves_outputs),
+    Primitive(
+        "core.GatherNd", bind_at_first_run(_gather_nd), Fitting(_fit_gather_nd), moves_outputs
+    ),
     Primitive("core.OneHot", _one_hot, Fitting(_fit_one_hot), moves_outputs),
     Primitive("core.DynamicSlice", _dynamic_slice, Fitting(_fit_dynamic_slice), moves_outputs),
 )

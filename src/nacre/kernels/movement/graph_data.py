@@ -19,9 +19,9 @@ from nacre.kernels.interface.fitting import (
     fitting_axes,
     fitting_axis,
 )
-from nacre.kernels.interface.graph_runs import at_first_run, into_dense
+from nacre.kernels.interface.graph_runs import bind_at_first_run, with_dense_output
 from nacre.kernels.interface.runs import copying, filling, quiet
-from nacre.kernels.interface.shapes import Dims, broadcasts_to, without
+from nacre.kernels.interface.shapes import Dims, broadcasts_to, sizes_off_axis
 from nacre.kernels.movement.gather import GRAPH_GATHER
 from nacre.kernels.movement.graph_pad import GRAPH_PAD
 from nacre.kernels.movement.views import VIEWS, moves_outputs
@@ -51,7 +51,7 @@ def _fit_concat(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     first = inputs[0]
     axis = fitting_axis(attributes["axis"], len(first))
     for index, dims in enumerate(inputs):
-        if without(dims, axis) != without(first, axis):
+        if sizes_off_axis(dims, axis) != sizes_off_axis(first, axis):
             told = f"input {index} has the shape {dims_text(dims)}, expected that of input 0"
             raise Misfit(f"{told}, {dims_text(first)}, but for axis {axis}")
     return (*first[:axis], sum(dims[axis] for dims in inputs), *first[axis + 1 :])
@@ -80,7 +80,7 @@ def _tile(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y.reshape(paired)[...] = x.reshape(single)
 
-    return into_dense(filling(fill))
+    return with_dense_output(filling(fill))
 
 
 def _fit_tile(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
@@ -137,7 +137,7 @@ def _depth_to_space(call: Call) -> Run:
         coarse = x.reshape(n, *apart, height, width)
         y.reshape(fine)[...] = coarse.transpose(0, rest, 4, down, 5, across)
 
-    return into_dense(filling(fill))
+    return with_dense_output(filling(fill))
 
 
 def _space_to_depth(call: Call) -> Run:
@@ -151,7 +151,7 @@ def _space_to_depth(call: Call) -> Run:
         coarse = y.reshape(n, *apart, height, width)
         coarse.transpose(0, rest, 4, down, 5, across)[...] = fine
 
-    return into_dense(filling(fill))
+    return with_dense_output(filling(fill))
 
 
 def _block_of(x: Dims, attributes: Attributes) -> int:
@@ -201,22 +201,22 @@ def _fit_trilu(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     return x
 
 
-def _moving(
+def _moving_primitive(
     name: str, bind: Callable[[Call], Run], fit: Callable[[Sequence[Dims], Attributes], Dims]
 ) -> Primitive:
     return Primitive(f"core.{name}", bind, Fitting(fit), moves_outputs)
 
 
 GRAPH_DATA: tuple[Primitive, ...] = (
-    _moving("Broadcast", _broadcast, _fit_broadcast),
-    _moving("Concat", _CONCAT.bind, _fit_concat),
+    _moving_primitive("Broadcast", _broadcast, _fit_broadcast),
+    _moving_primitive("Concat", _CONCAT.bind, _fit_concat),
     *GRAPH_PAD,
-    _moving("Flip", _flip, _fit_flip),
-    _moving("Tile", _tile, _fit_tile),
+    _moving_primitive("Flip", _flip, _fit_flip),
+    _moving_primitive("Tile", _tile, _fit_tile),
     *GRAPH_GATHER,
     *GRAPH_TOPK,
-    _moving("Iota", _iota, _fit_iota),
-    _moving("DepthToSpace", _depth_to_space, _fit_depth_to_space),
-    _moving("SpaceToDepth", _space_to_depth, _fit_space_to_depth),
-    _moving("Trilu", at_first_run(_trilu), _fit_trilu),
+    _moving_primitive("Iota", _iota, _fit_iota),
+    _moving_primitive("DepthToSpace", _depth_to_space, _fit_depth_to_space),
+    _moving_primitive("SpaceToDepth", _space_to_depth, _fit_space_to_depth),
+    _moving_primitive("Trilu", bind_at_first_run(_trilu), _fit_trilu),
 )

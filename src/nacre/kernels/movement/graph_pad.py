@@ -16,7 +16,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES, ElementType
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_length
-from nacre.kernels.interface.graph_runs import at_first_run
+from nacre.kernels.interface.graph_runs import bind_at_first_run
 from nacre.kernels.interface.runs import filling, quietly
 from nacre.kernels.interface.shapes import Dims, pad
 from nacre.kernels.movement.padding import bind_pad
@@ -25,7 +25,7 @@ from nacre.kernels.movement.views import moves_outputs
 _MODES = ("constant", "reflect", "edge", "wrap")
 
 
-def _cut(x: Dims, pads: Sequence[int]) -> tuple[tuple[slice, ...], Dims]:
+def _crop(x: Dims, pads: Sequence[int]) -> tuple[tuple[slice, ...], Dims]:
     """What is left of a tensor where pads are below 0, and the pads that surround it."""
     half = len(x)
     left = tuple(
@@ -37,7 +37,7 @@ def _cut(x: Dims, pads: Sequence[int]) -> tuple[tuple[slice, ...], Dims]:
 
 def _bind(call: Call) -> Run:
     mode = call.attributes["mode"]
-    left, pads = _cut(call.input(0).shape, call.attributes["pads"])
+    left, pads = _crop(call.input(0).shape, call.attributes["pads"])
     if mode == "constant":
         return _bind_constant(call, left, pads)
     shape = tuple(part.stop - part.start for part in left)
@@ -127,7 +127,7 @@ def _fit(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     if mode not in _MODES:
         raise Misfit(f"`mode` is `{mode}`, expected one of `{'`, `'.join(_MODES)}`")
     expect_length(pads, 2 * len(x), "pads")
-    left, around = _cut(x, pads)
+    left, around = _crop(x, pads)
     for axis, part in enumerate(left):
         size = part.stop - part.start
         if size < 1:
@@ -139,4 +139,4 @@ def _fit(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     return pad(x, pads)
 
 
-GRAPH_PAD = (Primitive("core.Pad", at_first_run(_bind), Fitting(_fit), moves_outputs),)
+GRAPH_PAD = (Primitive("core.Pad", bind_at_first_run(_bind), Fitting(_fit), moves_outputs),)

@@ -86,7 +86,7 @@ def _bind_border(inner: Index, call: Call) -> Run:
 def _constant(call: Call) -> Array:
     y = call.output
     value = np.full((1,) * len(y.shape), call.attributes.get("constant_value", 0.0))
-    quant = y.quant or _broadcast_to(call)
+    quant = y.quant or _extended_quantization(call)
     if quant is not None:
         return quantizer(TensorType(y.elem, y.shape, quant))(value)
     if y.elem.is_integer:
@@ -95,7 +95,7 @@ def _constant(call: Call) -> Array:
         return value.astype(y.dtype)
 
 
-def _broadcast_to(call: Call) -> Quantization | None:
+def _extended_quantization(call: Call) -> Quantization | None:
     """The quantisation of the input, its first and last entries standing for the new elements."""
     x, y = call.input(0), call.output
     if x.quant is None or x.quant.axis is None:

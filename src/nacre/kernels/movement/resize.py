@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_least, expect_length
-from nacre.kernels.interface.graph_runs import at_first_run
+from nacre.kernels.interface.graph_runs import bind_at_first_run
 from nacre.kernels.interface.runs import filling, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import real_to_integer
@@ -69,28 +69,28 @@ def _axes(x: Dims, y: Dims, attributes: Attributes) -> list[_Axis]:
     return sorted(found, key=lambda a: (a.count / a.size, -a.axis))
 
 
-def _half_pixel(a: Sizes, places: Array) -> Array:
-    at: Array = (places + 0.5) / a.scale - 0.5
+def _half_pixel(a: Sizes, positions: Array) -> Array:
+    at: Array = (positions + 0.5) / a.scale - 0.5
     return at
 
 
-def _half_pixel_symmetric(a: Sizes, places: Array) -> Array:
+def _half_pixel_symmetric(a: Sizes, positions: Array) -> Array:
     # The middle of the tensor stays in the middle, also where its size was rounded.
     offset = a.size / 2 * (1 - a.count / (a.scale * a.size))
-    return offset + _half_pixel(a, places)
+    return offset + _half_pixel(a, positions)
 
 
-def _pytorch_half_pixel(a: Sizes, places: Array) -> Array:
-    return _half_pixel(a, places) if a.count > 1 else places
+def _pytorch_half_pixel(a: Sizes, positions: Array) -> Array:
+    return _half_pixel(a, positions) if a.count > 1 else positions
 
 
-def _align_corners(a: Sizes, places: Array) -> Array:
-    at: Array = places * (a.size - 1) / (a.count - 1) if a.count > 1 else places
+def _align_corners(a: Sizes, positions: Array) -> Array:
+    at: Array = positions * (a.size - 1) / (a.count - 1) if a.count > 1 else positions
     return at
 
 
-def _asymmetric(a: Sizes, places: Array) -> Array:
-    at: Array = places / a.scale
+def _asymmetric(a: Sizes, positions: Array) -> Array:
+    at: Array = positions / a.scale
     return at
 
 
@@ -171,26 +171,26 @@ def _bind(call: Call) -> Run:
         return _bind_nearest(call, axes)
     type_ = call.input(0)
     wide = np.dtype(np.float64) if type_.elem.is_integer else wide_float(type_)
-    steps = [(a.axis, *_ready(a, call, wide)) for a in axes]
-    store = _storing(call.output)
+    steps = [(a.axis, *_broadcast_weights(a, call, wide)) for a in axes]
+    store = _rounding_store(call.output)
 
     def fill(x: Array, y: Array) -> None:
         values = x.astype(wide, copy=False)
         for axis, indices, weights in steps:
-            values = _weigh(values, axis, indices, weights)
+            values = _weighted_sum(values, axis, indices, weights)
         store(values, y)
 
     return quiet(filling(fill))
 
 
-def _ready(a: _Axis, call: Call, wide: np.dtype[Any]) -> tuple[Array, Array]:
+def _broadcast_weights(a: _Axis, call: Call, wide: np.dtype[Any]) -> tuple[Array, Array]:
     """Neighbours, and weights that broadcast against the tensor."""
     indices, weights = _neighbours(a, call.attributes)
     behind = (1,) * (len(call.output.shape) - a.axis - 1)
     return indices, weights.astype(wide).reshape(*weights.shape, *behind)
 
 
-def _weigh(values: Array, axis: int, indices: Array, weights: Array) -> Array:
+def _weighted_sum(values: Array, axis: int, indices: Array, weights: Array) -> Array:
     total: Array = values.take(indices[0], axis=axis)
     total *= weights[0]
     for index, weight in zip(indices[1:], weights[1:], strict=True):
@@ -200,7 +200,7 @@ def _weigh(values: Array, axis: int, indices: Array, weights: Array) -> Array:
     return total
 
 
-def _storing(type_: TensorType) -> Callable[[Array, Array], None]:
+def _rounding_store(type_: TensorType) -> Callable[[Array, Array], None]:
     def round_integers(values: Array, y: Array) -> None:
         y[...] = real_to_integer(np.rint(values), type_.elem)
 
@@ -221,7 +221,7 @@ def _storing(type_: TensorType) -> Callable[[Array, Array], None]:
 
 def _bind_nearest(call: Call, axes: Sequence[_Axis]) -> Run:
     rank = len(call.output.shape)
-    steps = [_picking(a, _nearest(a, call.attributes), rank) for a in axes]
+    steps = [_axis_picker(a, _nearest(a, call.attributes), rank) for a in axes]
 
     def fill(x: Array, y: Array) -> None:
         values = x
@@ -235,7 +235,7 @@ def _bind_nearest(call: Call, axes: Sequence[_Axis]) -> Run:
     return filling(fill)
 
 
-def _picking(a: _Axis, indices: Array, rank: int) -> Callable[[Array, Array | None], Array]:
+def _axis_picker(a: _Axis, indices: Array, rank: int) -> Callable[[Array, Array | None], Array]:
     """How the neighbours along an axis are taken, into an array that may be given."""
     times = a.count // a.size
     is_repeated = np.array_equal(indices, np.arange(a.count) // times) if times > 1 else False
@@ -300,5 +300,5 @@ def _work(call: Call) -> Work:
 
 
 GRAPH_RESIZE: tuple[Primitive, ...] = (
-    Primitive("core.Resize", at_first_run(_bind), Fitting(_fit), _work),
+    Primitive("core.Resize", bind_at_first_run(_bind), Fitting(_fit), _work),
 )

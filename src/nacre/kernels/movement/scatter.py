@@ -15,18 +15,18 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank, expect_shape
-from nacre.kernels.interface.graph_runs import at_first_run, into_dense
+from nacre.kernels.interface.graph_runs import bind_at_first_run, with_dense_output
 from nacre.kernels.interface.runs import present, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.gather import (
+    FlatIndices,
     Indices,
-    Places,
-    Tuples,
-    box,
+    TupleIndices,
+    clamped_box,
+    fit_element_indices,
     fit_part,
-    fit_places,
     fit_tuples,
-    inside,
+    last_starts,
     settle_indices,
 )
 from nacre.kernels.products.core_products import low_bits
@@ -40,13 +40,13 @@ _REDUCTIONS: Mapping[str, np.ufunc] = MappingProxyType(
 Put = Callable[[Array, Indices, Array, Array], None]
 
 
-def _putting(call: Call) -> Put:
+def _updater(call: Call) -> Put:
     """How updates get into a copy of the tensor."""
     word = call.attributes.get("reduction", "none")
-    return _replacing if word == "none" else _combining(call, _REDUCTIONS[word])
+    return _replace_rows if word == "none" else _combiner(call, _REDUCTIONS[word])
 
 
-def _replacing(x: Array, rows: Indices, updates: Array, y: Array) -> None:
+def _replace_rows(x: Array, rows: Indices, updates: Array, y: Array) -> None:
     y[...] = x
     whole = np.dtype((np.void, updates.nbytes // rows.size))
     # `put` copies one after the other, each as a whole.
@@ -54,7 +54,7 @@ def _replacing(x: Array, rows: Indices, updates: Array, y: Array) -> None:
     target.put(rows, np.ascontiguousarray(updates).reshape(-1).view(whole), mode="clip")
 
 
-def _combining(call: Call, combine: np.ufunc) -> Put:
+def _combiner(call: Call, combine: np.ufunc) -> Put:
     wide, elem = widening(call.output), call.output.elem
 
     def put(x: Array, rows: Indices, updates: Array, y: Array) -> None:
@@ -70,21 +70,21 @@ def _combining(call: Call, combine: np.ufunc) -> Put:
 
 def _scatter_elements(call: Call) -> Run:
     x_shape = call.input(0).shape
-    places = Places(x_shape, call.input(1).shape, call.attributes["axis"] % len(x_shape))
-    return _scattering(places.of, _putting(call))
+    places = FlatIndices(x_shape, call.input(1).shape, call.attributes["axis"] % len(x_shape))
+    return _scatter_run(places.of, _updater(call))
 
 
 def _scatter_nd(call: Call) -> Run:
-    tuples = Tuples(call.input(0).shape, call.input(1).shape, 0)
-    return _scattering(tuples.of, _putting(call))
+    tuples = TupleIndices(call.input(0).shape, call.input(1).shape, 0)
+    return _scatter_run(tuples.of, _updater(call))
 
 
 def _scatter_rows(call: Call) -> Run:
     size = call.input(0).shape[0]
-    return _scattering(lambda indices: settle_indices(indices, size, 0), _replacing)
+    return _scatter_run(lambda indices: settle_indices(indices, size, 0), _replace_rows)
 
 
-def _scattering(places: Callable[[Array], Indices | Fault], put: Put) -> Run:
+def _scatter_run(places: Callable[[Array], Indices | Fault], put: Put) -> Run:
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         found = places(present(inputs[1]))
         if isinstance(found, Fault):
@@ -92,7 +92,7 @@ def _scattering(places: Callable[[Array], Indices | Fault], put: Put) -> Run:
         put(present(inputs[0]), found, present(inputs[2]), outputs[0])
         return None
 
-    return quiet(into_dense(run))
+    return quiet(with_dense_output(run))
 
 
 def _fit_reduction(attributes: Attributes) -> None:
@@ -104,7 +104,7 @@ def _fit_reduction(attributes: Attributes) -> None:
 def _fit_scatter_elements(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
     x, indices, updates = inputs
     _fit_reduction(attributes)
-    fit_places(x, indices, attributes)
+    fit_element_indices(x, indices, attributes)
     expect_shape(updates, indices, "`updates`")
     return x
 
@@ -128,11 +128,11 @@ def _fit_scatter_rows(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 def _dynamic_update(call: Call) -> Run:
     sizes = call.input(1).shape
-    last = inside(call.input(0).shape, sizes)
+    last = last_starts(call.input(0).shape, sizes)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         outputs[0][...] = present(inputs[0])
-        outputs[0][box(present(inputs[2]), last, sizes)] = present(inputs[1])
+        outputs[0][clamped_box(present(inputs[2]), last, sizes)] = present(inputs[1])
         return None
 
     return run
@@ -162,12 +162,12 @@ def _writes_part(call: Call) -> Work:
 GRAPH_SCATTER: tuple[Primitive, ...] = (
     Primitive(
         "core.ScatterElements",
-        at_first_run(_scatter_elements),
+        bind_at_first_run(_scatter_elements),
         Fitting(_fit_scatter_elements),
         _writes_updates,
     ),
     Primitive(
-        "core.ScatterNd", at_first_run(_scatter_nd), Fitting(_fit_scatter_nd), _writes_updates
+        "core.ScatterNd", bind_at_first_run(_scatter_nd), Fitting(_fit_scatter_nd), _writes_updates
     ),
     Primitive("core.ScatterRows", _scatter_rows, Fitting(_fit_scatter_rows), _writes_rows),
     Primitive("core.DynamicUpdate", _dynamic_update, Fitting(_fit_dynamic_update), _writes_part),

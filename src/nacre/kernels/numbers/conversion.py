@@ -29,7 +29,7 @@ from nacre.kernels.interface.call import (
 from nacre.kernels.interface.runs import every, looking_up, quietly, storing
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import (
-    holder,
+    carrier_dtype,
     real_to_integer,
     real_to_wrapped,
     saturate_to,
@@ -49,12 +49,12 @@ def _bind_cast(call: Call) -> Run:
     source, result = call.input(0).elem, call.output.elem
     rounding = str(call.attributes.get("rounding", "nearest_even"))
     saturate = call.attributes.get("saturate")
-    if _is_looked_up(source, result):
+    if _uses_table(source, result):
         return looking_up(_table(source, result, rounding, saturate))
     return storing(_conversion(source, result, rounding, saturate))
 
 
-def _is_looked_up(source: ElementType, result: ElementType) -> bool:
+def _uses_table(source: ElementType, result: ElementType) -> bool:
     """Whether a table beats NumPy: from 16-bit floats, and to them from 8 bits."""
     return (source.kind == "float" and source.bits == 16) or (
         source.bits <= 8 and result.kind == "float" and result.bits == 16
@@ -65,7 +65,7 @@ def _is_looked_up(source: ElementType, result: ElementType) -> bool:
 def _table(source: ElementType, result: ElementType, rounding: str, saturate: bool | None) -> Array:
     """The casts of every value there is, worked out once per process."""
     convert = _conversion(source, result, rounding, saturate)
-    return quietly(convert, every(holder(source)))
+    return quietly(convert, every(carrier_dtype(source)))
 
 
 def _conversion(
@@ -103,11 +103,11 @@ def _to_float(widen: Convert, result: ElementType, saturate: bool) -> Convert:
 def _integer_to_f32(source: ElementType, result: ElementType) -> Convert:
     """Integers as f32, in which none is rounded that the result would round once more."""
     if source.bits == 32 and result.bits == 16:
-        return _odd_f32
+        return _round_to_odd_f32
     return lambda x: x.astype(np.float32)
 
 
-def _odd_f32(x: Array) -> Array:
+def _round_to_odd_f32(x: Array) -> Array:
     """32-bit integers as f32, inexact ones to the neighbour with the odd last bit.
 
     That neighbour lies on the same side of every 16-bit float, and of the middle of two, as the
@@ -127,7 +127,7 @@ def _bind_quantize(call: Call) -> Run:
 def _bind_dequantize(call: Call) -> Run:
     x, y = call.input(0), call.output
     to_real = dequantizer(x)
-    if _is_looked_up(x.elem, y.elem) and x.quant is not None and x.quant.axis is None:
+    if _uses_table(x.elem, y.elem) and x.quant is not None and x.quant.axis is None:
         return looking_up(quietly(lambda: to_real(every(x.dtype)).astype(y.dtype)))
     return storing(to_real)
 

@@ -41,10 +41,10 @@ def bind_cast(call: Call) -> Run:
     if _is_plain(source.elem, result.elem) and not call.attributes["saturate"]:
         return converting
     is_cut = source.elem.kind == "float" and result.elem.is_integer and result.elem.kind != "bool"
-    return _cutting(result.elem, convert, source.dtype) if is_cut else storing(convert)
+    return _truncation_run(result.elem, convert, source.dtype) if is_cut else storing(convert)
 
 
-def _cutting(result: ElementType, convert: Convert, dtype: np.dtype[Any]) -> Run:
+def _truncation_run(result: ElementType, convert: Convert, dtype: np.dtype[Any]) -> Run:
     """Floats cut towards zero as the processor does it, where all of them stay in the type."""
     # Strictly between these, for the ends themselves may have been rounded outwards.
     low, high = dtype.type(result.lowest - 1), dtype.type(result.highest + 1)
@@ -70,23 +70,23 @@ def _is_plain(source: ElementType, result: ElementType) -> bool:
 
 def _conversion(source: ElementType, result: ElementType, saturate: bool) -> Convert:
     if result.kind == "bool":
-        return lambda x: _readable(x) != 0
+        return lambda x: _widen_small_floats(x) != 0
     if not result.is_integer:
         return _to_float(source, result, saturate)
     if not source.is_integer:
-        return lambda x: _cut(np.trunc(_readable(x)), result)
+        return lambda x: _saturate_whole(np.trunc(_widen_small_floats(x)), result)
     if saturate and source.kind != "bool":
         # In i64, for the ends of the result need not exist in the source.
         return lambda x: saturate_to(x.astype(np.int64), result)
     return lambda x: low_bits(x, result)
 
 
-def _readable(x: Array) -> Array:
+def _widen_small_floats(x: Array) -> Array:
     """Floats of up to 16 bits as f32: NumPy knows no others, and ml_dtypes warns of NaN."""
     return x if x.dtype.kind in "iub" or x.dtype.itemsize > 2 else widen_to_f32(x)
 
 
-def _cut(whole: Array, result: ElementType) -> Array:
+def _saturate_whole(whole: Array, result: ElementType) -> Array:
     """Floats that are whole numbers as integers: saturates, and NaN gives 0."""
     if result.bits <= 32:
         return real_to_integer(whole, result)
@@ -118,10 +118,10 @@ def _widening(source: ElementType, result: ElementType) -> Convert:
     if result.bits >= 32 or source.kind == "bool":
         return lambda x: x
     # NumPy and ml_dtypes would go by way of f32, and so round twice.
-    return lambda x: _odd_f32(_odd_f64(x))
+    return lambda x: _round_to_odd_f32(_round_to_odd_f64(x))
 
 
-def _odd_f64(x: Array) -> Array:
+def _round_to_odd_f64(x: Array) -> Array:
     """Numbers as f64, integers that have none to the neighbour with an odd last digit.
 
     That lies on the same side of every narrower float, and of the middle of two, as the number
@@ -134,7 +134,7 @@ def _odd_f64(x: Array) -> Array:
     return np.where(is_small, x, odd).astype(np.float64)
 
 
-def _odd_f32(x: Array) -> Array:
+def _round_to_odd_f32(x: Array) -> Array:
     """F64 values as f32, inexact ones to the neighbour with an odd last digit."""
     near = np.asarray(x.astype(np.float32))
     bits = near.view(np.int32)

@@ -40,26 +40,26 @@ def _saturates(call: Call) -> bool:
     return bool(call.attributes.get("saturate", False))
 
 
-def _narrow(call: Call) -> Callable[[Array], Array]:
+def _to_output_type(call: Call) -> Callable[[Array], Array]:
     """From wide integers to those of the output."""
     element = call.output.elem
     change = saturate_to if _saturates(call) else wrap_to
     return lambda wide: change(wide, element)
 
 
-def _exact(ufunc: np.ufunc) -> Callable[[Call], Run]:
+def _exact_arithmetic(ufunc: np.ufunc) -> Callable[[Call], Run]:
     """A function that may leave the type; in NumPy's own arithmetic it then wraps."""
 
     def bind(call: Call) -> Run:
         if call.output.elem.bits >= 8 and not _saturates(call):
             return writing(ufunc, len(call.inputs))
-        wide, narrow = _wide(call.output.elem, ufunc), _narrow(call)
+        wide, narrow = _wide_dtype(call.output.elem, ufunc), _to_output_type(call)
         return storing(lambda *operands: narrow(ufunc(*operands, dtype=wide)))
 
     return bind
 
 
-def _wide(element: ElementType, ufunc: np.ufunc) -> np.dtype[Any]:
+def _wide_dtype(element: ElementType, ufunc: np.ufunc) -> np.dtype[Any]:
     """A type that holds every sum, difference and product of two values."""
     if element.bits < 16:
         return np.dtype(np.int32)
@@ -94,7 +94,7 @@ def _bind_clamp(call: Call) -> Run:
     bottom, top = int(element.lowest), int(element.highest)
     if low > top or high < bottom:
         # One value is left, and it is none of the type's.
-        value = _narrow(call)(np.array([min(max(low, bottom), high)], np.int64))
+        value = _to_output_type(call)(np.array([min(max(low, bottom), high)], np.int64))
         return storing(lambda x: value)
     least, greatest = dtype(max(low, bottom)), dtype(min(high, top))
 
@@ -115,12 +115,12 @@ def _limits(attributes: Attributes) -> tuple[int, int]:
 
 
 def _bind_div(call: Call) -> Run:
-    narrow = _narrow(call)
+    narrow = _to_output_type(call)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         a, b, y = present(inputs[0]), present(inputs[1]), outputs[0]
         if np.count_nonzero(b) != b.size:
-            return Fault("division", "integer division by zero", _first(b == 0, y.shape))
+            return Fault("division", "integer division by zero", _first_position(b == 0, y.shape))
         # f64 tells the quotient of 32-bit integers from its neighbours; the cast truncates.
         y[...] = narrow(np.true_divide(a, b).astype(np.int64))
         return None
@@ -136,14 +136,14 @@ def _bind_pow(call: Call) -> Run:
         a, b, y = present(inputs[0]), present(inputs[1]), outputs[0]
         if element.kind == "signed" and b.min() < 0:
             message = "negative exponent of an integer power"
-            return Fault("exponent", message, _first(b < 0, y.shape))
+            return Fault("exponent", message, _first_position(b < 0, y.shape))
         y[...] = power(a, b, element)
         return None
 
     return run
 
 
-def _first(mask: Array, shape: Dims) -> Dims:
+def _first_position(mask: Array, shape: Dims) -> Dims:
     """The place of the first element for which something holds."""
     flat = int(np.broadcast_to(mask, shape).argmax())
     return tuple(int(index) for index in np.unravel_index(flat, shape))
@@ -176,11 +176,11 @@ _BINDERS: Mapping[str, Callable[[Call], Run]] = MappingProxyType(
     {
         "relu": _bind_in_type(_relu),
         "leaky_relu": _bind_leaky_relu,
-        "abs": _exact(np.absolute),
-        "neg": _exact(np.negative),
-        "add": _exact(np.add),
-        "sub": _exact(np.subtract),
-        "mul": _exact(np.multiply),
+        "abs": _exact_arithmetic(np.absolute),
+        "neg": _exact_arithmetic(np.negative),
+        "add": _exact_arithmetic(np.add),
+        "sub": _exact_arithmetic(np.subtract),
+        "mul": _exact_arithmetic(np.multiply),
         "div": _bind_div,
         "min": _bind_in_type(np.minimum),
         "max": _bind_in_type(np.maximum),

@@ -20,24 +20,24 @@ def widen_to_f32(values: Array) -> Float32:
         return values
     if values.dtype == np.float16:
         # NumPy converts halves one by one; looking them up takes two thirds of the time.
-        return halves().take(values.view(np.uint16), mode="clip")
+        return every_f16().take(values.view(np.uint16), mode="clip")
     return values.astype(np.float32)
 
 
 @cache
-def halves() -> Float32:
+def every_f16() -> Float32:
     """Every f16 as f32, by its bits."""
     return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
-def holder(element: ElementType) -> np.dtype[Any]:
+def carrier_dtype(element: ElementType) -> np.dtype[Any]:
     """The array type that carries an element type: `i4` travels as int8."""
     return np.dtype(np.int8) if element.bits < 8 else element.dtype
 
 
 def saturate_to(values: Array, element: ElementType) -> Array:
     """Integers stopped at the ends of an integer type."""
-    return np.clip(values, element.lowest, element.highest).astype(holder(element))
+    return np.clip(values, element.lowest, element.highest).astype(carrier_dtype(element))
 
 
 def wrap_to(values: Array, element: ElementType) -> Array:
@@ -46,7 +46,7 @@ def wrap_to(values: Array, element: ElementType) -> Array:
         shift = 8 - element.bits
         low = values.astype(np.int8)  # keeps the low bits
         return np.left_shift(low, shift) >> shift
-    return values.astype(holder(element))
+    return values.astype(carrier_dtype(element))
 
 
 def round_even(values: Array) -> Array:
@@ -62,7 +62,7 @@ def real_to_integer(values: Array, element: ElementType) -> Array:
     unknown = np.isnan(clipped)
     if unknown.any():
         clipped = np.where(unknown, 0, clipped)
-    made = clipped.astype(holder(element))
+    made = clipped.astype(carrier_dtype(element))
     if element.bits == 64:
         # f64 has no 2^63 - 1: what stops at 2^63 would wrap.
         made[wide >= float(element.highest)] = element.highest

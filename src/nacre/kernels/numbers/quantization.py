@@ -70,7 +70,7 @@ def quantizer(type_: TensorType) -> Callable[[Array], Array]:
 def _parameters(type_: TensorType) -> tuple[Float32, Array]:
     if type_.quant is None:
         raise ValueError("the tensor carries no quantisation")
-    return type_.quant.spread(type_.shape)
+    return type_.quant.broadcast_parameters(type_.shape)
 
 
 def through_reals(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:

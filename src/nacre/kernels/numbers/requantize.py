@@ -52,7 +52,11 @@ def _careful_requantizer(type_: TensorType, scale: Float32, zero: Array) -> Stor
 def real_quantizer(type_: TensorType) -> Store:
     """`saturate(rint(real / scale) + zero_point)`; without `quant` scale 1 and zero point 0."""
     zero = _zero_point(type_)
-    scale = type_.quant.spread(type_.shape)[0] if type_.quant is not None else np.float32(1)
+    scale = (
+        type_.quant.broadcast_parameters(type_.shape)[0]
+        if type_.quant is not None
+        else np.float32(1)
+    )
 
     def store(reals: Array, y: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -71,19 +75,19 @@ def _integers(steps: Array, zero: Array, type_: TensorType) -> Array:
 def _zero_point(type_: TensorType) -> Array:
     if type_.quant is None:
         return np.zeros((), np.int32)
-    return type_.quant.spread(type_.shape)[1]
+    return type_.quant.broadcast_parameters(type_.shape)[1]
 
 
-def narrower(type_: TensorType) -> Store:
+def saturating_store(type_: TensorType) -> Store:
     """The accumulators themselves, stopped at the ends of the output's type."""
 
     def store(sums: Array, y: Array) -> None:
         y[...] = saturate_to(sums, type_.elem)
 
-    def keep(sums: Array, y: Array) -> None:
+    def store_unchanged(sums: Array, y: Array) -> None:
         y[...] = sums
 
-    return keep if type_.elem.name == "i32" else store
+    return store_unchanged if type_.elem.name == "i32" else store
 
 
 def biased_reals(sums: Float32, bias: Array) -> Float32 | None:
@@ -92,18 +96,18 @@ def biased_reals(sums: Float32, bias: Array) -> Float32 | None:
     Sums are below 2^24; with a bias below 2^24 both are exact and the addition rounds once.
     """
     reals = bias.astype(np.float32)
-    if _length(reals) > F32_EXACT and _reach(bias) > F32_EXACT:
+    if _magnitude_bound(reals) > F32_EXACT and _largest_magnitude(bias) > F32_EXACT:
         return None
     return np.add(sums, reals)
 
 
-def _length(reals: Float32) -> float:
+def _magnitude_bound(reals: Float32) -> float:
     """A number that no absolute value is above, in one step of BLAS: most biases are small."""
     # The sum of squares loses far less to rounding than is added to it.
     return sqrt(float(np.vdot(reals, reals))) * 1.01 + 1
 
 
-def _reach(bias: Array) -> int:
+def _largest_magnitude(bias: Array) -> int:
     """The largest absolute value."""
     return max(-int(bias.min()), int(bias.max()))
 
@@ -111,8 +115,8 @@ def _reach(bias: Array) -> int:
 def accumulate(sums: Array, bias: Array | None, bound: int) -> tuple[Array, Fault | None]:
     """Sums and bias as i32, wrapped where they leave it; the sums stay within the bound."""
     if bias is not None:
-        length = _length(bias.astype(np.float32))
-        bound += int(length) if bound + length <= I32_HIGHEST else _reach(bias)
+        length = _magnitude_bound(bias.astype(np.float32))
+        bound += int(length) if bound + length <= I32_HIGHEST else _largest_magnitude(bias)
     if bound <= I32_HIGHEST:
         narrow = sums.astype(np.int32, copy=False)
         return (narrow if bias is None else narrow + bias.astype(np.int32)), None

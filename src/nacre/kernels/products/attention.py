@@ -26,7 +26,7 @@ from nacre.kernels.products.graph_products import (
     sums_dtype,
 )
 from nacre.kernels.reductions.graph_normalization import expect_finite
-from nacre.kernels.reductions.normalization_rows import in_type
+from nacre.kernels.reductions.normalization_rows import scalar_of_type
 from nacre.kernels.reductions.reductions import float_sum
 from nacre.kernels.windows.patches import blocks
 
@@ -62,7 +62,7 @@ class _Attention:
         v = _take_batch(given.v, batch)[..., :stop, :]
         scores = _product(q, k, given.multiply)
         if given.mask is not None:
-            _apply(scores, given.mask[(*batch, rows, slice(0, stop))])
+            _apply_mask(scores, given.mask[(*batch, rows, slice(0, stop))])
         if self.is_causal:
             behind = np.arange(stop) > np.arange(rows.start, rows.stop)[:, None]
             np.copyto(scores, -np.inf, where=behind)
@@ -99,7 +99,7 @@ def _product(a: Array, b: Array, multiply: Multiply) -> Array:
     return out
 
 
-def _apply(scores: Array, mask: Array) -> None:
+def _apply_mask(scores: Array, mask: Array) -> None:
     if mask.dtype == np.bool_:
         np.copyto(scores, -np.inf, where=~mask)
     else:
@@ -109,11 +109,11 @@ def _apply(scores: Array, mask: Array) -> None:
 def _bind(call: Call) -> Run:
     q, k, y_type = call.input(0), call.input(1), call.output
     dtype, is_ordered = sums_dtype(q.elem), call.ordered
-    scale = in_type(call.attributes["scale"] or 1 / sqrt(q.shape[-1]), dtype)
+    scale = scalar_of_type(call.attributes["scale"] or 1 / sqrt(q.shape[-1]), dtype)
     is_causal = bool(call.attributes["causal"])
     use = _Attention(k.shape[-2], is_causal, is_ordered)
     ready = factoring(q.elem, 1, is_ordered)
-    broadcast_to = _stretching(call, dtype)
+    broadcast_to = _mask_broadcaster(call, dtype)
     score_rows = max(1, _SCORE_BYTES // (dtype.itemsize * use.keys))
     boxes = blocks(y_type.shape[:-1], score_rows)
 
@@ -142,7 +142,9 @@ def _bind(call: Call) -> Run:
     return swift(run)
 
 
-def _stretching(call: Call, dtype: np.dtype[np.generic]) -> Callable[[Array | None], Array | None]:
+def _mask_broadcaster(
+    call: Call, dtype: np.dtype[np.generic]
+) -> Callable[[Array | None], Array | None]:
     """How a mask becomes one entry for each score, which takes no memory."""
     scores = (*call.output.shape[:-1], call.input(1).shape[-2])
 

@@ -25,9 +25,9 @@ from nacre.kernels.numbers.requantize import (
     Store,
     accumulate,
     biased_reals,
-    narrower,
     real_quantizer,
     requantizer,
+    saturating_store,
 )
 from nacre.kernels.products.products import (
     Plan,
@@ -96,7 +96,7 @@ def _integer_run(use: Contraction) -> Run:
     part = use.parts[0]
     scale = _output_scale(use, part)
     type_ = use.call.output
-    store = narrower(type_) if scale is None else requantizer(type_, scale)
+    store = saturating_store(type_) if scale is None else requantizer(type_, scale)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         bias = inputs[2] if len(inputs) > 2 else None
@@ -119,7 +119,9 @@ def _output_scale(use: Contraction, part: Taken) -> Float32 | None:
     if x is None or w is None or y is None:
         return None
     with np.errstate(all="ignore"):
-        scale: Float32 = use.x_scale(part) * use.w_scale(part) / y.spread(use.call.output.shape)[0]
+        scale: Float32 = (
+            use.x_scale(part) * use.w_scale(part) / y.broadcast_parameters(use.call.output.shape)[0]
+        )
     return scale
 
 
@@ -223,8 +225,8 @@ def _inner(shape: Dims, pads: Dims) -> tuple[slice, ...]:
 def _float_run(use: Contraction) -> Run:
     is_ordered = use.call.ordered
     product = ordered_product if is_ordered else float_product
-    read_x, read_w = _padded_reals(use.call.input(0), use.pads), _reals(use.call.input(1))
-    read_bias = _reals(use.bias) if use.bias is not None else None
+    read_x, read_w = _padded_reals(use.call.input(0), use.pads), _real_reader(use.call.input(1))
+    read_bias = _real_reader(use.bias) if use.bias is not None else None
     whole = tuple(slice(p[0].start, p[-1].stop) for p in zip(*use.parts, strict=True))
     store = _float_store(use.call.output)
 
@@ -246,7 +248,7 @@ def _float_store(type_: TensorType) -> Store:
     return real_quantizer(type_) if type_.elem.is_integer else store
 
 
-def _reals(type_: TensorType) -> Callable[[Array], Float32]:
+def _real_reader(type_: TensorType) -> Callable[[Array], Float32]:
     """Floats as f32; integers beside floats are the real values that they stand for."""
     if not type_.elem.is_integer:
         return widen_to_f32
@@ -256,7 +258,7 @@ def _reals(type_: TensorType) -> Callable[[Array], Float32]:
 
 
 def _padded_reals(type_: TensorType, pads: Dims | None) -> Callable[[Array], Float32]:
-    reals = _reals(type_)
+    reals = _real_reader(type_)
     if pads is None:
         return reals
     shape, inner = pad(type_.shape, pads), _inner(type_.shape, pads)

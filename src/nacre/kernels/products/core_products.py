@@ -51,7 +51,7 @@ def low_bits(values: Array, elem: ElementType) -> Array:
     return wrap_to(values, elem)
 
 
-def _storing(type_: TensorType) -> Callable[[Array, Array], None]:
+def _narrowing_store(type_: TensorType) -> Callable[[Array, Array], None]:
     """How a result that was computed in a wider type gets into an output of this one."""
     elem = type_.elem
 
@@ -90,7 +90,7 @@ def _multiply_ordered(a: Array, b: Array) -> Array:
 def _matmul(call: Call) -> Run:
     """`Dot` too: a vector is a row on the left and a column on the right."""
     multiply = _product(call, call.input(0).shape[-1])
-    store, shape = _storing(call.output), call.output.shape
+    store, shape = _narrowing_store(call.output), call.output.shape
 
     def fill(a: Array, b: Array, y: Array) -> None:
         row = a if a.ndim > 1 else a[None, :]
@@ -118,7 +118,7 @@ def conv2d_pads(x: Dims, w: Dims, attributes: Attributes) -> Pads | None:
     if padding == "Valid":
         return (0, 0), (0, 0)
     if padding == "Same":
-        return _same(x[1], w[0], strides[0]), _same(x[2], w[1], strides[1])
+        return _same_pads(x[1], w[0], strides[0]), _same_pads(x[2], w[1], strides[1])
     if not isinstance(padding, tuple | list) or len(padding) != 2:
         return None
     pairs = [integers({"pair": pair}, "pair") for pair in padding]
@@ -128,7 +128,7 @@ def conv2d_pads(x: Dims, w: Dims, attributes: Attributes) -> Pads | None:
     return (top, bottom), (left, right)
 
 
-def _same(size: int, window: int, stride: int) -> tuple[int, int]:
+def _same_pads(size: int, window: int, stride: int) -> tuple[int, int]:
     """What makes `ceil(size / stride)` windows fit; an odd one goes to the end."""
     count = -(-size // stride)
     total = max((count - 1) * stride + window - size, 0)
@@ -157,7 +157,7 @@ def _conv2d(call: Call) -> Run:
     inner = np.s_[:, top : top + height, left : left + width]
     windows = Windows(padded_shape, w_shape[:2], y_shape, call.attributes["strides"], (1, 1), 1)
     convolve, part = PatchProduct(windows), tuple(slice(0, size) for size in w_shape[:3])
-    multiply, store = _product(call, prod(w_shape[:3])), _storing(call.output)
+    multiply, store = _product(call, prod(w_shape[:3])), _narrowing_store(call.output)
 
     def fill(x: Array, w: Array, y: Array) -> None:
         padded = np.zeros(padded_shape, x.dtype)

@@ -29,7 +29,7 @@ _CHOICE = 8
 
 
 @dataclass(frozen=True)
-class _Lone:
+class _OperandStep:
     """What happens to one operand before it meets others."""
 
     diagonal: tuple[Labels, Labels] | None  # labels as given, and each once
@@ -53,7 +53,7 @@ class _Lone:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _PairStep:
     """Two operands, by their places among those that are left, and what becomes of them."""
 
     first: int
@@ -104,34 +104,34 @@ def _arrange(x: Array, labels: Labels, wanted: Labels) -> Array:
 
 
 @dataclass(frozen=True)
-class _Chain:
+class _ContractionSteps:
     """A whole equation, step by step."""
 
-    lone: tuple[_Lone, ...]
-    pairs: tuple[_Pair, ...]
+    lone: tuple[_OperandStep, ...]
+    pairs: tuple[_PairStep, ...]
     labels: Labels  # of what comes out
     output: Labels
 
 
-def _chain(equation: Equation, shapes: Sequence[Dims]) -> _Chain:
-    lone = _lone(equation, shapes)
+def _contraction_steps(equation: Equation, shapes: Sequence[Dims]) -> _ContractionSteps:
+    lone = _operand_steps(equation, shapes)
     left = [one.labels for one in lone]
     pairs = []
     while len(left) > 1:
         near = combinations(range(min(len(left), _CHOICE)), 2)
-        best = min((_pair(i, j, left, equation) for i, j in near), key=_cost)
+        best = min((_pair_step(i, j, left, equation) for i, j in near), key=_cost)
         pairs.append(best)
         left = [labels for at, labels in enumerate(left) if at not in (best.first, best.second)]
         left.append(best.labels)
-    return _Chain(lone, tuple(pairs), left[0], equation.output)
+    return _ContractionSteps(lone, tuple(pairs), left[0], equation.output)
 
 
-def _cost(pair: _Pair) -> tuple[int, int, int, int]:
+def _cost(pair: _PairStep) -> tuple[int, int, int, int]:
     """Small results first, then little work; then the order of the operands decides."""
     return pair.macs // pair.depth, pair.macs, pair.first, pair.second
 
 
-def _lone(equation: Equation, shapes: Sequence[Dims]) -> tuple[_Lone, ...]:
+def _operand_steps(equation: Equation, shapes: Sequence[Dims]) -> tuple[_OperandStep, ...]:
     once = [tuple(dict.fromkeys(given)) for given in equation.operands]
     sizes = [dict(zip(*pair, strict=True)) for pair in zip(equation.operands, shapes, strict=True)]
     squeezed = [
@@ -144,7 +144,7 @@ def _lone(equation: Equation, shapes: Sequence[Dims]) -> tuple[_Lone, ...]:
     ]
     uses = Counter(label for labels in (*rest, equation.output) for label in labels)
     return tuple(
-        _Lone(
+        _OperandStep(
             diagonal=(given, labels) if len(labels) < len(given) else None,
             squeezed=gone,
             summed=tuple(at for at, one in enumerate(kept) if uses[one] == 1),
@@ -154,19 +154,19 @@ def _lone(equation: Equation, shapes: Sequence[Dims]) -> tuple[_Lone, ...]:
     )
 
 
-def _pair(i: int, j: int, left: Sequence[Labels], equation: Equation) -> _Pair:
+def _pair_step(i: int, j: int, left: Sequence[Labels], equation: Equation) -> _PairStep:
     a, b = left[i], left[j]
     needed = {*equation.output}
     needed.update(label for at, labels in enumerate(left) if at not in (i, j) for label in labels)
     shared = tuple(label for label in a if label in b)
     batch = tuple(label for label in shared if label in needed)
     summed = tuple(label for label in shared if label not in needed)
-    return _Pair(i, j, a, b, batch, summed, equation.sizes)
+    return _PairStep(i, j, a, b, batch, summed, equation.sizes)
 
 
 def _bind(call: Call) -> Run:
     shapes = [call.input(index).shape for index in range(len(call.inputs))]
-    chain = _chain(equation_of(call.attributes["equation"], shapes), shapes)
+    chain = _contraction_steps(equation_of(call.attributes["equation"], shapes), shapes)
     y_type, elem, is_ordered = call.output, call.input(0).elem, call.ordered
     dtype = sums_dtype(elem)
 
@@ -197,7 +197,7 @@ def fit_einsum(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
 
 def _work(call: Call) -> Work:
     shapes = [call.input(index).shape for index in range(len(call.inputs))]
-    chain = _chain(equation_of(call.attributes["equation"], shapes), shapes)
+    chain = _contraction_steps(equation_of(call.attributes["equation"], shapes), shapes)
     read = sum(call.input(i).count for i, one in enumerate(chain.lone) if one.summed)
     moved = call.output.count if not chain.pairs else 0
     return Work(macs=sum(pair.macs for pair in chain.pairs), elements=read + moved)

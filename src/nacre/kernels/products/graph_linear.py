@@ -10,7 +10,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank, expect_shape
-from nacre.kernels.interface.graph_runs import into_dense
+from nacre.kernels.interface.graph_runs import with_dense_output
 from nacre.kernels.interface.runs import present, quiet, quietly
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import widen_to_f32
@@ -140,7 +140,7 @@ def _bind_integers(call: Call) -> Run:
             store_sums(sums, elem, y[some])
         return None
 
-    return into_dense(run)
+    return with_dense_output(run)
 
 
 def fit_linear(inputs: Sequence[Dims], attributes: Attributes) -> Dims:

@@ -68,7 +68,7 @@ def factoring(
         weights = None if known is None else IntegerWeights.of(known, depth)
         return partial(_integer_factors, depth=depth, known=weights, is_narrow=is_narrow)
     wide = widening(elem)
-    multiply: Multiply = _in_order if is_ordered else np.matmul
+    multiply: Multiply = _multiply_in_order if is_ordered else np.matmul
     if known is not None:
         ready = _for_blas(wide(known.stored))
         return lambda a, b: Factors(_for_blas(wide(a)), ready, multiply, dtype)
@@ -174,7 +174,7 @@ def _integer_factors(
         _copy_to_scratch("right", b, chosen.dtype)
         if known is None
         else known.values(_EVERY, chosen.dtype).reshape(b.shape),
-        np.matmul if is_whole else partial(_exactly, chosen=chosen),
+        np.matmul if is_whole else partial(_multiply_exactly, chosen=chosen),
         chosen.result if is_narrow else np.dtype(np.int64),
     )
 
@@ -191,11 +191,11 @@ def reach(values: Array) -> int:
     return max(int(most), -int(least))
 
 
-def _exactly(a: Array, b: Array, out: Array, chosen: Plan) -> None:
+def _multiply_exactly(a: Array, b: Array, out: Array, chosen: Plan) -> None:
     out[...] = exact_product(a, b, chosen)
 
 
-def _in_order(a: Array, b: Array, out: Array) -> None:
+def _multiply_in_order(a: Array, b: Array, out: Array) -> None:
     """Each sum from +0 on in ascending order of k, rounded after every step."""
     out.fill(0)
     term = np.empty_like(out)

@@ -59,7 +59,7 @@ def _scale_along(type_: TensorType, summed_axis: int, part: Taken) -> Float32:
     """The scales of a part: one where it is not given, else to be broadcast against Y."""
     if type_.quant is None:
         return np.ones((), np.float32)
-    scale = type_.quant.spread(type_.shape)[0]
+    scale = type_.quant.broadcast_parameters(type_.shape)[0]
     if type_.quant.axis != len(type_.shape) + summed_axis:
         return scale
     return np.take(scale, [part[0].start], axis=summed_axis)

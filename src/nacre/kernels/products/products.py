@@ -29,13 +29,13 @@ _SHORTEST_CHUNK = 32
 _WALK_BYTES = 1 << 20  # of a matrix that is read part by part
 
 
-class _Walk(local):
+class _ReadDirection(local):
     """Which way a thread read the last large matrix."""
 
     is_back = False
 
 
-_WALK = _Walk()
+_WALK = _ReadDirection()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def zero_points(type_: TensorType) -> Array | None:
     """What is to be taken from stored integers, to be broadcast; None where it is nothing."""
     if type_.quant is None or not np.any(type_.quant.zero_point):
         return None
-    return type_.quant.spread(type_.shape)[1]
+    return type_.quant.broadcast_parameters(type_.shape)[1]
 
 
 def reach_of_type(type_: TensorType) -> int:
@@ -129,7 +129,7 @@ def exact_product(a: Array, b: Array, plan: Plan) -> Array:
     """The product of matrices of integers, which are given in the plan's type."""
     if plan.chunk >= plan.depth:
         is_column = a.ndim == b.ndim == 2 and b.shape[1] == 1 and a.nbytes > _WALK_BYTES
-        total: Array = _there_and_back(a, b) if is_column else np.matmul(a, b)
+        total: Array = _product_by_column(a, b) if is_column else np.matmul(a, b)
         return total.astype(plan.result, copy=False)
     # Chunks of equal length: the last is not a splinter.
     count = -(-plan.depth // plan.chunk)
@@ -141,7 +141,7 @@ def exact_product(a: Array, b: Array, plan: Plan) -> Array:
     return total
 
 
-def _there_and_back(a: Array, b: Array) -> Array:
+def _product_by_column(a: Array, b: Array) -> Array:
     """A matrix that no cache holds by one column, part by part.
 
     A recurrence multiplies by the same matrix again and again. Read from the other end every second

@@ -23,7 +23,7 @@ HIGHEST = 255  # of u8; no centred value is further from 0
 _NOTHING = np.array(0.0, np.float32)
 
 
-def centring(dtype: np.dtype[Any]) -> Run:
+def centring_run(dtype: np.dtype[Any]) -> Run:
     """From x in f32 the scale of u8, and what x is quantised to less the zero point.
 
     That is written as i32, or as f32 that holds the same integers; 0 may then be -0.
@@ -47,13 +47,13 @@ def centring(dtype: np.dtype[Any]) -> Run:
     return quiet(run)
 
 
-def _rounding(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+def _round_run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
     """Integers that f32 holds, as a `Cast` from i32 gives them: without a -0."""
     np.add(present(inputs[0]), _NOTHING, out=outputs[0])
     return None
 
 
-def _moving(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+def _shift_run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
     """Integers that f32 holds, plus others in i32, as a `Cast` of the sum to f32 gives them."""
     sums, more = present(inputs[0]), present(inputs[1])
     if reach(more) <= F32_EXACT:  # then the sum of floats is rounded once, as a `Cast` does
@@ -64,5 +64,5 @@ def _moving(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault |
     return None
 
 
-ROUNDING: Run = quiet(_rounding)
-MOVING: Run = quiet(_moving)
+ROUNDING: Run = quiet(_round_run)
+MOVING: Run = quiet(_shift_run)

@@ -28,7 +28,7 @@ from nacre.kernels.interface.call import (
 )
 from nacre.kernels.interface.call import TensorType as Type
 from nacre.kernels.interface.fitting import Fitting
-from nacre.kernels.interface.graph_runs import at_first_run, into_dense
+from nacre.kernels.interface.graph_runs import bind_at_first_run, with_dense_output
 from nacre.kernels.interface.runs import present
 from nacre.kernels.interface.shapes import Dims, pad
 from nacre.kernels.movement.padding import bind_pad
@@ -83,7 +83,7 @@ def _as_list(value: int | Sequence[int]) -> Sequence[int]:
 
 def _refuse_floats(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
     """Refuse floats at once, and bind the rest when it runs first."""
-    late = at_first_run(bind)
+    late = bind_at_first_run(bind)
 
     def bind_checked(call: Call) -> Run:
         names = [type_.elem.name for type_ in call.inputs if type_ is not None]
@@ -95,7 +95,7 @@ def _refuse_floats(bind: Callable[[Call], Run]) -> Callable[[Call], Run]:
     return bind_checked
 
 
-def _one(attributes: Attributes, side: str) -> Quantization:
+def _tensor_quantization(attributes: Attributes, side: str) -> Quantization:
     return per_tensor(attributes[f"{side}_scale"], attributes[f"{side}_zero"])
 
 
@@ -131,7 +131,7 @@ def _place_faults(run: Run, place: Callable[[Dims], Dims]) -> Run:
     return run_placed
 
 
-def _as_is(array: Array) -> Array:
+def _unchanged(array: Array) -> Array:
     return array
 
 
@@ -159,7 +159,7 @@ def _reshape_to(*shape: int) -> Seen:
     return lambda array: array.reshape(shape)
 
 
-def _last(rank: int) -> Dims:
+def _channels_last_order(rank: int) -> Dims:
     """[N, C, spatial..] as [N, spatial.., C]."""
     return (0, *range(2, rank), 1)
 
@@ -177,7 +177,7 @@ def _orders(attributes: Attributes, rank: int) -> tuple[Dims, Dims]:
     """How tensor and weights are turned into NEM's layout."""
     whole = tuple(range(rank))
     is_last = attributes["layout"] == "NHWC"
-    return (whole, whole) if is_last else (_last(rank), _weights_last(rank))
+    return (whole, whole) if is_last else (_channels_last_order(rank), _weights_last(rank))
 
 
 def _qconv(call: Call) -> Run:
@@ -187,11 +187,17 @@ def _qconv(call: Call) -> Run:
     x_order, w_order = _orders(call.attributes, rank)
     inner = Call(
         (
-            Type(x.elem, _permute_dims(x.shape, x_order), _one(call.attributes, "x")),
+            Type(
+                x.elem, _permute_dims(x.shape, x_order), _tensor_quantization(call.attributes, "x")
+            ),
             Type(w.elem, _permute_dims(w.shape, w_order), _of_weights(call.attributes, rank - 1)),
             *call.inputs[2:],
         ),
-        (Type(y.elem, _permute_dims(y.shape, x_order), _one(call.attributes, "y")),),
+        (
+            Type(
+                y.elem, _permute_dims(y.shape, x_order), _tensor_quantization(call.attributes, "y")
+            ),
+        ),
         {**spatial_of(call.attributes, rank - 2), "groups": call.attributes["groups"]},
     )
     run = _place_faults(
@@ -201,7 +207,7 @@ def _qconv(call: Call) -> Run:
         run,
         _transpose_by(x_order),
         _cache_dense(_transpose_by(w_order)),
-        _as_is,
+        _unchanged,
         _transpose_by(x_order),
     )
 
@@ -212,26 +218,34 @@ def _qlinear(call: Call) -> Run:
     rows = prod(x.shape[:-1])
     inner = Call(
         (
-            Type(x.elem, (rows, depth), _one(call.attributes, "x")),
+            Type(x.elem, (rows, depth), _tensor_quantization(call.attributes, "x")),
             Type(w.elem, (depth, width), _of_weights(call.attributes, 1)),
             *call.inputs[2:],
         ),
-        (Type(y.elem, (rows, width), _one(call.attributes, "y")),),
+        (Type(y.elem, (rows, width), _tensor_quantization(call.attributes, "y")),),
     )
     front = x.shape[:-1]
-    run = _place_faults(_NEM["gemm"].bind(inner), lambda at: (*_place_of(at[0], front), at[1]))
-    views = _reshape_to(rows, depth), _cache_dense(np.transpose), _as_is, _reshape_to(rows, width)
-    return into_dense(_run_on_views(run, *views))
+    run = _place_faults(_NEM["gemm"].bind(inner), lambda at: (*_position_of(at[0], front), at[1]))
+    views = (
+        _reshape_to(rows, depth),
+        _cache_dense(np.transpose),
+        _unchanged,
+        _reshape_to(rows, width),
+    )
+    return with_dense_output(_run_on_views(run, *views))
 
 
-def _place_of(number: int, dims: Dims) -> Dims:
+def _position_of(number: int, dims: Dims) -> Dims:
     """Where an element of that number stands, in row-major order."""
     return tuple(int(at) for at in np.unravel_index(number, dims))
 
 
 def _qbinop(call: Call) -> Run:
-    sides = [replace(call.input(at), quant=_one(call.attributes, s)) for at, s in enumerate("ab")]
-    result = replace(call.output, quant=_one(call.attributes, "y"))
+    sides = [
+        replace(call.input(at), quant=_tensor_quantization(call.attributes, s))
+        for at, s in enumerate("ab")
+    ]
+    result = replace(call.output, quant=_tensor_quantization(call.attributes, "y"))
     return _NEM[_BINARY[call.attributes["op"]]].bind(Call(tuple(sides), (result,)))
 
 
@@ -239,7 +253,7 @@ def _qpool(call: Call) -> Run:
     given, rank = call.attributes, len(call.input(0).shape)
     order, _ = _orders(given, rank)
     x, y = (
-        Type(type_.elem, _permute_dims(type_.shape, order), _one(given, side))
+        Type(type_.elem, _permute_dims(type_.shape, order), _tensor_quantization(given, side))
         for type_, side in ((call.input(0), "x"), (call.output, "y"))
     )
     spatial = {**spatial_of(given, rank - 2), "kernel_shape": tuple(given["kernel"])}
@@ -259,7 +273,7 @@ def _pool(op: str, x: Type, y: Type, spatial: Mapping[str, Dims]) -> Run:
     if x.elem is y.elem if is_same else op == "Avg":
         return bind(Call((x,), (y,), spatial))
     middle = replace(x, shape=y.shape)
-    run, convert = bind(Call((x,), (middle,), spatial)), _converting(middle, y, is_same)
+    run, convert = bind(Call((x,), (middle,), spatial)), _storage_conversion(middle, y, is_same)
 
     def run_converted(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         picked = np.empty(middle.shape, middle.dtype)
@@ -270,7 +284,7 @@ def _pool(op: str, x: Type, y: Type, spatial: Mapping[str, Dims]) -> Run:
     return run_converted
 
 
-def _converting(x: Type, y: Type, is_same: bool) -> Seen:
+def _storage_conversion(x: Type, y: Type, is_same: bool) -> Seen:
     """From stored integers to stored integers of another type, or with another meaning."""
     if is_same:
         return lambda stored: saturate_to(stored.astype(np.int64), y.elem)

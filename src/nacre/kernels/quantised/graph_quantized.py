@@ -45,7 +45,7 @@ _STORED = ("i8", "u8", "i4", "u4", "i16", "u16", "i32", *_NARROW_FLOATS)
 Spread = Callable[[Array], Array]  # of scales, to be broadcast against a tensor
 
 
-def _spreading(call: Call) -> Spread:
+def _parameter_broadcaster(call: Call) -> Spread:
     x, scale = call.input(0).shape, call.input(1).shape
     block = call.attributes["block"]
     if scale in ((), (1,)):
@@ -60,9 +60,9 @@ def _spreading(call: Call) -> Spread:
 
 def _quantize(call: Call) -> Run:
     _refuse(quantize_problem(_names(call), call.attributes))
-    spread, wide = _spreading(call), widening(call.input(0))
+    spread, wide = _parameter_broadcaster(call), widening(call.input(0))
     elem, has_zero = call.output.elem, call.has_input(2)
-    store = _limiting(call.output) if not elem.is_integer else _rounding(call)
+    store = _saturating_store(call.output) if not elem.is_integer else _rounding_store(call)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         x = wide(present(inputs[0]))
@@ -74,7 +74,7 @@ def _quantize(call: Call) -> Run:
     return quiet(run)
 
 
-def _limiting(type_: TensorType) -> Callable[[Array, Array | None, Array], None]:
+def _saturating_store(type_: TensorType) -> Callable[[Array, Array | None, Array], None]:
     low, high = type_.elem.lowest, type_.elem.highest
 
     def store(steps: Array, zero: Array | None, y: Array) -> None:
@@ -85,7 +85,7 @@ def _limiting(type_: TensorType) -> Callable[[Array, Array | None, Array], None]
     return store
 
 
-def _rounding(call: Call) -> Callable[[Array, Array | None, Array], None]:
+def _rounding_store(call: Call) -> Callable[[Array, Array | None, Array], None]:
     elem = call.output.elem
     # f32 counts the steps of 16 bits exactly, and what is far outside may round; 32 bits need f64.
     wide: np.dtype[Any] = np.dtype(np.float64 if elem.bits > 16 else np.float32)
@@ -110,7 +110,7 @@ def _rounding(call: Call) -> Callable[[Array, Array | None, Array], None]:
 
 def _dequantize(call: Call) -> Run:
     _refuse(dequantize_problem(_names(call), call.attributes))
-    spread, elem, scale = _spreading(call), call.input(0).elem, call.input(1)
+    spread, elem, scale = _parameter_broadcaster(call), call.input(0).elem, call.input(1)
     wide, real, has_zero = widening(scale), wide_float(scale), call.has_input(2)
     # f32 holds every difference of 16 bits, f64 every one of 32.
     exact = real if elem.bits <= 16 else np.dtype(np.float64)

@@ -22,10 +22,10 @@ from nacre.kernels.reductions.normalization_rows import (
     Parameters,
     Rows,
     centre_rows,
-    in_type,
-    level_rows,
     log_softmax_rows,
+    normalise_mean_square,
     row_by_row,
+    scalar_of_type,
     softmax_along,
     softmax_rows,
     through_double,
@@ -37,7 +37,7 @@ Make = Callable[[Call, int], Rows]  # for rows of so many elements
 
 def _number(call: Call, name: str) -> Array:
     """A float among the attributes, in the type that is computed in."""
-    return in_type(call.attributes[name], wide_float(call.input(0)))
+    return scalar_of_type(call.attributes[name], wide_float(call.input(0)))
 
 
 def _storing(call: Call, compute: Callable[..., Array]) -> Run:
@@ -95,7 +95,7 @@ def _bind_batch_norm(call: Call) -> Run:
 
 def _bind_lrn(call: Call) -> Run:
     channels, size = call.input(0).shape[1], call.attributes["size"]
-    share = in_type(call.attributes["alpha"] / size, wide_float(call.input(0)))
+    share = scalar_of_type(call.attributes["alpha"] / size, wide_float(call.input(0)))
     beta, bias = _number(call, "beta"), _number(call, "bias")
     power = through_double(np.power, call.ordered)
     before, behind = (size - 1) // 2, size - 1 - (size - 1) // 2
@@ -198,7 +198,7 @@ GRAPH_NORMALIZATION: tuple[Primitive, ...] = (
     ),
     *(
         Primitive(name, partial(_bind_trailing, rows=rows), Fitting(_fit_trailing), _norm_work)
-        for name, rows in (("core.LayerNorm", centre_rows), ("core.RmsNorm", level_rows))
+        for name, rows in (("core.LayerNorm", centre_rows), ("core.RmsNorm", normalise_mean_square))
     ),
     *(
         Primitive(name, _bind_channels, Fitting(_fit_channels), _norm_work)

@@ -66,18 +66,18 @@ def _l2(x: Array, axes: Dims, is_ordered: bool) -> Array:
 
 
 def _log_sum(x: Array, axes: Dims, is_ordered: bool) -> Array:
-    return _through(np.log, float_sum(x, axes, is_ordered), is_ordered)
+    return _library_function(np.log, float_sum(x, axes, is_ordered), is_ordered)
 
 
 def _log_sum_exp(x: Array, axes: Dims, is_ordered: bool) -> Array:
     """By exponentials of differences to the largest element, which cannot overflow."""
     largest = np.asarray(np.maximum.reduce(x, axis=axes, keepdims=True))
     shift = np.where(np.isfinite(largest), largest, largest.dtype.type(0))
-    total = float_sum(_through(np.exp, x - shift, is_ordered), axes, is_ordered)
-    return _through(np.log, total, is_ordered) + shift
+    total = float_sum(_library_function(np.exp, x - shift, is_ordered), axes, is_ordered)
+    return _library_function(np.log, total, is_ordered) + shift
 
 
-def _through(function: np.ufunc, x: Array, is_ordered: bool) -> Array:
+def _library_function(function: np.ufunc, x: Array, is_ordered: bool) -> Array:
     """A function of a library; ordered, by way of f64, where all libraries round alike."""
     if not is_ordered:
         return np.asarray(function(x))

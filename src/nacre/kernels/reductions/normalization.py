@@ -17,8 +17,8 @@ from nacre.kernels.reductions.normalization_rows import (
     Parameters,
     along_axis,
     centre_rows,
-    level_rows,
     log_softmax_rows,
+    normalise_mean_square,
     softmax_along,
     softmax_rows,
 )
@@ -49,7 +49,7 @@ def _bind_layernorm(call: Call) -> Run:
 def _bind_rmsnorm(call: Call) -> Run:
     axis = _axis(call)
     size = call.input(0).shape[axis]
-    return along_axis(call, axis, level_rows(call, size), Parameters(parts=size))
+    return along_axis(call, axis, normalise_mean_square(call, size), Parameters(parts=size))
 
 
 def _axis(call: Call) -> int:

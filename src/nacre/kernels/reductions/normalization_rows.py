@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Call, Fault, Run
-from nacre.kernels.interface.graph_runs import into_dense
+from nacre.kernels.interface.graph_runs import with_dense_output
 from nacre.kernels.interface.runs import Function, present, quietly, swift
 from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.interface.shapes import even_parts
@@ -84,11 +84,11 @@ def along_axis(call: Call, axis: int, compute: Rows, parameters: Parameters) -> 
     if prod(shape[axis + 1 :]) == 1:
         return run
 
-    def run_turned(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+    def run_moved(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         x, *given = inputs
         return run([np.moveaxis(present(x), axis, -1), *given], [np.moveaxis(outputs[0], axis, -1)])
 
-    return run_turned
+    return run_moved
 
 
 def softmax_along(call: Call, axis: int, make: Callable[[Call, int], Rows]) -> Run:
@@ -112,7 +112,7 @@ def softmax_along(call: Call, axis: int, make: Callable[[Call, int], Rows]) -> R
                 result[...] = found
         return None
 
-    return swift(into_dense(run))
+    return swift(with_dense_output(run))
 
 
 def softmax_rows(call: Call, size: int) -> Rows:
@@ -121,7 +121,7 @@ def softmax_rows(call: Call, size: int) -> Rows:
     limit = 0.0 if call.ordered else _TAME[wide_float(call.input(0)).itemsize]
 
     def run(rows: Array, out: Array) -> None:
-        exp(_lower(rows, out, limit), out=out)
+        exp(_subtract_maximum(rows, out, limit), out=out)
         sums = total(out)
         sums[sums == 0] = 1  # a row that is masked whole: every other one has a power of e
         np.divide(out, sums, out=out)
@@ -129,7 +129,7 @@ def softmax_rows(call: Call, size: int) -> Rows:
     return run
 
 
-def _lower(rows: Array, out: Array, limit: float) -> Array:
+def _subtract_maximum(rows: Array, out: Array, limit: float) -> Array:
     """Rows less a number that keeps their powers in range: their largest, or 0 where that will do.
 
     Which of them depends on the row alone; rows that all lie near 0 are seen to at once.
@@ -200,11 +200,11 @@ def _row_dots(rows: Array, ones: Array) -> Array:
     for part, found in zip(rows, total, strict=True):
         for start in range(0, part.shape[1], width):
             some = slice(start, start + width)
-            np.vecdot(_gather(part[:, some]), ones, out=found[0, some])
+            np.vecdot(_columns_as_rows(part[:, some]), ones, out=found[0, some])
     return total
 
 
-def _gather(columns: Array) -> Array:
+def _columns_as_rows(columns: Array) -> Array:
     """Columns as rows. First they come near each other: far apart they meet in the cache."""
     near = scratch("columns", columns.shape, columns.dtype)
     np.copyto(near, columns)
@@ -221,7 +221,7 @@ def _square_sums(call: Call) -> Callable[[Array], Array]:
 
 def centre_rows(call: Call, size: int) -> Rows:
     """To mean 0 and variance 1."""
-    level, total = level_rows(call, size), row_sums(call, size)
+    level, total = normalise_mean_square(call, size), row_sums(call, size)
     count = wide_float(call.input(0)).type(size)
 
     def run(rows: Array, out: Array) -> None:
@@ -233,10 +233,10 @@ def centre_rows(call: Call, size: int) -> Rows:
     return run
 
 
-def level_rows(call: Call, size: int) -> Rows:
+def normalise_mean_square(call: Call, size: int) -> Rows:
     """To mean square 1."""
     dtype, total = wide_float(call.input(0)), _square_sums(call)
-    epsilon, count = in_type(call.attributes["epsilon"], dtype), dtype.type(size)
+    epsilon, count = scalar_of_type(call.attributes["epsilon"], dtype), dtype.type(size)
 
     def run(rows: Array, out: Array) -> None:
         root = total(rows)
@@ -248,6 +248,6 @@ def level_rows(call: Call, size: int) -> Rows:
     return run
 
 
-def in_type(value: float, dtype: np.dtype[Any]) -> Array:
+def scalar_of_type(value: float, dtype: np.dtype[Any]) -> Array:
     """A number as an array of rank 0; infinite where it leaves the type."""
     return quietly(np.asarray(float(value)).astype, dtype)

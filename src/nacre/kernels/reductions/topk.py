@@ -19,7 +19,7 @@ from nacre.kernels.reductions.reductions import widening
 Find = Callable[[Array], Array]  # values along the last axis, indices of k of them in order
 
 
-def _finder(call: Call) -> Find:
+def _index_finder(call: Call) -> Find:
     x, k, is_largest = call.input(0), call.attributes["k"], call.attributes["largest"]
     wide, elem = widening(x), x.elem
     axis = call.attributes["axis"] % len(x.shape)
@@ -66,7 +66,7 @@ def _float_ranks(values: Array) -> Array:
 
 
 def _top_values(call: Call) -> Run:
-    find, axis = _finder(call), call.attributes["axis"] % len(call.input(0).shape)
+    find, axis = _index_finder(call), call.attributes["axis"] % len(call.input(0).shape)
 
     def fill(x: Array, y: Array) -> None:
         y[...] = np.take_along_axis(x, find(x), axis)
@@ -75,7 +75,7 @@ def _top_values(call: Call) -> Run:
 
 
 def _top_indices(call: Call) -> Run:
-    find = _finder(call)
+    find = _index_finder(call)
 
     def fill(x: Array, y: Array) -> None:
         y[...] = find(x)

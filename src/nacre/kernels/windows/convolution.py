@@ -168,7 +168,7 @@ def _x_scale(use: _Geometry, part: Taken) -> Float32:
     quant, rank = use.x.quant, len(use.x.shape)
     if quant is None:
         return np.ones((), np.float32)
-    scale = quant.spread(use.x.shape)[0]
+    scale = quant.broadcast_parameters(use.x.shape)[0]
     if not quant.axis:
         return scale
     axis = quant.axis - 1
@@ -189,7 +189,7 @@ def _w_scale(use: _Geometry, part: Taken) -> Float32:
     """The scale of W for a part: one, or one for each output channel."""
     if use.w.quant is None:
         return np.ones((), np.float32)
-    scale = use.w.quant.spread(use.w.shape)[0]
+    scale = use.w.quant.broadcast_parameters(use.w.shape)[0]
     if use.w.quant.axis is None:
         return scale
     firsts = tuple(axis.start for axis in part)

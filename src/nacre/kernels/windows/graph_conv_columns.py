@@ -146,7 +146,7 @@ def by_rows(use: Geometry) -> Convolve:
     """
     down, across = use.sliding.axes
     height, width, outputs = down.count, across.count, use.outputs
-    steps = _places(across)
+    steps = _window_positions(across)
     shape = (use.channels, across.window, width)
 
     def run(factors: Factors, sums: Array, bias: Array | None) -> None:
@@ -170,7 +170,7 @@ def by_rows(use: Geometry) -> Convolve:
     return run
 
 
-def _places(axis: Axis) -> list[tuple[slice, slice]]:
+def _window_positions(axis: Axis) -> list[tuple[slice, slice]]:
     """For each place of a window: the windows with an element there, and those elements."""
     found = []
     for place in range(axis.window):

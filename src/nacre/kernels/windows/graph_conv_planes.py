@@ -72,7 +72,7 @@ class _Block(NamedTuple):
     room: Dims  # the shape of their columns
 
 
-class _Seen(NamedTuple):
+class _SeparatedPlanes(NamedTuple):
     """Planes taken apart, from one of them on; a channel has so many."""
 
     parts: Array  # [part, plane, size]
@@ -104,7 +104,7 @@ class _Planes:
         windows = given.reshape(shape)[..., list(self.parts.order)]
         known: dict[tuple[int, int, int], Array] = {}
         for band in self.bands:
-            key = self._likeness(band)
+            key = self._weights_key(band)
             if key in known:
                 continue
             height = band.stop - band.start
@@ -114,16 +114,16 @@ class _Planes:
                 if 0 <= seen < height:
                     made[:, :, row, seen] = windows[:, :, place]
             known[key] = made.reshape(self.channels, self.multiplier * band.count, -1)
-        return [known[self._likeness(band)] for band in self.bands]
+        return [known[self._weights_key(band)] for band in self.bands]
 
-    def _likeness(self, band: _Band) -> tuple[int, int, int]:
+    def _weights_key(self, band: _Band) -> tuple[int, int, int]:
         """What the weights of a band depend on."""
         above = band.start - band.first * self.rows.stride + self.rows.begin
         return above, band.stop - band.start, band.count
 
     def run(self, x: Array, weights: Sequence[Array], sums: Array, bias: Array | None) -> None:
         """Fill the sums of products."""
-        planes, y = x.reshape(self._given), sums.reshape(self._made)
+        planes, y = x.reshape(self._x_shape), sums.reshape(self._result_shape)
         for block in self.blocks:
             bands = [(self.bands[at], weights[at][block.some]) for at in block.few]
             columns = scratch("columns", block.room, x.dtype)
@@ -135,13 +135,13 @@ class _Planes:
             np.add(channels, bias.reshape(-1, 1), out=channels)
 
     @cached_property
-    def _given(self) -> Dims:
+    def _x_shape(self) -> Dims:
         """The shape of X: [image, channel, row, ..]."""
         sizes = (axis.size for axis in self.parts.sliding.axes)
         return (self.batch, self.channels, self.rows.size, *sizes)
 
     @cached_property
-    def _made(self) -> Dims:
+    def _result_shape(self) -> Dims:
         """The shape of the result: [image, channel, window of it, row, ..]."""
         counts = self.rows.count, *self.parts.sliding.counts
         return (self.batch, self.channels, self.multiplier, *counts)
@@ -157,13 +157,17 @@ class _Planes:
         is_whole = self.width == self.parts.length and self._inner == self.parts.sliding.counts
         return self.multiplier == 1 and is_whole
 
-    def _take_apart(self, planes: Array, image: int, block: _Block) -> _Seen:
+    def _take_apart(self, planes: Array, image: int, block: _Block) -> _SeparatedPlanes:
         """What a block sees of an image, in the parts that windows are read from."""
         some, seen = block.some, block.seen
         if not self.parts.are_whole:
-            return _Seen(self.parts.of(planes[image, some, seen]), 0, seen.stop - seen.start)
+            return _SeparatedPlanes(
+                self.parts.of(planes[image, some, seen]), 0, seen.stop - seen.start
+            )
         first = (image * self.channels + some.start) * self.rows.size + seen.start
-        return _Seen(dense(planes).reshape(1, -1, prod(planes.shape[3:])), first, self.rows.size)
+        return _SeparatedPlanes(
+            dense(planes).reshape(1, -1, prod(planes.shape[3:])), first, self.rows.size
+        )
 
     @cached_property
     def width(self) -> int:
@@ -173,7 +177,7 @@ class _Planes:
     @cached_property
     def _most_bytes(self) -> int:
         """Of the columns of a block."""
-        image = prod(self._given[1:]) * self.itemsize
+        image = prod(self._x_shape[1:]) * self.itemsize
         return min(_PLANE_BYTES, max(_FEW_BYTES, image))
 
     @cached_property
@@ -197,7 +201,7 @@ class _Planes:
 
     def _multiply(
         self,
-        planes: _Seen,
+        planes: _SeparatedPlanes,
         columns: Array,
         bands: Sequence[tuple[_Band, Array]],
         target: Array,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Fault, Run
-from nacre.kernels.interface.graph_runs import into_dense
+from nacre.kernels.interface.graph_runs import with_dense_output
 from nacre.kernels.interface.runs import present, swift
 from nacre.kernels.interface.scratch import keep_views
 from nacre.kernels.interface.shapes import Dims, even_parts
@@ -182,7 +182,7 @@ def convolve_runs(use: Geometry, weights: Array) -> Run | None:
     most = _MOST_BLOCKS if use.groups > 1 else _MOST_WHOLE_BLOCKS
     if len(runs.parts.shares) > _MOST_PARTS or runs.count > most:
         return None
-    return swift(into_dense(_bind(runs, weights)))
+    return swift(with_dense_output(_bind(runs, weights)))
 
 
 def _bind(runs: _Runs, weights: Array) -> Run:

@@ -58,7 +58,7 @@ def _count(axis: Axis, more: int) -> int:
     return whole - axis.begin - axis.end + more
 
 
-def _falls(axis: Axis, place: int, count: int) -> tuple[slice, slice] | None:
+def _landing_slices(axis: Axis, place: int, count: int) -> tuple[slice, slice] | None:
     """Where along Y a place of the window falls, and from which elements of X; None: nowhere."""
     shift = place * axis.dilation - axis.begin  # element i falls on i * stride + shift
     first = max(0, -(shift // axis.stride))
@@ -70,7 +70,7 @@ def _falls(axis: Axis, place: int, count: int) -> tuple[slice, slice] | None:
 
 
 @dataclass(frozen=True)
-class _Spreading:
+class _TransposedConvolution:
     """The numbers of one use, and where each place of the window falls."""
 
     sliding: Sliding
@@ -92,7 +92,9 @@ class _Spreading:
         places = product(*(range(axis.window) for axis in self.sliding.axes))
         found = []
         for index, place in enumerate(places):
-            falls = [fall for fall in map(_falls, self.sliding.axes, place, self.counts) if fall]
+            falls = [
+                fall for fall in map(_landing_slices, self.sliding.axes, place, self.counts) if fall
+            ]
             if len(falls) == len(place):
                 targets, sources = zip(*falls, strict=True)
                 found.append((index, (every, every, *targets), (every, every, *sources)))
@@ -121,7 +123,7 @@ def _bind(call: Call) -> Run:
     channels, outputs = (t.shape[-1 if sliding.is_last else 1] for t in (x_type, y_type))
     counts = y_type.shape[1:-1] if sliding.is_last else y_type.shape[2:]
     groups = call.attributes["groups"]
-    use = _Spreading(sliding, x_type.shape[0], channels, outputs, groups, counts)
+    use = _TransposedConvolution(sliding, x_type.shape[0], channels, outputs, groups, counts)
     ready = factoring(x_type.elem, channels // groups, is_ordered)
     dtype = sums_dtype(x_type.elem)
     first = (use.batch, outputs, *counts)

@@ -16,7 +16,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_shape
-from nacre.kernels.interface.graph_runs import into_dense
+from nacre.kernels.interface.graph_runs import with_dense_output
 from nacre.kernels.interface.runs import present, swift
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import (
@@ -121,7 +121,7 @@ def _bind_single_product(use: Geometry, weights: Array) -> Run:
             np.add(sums, present(inputs[2]).reshape(column), out=sums)
         return None
 
-    return swift(into_dense(run))
+    return swift(with_dense_output(run))
 
 
 def _by_product(use: Geometry) -> Convolve:

@@ -61,7 +61,7 @@ class PatchProduct:
     def __call__(self, x: Array, w: Array, part: Taken, product: Product) -> Array:
         """The sums of a part of the window and channels, in the shape of Y."""
         view = self.windows.view(x)
-        if self.windows.groups == 1 and view.nbytes <= _PATCH_BYTES and part == self._whole:
+        if self.windows.groups == 1 and view.nbytes <= _PATCH_BYTES and part == self._everything:
             # One product is all; tiles are small, and every step more is felt.
             rows, depth = self._size
             patches = np.ascontiguousarray(view.reshape(rows, depth))
@@ -69,14 +69,14 @@ class PatchProduct:
         weights = self._weights(w, part)
         rows = _PATCH_BYTES // (self.windows.groups * weights.shape[1] * x.itemsize)
         sums = [
-            self._joined(product(self._patches(view, block, part), weights))
+            self._join_groups(product(self._patches(view, block, part), weights))
             for block in blocks(self.windows.y[:-1], max(1, rows))
         ]
         whole = sums[0] if len(sums) == 1 else np.concatenate(sums)
         return whole.reshape(self.windows.y)
 
     @cached_property
-    def _whole(self) -> Taken:
+    def _everything(self) -> Taken:
         """The part that is all of the window and channels."""
         return tuple(slice(0, size) for size in (*self.windows.window, self.windows.channels))
 
@@ -97,7 +97,7 @@ class PatchProduct:
         # Overlapping windows of one channel are a matrix without a copy, but not one for BLAS.
         return np.ascontiguousarray(taken)
 
-    def _joined(self, sums: Array) -> Array:
+    def _join_groups(self, sums: Array) -> Array:
         """[groups, rows, Cout / groups] as [rows, Cout]."""
         return sums.transpose(1, 0, 2).reshape(sums.shape[1], -1)
 
@@ -134,11 +134,11 @@ class ChannelwiseProduct:
         term = np.empty_like(total)
         for place in positions(*(range(axis.start, axis.stop) for axis in part[:-1])):
             weights = w[place].reshape(channels, multiplier)
-            np.multiply(self._at(x, place)[..., None], weights, out=term)
+            np.multiply(self._elements_under(x, place)[..., None], weights, out=term)
             np.add(total, term, out=total)
         return total.reshape(size.y)
 
-    def _at(self, x: Array, place: Dims) -> Array:
+    def _elements_under(self, x: Array, place: Dims) -> Array:
         """The elements of X that lie under one place of the window."""
         size = self.windows
         spatial = zip(place, size.dilations, size.strides, size.y[1:-1], strict=True)

@@ -264,7 +264,7 @@ def _integer_mean(call: Call, positions: Positions, counts: Array) -> Run:
     is_empty = counts == 0
     has_empty = bool(is_empty.any())
     quant = call.output.quant or call.input(0).quant
-    zero = np.int32(0) if quant is None else quant.spread(shape)[1]
+    zero = np.int32(0) if quant is None else quant.broadcast_parameters(shape)[1]
 
     def fill(x: Array, y: Array) -> None:
         total = _total(x.astype(wide), shape, positions)

@@ -54,7 +54,7 @@ class Axis:
     def steps(self) -> tuple[tuple[slice, slice], ...]:
         """For each place in a window: the windows with an element there, and those elements."""
         found = []
-        for place in self._places:
+        for place in self._used_positions:
             shift = place * self.dilation - self.begin  # window i has element i * stride + shift
             first = max(0, -(shift // self.stride))
             last = min(self.count - 1, (self.size - 1 - shift) // self.stride)
@@ -64,7 +64,7 @@ class Axis:
         return tuple(found)
 
     @property
-    def _places(self) -> list[int]:
+    def _used_positions(self) -> list[int]:
         """Places in a window under which any element lies: far fewer than a hostile window has."""
         places = set[int]()
         for index in range(self.count):

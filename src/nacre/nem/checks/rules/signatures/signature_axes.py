@@ -67,7 +67,7 @@ def _concat(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         yield from differing(facts, parts_do_not_fit, reading, "Y", result)
         return
     for operand, dims in zip(operands(reading.task, "X"), inputs, strict=True):
-        if shapes.without(dims, at) != shapes.without(inputs[0], at):
+        if shapes.sizes_off_axis(dims, at) != shapes.sizes_off_axis(inputs[0], at):
             expected = f"{shape_text(inputs[0])} off axis {axis}"
             message = f"has shape {shape_text(dims)}, expected {expected}"
             yield at_shape(facts, parts_do_not_fit, reading, operand, message)
