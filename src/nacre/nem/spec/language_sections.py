@@ -9,6 +9,7 @@ PAGE = "docs/language.md"
 _SECTION_OF_GROUP = {
     "LEX": "words",
     "DOC": "documents",
+    "BYT": "bytecode",
     "CST": "constants-and-expressions",
     "INC": "includes",
     "DVD": "the-device-of-a-program",
