@@ -10,9 +10,11 @@ import pytest
 from nacre.base.stages import is_watched, stage, watch_stages
 from nacre.cli import progress
 from nacre.nem.api import NemInterpreter
+from nacre.nem.run.timing import events
 
+BUFFERS = "buffer A : DDR (size=64)\nbuffer B : L2 (size=64)\n"
 TEXT = (
-    "buffer A : DDR (size=64)\nbuffer B : L2 (size=64)\nloop i in [0..99]:\n"
+    f"{BUFFERS}loop i in [0..99]:\n"
     "t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))\nendloop\n"
 )
 
@@ -62,6 +64,46 @@ def test_where_nobody_sits_long_work_says_its_stage_on_standard_error(
     captured = capsys.readouterr()
     assert captured.err.startswith("checking: 3 of 60 rules (5 %), 0 s\n")
     assert captured.out == ""
+
+
+def test_where_nothing_is_done_yet_a_line_does_not_say_so_for_ten_seconds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_UNWATCHED_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_COUNT_SECONDS", 0.05)
+    monkeypatch.setattr(progress, "_LEAST_WORK", 0)
+    done = 0
+    with progress.show_stages(), stage("timing", "steps", lambda: (done, 4000)):
+        time.sleep(0.05)
+        done = 1000
+        time.sleep(0.3)
+    assert capsys.readouterr().err.splitlines() == [
+        "timing, 0 s",
+        "timing: 1,000 of 4,000 steps (25 %), 0 s",
+    ]
+
+
+def test_steps_are_counted_as_they_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str] = []
+    finish = events.finish
+
+    def noting(c: events.Columns, step: int) -> None:
+        seen.append(str(stages[-1]))
+        finish(c, step)
+
+    monkeypatch.setattr(events, "finish", noting)
+    interp = NemInterpreter()
+    interp.set_mode("timed")
+    copies = [
+        f"t{i} = transfer.async(dst=region(B, {i}, 1), src=region(A, {i}, 1))" for i in range(4)
+    ]
+    program = interp.load_string(f"{BUFFERS}{chr(10).join(copies)}\n")
+    with watch_stages() as stages:
+        interp.run(program, {"A": bytes(64)})
+    assert seen[0] == "timing: 1 of 4 steps (25 %)"  # the one DMA engine has taken it
 
 
 def test_at_a_terminal_the_line_is_taken_away(

@@ -22,6 +22,11 @@ class Stage:
     unit: str = ""  # of its count: `tasks`
     count: Count | None = None
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether something of it is done."""
+        return self.count is not None and self.count()[0] > 0
+
     def __str__(self) -> str:
         if self.count is None:
             return self.what

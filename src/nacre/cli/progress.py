@@ -56,6 +56,7 @@ def watch_progress(doing: str, unit: str) -> Iterator[Callable[[int, int], None]
 
 _UNWATCHED_SECONDS = 2.0  # where nobody sits at a terminal, shorter work says nothing
 _LEAST_WORK = 0.75  # of them spent on work rather than on waiting for the machine
+_COUNT_SECONDS = 2.0  # a stage of which nothing is done yet says how far it is after so long
 _REPEAT_SECONDS = 10.0  # and longer work says so often how far it is
 
 
@@ -116,8 +117,10 @@ def _write_lines(stages: list[Stage], done: threading.Event) -> None:
         # Work of two seconds, however long a busy machine takes for less.
         if time.process_time() - spent < _LEAST_WORK * _UNWATCHED_SECONDS:
             continue
-        now, what = time.monotonic(), "".join(s.what for s in stages[-1:])
-        text = _text(stages, began)
-        if text is not None and (what != said or now >= due):
-            said, due = what, now + _REPEAT_SECONDS
-            echo_as_is(text, err=True)
+        now, current = time.monotonic(), stages[-1:]  # a copy: the work goes on meanwhile
+        if not current or (current[0].what == said and now < due):
+            continue
+        is_new = current[0].what != said and not current[0].is_begun
+        said, due = current[0].what, now + (_COUNT_SECONDS if is_new else _REPEAT_SECONDS)
+        text = said if is_new else str(current[0])
+        echo_as_is(f"{text}, {now - began:.0f} s", err=True)

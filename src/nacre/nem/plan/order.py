@@ -8,17 +8,21 @@ text. Two facts make that cheap:
 * What a `wait`, a `.sync` task or an `endloop` orders, it orders before *everything* further
   down, so one number a task says from which position on it is done for good (`settled`).
 * What `deps` order beyond that is kept as clocks over chains: tasks that follow each other in
-  order share a chain, and a clock says how much of each chain comes before.
+  order share a chain, and a clock says how much of each chain comes before (`clocks.py`).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nacre.nem.model.program import Loop, Program, Statement, Task, Wait
+from nacre.nem.plan.clocks import Clock
 
 NEVER = 1 << 62
+_NOTHING = Clock()
+_MOST_CHAINS = 64  # that a task is tried at the end of
 
 
 @dataclass(slots=True)
@@ -36,7 +40,7 @@ class Order:
     def __init__(self, program: Program) -> None:
         self.settled: dict[int, int] = {}  # task -> first position that it is before, for good
         self._chain: dict[int, tuple[int, int]] = {}  # task -> chain, index in it
-        self._clock: dict[int, dict[int, int]] = {}  # task -> chain -> last index before it
+        self._clock: dict[int, Clock] = {}  # of a task
         self._chains = _TaskChains()
         self._body(program.body)
 
@@ -53,37 +57,28 @@ class Order:
                     self._settle(task, statement.end)
 
     def _task(self, task: Task) -> None:
-        clock: dict[int, int] = {}
+        clock = _NOTHING
         for dep in task.deps:
             if self.settled.get(dep, NEVER) <= task.position:
                 continue
-            chain, index = self._chain[dep]
-            if clock.get(chain, -1) < index:
-                clock[chain] = index
-            self._merge(clock, self._clock[dep])
+            clock = clock.join(self._clock[dep]).with_index(*self._chain[dep])
         self._clock[task.position] = clock
-        self._enlist(task)
+        self._enlist(task, clock)
         if task.is_sync:
             self._settle(task.position, task.position + 1)
 
-    def _merge(self, clock: dict[int, int], other: dict[int, int]) -> None:
-        settled_upto = self._chains.settled_upto
-        for chain, index in other.items():
-            if index >= settled_upto[chain] and clock.get(chain, -1) < index:
-                clock[chain] = index
-
-    def _enlist(self, task: Task) -> None:
+    def _enlist(self, task: Task, clock: Clock) -> None:
         """Put a task at the end of a chain whose last member is before it, or begin one."""
         chains = self._chains
-        position = task.position
-        for dep in task.deps:
-            chain, index = self._chain[dep]
+        # What it names itself comes first, the latest in front; few chains are looked at beyond.
+        named = (self._chain[dep] for dep in sorted(task.deps, reverse=True))
+        for chain, index in itertools.chain(named, itertools.islice(clock, _MOST_CHAINS)):
             if index == len(chains.members[chain]) - 1:
                 break
         else:
             chain = self._free_chain()
-        chains.members[chain].append(position)
-        self._chain[position] = (chain, len(chains.members[chain]) - 1)
+        chains.members[chain].append(task.position)
+        self._chain[task.position] = (chain, len(chains.members[chain]) - 1)
 
     def _free_chain(self) -> int:
         chains = self._chains
@@ -98,7 +93,7 @@ class Order:
     def _settle(self, task: int, position: int) -> None:
         """From `position` on, a task and all that is before it are done."""
         self._settle_upto(*self._chain[task], position)
-        for chain, index in self._clock[task].items():
+        for chain, index in self._clock[task]:
             self._settle_upto(chain, index, position)
 
     def _settle_upto(self, chain: int, index: int, position: int) -> None:
@@ -120,10 +115,10 @@ class Order:
         if self.settled.get(u, NEVER) <= v:
             return True
         clock = self._clock.get(v)
-        if not clock:
+        if clock is None:
             return False
         chain, index = self._chain[u]
-        return clock.get(chain, -1) >= index
+        return clock.index(chain) >= index
 
     def done_inside(self, u: int, loop: Loop) -> bool:
         """Whether something inside a loop is after `u`, a task before and outside the loop.

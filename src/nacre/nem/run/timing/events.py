@@ -17,8 +17,8 @@ Ints = Any  # a list of integers, or an array of them when compiled
 NEVER = 1 << 62
 
 # Places in `Columns.counts`.
-NOW, EVENTS, ACTIVE, COMPLETED, TOP, LACKED, SHARED_BUSY = range(7)
-COUNTS = 7
+NOW, EVENTS, ACTIVE, STARTED, COMPLETED, TOP, LACKED, SHARED_BUSY = range(8)
+COUNTS = 8
 
 
 class Columns(NamedTuple):
@@ -275,6 +275,7 @@ def begin(c: Columns, step: int, steps: int) -> None:
     now = counts[NOW]
     q = c.queue[step]
     c.start[step] = now
+    counts[STARTED] += 1
     if c.releaser_from[step]:
         c.releasers[q] -= 1
     engine = c.engine[q]
