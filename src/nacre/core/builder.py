@@ -85,9 +85,9 @@ class Builder:
         problem = input_name_problem(name, self._inputs, "an Input")
         if problem is not None:
             raise _refusal(MOD08, problem)
-        made = self._append("Input", (), attributes({"name": name}), type_)
+        value = self._append("Input", (), attributes({"name": name}), type_)
         self._inputs[name] = type_
-        return made
+        return value
 
     def stand_in(self, type_: TensorType) -> int:
         """A value in the place of one that could not be made, so that what follows is looked at.
@@ -119,12 +119,12 @@ class Builder:
         if opcode == "Input":
             raise _refusal(signature.rule, "an Input is made with `input`, which knows its type")
         spec = OPS.get(opcode)
-        made = attributes(_strings_to_words(opcode, given))
+        typed_attributes = attributes(_strings_to_words(opcode, given))
         types = [self._type(operand) for operand in operands]
         inferred = None
-        if spec is not None and not any(signature_problems(spec, len(types), made)):
-            inferred = spec.infer(types, made)
-        return self._append(opcode, operands, made, inferred or TensorType("f32"))
+        if spec is not None and not any(signature_problems(spec, len(types), typed_attributes)):
+            inferred = spec.infer(types, typed_attributes)
+        return self._append(opcode, operands, typed_attributes, inferred or TensorType("f32"))
 
     def _append(
         self, opcode: str, operands: tuple[int, ...], given: Attributes, type_: TensorType
@@ -157,11 +157,11 @@ class Builder:
                 raise _not_an_id(f"a value of state {backquote(name)}", value)
         if self._profile == "core-v1":
             raise _refusal(MOD15, "state is of `nacre-1`, not of `core-v1`")
-        made = State(name, output, initial)
-        found = list(state_problems(made, self._inputs, self._operation_or_none, self._states))
-        if found:
-            raise InputError([MOD15.at(_PLACE, message) for message in found])
-        self._states[name] = made
+        state = State(name, output, initial)
+        problems = list(state_problems(state, self._inputs, self._operation_or_none, self._states))
+        if problems:
+            raise InputError([MOD15.at(_PLACE, message) for message in problems])
+        self._states[name] = state
 
     def _operation_or_none(self, value: int) -> CoreOperation | None:
         return self._operations[value] if value in self._types else None
@@ -200,26 +200,26 @@ def _to_element_type(array: Array, element: ElementType) -> Array:
     if array.dtype == element.dtype:
         return array
     with np.errstate(all="ignore"):
-        made = array.astype(element.dtype)
+        converted = array.astype(element.dtype)
         if element.kind == "float":
-            fits = np.isfinite(made) == np.isfinite(array)
+            fits = np.isfinite(converted) == np.isfinite(array)
         else:
-            fits = made == array
+            fits = converted == array
     if not bool(np.all(fits)):
         message = f"a value of the constant does not fit in `{element.name}`"
         raise _refusal(element_value.rule, message)
-    return made
+    return converted
 
 
 def _strings_to_words(opcode: str, given: Mapping[str, object]) -> dict[str, object]:
     """Plain strings as words where the table says that an attribute is one."""
     spec = OPS.get(opcode)
-    found: dict[str, object] = {}
+    words: dict[str, object] = {}
     for name, value in given.items():
         attribute = spec.attribute(name) if spec is not None else None
         is_word = attribute is not None and attribute.kind in ("word", "dtype", "padding")
-        found[name] = word(value) if is_word and isinstance(value, str) else value
-    return found
+        words[name] = word(value) if is_word and isinstance(value, str) else value
+    return words
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

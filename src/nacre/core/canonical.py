@@ -23,5 +23,5 @@ def canonicalise(
     apart where their elements are equal: what is to be changed later is not one for that.
     """
     source = module if keep_parameters else module.without_parameters()
-    made = run_passes(source, PIPELINE, verify_each=verify_each, until=until, on_pass=on_pass)
-    return replace(made) if made is module else made
+    canonical = run_passes(source, PIPELINE, verify_each=verify_each, until=until, on_pass=on_pass)
+    return replace(canonical) if canonical is module else canonical

@@ -99,17 +99,17 @@ class _Reader:
         return self._nodes
 
     def _split(self) -> list[_Token]:
-        text, at, found = self._source.text, 0, list[_Token]()
-        while not found or found[-1].kind != "end":
+        text, at, tokens = self._source.text, 0, list[_Token]()
+        while not tokens or tokens[-1].kind != "end":
             match = _TOKEN.match(text, at)
             if match is None:
                 at = _SPACES.match(text, at).end()  # type: ignore[union-attr]  # it always matches
                 message = f"expected an expression, found {_character_text(text[at])}"
                 raise InputError([LOW01.at(self._source.span(at, at + 1), message)])
             kind = match.lastgroup or "end"
-            found.append(_Token(kind, match[kind], *match.span(kind)))
+            tokens.append(_Token(kind, match[kind], *match.span(kind)))
             at = match.end()
-        return found
+        return tokens
 
     @property
     def _token(self) -> _Token:
@@ -221,8 +221,8 @@ class _Reader:
                 self._expect(",", ")")
         self._take()
         if len(operands) < len(spec.operands):
-            found, wanted = len(operands), len(spec.operands)
-            self._fail(LOW03, f"`{name.text}` has {found} operands, expected {wanted}", name)
+            count, wanted = len(operands), len(spec.operands)
+            self._fail(LOW03, f"`{name.text}` has {count} operands, expected {wanted}", name)
         for attribute in spec.attributes:
             self._fill_default(name, opcode, attribute.name, given)
         return self._node(opcode, tuple(operands), name, **given)
@@ -233,20 +233,20 @@ class _Reader:
         """One argument: operands first, then attributes in order or by name."""
         token, following = self._token, self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         if token.kind == "name" and following.text == "=":
-            found = spec.attribute(token.text)
-            if found is None:
+            attribute = spec.attribute(token.text)
+            if attribute is None:
                 help = did_you_mean(token.text, [a.name for a in spec.attributes])
                 message = f"`{name.text}` has no argument {backquote(token.text)}"
                 self._fail(LOW03, message, token, help)
             if token.text in given:
                 self._fail(LOW03, f"argument `{token.text}` is given twice", token)
             self._at += 2
-            given[found.name] = self._value(found)
+            given[attribute.name] = self._value(attribute)
         elif len(operands) < len(spec.operands):
             operands.append(self._expression())
         elif len(given) < len(spec.attributes) and spec.attributes[len(given)].name not in given:
-            found = spec.attributes[len(given)]
-            given[found.name] = self._value(found)
+            attribute = spec.attributes[len(given)]
+            given[attribute.name] = self._value(attribute)
         else:
             most = len(spec.operands) + len(spec.attributes)
             self._fail(LOW03, f"`{name.text}` takes at most {most} arguments")
@@ -267,15 +267,15 @@ class _Reader:
         if spec.kind == "padding" and token.text in ("Valid", "Same"):
             return Word(self._take().text)
         if spec.kind in ("ints", "padding") and self._is_at("["):
-            found = self._numbers()
-            if spec.kind == "ints" and all(type(item) is int for item in found):
-                return found
-            if spec.kind == "padding" and _is_pads(found):
-                return Custom(found)
+            numbers = self._numbers()
+            if spec.kind == "ints" and all(type(item) is int for item in numbers):
+                return numbers
+            if spec.kind == "padding" and _is_pads(numbers):
+                return Custom(numbers)
         elif spec.kind == "ints" and (token.kind == "number" or self._is_at("-")):
-            found = self._numbers()
-            if type(found) is int:
-                return (found,)
+            numbers = self._numbers()
+            if type(numbers) is int:
+                return (numbers,)
         end = max(token.end, self._tokens[self._at - 1].end)
         text = self._source.text[token.start : end]
         shown = backquote(text) if text else "missing"

@@ -34,8 +34,8 @@ def lower(text: str, inputs: Mapping[str, str | TensorType]) -> Module:
     if not isinstance(text, str):
         raise TypeError(f"an expression is {kind_of(text)}, expected a string")
     if not isinstance(inputs, Mapping):
-        found = kind_of(inputs)
-        raise TypeError(f"the inputs are {found}, expected types by name: {{'x': 'f32[2,3]'}}")
+        kind = kind_of(inputs)
+        raise TypeError(f"the inputs are {kind}, expected types by name: {{'x': 'f32[2,3]'}}")
     source = Source("<expression>", text)
     types = input_types(inputs)
     nodes = read_expression(source)
@@ -45,17 +45,17 @@ def lower(text: str, inputs: Mapping[str, str | TensorType]) -> Module:
 
 def input_types(inputs: Mapping[str, str | TensorType]) -> dict[str, TensorType]:
     """Types by name from text such as `f32[2,3]`; every wrong one is reported."""
-    found: dict[str, TensorType] = {}
+    types: dict[str, TensorType] = {}
     wrong: list[Diagnostic] = []
     for name, given in inputs.items():
         if not isinstance(name, str):
             raise TypeError(f"the name of an input is {kind_of(name)}, expected a string")
         if not isinstance(given, str | TensorType):
-            told = f"the type of input {backquote(name)} is {kind_of(given)}"
-            raise TypeError(f"{told}, expected text such as 'f32[2,3]'")
+            message = f"the type of input {backquote(name)} is {kind_of(given)}"
+            raise TypeError(f"{message}, expected text such as 'f32[2,3]'")
         type_ = given if isinstance(given, TensorType) else _type(given)
         if isinstance(type_, TensorType):
-            found[name] = type_
+            types[name] = type_
         else:
             source = Source(f"<input {name}>", str(given))
             wrong.append(
@@ -63,7 +63,7 @@ def input_types(inputs: Mapping[str, str | TensorType]) -> dict[str, TensorType]
             )
     if wrong:
         raise InputError(wrong)
-    return found
+    return types
 
 
 def _type(text: str) -> TensorType | str:
@@ -135,8 +135,8 @@ class _TypeInference:
         types = tuple(step.type for step in operands if step is not None)
         if len(types) < len(operands):
             return None  # what is wrong was said below
-        made = attributes(_complete_attributes(node, types[0].rank))
-        return self._verified_step(node, types, made)
+        completed = attributes(_complete_attributes(node, types[0].rank))
+        return self._verified_step(node, types, completed)
 
     def _input(self, node: Node) -> _Step | None:
         name = node.given["name"]

@@ -115,12 +115,12 @@ class Module:
         """What the model calls its outputs, each once; `output0` and so on where it is silent."""
         given = self.labels.outputs if self.labels is not None else ()
         names = [*given, *(f"output{i}" for i in range(len(given), len(self.outputs)))]
-        found: dict[str, None] = {}
+        distinct: dict[str, None] = {}
         for index, name in enumerate(names[: len(self.outputs)]):
-            while name in found:
+            while name in distinct:
                 name = f"{name}.{index}"
-            found[name] = None
-        return tuple(found)
+            distinct[name] = None
+        return tuple(distinct)
 
     @property
     def output_types(self) -> tuple[TensorType, ...]:

@@ -90,8 +90,10 @@ class TensorFile:
         if dtype is None or not may_derive(wanted.dtype, dtype):
             raise TensorProblem(f"no {wanted.dtype} follows from tensor `{key}` of {row.dtype}")
         if sorted(axes) != list(range(len(row.shape))) or prod(row.shape) != prod(wanted.shape):
-            found = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
-            message = f"no {wanted} follows from tensor `{key}` of the file, {found}, by {axes}"
+            stored_text = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
+            message = (
+                f"no {wanted} follows from tensor `{key}` of the file, {stored_text}, by {axes}"
+            )
             raise TensorProblem(message)
         return derive_array(self.tensor(key, TensorType(dtype, row.shape)), axes, wanted)
 
@@ -99,8 +101,8 @@ class TensorFile:
         """The tensor of that key, which must be of that type."""
         row = self._row(key)
         if (row.dtype, row.shape) != (_NAMES[wanted.dtype], wanted.shape):
-            found = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
-            raise TensorProblem(f"tensor `{key}` of the file is {found}, expected {wanted}")
+            stored_text = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
+            raise TensorProblem(f"tensor `{key}` of the file is {stored_text}, expected {wanted}")
         element = wanted.element
         stored = _stored_type(element)
         first, last = row.data_offsets

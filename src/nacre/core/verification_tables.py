@@ -21,15 +21,15 @@ class AttributeNumbers:
 
     def number(self, given: Attributes) -> int:
         """The number; -1 for what cannot be compared, or not cheaply."""
-        found = self._by_identity.get(id(given))
-        if found is None:
+        number = self._by_identity.get(id(given))
+        if number is None:
             try:
                 key = None if "data" in given else (*given, *map(_exact_key, given.values()))
-                found = -1 if key is None else self._by_value.setdefault(key, len(self._by_value))
+                number = -1 if key is None else self._by_value.setdefault(key, len(self._by_value))
             except (TypeError, RecursionError):  # made by hand, of something that has no hash
-                found = -1
-            self._by_identity[id(given)] = found
-        return found
+                number = -1
+            self._by_identity[id(given)] = number
+        return number
 
 
 def _exact_key(value: object) -> object:
@@ -63,14 +63,14 @@ class TypeNumbers:
         is_sound = (
             dimension_problem(type_) is None and element_problem(type_, self._profile) is None
         )
-        found = self._by_value.get(type_) if is_sound else None
-        if found is None:
-            found = len(self._all)
+        number = self._by_value.get(type_) if is_sound else None
+        if number is None:
+            number = len(self._all)
             self._all.append(type_)
             self._sound.append(is_sound)
             if is_sound:
-                self._by_value[type_] = found
-        return found
+                self._by_value[type_] = number
+        return number
 
     def type(self, number: int) -> TensorType:
         """The type with a number."""

@@ -122,11 +122,11 @@ class _Verifier:
             types = tuple([known[o] for o in op.operands if type(o) is int])
             attributes = self._attributes.number(op.attributes)
             key = (op.opcode, types, attributes, self._types.number(op.type))
-            found = self._verdicts.get(key)
+            verdict = self._verdicts.get(key)
         except (KeyError, TypeError, AttributeError):
             return False
         is_whole = type(op.operands) is tuple and len(types) == len(op.operands)
-        return found == () and is_whole and op.opcode != "Input"
+        return verdict == () and is_whole and op.opcode != "Input"
 
     def _operation_findings(self, op: CoreOperation) -> Iterator[tuple[Rule, str]]:
         value = op.value_id
@@ -153,12 +153,12 @@ class _Verifier:
         is_whole = len(types) == len(op.operands)
         # A literal is seldom repeated, and numbering one would go through all of its elements.
         is_kept = is_whole and attributes >= 0
-        found = self._verdicts.get(key) if is_kept else None
-        if found is None:
-            found = self._judge(op, types, is_whole)
+        verdict = self._verdicts.get(key) if is_kept else None
+        if verdict is None:
+            verdict = self._judge(op, types, is_whole)
             if is_kept:
-                self._verdicts[key] = found
-        return found
+                self._verdicts[key] = verdict
+        return verdict
 
     def _judge(self, op: CoreOperation, types: tuple[int, ...], is_whole: bool) -> Verdict:
         spec = OPS.get(op.opcode)
@@ -169,8 +169,8 @@ class _Verifier:
             facts = OperationFacts(op.opcode, spec, given, op.attributes, op.type, self._profile)
             return verdict_of(facts)
         # An operand was found wrong where it is defined: nothing follows from its type.
-        found = signature_problems(spec, len(op.operands), op.attributes)
-        return tuple((signature.rule, message) for message in found)
+        problems = signature_problems(spec, len(op.operands), op.attributes)
+        return tuple((signature.rule, message) for message in problems)
 
     def _input(self, op: CoreOperation) -> Iterator[tuple[Rule, str]]:
         if self._is_past_inputs:
@@ -224,9 +224,9 @@ class _Verifier:
 
 def verdict_of(facts: OperationFacts) -> Verdict:
     """What the rules say of one use. A mistake that explains another one is said alone."""
-    found = _verdict(signature, facts)
-    if found:
-        return found  # no attribute can be relied on
+    verdict = _verdict(signature, facts)
+    if verdict:
+        return verdict  # no attribute can be relied on
     element = _verdict(element_type, facts)
     shape = _verdict(dimensions_positive, facts)
     if not is_well_formed(facts.type):

@@ -20,7 +20,7 @@ _TESTS = frozenset({"IsNan", "IsInf"})
 
 def derive_handlers() -> dict[str, Handler]:
     """Handlers by call; where a call takes a tensor, its form for a number is the same."""
-    found: dict[str, Handler] = {}
+    handlers: dict[str, Handler] = {}
     known = schemas()
     for spec, op, call in _calls():
         handler = _handler(spec, op)
@@ -28,8 +28,8 @@ def derive_handlers() -> dict[str, Handler]:
         forms = _OF_NUMBERS if overload == "Tensor" else ()
         for other in (call, *(f"{name}.{form}" for form in forms)):
             if other in known:
-                found.setdefault(other, handler)
-    return found
+                handlers.setdefault(other, handler)
+    return handlers
 
 
 def _calls() -> Iterator[tuple[OpSpec, str | None, str]]:

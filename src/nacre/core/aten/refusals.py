@@ -120,9 +120,9 @@ def explain_open_shape(key: str) -> tuple[str, str]:
 
 def explain_refusal(key: str) -> tuple[str, str]:
     """Why a call has no form that nothing takes, and what would do."""
-    found = REFUSED.get(key)
-    if found is not None:
-        return found
+    refusal = REFUSED.get(key)
+    if refusal is not None:
+        return refusal
     for pattern, answer in _FAMILIES:
         if pattern.search(key):
             return answer

@@ -27,19 +27,19 @@ def stored_weights(module: Module, constants: Mapping[int, Array]) -> dict[int, 
 
     The operations that define them need not be computed.
     """
-    found: dict[int, Known] = {}
+    weights: dict[int, Known] = {}
     for op in module.operations:
-        made = _stored_value(op, module, constants, found)
-        if made is not None:
-            found[op.value_id] = made
+        weight = _stored_value(op, module, constants, weights)
+        if weight is not None:
+            weights[op.value_id] = weight
     needed = {*module.outputs, *(state.output for state in module.states)}
     for op in reversed(module.operations):  # uses come after what they use
-        if op.value_id in found and op.value_id not in needed:
+        if op.value_id in weights and op.value_id not in needed:
             continue
-        found.pop(op.value_id, None)
+        weights.pop(op.value_id, None)
         taken = _WEIGHT if _takes_stored(op) else None
         needed.update(value for at, value in enumerate(op.operands) if at != taken)
-    return found
+    return weights
 
 
 def _takes_stored(op: CoreOperation) -> bool:

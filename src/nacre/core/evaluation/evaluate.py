@@ -110,9 +110,9 @@ class CoreSession:
         A run that fails leaves the state as it was. `progress` is told how many operations of how
         many are done.
         """
-        found = None if progress else self.try_fast_run(inputs)
-        if found is not None:
-            return found
+        outputs = None if progress else self.try_fast_run(inputs)
+        if outputs is not None:
+            return outputs
         given = check_inputs(self._module, {} if inputs is None else inputs, self._state)
         return self.run_checked(given, progress=progress)
 
@@ -194,9 +194,9 @@ def check_inputs(
         message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
         raise InputError([EVL03.at(operation_span(module, 0), message)])
     ready: dict[str, Array] = {}
-    found = list(islice(_problems(module, inputs, state, ready), MAX_FINDINGS))
-    if found:
-        raise InputError(found)
+    findings = list(islice(_problems(module, inputs, state, ready), MAX_FINDINGS))
+    if findings:
+        raise InputError(findings)
     return ready
 
 
@@ -217,11 +217,11 @@ def _problems(
         array = array_or_none(inputs[name])
         array = None if array is None else as_nibbles(array, type_.element)
         if array is None or array.dtype != type_.element.dtype or array.shape != type_.shape:
-            found = (
+            problem = (
                 _four_bit_overflow(array, type_)
                 or f"is {_describe(inputs[name])}, expected {type_}"
             )
-            yield EVL03.at(operation_span(module, index), f"input {backquote(name)} {found}")
+            yield EVL03.at(operation_span(module, index), f"input {backquote(name)} {problem}")
         else:
             ready[name] = to_carried(array, type_)
     hints = Suggestions(names)

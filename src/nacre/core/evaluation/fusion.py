@@ -109,12 +109,12 @@ class _Finder:
         values: dict[_Pattern, int] = {}
         if not self._fits(pattern, value, values):
             return None
-        made = {value for part, value in values.items() if part.opcode}
+        produced = {value for part, value in values.items() if part.opcode}
         shown = {values[part] for part in results}
-        inside = made - shown
-        if inside & self.kept or any(u not in made for v in inside for u in self.users[v]):
+        inside = produced - shown
+        if inside & self.kept or any(u not in produced for v in inside for u in self.users[v]):
             return None
-        return _Match(values, frozenset(made))
+        return _Match(values, frozenset(produced))
 
     def _fits(self, part: _Pattern, value: int, values: dict[_Pattern, int]) -> bool:
         if part in values:

@@ -32,12 +32,12 @@ def layout_of_values(
     births = []
     sizes: dict[int, int] = {}
     for step, leaving in zip(steps, dead, strict=True):
-        made = [
+        new = [
             Allocation(value, None if value in kept else _bytes(type_), ())
             for value, type_ in zip(step.results, step.types, strict=True)
         ]
-        sizes |= {birth.value: birth.bytes for birth in made if birth.bytes is not None}
-        *others, final = made
+        sizes |= {birth.value: birth.bytes for birth in new if birth.bytes is not None}
+        *others, final = new
         births += others
         births.append(
             Allocation(
@@ -61,8 +61,8 @@ def _overwritable_values(
         return ()
     size = _bytes(step.types[-1])
     seen = [roots.get(operand, operand) for operand in set(step.operands)]
-    found = [roots.get(value, value) for value in step.in_place_operands]
-    return tuple([root for root in found if sizes.get(root) == size and seen.count(root) == 1])
+    candidates = [roots.get(value, value) for value in step.in_place_operands]
+    return tuple([root for root in candidates if sizes.get(root) == size and seen.count(root) == 1])
 
 
 def _machine_bytes() -> int:

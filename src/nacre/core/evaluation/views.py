@@ -54,13 +54,13 @@ def dense_views(module: Module, separate: Container[int]) -> dict[int, tuple[int
     The other is no view itself. What lies apart, has memory of its own, is never looked into and
     never left out.
     """
-    found: dict[int, tuple[int, int]] = {}
+    views: dict[int, tuple[int, int]] = {}
     for op in module.operations:
         begin_of = _VIEWS.get(op.opcode)
         if begin_of is None or op.value_id in separate or op.operands[0] in separate:
             continue
         begin = begin_of(module.by_id[op.operands[0]].type.shape, op)
         if begin is not None:
-            root, offset = found.get(op.operands[0], (op.operands[0], 0))
-            found[op.value_id] = root, offset + begin
-    return found
+            root, offset = views.get(op.operands[0], (op.operands[0], 0))
+            views[op.value_id] = root, offset + begin
+    return views

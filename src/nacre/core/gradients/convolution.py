@@ -56,8 +56,8 @@ def correlate(x: Value, g: Value, windows: Windows, groups: int) -> Value:
     inner = channels // groups
     split = x.reshape((batch, groups, inner, *sizes))
     order = (2, 1, 0, *range(3, split.rank))
-    transpose = split.transpose(order).reshape((inner, groups * batch, *sizes))
-    found = transpose.op(
+    moved = split.transpose(order).reshape((inner, groups * batch, *sizes))
+    sums = moved.op(
         "Conv",
         g.transpose((1, 0, *range(2, g.rank))),
         strides=windows.sliding.dilations,
@@ -65,10 +65,10 @@ def correlate(x: Value, g: Value, windows: Windows, groups: int) -> Value:
         pads=(*windows.begins, *(max(0, over) for over in windows.overhangs)),
         groups=groups,
     )
-    window = (*found.shape[:2], *windows.sliding.window)
-    if found.shape != window:  # elements that no window reached, at the end
-        found = found.op("Slice", starts=(0,) * found.rank, ends=window, steps=(1,) * found.rank)
-    return found.transpose((1, 0, *range(2, found.rank)))
+    window = (*sums.shape[:2], *windows.sliding.window)
+    if sums.shape != window:  # elements that no window reached, at the end
+        sums = sums.op("Slice", starts=(0,) * sums.rank, ends=window, steps=(1,) * sums.rank)
+    return sums.transpose((1, 0, *range(2, sums.rank)))
 
 
 def bias(site: GradientSite) -> Value:
@@ -92,7 +92,7 @@ def _transposed_windows(site: GradientSite) -> Windows:
 def transposed_input(site: GradientSite) -> Value:
     """The convolution of g by the same weights."""
     is_last, windows = _is_last(site), _transposed_windows(site)
-    found = channels_first(site.g, is_last).op(
+    sums = channels_first(site.g, is_last).op(
         "Conv",
         weights_first(site.operands[1], is_last),
         strides=windows.sliding.strides,
@@ -100,10 +100,10 @@ def transposed_input(site: GradientSite) -> Value:
         pads=(*windows.begins, *(max(0, over) for over in windows.overhangs)),
         groups=site.attributes["groups"],
     )
-    wanted = (*found.shape[:2], *windows.counts)
-    if found.shape != wanted:  # windows that lie wholly in the output padding
-        found = found.op("Slice", starts=(0,) * found.rank, ends=wanted, steps=(1,) * found.rank)
-    return channels_back(found, is_last)
+    wanted = (*sums.shape[:2], *windows.counts)
+    if sums.shape != wanted:  # windows that lie wholly in the output padding
+        sums = sums.op("Slice", starts=(0,) * sums.rank, ends=wanted, steps=(1,) * sums.rank)
+    return channels_back(sums, is_last)
 
 
 def transposed_weight(site: GradientSite) -> Value:

@@ -30,8 +30,8 @@ def einsum(site: GradientSite) -> Value:
     terms = [_labels_text(labels, names) for labels in (equation.output, *others)]
     text = f"{','.join(terms)}->{_labels_text(kept, names)}"
     rest = [v for at, v in enumerate(site.operands) if at != site.index]
-    found = site.g.op("Einsum", *rest, equation=text)
-    return _on_diagonals(site, own, found.reshape(_label_sizes(own, kept, found)))
+    gradient = site.g.op("Einsum", *rest, equation=text)
+    return _on_diagonals(site, own, gradient.reshape(_label_sizes(own, kept, gradient)))
 
 
 def _drop_operand(operands: tuple[Labels, ...], index: int) -> tuple[Labels, ...]:

@@ -49,11 +49,11 @@ def grad(module: Module, wrt: Iterable[str]) -> Module:
         homes = {ids[value]: at for value, at in homes.items() if value in ids}
     named = _inputs_by_name(module, canonical, names)
     back = _BackwardWalk(canonical, named, homes, module)
-    made = back.module()
-    found = verify(made, "nacre-1")
-    if has_errors(found):
-        raise InternalError(f"the gradient is no valid module: {found[0]}")
-    return made
+    with_gradients = back.module()
+    findings = verify(with_gradients, "nacre-1")
+    if has_errors(findings):
+        raise InternalError(f"the gradient is no valid module: {findings[0]}")
+    return with_gradients
 
 
 def _list_of_names(wrt: Iterable[str]) -> tuple[str, ...]:
@@ -84,18 +84,18 @@ def _inputs_by_name(module: Module, canonical: Module, wrt: Iterable[str]) -> li
         for at, op in enumerate(module.operations)
         if op.opcode == "Input"
     }
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     hints = Suggestions(known)
     for name in wrt:
         op = known.get(name)
         if op is None:
-            told = f"the module has no input {backquote(name)} to take a gradient by"
-            found.append(GRD02.at(operation_span(module, 0), f"{told}{hints.suffix(name)}"))
+            message = f"the module has no input {backquote(name)} to take a gradient by"
+            findings.append(GRD02.at(operation_span(module, 0), f"{message}{hints.suffix(name)}"))
         elif not _is_float(op.type):
-            told = f"input {backquote(name)} is {op.type}, expected floats to take a gradient by"
-            found.append(GRD03.at(operation_span(module, homes[name]), told))
-    if found:
-        raise InputError(found[:MAX_FINDINGS])
+            message = f"input {backquote(name)} is {op.type}, expected floats to take a gradient by"
+            findings.append(GRD03.at(operation_span(module, homes[name]), message))
+    if findings:
+        raise InputError(findings[:MAX_FINDINGS])
     return [known[name] for name in wrt]
 
 
@@ -109,15 +109,17 @@ def _dependent_values(module: Module, named: Iterable[CoreOperation]) -> set[int
     What is refused passes all of its operands on, integers too, so that everything refused behind
     it is found as well.
     """
-    found = {op.value_id for op in named}
+    dependent = {op.value_id for op in named}
     types = {op.value_id: op.type for op in module.operations}
     for op in module.operations:
-        passed = [types[operand] for operand in _differentiable_operands(op) if operand in found]
+        passed = [
+            types[operand] for operand in _differentiable_operands(op) if operand in dependent
+        ]
         if passed and (
             op.opcode in REFUSED or _is_float(op.type) or not all(map(_is_float, passed))
         ):
-            found.add(op.value_id)
-    return found
+            dependent.add(op.value_id)
+    return dependent
 
 
 def _differentiable_operands(op: CoreOperation) -> Sequence[int]:
@@ -167,9 +169,9 @@ class _BackwardWalk:
         gradients = tuple(self._gradient(op) for op in self._named)
         operations = (*self._module.operations, *self._writer.operations)
         outputs = (*self._module.outputs, *gradients)
-        made = replace(self._module, operations=operations, outputs=outputs, source_spans=None)
+        module = replace(self._module, operations=operations, outputs=outputs, source_spans=None)
         # A seed that met another number is not needed any more.
-        return dead_code(made)
+        return dead_code(module)
 
     def _refuse(self) -> None:
         refused = [
@@ -178,8 +180,8 @@ class _BackwardWalk:
             if op.opcode in REFUSED and op.value_id in self._active
         ]
         if refused:
-            found = [self._refusal(op, REFUSED[op.opcode]) for op in refused[:MAX_FINDINGS]]
-            raise InputError(found)
+            refusals = [self._refusal(op, REFUSED[op.opcode]) for op in refused[:MAX_FINDINGS]]
+            raise InputError(refusals)
 
     def _refusal(self, op: CoreOperation, reason: str) -> Diagnostic:
         message = f"`{op.opcode}` %{op.value_id} has no gradient: {reason}"

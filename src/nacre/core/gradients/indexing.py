@@ -20,8 +20,8 @@ def scatter_add(value: Value, indices: Value, axis: int, size: int) -> Value:
     rest = moved.shape[count:]
     zeros = value.writer.fill(0.0, value.dtype, (size, prod(rest)))
     rows = moved.reshape((prod(indices.shape), prod(rest)))
-    found = zeros.op("ScatterNd", indices.reshape((-1, 1)), rows, reduction="add")
-    return found.reshape((size, *rest)).transpose(
+    sums = zeros.op("ScatterNd", indices.reshape((-1, 1)), rows, reduction="add")
+    return sums.reshape((size, *rest)).transpose(
         (*range(1, axis + 1), 0, *range(axis + 1, len(rest) + 1))
     )
 
@@ -187,8 +187,8 @@ def _scatter_rules(made: Callable[[GradientSite], _Scatter]) -> tuple[Rule, None
         return made(site).by_input(site.attributes.get("reduction", "none"))
 
     def by_updates(site: GradientSite) -> Value:
-        found = made(site).by_updates(site.attributes.get("reduction", "none"))
-        return found.reshape(site.operand.shape)
+        gradient = made(site).by_updates(site.attributes.get("reduction", "none"))
+        return gradient.reshape(site.operand.shape)
 
     return by_input, None, by_updates
 

@@ -60,8 +60,8 @@ def _insert_zeros(value: Value, axis: int, step: int) -> Value:
     """Every element along an axis followed by zeros, to the length of a step."""
     sizes = value.shape
     apart = value.reshape((prod(sizes[:axis]), sizes[axis], 1, prod(sizes[axis + 1 :])))
-    broadcast_to = apart.op("Pad", pads=(0, 0, 0, 0, 0, 0, step - 1, 0))
-    return broadcast_to.reshape((*sizes[:axis], sizes[axis] * step, *sizes[axis + 1 :]))
+    padded = apart.op("Pad", pads=(0, 0, 0, 0, 0, 0, step - 1, 0))
+    return padded.reshape((*sizes[:axis], sizes[axis] * step, *sizes[axis + 1 :]))
 
 
 def broadcast(site: GradientSite) -> Value:

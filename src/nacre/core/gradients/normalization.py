@@ -99,9 +99,9 @@ def _broadcast_to(shape: Sequence[int], spread: Sequence[int]) -> Shape:
 def _trailing_groups(site: GradientSite) -> _NormGroups:
     """`LayerNorm` and `RmsNorm`: over the last axes."""
     x, axis = site.x.shape, _axis(site)
-    spread = (1,) * axis + x[axis:]
+    scale_shape = (1,) * axis + x[axis:]
     axes = tuple(range(axis, len(x)))
-    return _NormGroups(site, x, axes, spread, is_centred=site.op.opcode == "LayerNorm")
+    return _NormGroups(site, x, axes, scale_shape, is_centred=site.op.opcode == "LayerNorm")
 
 
 def _channel_groups(site: GradientSite) -> _NormGroups:

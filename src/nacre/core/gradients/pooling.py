@@ -28,8 +28,8 @@ def _scatter_over_windows(site: GradientSite, value: Value) -> Value:
     batch, channels, *counts = first.shape
     planes = first.reshape((batch * channels, 1, *counts))
     ones = site.writer.fill(1.0, value.dtype, (1, 1, *windows.sliding.window))
-    found = windows.scatter(planes, ones, 1)
-    return channels_back(found.reshape((batch, channels, *found.shape[2:])), is_last)
+    sums = windows.scatter(planes, ones, 1)
+    return channels_back(sums.reshape((batch, channels, *sums.shape[2:])), is_last)
 
 
 def average(site: GradientSite) -> Value:
@@ -50,16 +50,16 @@ def _counts(site: GradientSite, axis: Axis, over: int) -> Value:
     size = axis.size + sum(padding) - begin - end
     left = axis.begin + axis.size + over - begin - size  # that the last window still misses
     ones, window = (site.writer.fill(1.0, site.x.dtype, (1, 1, n)) for n in (size, axis.window))
-    found = ones.op(
+    counts = ones.op(
         "Conv",
         window,
         strides=(axis.stride,),
         dilations=(axis.dilation,),
         pads=(begin, max(0, left)),
     )
-    if found.shape[2] > axis.count:
-        found = found.op("Slice", starts=(0, 0, 0), ends=(1, 1, axis.count), steps=(1, 1, 1))
-    return found.binop("Max", 1.0)
+    if counts.shape[2] > axis.count:
+        counts = counts.op("Slice", starts=(0, 0, 0), ends=(1, 1, axis.count), steps=(1, 1, 1))
+    return counts.binop("Max", 1.0)
 
 
 def norm(site: GradientSite) -> Value:
@@ -84,8 +84,8 @@ def largest(site: GradientSite) -> Value:
     places = _largest_positions(windows, flat, padded.shape[2:])
     zeros = site.zeros(flat)
     updates = g.reshape(places.shape)
-    found = zeros.op("ScatterElements", places, updates, axis=1, reduction="add")
-    cropped = found.reshape(padded.shape).op("Pad", pads=tuple(-width for width in around))
+    gradient = zeros.op("ScatterElements", places, updates, axis=1, reduction="add")
+    cropped = gradient.reshape(padded.shape).op("Pad", pads=tuple(-width for width in around))
     return channels_back(cropped, is_last)
 
 

@@ -74,10 +74,10 @@ def sum_to(value: Value, whole: Shape, target: Shape) -> Value:
         else:
             axes.append(axis - hidden)
     dropped = max(0, value.rank - len(target))
-    found = value.sum(axes, keepdims=axes != list(range(dropped)))
-    if found.rank > len(target):
-        found = found.reshape(found.shape[found.rank - len(target) :])
-    return found * float(count) if count > 1 else found
+    total = value.sum(axes, keepdims=axes != list(range(dropped)))
+    if total.rank > len(target):
+        total = total.reshape(total.shape[total.rank - len(target) :])
+    return total * float(count) if count > 1 else total
 
 
 def restore_axes(site: GradientSite, value: Value, axes: Sequence[int]) -> Value:

@@ -127,34 +127,34 @@ class Writer:
 
     def add(self, opcode: str, *operands: Value, **given: object) -> Value:
         """An operation, written unless it is there already."""
-        made = _attributes(opcode, given)
-        if is_commutative(opcode, made):
+        filled = _attributes(opcode, given)
+        if is_commutative(opcode, filled):
             operands = tuple(sorted(operands, key=lambda value: value.id))
         # As keys 1, 1.0 and true are equal, which attributes tell apart.
-        shown = repr(made) if made else ""
+        shown = repr(filled) if filled else ""
         key = (opcode, tuple([value.id for value in operands]), shown)
-        found = self._written.get(key)
-        if found is None:
+        known = self._written.get(key)
+        if known is None:
             types = tuple([value.type for value in operands])
-            type_ = self._type(opcode, types, made, shown)
-            found = self._written[key] = self._append(opcode, key[1], made, type_)
-        return found
+            type_ = self._type(opcode, types, filled, shown)
+            known = self._written[key] = self._append(opcode, key[1], filled, type_)
+        return known
 
     def _type(
         self, opcode: str, types: tuple[TensorType, ...], made: Attributes, shown: str
     ) -> TensorType:
         key = (opcode, types, shown)
-        found = self._inferred.get(key)
-        if found is None:
+        type_ = self._inferred.get(key)
+        if type_ is None:
             inferred = OPS[opcode].infer(types, made)
             if inferred is None:
-                told = ", ".join(map(str, types))
-                raise InternalError(f"a gradient has `{opcode}` {shown} of {told}")
+                operand_types = ", ".join(map(str, types))
+                raise InternalError(f"a gradient has `{opcode}` {shown} of {operand_types}")
             problem = dimension_problem(inferred)
             if problem is not None:
                 raise NoGradient(f"it would take a {opcode} to {inferred}, and {problem}")
-            found = self._inferred[key] = inferred
-        return found
+            type_ = self._inferred[key] = inferred
+        return type_
 
     def _append(
         self, opcode: str, operands: tuple[int, ...], made: Attributes, type_: TensorType
@@ -183,16 +183,16 @@ class Writer:
             array = np.array(number).astype(TensorType(dtype).element.dtype)
         value = array.item() if dtype in _SCALARS else None
         key = ("scalar", dtype, array.tobytes())
-        found = self._written.get(key)
-        if found is None:
+        known = self._written.get(key)
+        if known is None:
             if value is None:
-                found = self._literal(array, dtype)
+                known = self._literal(array, dtype)
             else:
                 given = attributes({"value": value})
-                found = self._append(_SCALARS[dtype], (), given, TensorType(dtype))
-            self._written[key] = found
-            self._numbers[found.id] = float(array)
-        return found
+                known = self._append(_SCALARS[dtype], (), given, TensorType(dtype))
+            self._written[key] = known
+            self._numbers[known.id] = float(array)
+        return known
 
     def constant(self, array: Array, dtype: str) -> Value:
         """A tensor literal, written unless it is there already."""
@@ -223,14 +223,16 @@ class Writer:
         """
         if prod(value.shape) == prod(shape):
             return value.reshape(shape)
-        own = (1,) * (len(shape) - value.rank) + value.shape
-        broadcast_to = tuple(n if mine == 1 else 1 for mine, n in zip(own, shape, strict=True))
-        if not self._is_v1 or prod(broadcast_to) > MAX_ELEMENTS:
+        padded_shape = (1,) * (len(shape) - value.rank) + value.shape
+        ones_shape = tuple(
+            n if mine == 1 else 1 for mine, n in zip(padded_shape, shape, strict=True)
+        )
+        if not self._is_v1 or prod(ones_shape) > MAX_ELEMENTS:
             return value.op("Broadcast", shape=shape)
         number, dtype = self._numbers.get(value.id), value.type.element.dtype
         if number is not None:
             return self.constant(np.full(shape, number, dtype), value.dtype)
-        return value.op("BinOp", self.constant(np.ones(broadcast_to, dtype), value.dtype), op="Mul")
+        return value.op("BinOp", self.constant(np.ones(ones_shape, dtype), value.dtype), op="Mul")
 
 
 def _attributes(opcode: str, given: dict[str, object]) -> Attributes:

@@ -42,10 +42,10 @@ class Coverage:
         lines = [f"{'operation':{width}} {'nodes':>6} {'refused':>8}  why"]
         for name, row in zip(names, self.rows, strict=True):
             head = f"{name:{width}} {row.nodes:>6} {row.refused or '-':>8}"
-            told = [f"{count} times: {reason}" if count > 1 else reason
+            reasons = [f"{count} times: {reason}" if count > 1 else reason
                     for reason, count in row.reasons.items()] or [""]  # fmt: skip
-            lines.append(f"{head}  {safe(told[0])}".rstrip())
-            lines += [f"{'':{width + 18}}{safe(reason)}" for reason in told[1:]]
+            lines.append(f"{head}  {safe(reasons[0])}".rstrip())
+            lines += [f"{'':{width + 18}}{safe(reason)}" for reason in reasons[1:]]
         total = sum(row.nodes for row in self.rows)
         refused = sum(row.refused for row in self.rows)
         verdict = "all can be brought in" if self.is_whole else f"{refused} refused"

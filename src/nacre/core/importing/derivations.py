@@ -52,12 +52,12 @@ class Derivations(Generic[BuilderT]):
         """The value of a tensor, what it is computed from first; None where it has no form."""
         waiting = [key] if key in self._known else []
         while waiting:
-            found = self._known[waiting[-1]]
-            missing = [operand for operand in found.operands if operand not in self._made]
+            derivation = self._known[waiting[-1]]
+            missing = [operand for operand in derivation.operands if operand not in self._made]
             if missing:
                 waiting += missing
             else:
-                self._emit(waiting.pop(), found, builder)
+                self._emit(waiting.pop(), derivation, builder)
         return self._made.get(key)
 
     def _emit(self, key: Key, found: _Derivation[BuilderT], builder: BuilderT) -> None:

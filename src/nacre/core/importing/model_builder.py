@@ -57,17 +57,17 @@ class ModelBuilder(Builder):
 
     def fork(self) -> ModelBuilder:
         """A builder with the same operations, which goes its own way."""
-        made = ModelBuilder(self.keep_parameters)
-        made._operations = list(self._operations)
-        made._types = dict(self._types)
-        made._inputs = dict(self._inputs)
-        made._constants = dict(self._constants)
-        made._alike = {key: list(found) for key, found in self._alike.items()}
-        made.facts = dict(self.facts)
-        made.origins = self.origins
-        made.derivations = self.derivations.fork()
-        made.parameters = dict(self.parameters)
-        return made
+        copy = ModelBuilder(self.keep_parameters)
+        copy._operations = list(self._operations)
+        copy._types = dict(self._types)
+        copy._inputs = dict(self._inputs)
+        copy._constants = dict(self._constants)
+        copy._alike = {key: list(found) for key, found in self._alike.items()}
+        copy.facts = dict(self.facts)
+        copy.origins = self.origins
+        copy.derivations = self.derivations.fork()
+        copy.parameters = dict(self.parameters)
+        return copy
 
     def operations_since(self, count: int) -> Sequence[CoreOperation]:
         """The operations that were added when there were already so many."""

@@ -38,24 +38,28 @@ class Origins:
         start, end = span
         if not names or start >= end:
             return
-        found = self._containing(span)
-        if found is None:
+        parameter = self._containing(span)
+        if parameter is None:
             insort(self._starts, start)
             self._known[start] = _Parameter(end, names)
             self._kept.append(owner)
-        elif self._known.get(start) is found and found.end == end:
-            found.names = tuple(dict.fromkeys((*found.names, *names)))
+        elif self._known.get(start) is parameter and parameter.end == end:
+            parameter.names = tuple(dict.fromkeys((*parameter.names, *names)))
 
     def of(self, span: Span) -> Names:
         """The names of the parameter that memory belongs to; () where there is none.
 
         Of several parts of one parameter the first is called after it, others are numbered too.
         """
-        found = self._containing(span)
-        if found is None:
+        parameter = self._containing(span)
+        if parameter is None:
             return ()
-        number = found.parts.setdefault(span, len(found.parts))
-        return found.names if number == 0 else tuple(f"{name}.{number}" for name in found.names)
+        number = parameter.parts.setdefault(span, len(parameter.parts))
+        return (
+            parameter.names
+            if number == 0
+            else tuple(f"{name}.{number}" for name in parameter.names)
+        )
 
     def owners(self, span: Span) -> Names:
         """The names of the parameter that memory belongs to, whichever part of it that is."""

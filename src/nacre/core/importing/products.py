@@ -27,10 +27,10 @@ def product(node: ModelNode, a: int, b: int) -> int:
     a_dims, b_dims = node.builder.type_of(a).shape, node.builder.type_of(b).shape
     left = node.reshape(a, (1, *a_dims)) if len(a_dims) == 1 else a
     right = node.reshape(b, (*b_dims, 1)) if len(b_dims) == 1 else b
-    made = node.add("MatMul", left, right)
-    dims = list(node.builder.type_of(made).shape)
+    matrices = node.add("MatMul", left, right)
+    dims = list(node.builder.type_of(matrices).shape)
     if len(b_dims) == 1:
         del dims[-1]
     if len(a_dims) == 1:
         del dims[-1 if len(b_dims) == 1 else -2]
-    return node.reshape(made, dims)
+    return node.reshape(matrices, dims)

@@ -27,9 +27,9 @@ def to_mlir(module: Module) -> str:
     state; `@initial`, which only a module with state has, returns what the states start from.
     InputError has the findings of the verifier, or every operation that has no form (MLR01).
     """
-    found = verify(module, "nacre-1")
-    if has_errors(found):
-        raise InputError(found)
+    findings = verify(module, "nacre-1")
+    if has_errors(findings):
+        raise InputError(findings)
     arguments = _arguments(module)
     body = _FunctionWriter(module, arguments)
     used = _used_values(module)
@@ -115,7 +115,7 @@ def _initial(module: Module) -> list[str]:
 
 def _arguments(module: Module) -> dict[int, Value]:
     """The inputs under names that MLIR can read; two that would be the same get a number."""
-    found: dict[int, Value] = {}
+    arguments: dict[int, Value] = {}
     taken = set[str]()
     for op in module.inputs:
         plain = _FOREIGN.sub("_", str(op.attributes["name"]))
@@ -125,8 +125,8 @@ def _arguments(module: Module) -> dict[int, Value]:
             count += 1
             name = f"{plain}_{count}"
         taken.add(name)
-        found[op.value_id] = Value(f"%{name}", op.type)
-    return found
+        arguments[op.value_id] = Value(f"%{name}", op.type)
+    return arguments
 
 
 def _notes(module: Module, arguments: dict[int, Value]) -> list[str]:

@@ -24,19 +24,19 @@ def bind_inputs(
     inputs: Sequence[Any], constants: Mapping[str, npt.ArrayLike], name: str
 ) -> tuple[dict[str, Array], list[Diagnostic]]:
     """The values that inputs are bound to, and what is wrong with them."""
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     problems: list[Diagnostic] = []
     by_name = {value.name: value for value in inputs}
     for given, value in constants.items():
         if given not in by_name:
             problems.append(unknown_input(given, inputs, name))
             continue
-        made = _bind(by_name[given], value, name)
-        if isinstance(made, Diagnostic):
-            problems.append(made)
+        bound = _bind(by_name[given], value, name)
+        if isinstance(bound, Diagnostic):
+            problems.append(bound)
         else:
-            found[given] = made
-    return found, problems
+            arrays[given] = bound
+    return arrays, problems
 
 
 def _bind(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic:  # noqa: ANN401
@@ -47,19 +47,19 @@ def _bind(declared: Any, value: npt.ArrayLike, name: str) -> Array | Diagnostic:
         return finding(ONX06, name, message, _NUMBERS)
     if np.isscalar(value):
         array = array.reshape(_one_element(declared))
-    made = input_type(declared, array.shape, name, is_free=False)
-    if isinstance(made, Diagnostic):
+    type_ = input_type(declared, array.shape, name, is_free=False)
+    if isinstance(type_, Diagnostic):
         # Without elements, or of a type that Core IR lacks, it is no input but may be a constant.
-        is_contradiction = made.code == ONX06.code and 0 not in array.shape
+        is_contradiction = type_.code == ONX06.code and 0 not in array.shape
         if is_contradiction and np.isscalar(value):
             message = f"{title} was given one number, and the model has more elements there"
             return finding(ONX06, name, message, "give an array of the input's shape")
-        return made if is_contradiction else array
-    fitting = array if array.dtype == made.element.dtype else _convert(array, value, made)
+        return type_ if is_contradiction else array
+    fitting = array if array.dtype == type_.element.dtype else _convert(array, value, type_)
     if fitting is not None:
         return fitting
-    message = f"{title} was given {describe_tensor(array)}, the model says {describe_tensor(made)}"
-    help_ = f"convert the array: `array.astype({made.element.dtype.name!r})`"
+    message = f"{title} was given {describe_tensor(array)}, the model says {describe_tensor(type_)}"
+    help_ = f"convert the array: `array.astype({type_.element.dtype.name!r})`"
     return finding(ONX06, name, message, help_)
 
 
@@ -96,6 +96,6 @@ def _convert(array: Array, value: npt.ArrayLike, wanted: TensorType) -> Array | 
     if (array.dtype.kind == "b") != (dtype.kind == "b"):
         return None
     with np.errstate(all="ignore"):
-        made: Array = array.astype(dtype)
-        is_same = wanted.element.kind == "float" or bool(np.all(made == array))
-    return made if is_same else None
+        converted: Array = array.astype(dtype)
+        is_same = wanted.element.kind == "float" or bool(np.all(converted == array))
+    return converted if is_same else None

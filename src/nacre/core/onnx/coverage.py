@@ -31,8 +31,8 @@ def coverage(
     reasons: dict[str, Counter[str]] = {}
     for refusal in walk.refused:
         reasons.setdefault(refusal.node.key, Counter())[refusal.reason] += 1
-    for operation, found in reasons.items():  # those inside of graphs and functions too
-        counted[operation] = max(counted[operation], sum(found.values()))
+    for operation, counts in reasons.items():  # those inside of graphs and functions too
+        counted[operation] = max(counted[operation], sum(counts.values()))
     rows = [Row(op, count, dict(reasons.get(op, {}))) for op, count in counted.items()]
     rows.sort(key=lambda row: (-row.refused, -row.nodes, row.operation))
     notes = tuple(d.message for d in walk.odd)

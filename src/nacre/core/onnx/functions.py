@@ -39,20 +39,20 @@ def key_of(proto: Any) -> Key:  # noqa: ANN401 - onnx.NodeProto or onnx.Function
 
 def local_functions(protos: Iterable[Any]) -> tuple[dict[Key, Any], list[str]]:
     """The functions of a model, and the names of those that it has twice."""
-    found: dict[Key, Any] = {}
+    functions: dict[Key, Any] = {}
     twice = []
     for proto in protos:
-        if key_of(proto) in found:
+        if key_of(proto) in functions:
             twice.append(proto.name)
-        found[key_of(proto)] = proto
-    return found, twice
+        functions[key_of(proto)] = proto
+    return functions, twice
 
 
 def find_recursion(functions: Mapping[Key, Any]) -> tuple[frozenset[Key], list[str]]:
     """Functions without which none calls itself in whatever way, and what is said of the rings."""
     inner = {key: [k for k in _calls(f.node) if k in functions] for key, f in functions.items()}
     endless: set[Key] = set()
-    told: list[str] = []
+    messages: list[str] = []
     done: set[Key] = set()
     for start in functions:
         path = {start: iter(inner[start])} if start not in done else {}
@@ -63,12 +63,12 @@ def find_recursion(functions: Mapping[Key, Any]) -> tuple[frozenset[Key], list[s
                 del path[key]
                 done.add(key)
             elif callee in path:  # every ring has a call from its end to its beginning
-                if callee not in endless and len(told) < _MOST_RINGS:
-                    told.append(_recursion_text(callee, path))
+                if callee not in endless and len(messages) < _MOST_RINGS:
+                    messages.append(_recursion_text(callee, path))
                 endless |= {key, callee}
             elif callee not in done:
                 path[callee] = iter(inner[callee])
-    return frozenset(endless), told
+    return frozenset(endless), messages
 
 
 def _recursion_text(start: Key, path: Iterable[Key]) -> str:
@@ -134,20 +134,20 @@ def _resolve_attributes(node: Any, given: Mapping[str, Any]) -> Any:  # noqa: AN
     """A node whose attributes hold what they refer to; one that refers to nothing is left out."""
     if not _has_attribute_reference(node):
         return node
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    del made.attribute[:]
+    resolved = onnx.NodeProto()
+    resolved.CopyFrom(node)
+    del resolved.attribute[:]
     for attribute in node.attribute:
         source = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
         if source is None:
             continue
-        copy = made.attribute.add()
+        copy = resolved.attribute.add()
         copy.CopyFrom(source)
         copy.name = attribute.name
         if source is attribute and attribute.type == onnx.AttributeProto.GRAPH:
             del copy.g.node[:]
             copy.g.node.extend([_resolve_attributes(inner, given) for inner in attribute.g.node])
-    return made
+    return resolved
 
 
 def _has_attribute_reference(node: Any) -> bool:  # noqa: ANN401 - onnx.NodeProto

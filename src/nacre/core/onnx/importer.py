@@ -71,13 +71,13 @@ def walk_model(
         read, name, folder = read_model(path), str(path), path.parent
     model = read.proto
     functions, twice = local_functions(model.functions)
-    endless, told = find_recursion(functions)
+    endless, recursions = find_recursion(functions)
     finite = {key: function for key, function in functions.items() if key not in endless}
     builder, opsets = ModelBuilder(keep_parameters), opsets_of(model.opset_import)
     walk = Walk(name, folder, opsets, finite, endless, read.detached, progress, builder=builder)
     for repeated in twice:
         walk.unsound(f"the function {backquote(repeated)} is defined twice", RENAME)
-    for ring in told:
+    for ring in recursions:
         walk.unsound(ring, "ONNX has no recursion: write what repeats as a Loop")
     wrong = opset_problem(walk.opsets, model.graph.node)
     if wrong is not None:

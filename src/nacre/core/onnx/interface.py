@@ -37,7 +37,7 @@ def input_types(
 
     Open dimensions of inputs that only give a type have the size 1: no element of them is used.
     """
-    found: dict[str, TensorType] = {}
+    types: dict[str, TensorType] = {}
     known = set(_names(inputs))
     problems = [unknown_input(given, inputs, name) for given in shapes if given not in known]
     wrong = {n: _shape_problem(n, given, name) for n, given in shapes.items() if n in known}
@@ -45,12 +45,12 @@ def input_types(
     for value in inputs:
         if wrong.get(value.name) is not None:
             continue
-        made = input_type(value, shapes.get(value.name), name, is_free=value.name in type_only)
-        if isinstance(made, Diagnostic):
-            problems.append(made)
+        type_ = input_type(value, shapes.get(value.name), name, is_free=value.name in type_only)
+        if isinstance(type_, Diagnostic):
+            problems.append(type_)
         else:
-            found[value.name] = made
-    return found, problems
+            types[value.name] = type_
+    return types, problems
 
 
 def type_only_inputs(graph: Any) -> frozenset[str]:  # noqa: ANN401 - onnx.GraphProto
@@ -65,16 +65,16 @@ def type_only_inputs(graph: Any) -> frozenset[str]:  # noqa: ANN401 - onnx.Graph
 
 def names_within(attribute: Any) -> list[str]:  # noqa: ANN401 - onnx.AttributeProto
     """Whatever names appear in graphs that an attribute holds."""
-    found: list[str] = []
+    names: list[str] = []
     waiting = [attribute.g, *attribute.graphs] if attribute.HasField("g") else [*attribute.graphs]
     while waiting:
         graph = waiting.pop()
-        found += [output.name for output in graph.output]
+        names += [output.name for output in graph.output]
         for node in graph.node:
-            found += node.input
+            names += node.input
             for inner in node.attribute:
                 waiting += [*([inner.g] if inner.HasField("g") else []), *inner.graphs]
-    return found
+    return names
 
 
 def _shape_problem(given: str, shape: object, name: str) -> Diagnostic | None:

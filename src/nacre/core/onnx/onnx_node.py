@@ -152,8 +152,10 @@ class OnnxNode:
     ) -> tuple[int, ...] | None:
         """Integers that are an attribute in some versions and an operand in others."""
         if name in self.attributes:
-            found = self.attributes[name]
-            return tuple(int(v) for v in found) if isinstance(found, tuple) else (int(found),)
+            integers = self.attributes[name]
+            return (
+                tuple(int(v) for v in integers) if isinstance(integers, tuple) else (int(integers),)
+            )
         if index is not None and self.has(index):
             array = self.require_known(index, f"`{name}`")
             return tuple(int(v) for v in np.ravel(array))

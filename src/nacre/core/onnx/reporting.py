@@ -75,9 +75,9 @@ class Reports:
     ) -> None:
         """Report a node without a form, at a place among the findings, else behind them."""
         message = f"{self._describe(node, operands)}: {problem.reason}"
-        told = finding(ONX01, self.name, message, problem.help)
-        self.found.insert(len(self.found) if place is None else place, told)
-        self.refused.append(Refusal(node, problem.reason, told))
+        diagnostic = finding(ONX01, self.name, message, problem.help)
+        self.found.insert(len(self.found) if place is None else place, diagnostic)
+        self.refused.append(Refusal(node, problem.reason, diagnostic))
         self.mark_lost(node.outputs)
 
     def report_unsound(

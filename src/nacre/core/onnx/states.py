@@ -54,8 +54,10 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for entry in entries if isinstance(entries, list) else [entries]:
         is_pair = isinstance(entry, dict) and entry.keys() == {"input", "output"}
         if not is_pair or not all(isinstance(name, str) for name in entry.values()):
-            found = backquote(json.dumps(entry))
-            raise _StateProblem(f"the property `{STATE}` has the entry {found}, expected {_FORM}")
+            entry_text = backquote(json.dumps(entry))
+            raise _StateProblem(
+                f"the property `{STATE}` has the entry {entry_text}, expected {_FORM}"
+            )
         yield entry["input"], entry["output"]
 
 

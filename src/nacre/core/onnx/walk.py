@@ -221,10 +221,10 @@ class Walk(Reports):
         handler = handlers().get(node.key)
         if node.key not in RECURRENT and can_fold(node, operands):
             arrays = [o if isinstance(o, np.ndarray) else None for o in operands]
-            found = fold(node, arrays)
-            if found is not None:
-                self._derive(node, found, arrays)
-                return found
+            folded = fold(node, arrays)
+            if folded is not None:
+                self._derive(node, folded, arrays)
+                return folded
             if node.key in FOLDED_ONLY:
                 raise Unsound(MISFITTING)
         if handler is None:
@@ -332,7 +332,7 @@ class Walk(Reports):
 
     def results(self, names: Iterable[str], problems: int) -> list[Tensor]:
         """Tensors by name, where there are no more problems than there were."""
-        found: list[Tensor] = []
+        results: list[Tensor] = []
         for name in names:
             tensor = self.tensors.get(name)
             if isinstance(tensor, LostTensor) or len(self.found) > problems:
@@ -340,8 +340,8 @@ class Walk(Reports):
             if tensor is None:
                 message = f"the output {backquote(name)} of what it holds is not defined"
                 raise Unsound(message, self.name_hint(name))
-            found.append(tensor)
-        return found
+            results.append(tensor)
+        return results
 
     def _define(self, node: Node, tensors: Sequence[Tensor]) -> None:
         for name, tensor in zip(node.outputs, tensors, strict=False):

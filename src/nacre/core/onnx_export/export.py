@@ -36,9 +36,9 @@ def to_onnx(
     """
     require_onnx()
     load_all("nacre.core.onnx_export.forms")
-    found = verify(module, "nacre-1")
-    if has_errors(found):
-        raise InputError(found)
+    findings = verify(module, "nacre-1")
+    if has_errors(findings):
+        raise InputError(findings)
     writing = _Exporter(module)
     for at, op in enumerate(module.operations):
         writing.take(at, op)

@@ -69,12 +69,12 @@ def _names_beside(path: Path) -> set[str]:
     if isinstance(raw, Unreadable):
         return set()
     try:
-        found = onnx.ModelProto.FromString(raw)
+        present = onnx.ModelProto.FromString(raw)
     except Exception:  # whatever the parser says: it is none of ours
         return set()
-    entries = (e for t in found.graph.initializer for e in t.external_data if e.key == "location")
+    entries = (e for t in present.graph.initializer for e in t.external_data if e.key == "location")
     own = path.name + _SUFFIX
-    is_ours = found.producer_name == PRODUCER
+    is_ours = present.producer_name == PRODUCER
     return {entry.value for entry in entries if is_ours and is_stored_name_of(entry.value, own)}
 
 
@@ -86,14 +86,14 @@ def _place_tensors(tensors: list[Tensor], most_inline: int) -> dict[str, _Extern
     """Where tensors lie in the other file; nowhere, where the model can hold all."""
     if sum(map(_size, tensors)) <= most_inline:
         return {}
-    found: dict[str, _ExternalSpan] = {}
+    spans: dict[str, _ExternalSpan] = {}
     offset = 0
     for tensor in tensors:
         length = _size(tensor)
         if length > _SMALL:
-            found[tensor.name] = _ExternalSpan(offset, length)
+            spans[tensor.name] = _ExternalSpan(offset, length)
             offset += -(-length // _PAGE) * _PAGE
-    return found
+    return spans
 
 
 def _data(tensors: list[Tensor], beside: dict[str, _ExternalSpan]) -> Iterator[bytes]:

@@ -85,8 +85,8 @@ class OnnxWriter:
         if dtype is None:
             raise Unsupported(f"onnxruntime has no {operation} of `{value.dtype}`")
         type_ = TensorType(dtype, shape)
-        made = self.add(operation, self.cast(value, dtype), *others, type_=type_, **given)
-        return self.cast(made, value.dtype)
+        moved = self.add(operation, self.cast(value, dtype), *others, type_=type_, **given)
+        return self.cast(moved, value.dtype)
 
     def where(self, condition: Value, a: Value, b: Value) -> Value:
         """Elements of the one or the other."""

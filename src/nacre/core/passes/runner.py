@@ -79,15 +79,15 @@ def run_passes(
     is_hoisted, verified, placed = not errors, module, module
     for index, one in enumerate(chosen):
         with stage(f"rewriting: {one.name}"):
-            made = one.run(module)
-        if made is not module and made.labels is None and module.labels is not None:
-            made = replace(made, labels=module.labels)
-        if made is not verified and (verify_each or index == len(chosen) - 1):
-            errors = _errors(made)
+            result = one.run(module)
+        if result is not module and result.labels is None and module.labels is not None:
+            result = replace(result, labels=module.labels)
+        if result is not verified and (verify_each or index == len(chosen) - 1):
+            errors = _errors(result)
             _require_valid(one, errors, is_hoisted)
-            is_hoisted, verified = not errors, made
-        module = made
-        placed = placed if made.source_spans is None else made
+            is_hoisted, verified = not errors, result
+        module = result
+        placed = placed if result.source_spans is None else result
         if on_pass is not None:
             on_pass(one, module)
     return module.placed_as(placed)

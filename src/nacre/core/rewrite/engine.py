@@ -89,17 +89,17 @@ class _RebuiltGraph(Graph):
         """One operation of the source."""
         operands = tuple([self.ids[o] for o in op.operands])
         site = RewriteSite(self, _with_operands(op, operands))
-        made: int | None = None
+        replacement: int | None = None
         for rewrite in rewrites:
-            made = rewrite(site)
-            if made is not None and self._builder.type_of(made) == op.type:
+            replacement = rewrite(site)
+            if replacement is not None and self._builder.type_of(replacement) == op.type:
                 self.applied.add(op.opcode)
                 break
-            made = None  # a constant spread the result of what the rule stands for
-        if made is None:
-            made = self._builder.copy(op, operands)
-        self.ids[op.value_id] = made
-        self._uses[made] += self._counted[op.value_id]
+            replacement = None  # a constant spread the result of what the rule stands for
+        if replacement is None:
+            replacement = self._builder.copy(op, operands)
+        self.ids[op.value_id] = replacement
+        self._uses[replacement] += self._counted[op.value_id]
         self._origins += [index] * (self._builder.count - len(self._origins))
 
     def module(self) -> Module:
@@ -107,15 +107,15 @@ class _RebuiltGraph(Graph):
         source, ids = self.source, self.ids
         for state in source.states:
             self._builder.state(state.name, ids[state.output], ids[state.initial])
-        made = self._builder.module(*(ids[value] for value in source.outputs))
+        rebuilt = self._builder.module(*(ids[value] for value in source.outputs))
         spans = source.source_spans
         if spans is not None:
             spans = replace(spans, operations=tuple([spans.operations[at] for at in self._origins]))
-            made = replace(made, source_spans=spans)
-        kept = dead_code(made).placed_as(made)
+            rebuilt = replace(rebuilt, source_spans=spans)
+        kept = dead_code(rebuilt).placed_as(rebuilt)
         if source.labels is None:
             return kept
-        at = dict(zip((op.value_id for op in made.operations), self._origins, strict=True))
+        at = dict(zip((op.value_id for op in rebuilt.operations), self._origins, strict=True))
         return replace(kept, labels=carry_labels(source, kept, at, ids))
 
 
@@ -150,25 +150,27 @@ class _EditedGraph(Graph):
 
     def take(self, op: CoreOperation, rules: Rules) -> None:
         """One operation of the source."""
-        here, value, made = op, op.value_id, None
+        here, value, replacement = op, op.value_id, None
         for operand in op.operands:
             if operand in self.ids:
                 here = _with_operands(op, tuple([self.ids.get(o, o) for o in op.operands]))
                 break
         for _ in range(_MOST_STEPS):
             rewrites = rules.get(here.opcode)
-            made = None if rewrites is None else _first_rewrite(RewriteSite(self, here), rewrites)
-            if made != value:
+            replacement = (
+                None if rewrites is None else _first_rewrite(RewriteSite(self, here), rewrites)
+            )
+            if replacement != value:
                 break
             assert self._instead is not None
             here = self._instead
         else:
             raise InternalError(f"rules still apply to `{here.opcode}` %{value}")
-        if made is None:
+        if replacement is None:
             self._definitions[value] = here
             self._is_changed = self._is_changed or here is not op
         else:
-            self.ids[value] = made
+            self.ids[value] = replacement
 
     def module(self) -> Module:
         """The result, outputs and states under what they have become."""

@@ -16,13 +16,13 @@ from nacre.kernels.registry import PRIMITIVES
 
 def known_operands(site: RewriteSite) -> list[Array] | None:
     """The operands of the operation at hand as arrays; None where one is no constant."""
-    found = []
+    arrays = []
     for operand in site.operands:
         array = site.constant(operand)
         if array is None:
             return None
-        found.append(array)
-    return found
+        arrays.append(array)
+    return arrays
 
 
 def compute(site: RewriteSite, arrays: Sequence[Array]) -> Array | None:

@@ -44,13 +44,13 @@ class RewriteSite:
 
     def maker(self, value: int, /, *opcodes: str, **attributes: object) -> CoreOperation | None:
         """The operation that defines a value, if it is one of these with these attributes."""
-        found = self._graph.operation(value)
-        if opcodes and found.opcode not in opcodes:
+        op = self._graph.operation(value)
+        if opcodes and op.opcode not in opcodes:
             return None
         if not attributes:
-            return found
-        filled = OPS[found.opcode].with_defaults(found.attributes)
-        return found if all(filled.get(k) == v for k, v in attributes.items()) else None
+            return op
+        filled = OPS[op.opcode].with_defaults(op.attributes)
+        return op if all(filled.get(k) == v for k, v in attributes.items()) else None
 
     def only(self, value: int, /, *opcodes: str, **attributes: object) -> CoreOperation | None:
         """The same, where nobody else uses the value."""
@@ -122,8 +122,8 @@ class RewriteSite:
         """The operation at hand, of the same type, with something else about it."""
         op = self.op
         given = op.attributes if attributes is None else attributes
-        made = CoreOperation(op.value_id, opcode or op.opcode, operands, given, op.type)
-        return self._graph.replace(made)
+        replaced = CoreOperation(op.value_id, opcode or op.opcode, operands, given, op.type)
+        return self._graph.replace(replaced)
 
     def replace_by_constant(self, array: Array) -> int:
         """Its result, where that is known."""

@@ -22,13 +22,13 @@ def binary_operation(facts: OperationFacts) -> Iterator[str]:
 
     `Div` is not part of Core v1.
     """
-    found, allowed = facts.attributes.get("op"), _operations(facts)
-    if found in allowed:
+    word, allowed = facts.attributes.get("op"), _operations(facts)
+    if word in allowed:
         return
-    hint = did_you_mean(str(found), allowed)
+    hint = did_you_mean(str(word), allowed)
     expected = ", ".join(f"`{name}`" for name in allowed)
     yield (
-        f"{backquote(str(found))} is no operation of `BinOp` in `{facts.profile}`, "
+        f"{backquote(str(word))} is no operation of `BinOp` in `{facts.profile}`, "
         f"expected one of {expected}{'; ' + hint if hint else ''}"
     )
 

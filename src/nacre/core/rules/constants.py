@@ -51,12 +51,12 @@ def _scalar_of(facts: OperationFacts, dtype: str) -> Iterator[str]:
 @operation_rule("CON04", "element-count", _CONSTANTS, "ConstTensor")
 def element_count(facts: OperationFacts) -> Iterator[str]:
     """A ConstTensor has more or fewer elements than its shape asks for."""
-    found, declared = literal_shape(facts.attributes.get("data")), facts.ints("shape")
-    if found is None or declared is None or _is_as_large(found, declared):
+    nested, declared = literal_shape(facts.attributes.get("data")), facts.ints("shape")
+    if nested is None or declared is None or _is_as_large(nested, declared):
         return
     wanted = count_text(elements_of(declared))
     yield (
-        f"the data has {elements_of(found)} elements, "
+        f"the data has {elements_of(nested)} elements, "
         f"expected {wanted} for shape {shape_text(declared)}"
     )
 
@@ -89,13 +89,13 @@ def literal_nesting(facts: OperationFacts) -> Iterator[str]:
 
     Flat data for a shape of two or more axes is such a literal.
     """
-    found, declared = literal_shape(facts.attributes.get("data")), facts.ints("shape")
+    nested, declared = literal_shape(facts.attributes.get("data")), facts.ints("shape")
     if declared is None:
         return
-    if found is None:
+    if nested is None:
         yield f"the rows of the data differ in length, expected shape {shape_text(declared)}"
-    elif found != declared and _is_as_large(found, declared):
-        yield f"the data has shape {shape_text(found)}, expected {shape_text(declared)}"
+    elif nested != declared and _is_as_large(nested, declared):
+        yield f"the data has shape {shape_text(nested)}, expected {shape_text(declared)}"
 
 
 @operation_rule("CON07", "literal-type", _CONSTANTS, "ConstTensor")

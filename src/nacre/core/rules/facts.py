@@ -54,9 +54,9 @@ def operation_rule(
         rule = declare(
             code, name, f"Core IR / {clause}", page, severity=severity, language="Core IR"
         )
-        made = OperationRule(rule, frozenset(opcodes), find)
-        _USE_RULES.append(made)
-        return made
+        registered = OperationRule(rule, frozenset(opcodes), find)
+        _USE_RULES.append(registered)
+        return registered
 
     return register
 

@@ -38,9 +38,9 @@ def operand_types(facts: OperationFacts) -> Iterator[str]:
         if accepted in ("any", "number", "float") and first is None:
             first = type_.dtype
     if spec.problem is not None:
-        told = spec.problem([t.dtype for t in facts.types], spec.with_defaults(facts.attributes))
-        if told is not None:
-            yield f"`{facts.opcode}`: {told}"
+        problem = spec.problem([t.dtype for t in facts.types], spec.with_defaults(facts.attributes))
+        if problem is not None:
+            yield f"`{facts.opcode}`: {problem}"
 
 
 @operation_rule("NCR02", "operands-fit", _FURTHER, *_OPCODES)
@@ -73,5 +73,5 @@ def attribute_words(facts: OperationFacts) -> Iterator[str]:
         if spec.kind in ("word", "dtype") and value not in known:
             hint = did_you_mean(str(value), known)
             expected = ", ".join(f"`{word}`" for word in known)
-            told = f"{backquote(str(value))} is no `{spec.name}` of `{facts.opcode}`"
-            yield f"{told}, expected one of {expected}{'; ' + hint if hint else ''}"
+            message = f"{backquote(str(value))} is no `{spec.name}` of `{facts.opcode}`"
+            yield f"{message}, expected one of {expected}{'; ' + hint if hint else ''}"

@@ -20,8 +20,8 @@ def element_count_kept(facts: OperationFacts) -> Iterator[str]:
         return
     count, wanted = element_count(target), element_count(facts.types[0].shape)
     if count != wanted:
-        found = f"new_shape {shape_text(target)} has {count_text(count)} elements"
-        yield f"{found}, the input has {wanted}"
+        message = f"new_shape {shape_text(target)} has {count_text(count)} elements"
+        yield f"{message}, the input has {wanted}"
 
 
 @operation_rule("SHP02", "new-shape", _SHAPES, "Reshape")
@@ -44,8 +44,8 @@ def inferred_dimension(facts: OperationFacts) -> Iterator[str]:
     known = element_count(dim for dim in target if dim != -1)
     count = element_count(facts.types[0].shape)
     if count % known:
-        found = f"the dimensions of new_shape {shape_text(target)} make {count_text(known)}"
-        yield f"{found}, which does not divide {count} elements"
+        message = f"the dimensions of new_shape {shape_text(target)} make {count_text(known)}"
+        yield f"{message}, which does not divide {count} elements"
 
 
 def _is_shape(target: Shape) -> bool:

@@ -51,16 +51,16 @@ def signature_problems(spec: OpSpec, count: int, attributes: Attributes) -> Iter
             yield f"`{spec.name}` lacks the attribute `{wanted_one.name}`"
     known = [one.name for one in spec.attributes]
     for name, value in attributes.items():
-        found = spec.attribute(name)
-        if found is None:
+        attribute = spec.attribute(name)
+        if attribute is None:
             yield f"`{spec.name}` has no attribute {_name_text(name)}{_hint(name, known)}"
         elif (spec.name, name) in _KIND_ELSEWHERE:
             continue
-        elif not is_of_kind(found, value):
-            yield f"attribute `{name}` of `{spec.name}` is not {KINDS[found.kind]}"
-        elif (spec.name, name) not in _RANGE_ELSEWHERE and not _is_in_range(found, value):
-            told = f"attribute `{name}` of `{spec.name}` has a number outside of"
-            yield f"{told} {_RANGES[found.kind]}"
+        elif not is_of_kind(attribute, value):
+            yield f"attribute `{name}` of `{spec.name}` is not {KINDS[attribute.kind]}"
+        elif (spec.name, name) not in _RANGE_ELSEWHERE and not _is_in_range(attribute, value):
+            message = f"attribute `{name}` of `{spec.name}` has a number outside of"
+            yield f"{message} {_RANGES[attribute.kind]}"
 
 
 def _count_text(spec: OpSpec) -> str:
@@ -208,8 +208,8 @@ def dimension_problem(type_: TensorType) -> str | None:
         return f"the tensor has {len(shape)} axes, expected at most {_MOST_AXES}"
     for axis, dim in enumerate(shape):
         if dim <= 0:
-            told = f"dimension {axis} of {type_text(type_)} is {number_text(dim)}"
-            return f"{told}, expected a positive number"
+            message = f"dimension {axis} of {type_text(type_)} is {number_text(dim)}"
+            return f"{message}, expected a positive number"
     if element_count(shape) > _MOST_ELEMENTS:
         return f"{type_text(type_)} has more elements than 2^63 - 1"
     return None

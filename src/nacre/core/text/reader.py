@@ -129,9 +129,9 @@ class _LineReader:
     def _operation(self, line: str, start: int) -> None:
         head = _HEAD.match(line)
         if head is None:
-            found = backquote(line.strip(), 40)
+            line_text = backquote(line.strip(), 40)
             at = len(line) - len(line.lstrip())
-            raise ValueProblem(f"expected `%ID = Opcode (...) : type`, found {found}", at)
+            raise ValueProblem(f"expected `%ID = Opcode (...) : type`, found {line_text}", at)
         operands = _OPERANDS.match(line, head.end())
         if operands is None:
             raise ValueProblem("expected operands such as `(%0, %1)`", head.end())
@@ -147,8 +147,8 @@ class _LineReader:
         if opcode in _ALIASES and not given:
             opcode, given = "BinOp", _ALIASES[opcode]
         ids = tuple(int(i) for i in _ID.findall(operands[1]))
-        made = _tensor_type(type_[1], type_[2], type_.start(1))
-        self.operations.append(CoreOperation(int(head[1]), opcode, ids, given, made))
+        result_type = _tensor_type(type_[1], type_[2], type_.start(1))
+        self.operations.append(CoreOperation(int(head[1]), opcode, ids, given, result_type))
         self.spans.append((start, start + len(line.rstrip())))
 
     def _outputs(self, line: str, start: int) -> None:

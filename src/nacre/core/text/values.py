@@ -52,32 +52,32 @@ class _Reader:
     def take(self, expected: str | None = None) -> str:
         """The token at hand, which must be the expected one."""
         match = _TOKEN.match(self._text, self.at)
-        found = match[0].strip() if match is not None else self._text[self.at : self.at + 1].strip()
-        if match is None or (expected is not None and found != expected):
+        token = match[0].strip() if match is not None else self._text[self.at : self.at + 1].strip()
+        if match is None or (expected is not None and token != expected):
             wanted = f"`{expected}`" if expected is not None else "a value"
-            place = self.at if match is None else match.end() - len(found)
-            raise ValueProblem(f"expected {wanted}, found `{found}`" if found else
+            place = self.at if match is None else match.end() - len(token)
+            raise ValueProblem(f"expected {wanted}, found `{token}`" if token else
                                f"expected {wanted} before the end of the line", place)  # fmt: skip
         self.at = match.end()
-        return found
+        return token
 
     def read_braces(self) -> dict[str, Any]:
         """`{key=value, key=value}`."""
         self.take("{")
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         while self.peek() != "}":
             place = self.at
             key = self.take()
             if not re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII):
                 raise ValueProblem(f"expected the name of an attribute, found `{key}`", place)
-            if key in found:
+            if key in entries:
                 raise ValueProblem(f"attribute `{key}` is given twice", place)
             self.take("=")
-            found[key] = self.value(0)
+            entries[key] = self.value(0)
             if self.peek() != "}":
                 self.take(",")
         self.take("}")
-        return found
+        return entries
 
     def value(self, depth: int) -> Any:  # noqa: ANN401 - whatever stands there
         """Any value."""
@@ -147,14 +147,14 @@ def _character(escape: re.Match[str]) -> str:
 def read_attributes(opcode: str, text: str, start: int = 0) -> tuple[Attributes, int]:
     """Attributes in braces from `start` on, and where they end; ValueProblem says what is wrong."""
     reader = _Reader(text, start)
-    found = reader.read_braces()
-    if not found:
+    entries = reader.read_braces()
+    if not entries:
         return NO_ATTRIBUTES, reader.at
     if opcode == "ConstTensor":
-        found = _with_literal(found, reader.has_truth)
-    elif opcode in ("ConstF32", "ConstF64") and type(found.get("value")) is int:
-        found["value"] = _as_float(found["value"])
-    return attributes(found), reader.at
+        entries = _with_literal(entries, reader.has_truth)
+    elif opcode in ("ConstF32", "ConstF64") and type(entries.get("value")) is int:
+        entries["value"] = _as_float(entries["value"])
+    return attributes(entries), reader.at
 
 
 def _as_float(value: int) -> int | float:

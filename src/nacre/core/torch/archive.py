@@ -182,14 +182,16 @@ def _check_payloads(config: Any, name: str) -> None:  # noqa: ANN401 - JSON
 
 def _model(model: Any, name: str) -> Any:  # noqa: ANN401 - JSON
     """The graph, looked through, without what only tools for debugging read."""
-    if (found := long_name(model)) is not None:
-        message = f"a name has {len(found):,} characters, expected at most {LONGEST_NAME:,}"
-        raise refusal(TCH05, name, f"{message}: {backquote(found)}", _ADVICE)
-    if (found := unfit_name(model)) is not None:
-        message = f"a name is {backquote(found)}, expected letters, digits, `_` and `.`"
+    if (wrong_name := long_name(model)) is not None:
+        message = f"a name has {len(wrong_name):,} characters, expected at most {LONGEST_NAME:,}"
+        raise refusal(TCH05, name, f"{message}: {backquote(wrong_name)}", _ADVICE)
+    if (wrong_name := unfit_name(model)) is not None:
+        message = f"a name is {backquote(wrong_name)}, expected letters, digits, `_` and `.`"
         raise refusal(TCH05, name, message, _ADVICE)
-    if (found := repeated_output(model)) is not None:
-        message = f"two nodes give {backquote(found)}, expected a name of its own for each value"
+    if (wrong_name := repeated_output(model)) is not None:
+        message = (
+            f"two nodes give {backquote(wrong_name)}, expected a name of its own for each value"
+        )
         raise refusal(TCH03, name, message, _ADVICE)
     budget = ExpressionBudget()
     _check_sizes(model, name, budget.problem)

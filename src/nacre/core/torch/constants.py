@@ -35,11 +35,11 @@ class Constants:
         key = _key(tensor)
         if key not in self._made:
             self._kept.append(tensor)
-            found = self.builder.derivations.value(key, self.builder)
-            if found is None:
+            value = self.builder.derivations.value(key, self.builder)
+            if value is None:
                 names = self.names_of(tensor)
-                found = self.builder.constant(array_of(tensor), name, names=names)
-            self._made[key] = found
+                value = self.builder.constant(array_of(tensor), name, names=names)
+            self._made[key] = value
         return self._made[key]
 
     def is_derived(self, tensor: Any) -> bool:  # noqa: ANN401 - torch.Tensor

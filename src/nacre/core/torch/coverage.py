@@ -37,8 +37,8 @@ def coverage(
     reasons: dict[str, Counter[str]] = {}
     for refusal in walk.refused:
         reasons.setdefault(key_of(refusal.node.target), Counter())[refusal.reason] += 1
-    for operation, found in reasons.items():
-        counted[operation] = max(counted[operation], sum(found.values()))
+    for operation, counts in reasons.items():
+        counted[operation] = max(counted[operation], sum(counts.values()))
     rows = [
         Row(op, count, dict(reasons.get(op, {})))
         for op, count in counted.items()

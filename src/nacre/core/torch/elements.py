@@ -27,7 +27,7 @@ def array_of(tensor: Any) -> Array:  # noqa: ANN401 - torch.Tensor
     plain = tensor.detach().cpu().contiguous()
     if wanted.kind == "V":  # NumPy lacks it: the same bits as integers, then under their own type
         bits = {1: library.uint8, 2: library.int16}[wanted.itemsize]
-        found: Array = plain.view(bits).numpy().view(wanted).copy()
-        return found
+        array: Array = plain.view(bits).numpy().view(wanted).copy()
+        return array
     copied: Array = plain.numpy().astype(wanted, copy=True)
     return copied

@@ -93,15 +93,15 @@ def _table() -> Mapping[Any, Any]:
     """PyTorch's decompositions, less those of calls that are taken or refused as they are; ours."""
     table = torch().export.default_decompositions()
     known = (handlers().keys() | REFUSED.keys()) - _WRITTEN
-    found = {
+    ours = {
         call: function
         for call, function in table.items()
         if not (call.namespace == "aten" and key_of(call) in known)
     }
     everything = torch()._decomp.decomposition_table
-    found.update((call, everything[call]) for call in map(overload, PYTORCHS))
-    found.update((overload(key), function) for key, function in decompositions().items())
-    return found
+    ours.update((call, everything[call]) for call in map(overload, PYTORCHS))
+    ours.update((overload(key), function) for key, function in decompositions().items())
+    return ours
 
 
 def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
@@ -113,10 +113,10 @@ def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
 def _decompose(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
     try:
         with silenced(), torch().no_grad(), keep_checks(program):
-            made = untie(program).run_decompositions(dict(_table()))
+            decomposed = untie(program).run_decompositions(dict(_table()))
             # What nobody uses, such as the places of a pooling, needs no form.
-            made.graph_module.graph.eliminate_dead_code()
-            return made
+            decomposed.graph_module.graph.eliminate_dead_code()
+            return decomposed
     except Exception as error:  # whatever PyTorch's passes raise
         message = f"it cannot be made of functions: {type(error).__name__}: {first_line(error)}"
         raise refusal(TCH04, name, message, _advice(message)) from None

@@ -183,10 +183,10 @@ class Walk:
             return None
         result, is_call = node.meta.get("val"), hasattr(target, "_schema")
         if is_call and can_fold(key, target, [args, kwargs], result):
-            made = self._keep_names(node, fold(target, args, kwargs), args, kwargs)
+            folded = self._keep_names(node, fold(target, args, kwargs), args, kwargs)
             if is_open(result):  # now its shape is known too
-                node.meta["val"] = made
-            return made
+                node.meta["val"] = folded
+            return folded
         if key in ITEMS and is_only_checked(node):
             raise Unsupported(*CHECKED)
         if is_call and is_open(result):
@@ -213,9 +213,9 @@ class Walk:
         if known is not None:
             return known
         call = {name: argument(part, self.constants) for name, part in given.items()}
-        made = as_tensors(handler(AtenCall(key, call, self.builder)))
-        self._require_types(made, result)
-        return made
+        results = as_tensors(handler(AtenCall(key, call, self.builder)))
+        self._require_types(results, result)
+        return results
 
     def _require_types(self, made: Any, wanted: Any) -> None:  # noqa: ANN401 - values, fake tensors
         """That what was made is what PyTorch says: handlers work types out on their own."""
@@ -251,8 +251,8 @@ class Walk:
             return
 
         def emit(_: ModelBuilder, place: int) -> int | None:
-            found = list(leaves_of(self._handle(node, args, kwargs)))
-            value = found[place] if place < len(found) else None
+            values = list(leaves_of(self._handle(node, args, kwargs)))
+            value = values[place] if place < len(values) else None
             return value.id if isinstance(value, Value) else None
 
         for place, tensor in enumerate(leaves_of(made)):

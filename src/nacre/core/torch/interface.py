@@ -40,7 +40,7 @@ def interface_of(
     ties: Ties,
 ) -> tuple[Interface, list[Diagnostic]]:
     """The interface of a program, and what is wrong with it; shapes are those that were given."""
-    made, found = Interface(), list[Diagnostic]()
+    interface, findings = Interface(), list[Diagnostic]()
     nodes = {node.name: node for node in program.graph_module.graph.nodes}
     changed = _changed_states(program)
     users = {spec.arg.name for spec in program.graph_signature.input_specs
@@ -50,29 +50,29 @@ def interface_of(
         node = nodes[spec.arg.name]
         try:
             if spec.kind.name == "USER_INPUT":
-                _user_input(made, node)
+                _user_input(interface, node)
             elif spec.kind.name == "TOKEN":  # the order of effects, of which there is none
-                made.known[node.name] = None
+                interface.known[node.name] = None
             elif spec.target in changed:
                 title = spec.arg.name if spec.target in users else spec.target
                 tensor = _tensor(program, spec)
-                made.inputs[node.name] = (title, static_type(tensor))
+                interface.inputs[node.name] = (title, static_type(tensor))
                 kept[spec.target] = (title, tensor)
             else:
-                made.known[node.name] = _tensor(program, spec)
+                interface.known[node.name] = _tensor(program, spec)
                 if spec.kind.name in _PARAMETERS:
                     tied = ties.get(spec.target, ())
-                    made.names[node.name] = tuple(dict.fromkeys((spec.target, *tied)))
+                    interface.names[node.name] = tuple(dict.fromkeys((spec.target, *tied)))
                     if spec.target not in program.state_dict:
-                        made.fixed.update(made.names[node.name])
+                        interface.fixed.update(interface.names[node.name])
         except Unsupported as problem:
             message = f"input `{node.name}`: {problem.reason}"
-            found.append(finding(TCH01, name, message, problem.help))
+            findings.append(finding(TCH01, name, message, problem.help))
     for title, (dims, example) in suggestions(program, shapes).items():
         message = f"input `{title}` has the shape [{dims}], expected sizes"
-        found.append(finding(TCH02, name, message, f'shapes={{"{title}": {example}}}'))
-    _outputs(made, program, kept, found, name)
-    return made, found
+        findings.append(finding(TCH02, name, message, f'shapes={{"{title}": {example}}}'))
+    _outputs(interface, program, kept, findings, name)
+    return interface, findings
 
 
 def _changed_states(program: Any) -> set[str]:  # noqa: ANN401 - ExportedProgram
@@ -116,18 +116,18 @@ def static_type(meta: Any) -> TensorType:  # noqa: ANN401 - a fake tensor
 
 
 def _tensor(program: Any, spec: Any) -> Any:  # noqa: ANN401 - a weight or constant
-    found = program.state_dict.get(spec.target, program.constants.get(spec.target))
-    if found is None:
+    tensor = program.state_dict.get(spec.target, program.constants.get(spec.target))
+    if tensor is None:
         raise Unsupported(f"{spec.kind.name.lower()} `{spec.target}` is not in the program", NEWER)
     library = torch()
-    if isinstance(found, library.Tensor):
-        if found.layout != library.strided:
+    if isinstance(tensor, library.Tensor):
+        if tensor.layout != library.strided:
             raise Unsupported(f"`{spec.target}` is a sparse tensor", "save it as `.to_dense()`")
-        if found.is_meta or isinstance(found, library._subclasses.FakeTensor):
+        if tensor.is_meta or isinstance(tensor, library._subclasses.FakeTensor):
             raise Unsupported(
                 f"`{spec.target}` has no elements, only a shape", "load weights first"
             )
-    return found
+    return tensor
 
 
 def _outputs(

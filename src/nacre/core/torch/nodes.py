@@ -30,8 +30,12 @@ def label_of(node: Any) -> str:  # noqa: ANN401 - fx.Node
     A layer is a module of PyTorch's own: what stands in the code of a user's has no other name.
     """
     stack = list((node.meta.get("nn_module_stack") or {}).values())
-    path, found = stack[-1] if stack else ("", "")
-    kind = found if isinstance(found, str) else f"{found.__module__}.{found.__qualname__}"
+    path, class_name = stack[-1] if stack else ("", "")
+    kind = (
+        class_name
+        if isinstance(class_name, str)
+        else f"{class_name.__module__}.{class_name.__qualname__}"
+    )
     return str(path) if path and kind.startswith("torch.nn.") else str(node.name)
 
 
@@ -90,11 +94,13 @@ def feeds_transform(node: Any) -> bool:  # noqa: ANN401 - fx.Node
     """Whether a complex tensor is only made, or padded, to be transformed by an FFT."""
     waiting, seen = [node], {node}
     while waiting:
-        made = waiting.pop()
-        is_complex = getattr(getattr(made.meta.get("val"), "dtype", None), "is_complex", False)
-        if not (is_complex and made.users) or len(seen) > _MOST_STEPS:
+        waiting_node = waiting.pop()
+        is_complex = getattr(
+            getattr(waiting_node.meta.get("val"), "dtype", None), "is_complex", False
+        )
+        if not (is_complex and waiting_node.users) or len(seen) > _MOST_STEPS:
             return False
-        for user in made.users:
+        for user in waiting_node.users:
             if user.op != "call_function":
                 return False
             if user not in seen and not key_of(user.target).startswith("_fft_"):

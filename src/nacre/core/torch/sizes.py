@@ -93,9 +93,9 @@ def examples_of(program: Any, shapes: Shapes, name: str) -> tuple[Any, Any] | No
     of the interface.
     """
     metas = _input_metas(program)
-    found = list(_objections(program, metas, shapes))
-    if found:
-        raise InputError([finding(TCH06, name, message, help_) for message, help_ in found])
+    objections = list(_objections(program, metas, shapes))
+    if objections:
+        raise InputError([finding(TCH06, name, message, help_) for message, help_ in objections])
     opened = [user for user, meta in metas.items() if _is_open(meta)]
     if not opened or any(user not in shapes for user in opened):
         return None

@@ -49,7 +49,7 @@ def _key(tensor: Any) -> object:  # noqa: ANN401 - torch.Tensor
 def _duplicate_inputs(program: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - ExportedProgram
     """By target: inputs that are another one's tensor, with that one."""
     first: dict[object, Any] = {}
-    found: dict[str, tuple[Any, Any]] = {}
+    duplicates: dict[str, tuple[Any, Any]] = {}
     specs = [s for s in program.graph_signature.input_specs if s.kind.name in _KINDS]
     for spec in sorted(specs, key=lambda s: _KINDS.index(s.kind.name)):
         tensor = program.state_dict.get(spec.target, program.constants.get(spec.target))
@@ -57,10 +57,10 @@ def _duplicate_inputs(program: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN4
             continue
         key = _key(tensor)
         if key in first:
-            found[spec.target] = (spec, first[key])
+            duplicates[spec.target] = (spec, first[key])
         else:
             first[key] = spec
-    return found
+    return duplicates
 
 
 def _has_no_address(tensor: Any) -> bool:  # noqa: ANN401 - torch.Tensor

@@ -56,12 +56,12 @@ def softplus(call: AtenCall) -> int:
     beta, threshold = float(call.number("beta", 1)), float(call.number("threshold", 20))
     x, dtype = call.value("self"), call.dtype_of("self")
     scaled = x if beta == 1.0 else call.binary("Mul", x, call.scalar(beta, dtype))
-    made = call.unary("Softplus", scaled)
-    made = made if beta == 1.0 else call.binary("Div", made, call.scalar(beta, dtype))
+    result = call.unary("Softplus", scaled)
+    result = result if beta == 1.0 else call.binary("Div", result, call.scalar(beta, dtype))
     if dtype != "f64" and threshold >= _LINEAR_FROM and beta == 1.0:
-        return made
+        return result
     above = call.add("Compare", scaled, call.scalar(threshold, dtype), op="Gt")
-    return call.add("Where", above, x, made)
+    return call.add("Where", above, x, result)
 
 
 @handles("mish.default")

@@ -68,8 +68,8 @@ def count_up(call: AtenCall, start: float, end: float, step: float, numbers: lis
     if dtype == "i64" and is_whole:
         return call.constant(np.arange(count) * step + start, "i64")
     # As ATen: the start plus so many steps, in double, then rounded once.
-    made = np.arange(count, dtype=np.float64) * step + start
-    return call.constant(made.astype(GRAPH_TYPES[dtype].dtype), dtype)
+    sequence = np.arange(count, dtype=np.float64) * step + start
+    return call.constant(sequence.astype(GRAPH_TYPES[dtype].dtype), dtype)
 
 
 @handles("linspace.default")

@@ -28,8 +28,8 @@ def add(call: AtenCall) -> int | Number:
     """A sum or difference; `alpha` scales the second operand. Of sizes it is a size."""
     first, second = ("other", "self") if call.name == "rsub" else ("self", "other")
     alpha = call.number("alpha", 1)
-    found = (call.get(first), call.get(second))
-    if not any(isinstance(f, Tensor) for f in found):
+    operands = (call.get(first), call.get(second))
+    if not any(isinstance(f, Tensor) for f in operands):
         a, b = call.number(first), call.number(second) * alpha
         return Number(a + b if call.name == "add" else a - b)
     dtype = call.common_type_of("self", "other")
@@ -249,11 +249,11 @@ def extremum(call: AtenCall) -> int:
     op = "Max" if "ma" in call.name else "Min"
     dtype = call.common_type_of("self", "other")
     a, b = call.value("self", dtype), call.value("other", dtype)
-    made = add_elementwise(call, OPS["BinOp"], op, a, b)
+    picked = add_elementwise(call, OPS["BinOp"], op, a, b)
     if call.name in ("fmax", "fmin") and not is_integer(dtype):
         for one, other in ((a, b), (b, a)):
-            made = call.add("Where", call.unary("IsNan", one), other, made)
-    return made
+            picked = call.add("Where", call.unary("IsNan", one), other, picked)
+    return picked
 
 
 @handles("addcmul.default", "addcdiv.default")
@@ -293,12 +293,12 @@ def nan_to_num(call: AtenCall) -> int:
     if is_integer(dtype):
         return x
     element = GRAPH_TYPES[dtype]
-    made = x
+    result = x
     for end, name, default in ((inf, "posinf", element.highest), (-inf, "neginf", element.lowest)):
         is_end = call.add("Compare", x, call.scalar(end, dtype), op="Eq")
-        made = call.add(
-            "Where", is_end, call.scalar(call.number(name, float(default)), dtype), made
+        result = call.add(
+            "Where", is_end, call.scalar(call.number(name, float(default)), dtype), result
         )
     return call.add(
-        "Where", call.unary("IsNan", x), call.scalar(call.number("nan", 0.0), dtype), made
+        "Where", call.unary("IsNan", x), call.scalar(call.number("nan", 0.0), dtype), result
     )

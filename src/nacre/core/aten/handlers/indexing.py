@@ -68,19 +68,19 @@ def _pairs(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, tuple[int,
 def indices_by_axis(call: AtenCall, rank: int) -> tuple[list[int], list[Argument]]:
     """The axes that `indices` names and an index for each; masks become indices."""
     axes: list[int] = []
-    found: list[Argument] = []
+    indices: list[Argument] = []
     at = 0
     for index in call.get("indices", ()):
         if index is None:
             at += 1
             continue
         parts = _mask_to_indices(call, index)
-        found += parts
+        indices += parts
         axes += range(at, at + len(parts))
         at += len(parts)
     if at > rank or not axes:
         raise Unsupported(f"{at} indices for {rank} axes")
-    return axes, found
+    return axes, indices
 
 
 def _mask_to_indices(call: AtenCall, index: Argument) -> list[Argument]:
@@ -122,14 +122,14 @@ def index(call: AtenCall) -> int:
         return call.add("GatherAxis", x, as_indices(call, indices[0], "indices"), axis=axes[0])
     rest = [a for a in range(rank) if a not in axes]
     at = index_tuples(call, indices)
-    made = call.add("GatherNd", call.transpose(x, [*axes, *rest]), at)
+    picked = call.add("GatherNd", call.transpose(x, [*axes, *rest]), at)
     # Indices of neighbouring axes stand where the first of them was, others before all.
     if axes == list(range(axes[0], axes[0] + len(axes))) and axes[0] > 0:
         width = call.type_of(at).rank - 1
         before = [width + i for i in range(axes[0])]
-        behind = range(width + axes[0], call.type_of(made).rank)
-        made = call.transpose(made, [*before, *range(width), *behind])
-    return made
+        behind = range(width + axes[0], call.type_of(picked).rank)
+        picked = call.transpose(picked, [*before, *range(width), *behind])
+    return picked
 
 
 @handles("one_hot.default")

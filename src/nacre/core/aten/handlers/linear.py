@@ -18,8 +18,8 @@ def linear(call: AtenCall) -> int:
         values[0] = call.reshape(values[0], (1, *dims))
     if len(weights) == 1:
         values[1] = call.reshape(values[1], (1, *weights))
-    made = call.add("Linear", *values)
-    return call.reshape(made, (*dims[:-1], *weights[:-1]))
+    product = call.add("Linear", *values)
+    return call.reshape(product, (*dims[:-1], *weights[:-1]))
 
 
 @handles("matmul.default", "mm.default", "bmm.default", "mv.default", "dot.default")
@@ -54,10 +54,10 @@ def addmm(call: AtenCall) -> int:
     if isinstance(weight, ConstantTensor) and is_layer and is_plain:
         turned = call.as_value(weight.transpose())
         return call.add("Linear", call.value(first), turned, call.value("self"))
-    made = scale(call, _product(call, first, second), "alpha")
+    product = scale(call, _product(call, first, second), "alpha")
     if call.number("beta", 1) == 0:
-        return made
-    return call.binary("Add", scale(call, call.value("self"), "beta"), made)
+        return product
+    return call.binary("Add", scale(call, call.value("self"), "beta"), product)
 
 
 def scale(call: AtenCall, value: int, name: str) -> int:
@@ -119,5 +119,5 @@ def _repeat_heads(call: AtenCall, value: int, heads: int) -> int:
         raise Unsupported(f"{own} heads of keys for {heads} of queries")
     new = (*dims[:-2], 1, *dims[-2:])
     wide = (*dims[:-2], heads // own, *dims[-2:])
-    made = call.broadcast_to(call.reshape(value, new), wide)
-    return call.reshape(made, (*dims[:-3], heads, *dims[-2:]))
+    repeated = call.broadcast_to(call.reshape(value, new), wide)
+    return call.reshape(repeated, (*dims[:-3], heads, *dims[-2:]))

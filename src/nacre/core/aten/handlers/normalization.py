@@ -41,8 +41,8 @@ def layer_norm(call: AtenCall) -> int | list[int]:
         values.append(_filled_parameter(call, 1, wanted, dtype))
     values += [call.value(name, dtype) for name in ("weight", "bias") if call.has(name)]
     opcode = "RmsNorm" if is_rms else "LayerNorm"
-    made = call.add(opcode, *values, axis=len(dims) - len(wanted), epsilon=epsilon)
-    return [made] if call.name.startswith(("native", "_fused")) else made
+    norm = call.add(opcode, *values, axis=len(dims) - len(wanted), epsilon=epsilon)
+    return [norm] if call.name.startswith(("native", "_fused")) else norm
 
 
 @handles("group_norm.default", "native_group_norm.default")

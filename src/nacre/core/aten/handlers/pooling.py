@@ -124,9 +124,9 @@ def avg_pool(call: AtenCall) -> int:
     if given.pop("ceil"):  # what hangs over the end counts as zeros then
         x = _pad_to_whole_windows(call, x, rank, given)
     size = float(prod(given["kernel"]))
-    made = call.add("AvgPool", x, count_pad=True, **given)
-    made = call.binary("Mul", made, call.scalar(size / divisor, call.type_of(made).dtype))
-    return drop_batch(call, made, is_single)
+    means = call.add("AvgPool", x, count_pad=True, **given)
+    means = call.binary("Mul", means, call.scalar(size / divisor, call.type_of(means).dtype))
+    return drop_batch(call, means, is_single)
 
 
 def _pad_to_whole_windows(call: AtenCall, x: int, rank: int, given: dict[str, Any]) -> int:
@@ -180,8 +180,8 @@ def _pool_by_products(call: AtenCall, sizes: Sequence[int], wanted: Sequence[int
             weights[index, start:end] = 1 / (end - start)
         order = list(range(last + 1))
         order[last - place], order[last] = last, last - place
-        made = call.add("Linear", call.transpose(x, order), call.constant(weights, dtype))
-        x = call.transpose(made, order)
+        product = call.add("Linear", call.transpose(x, order), call.constant(weights, dtype))
+        x = call.transpose(product, order)
     return x
 
 

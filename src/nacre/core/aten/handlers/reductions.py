@@ -32,8 +32,8 @@ def reduce(call: AtenCall, opcode: str, op: str | None, value: int, axes: tuple[
     dims = call.type_of(value).shape
     keepdims = bool(call.get("keepdim", False))
     if not dims:  # a scalar counts as one element
-        made = call.add(opcode, call.reshape(value, (1,)), axes=(0,), keepdims=False, **given)
-        return call.reshape(made, ())
+        reduced = call.add(opcode, call.reshape(value, (1,)), axes=(0,), keepdims=False, **given)
+        return call.reshape(reduced, ())
     return call.add(opcode, value, axes=axes, keepdims=keepdims, **given)
 
 
@@ -81,8 +81,8 @@ def arg_extremum(call: AtenCall) -> int:
     keepdims = bool(call.get("keepdim", False))
     if call.has("dim") and dims:
         return call.add(opcode, x, axis=call.axis(), keepdims=keepdims)
-    made = call.add(opcode, call.reshape(x, (prod(dims),)), axis=0)
-    return call.reshape(made, (1,) * len(dims)) if keepdims else made
+    position = call.add(opcode, call.reshape(x, (prod(dims),)), axis=0)
+    return call.reshape(position, (1,) * len(dims)) if keepdims else position
 
 
 @handles("cumsum.default", "cumprod.default")
@@ -109,10 +109,14 @@ def variance(call: AtenCall) -> int | list[int]:
     mean = call.add("Mean", x, axes=axes, keepdims=True)
     away = call.binary("Sub", x, mean)
     total = reduce(call, "Sum", None, call.binary("Mul", away, away), axes)
-    made = call.binary("Div", total, call.scalar(left, call.dtype_of("self")))
+    variances = call.binary("Div", total, call.scalar(left, call.dtype_of("self")))
     if call.name == "std":
-        return call.unary("Sqrt", made)
-    return [made, call.reshape(mean, call.type_of(made).shape)] if "mean" in call.name else made
+        return call.unary("Sqrt", variances)
+    return (
+        [variances, call.reshape(mean, call.type_of(variances).shape)]
+        if "mean" in call.name
+        else variances
+    )
 
 
 @handles("linalg_vector_norm.default")

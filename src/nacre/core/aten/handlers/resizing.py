@@ -49,15 +49,15 @@ def upsample(call: AtenCall) -> int:
 
 def _factors(call: AtenCall) -> tuple[float, ...]:
     """The scales that are given; none where they follow from the sizes."""
-    found = call.get("scale_factors")
-    if found is None:
+    factors = call.get("scale_factors")
+    if factors is None:
         names = [n for n in ("scales", "scales_d", "scales_h", "scales_w") if n in call.names]
-        found = tuple(call.get(n) for n in names)
-    if any(not isinstance(f, int | float) or f <= 0 for f in found):
-        if all(f is None for f in found):
+        factors = tuple(call.get(n) for n in names)
+    if any(not isinstance(f, int | float) or f <= 0 for f in factors):
+        if all(f is None for f in factors):
             return ()
         raise Unsupported("a scale is missing, or not above 0")
-    return tuple(float(f) for f in found)
+    return tuple(float(f) for f in factors)
 
 
 def _sizes(call: AtenCall, dims: tuple[int, ...], factors: tuple[float, ...]) -> tuple[int, ...]:

@@ -139,8 +139,8 @@ def _put_at_tuples(call: AtenCall, axes: list[int], at: int, update: int, reduct
     update = call.transpose(update, [*middle, *others])
     order = [*axes, *rest]
     x = call.transpose(call.value("self"), order)
-    made = call.add("ScatterNd", x, at, update, reduction=reduction)
-    return call.transpose(made, [order.index(a) for a in range(len(dims))])
+    scattered = call.add("ScatterNd", x, at, update, reduction=reduction)
+    return call.transpose(scattered, [order.index(a) for a in range(len(dims))])
 
 
 @handles("index_add.default")
@@ -154,8 +154,8 @@ def index_add(call: AtenCall) -> int:
     at = index_argument(call, "index")
     at = call.reshape(at, (prod(call.type_of(at).shape), 1))
     x, part = (call.transpose(v, order) for v in (call.value("self"), source))
-    made = call.add("ScatterNd", x, at, part, reduction="add")
-    return call.transpose(made, [order.index(a) for a in range(len(dims))])
+    scattered = call.add("ScatterNd", x, at, part, reduction="add")
+    return call.transpose(scattered, [order.index(a) for a in range(len(dims))])
 
 
 @handles("scatter.src", "scatter.value", "scatter_add.default", "scatter.reduce",

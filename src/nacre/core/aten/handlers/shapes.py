@@ -29,10 +29,10 @@ def complete_shape(shape: Sequence[int], count: int) -> tuple[int, ...]:
     rest = prod(dim for dim in shape if dim != -1)
     if -1 in shape and (rest == 0 or count % rest):
         raise Unsupported(f"{count:,} elements do not divide into {list(shape)}")
-    made = tuple(count // rest if dim == -1 else dim for dim in shape)
-    if prod(made) != count:
-        raise Unsupported(f"{count:,} elements do not have the shape {list(made)}")
-    return made
+    completed = tuple(count // rest if dim == -1 else dim for dim in shape)
+    if prod(completed) != count:
+        raise Unsupported(f"{count:,} elements do not have the shape {list(completed)}")
+    return completed
 
 
 @handles("view_as.default", "reshape_as.default")
@@ -226,8 +226,8 @@ def pixel_shuffle(call: AtenCall) -> int:
     if len(dims) < 3:
         raise Unsupported(f"a tensor of rank {len(dims)}")
     planes = call.reshape(x, (prod(dims[:-3]), *dims[-3:]))
-    made = call.add(opcode, planes, block=block, mode="CRD")
-    return call.reshape(made, (*dims[:-3], *call.type_of(made).shape[1:]))
+    shuffled = call.add(opcode, planes, block=block, mode="CRD")
+    return call.reshape(shuffled, (*dims[:-3], *call.type_of(shuffled).shape[1:]))
 
 
 @handles("tril.default", "triu.default")

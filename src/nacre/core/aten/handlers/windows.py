@@ -40,7 +40,7 @@ def conv(call: AtenCall) -> int:
     dilations = per_axis(call, "dilation", rank, 1)
     x, is_single = add_batch(call, "input", rank)
     bias = [call.value("bias")] if call.has("bias") else []
-    made = call.add(
+    convolved = call.add(
         "Conv",
         *(x, call.value("weight"), *bias),
         strides=per_axis(call, "stride", rank, 1),
@@ -48,7 +48,7 @@ def conv(call: AtenCall) -> int:
         dilations=dilations,
         groups=call.integer("groups", 1),
     )
-    return drop_batch(call, made, is_single)
+    return drop_batch(call, convolved, is_single)
 
 
 def _pads(call: AtenCall, kernel: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ def _conv_transpose(call: AtenCall) -> int:
     rank = len(call.shape_of("weight")) - 2
     x, is_single = add_batch(call, "input", rank)
     bias = [call.value("bias")] if call.has("bias") else []
-    made = call.add(
+    convolved = call.add(
         "ConvTranspose",
         *(x, call.value("weight"), *bias),
         strides=per_axis(call, "stride", rank, 1),
@@ -80,4 +80,4 @@ def _conv_transpose(call: AtenCall) -> int:
         groups=call.integer("groups", 1),
         output_padding=per_axis(call, "output_padding", rank, 0),
     )
-    return drop_batch(call, made, is_single)
+    return drop_batch(call, convolved, is_single)

@@ -50,23 +50,23 @@ def _is_true(condition: Array) -> bool:
 
 def _both_branches(node: OnnxNode, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
     start = scope.builder.count
-    made: list[list[Tensor]] = []
+    results: list[list[Tensor]] = []
     for branch in branches:
         try:
-            made.append(scope.nested(branch, (), is_run=False))
+            results.append(scope.nested(branch, (), is_run=False))
         except AlreadyReported:
             continue
-    if len(made) < len(branches):
+    if len(results) < len(branches):
         message = "its condition is computed when the model runs, and a branch has no form"
         raise Unsupported(message, BIND)
     fallible = first_fallible(scope.builder, scope.builder.operations_since(start))
     if fallible is not None:
         message = "its condition is computed when the model runs, so that both branches are needed"
         raise Unsupported(f"{message}, but `{fallible}` can fail where the other is meant", BIND)
-    if len(made[0]) != len(made[1]):
+    if len(results[0]) != len(results[1]):
         raise Unsound("its branches differ in the number of outputs")
     condition = node.reshape(node.value(0), ())
-    return [_select(node, condition, a, b) for a, b in zip(*made, strict=True)]
+    return [_select(node, condition, a, b) for a, b in zip(*results, strict=True)]
 
 
 def _select(node: OnnxNode, condition: int, a: Tensor, b: Tensor) -> Tensor:
@@ -103,10 +103,10 @@ def loop(node: OnnxNode, scope: Scope) -> list[Tensor]:
         if len(rows) == MOST_ITERATIONS:
             raise Unsupported(f"it runs more than {MOST_ITERATIONS} times", _FEWER)
         with scope.allowance.round_of(0 if rows else count):
-            made = _body_results(body, scope, [np.array(len(rows), np.int64), _TRUE, *state])
-        goes_on = made[0] if isinstance(made[0], np.ndarray) else None
-        state = made[1 : 1 + len(state)]
-        rows.append(made[1 + len(state) :])
+            results = _body_results(body, scope, [np.array(len(rows), np.int64), _TRUE, *state])
+        goes_on = results[0] if isinstance(results[0], np.ndarray) else None
+        state = results[1 : 1 + len(state)]
+        rows.append(results[1 + len(state) :])
         room = _remaining_elements(room, rows[-1])
     collected = body.output[1 + len(state) :]
     if not rows:
@@ -167,13 +167,13 @@ def _trip_count(node: OnnxNode) -> int | None:
     """How often a loop runs at the most; None where only its condition ends it."""
     if not node.has(0):
         return None
-    found = node.known(0)
-    if found is None:
+    count = node.known(0)
+    if count is None:
         message = "its trip count is computed when the model runs, expected a constant"
         raise Unsupported(message, BIND)
-    if found.size != 1:
-        raise Unsound(f"its trip count has {found.size} elements, expected 1")
-    return max(int(found.reshape(())), 0)
+    if count.size != 1:
+        raise Unsound(f"its trip count has {count.size} elements, expected 1")
+    return max(int(count.reshape(())), 0)
 
 
 def _stack_rounds(
@@ -181,13 +181,13 @@ def _stack_rounds(
 ) -> list[Tensor]:
     """What each round gave, stacked."""
     columns = list(zip(*rows, strict=True))
-    found = []
+    stacked = []
     for column, output, axis in zip(columns, outputs, axes, strict=True):
         rank = len(node.type_of(column[0]).shape) + 1
         if not -rank <= axis < rank:
             raise Unsound(f"output `{output.name}` has {rank} axes, it is stacked along {axis}")
-        found.append(stack(node, column, axis % rank))
-    return found
+        stacked.append(stack(node, column, axis % rank))
+    return stacked
 
 
 def _empty_collections(
@@ -197,7 +197,7 @@ def _empty_collections(
 
     Their shapes are those that the body would make, else those that it declares.
     """
-    found = []
+    empty = []
     for index, (output, axis) in enumerate(zip(outputs, axes, strict=True)):
         if types is not None:
             sizes, dtype = list(types[index].shape), types[index].element.dtype
@@ -209,8 +209,8 @@ def _empty_collections(
                 raise Unsupported(f"{reason}, and its body does not say the others", _NEVER)
             dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
         sizes.insert(axis if axis >= 0 else axis + len(sizes) + 1, 0)
-        found.append(np.zeros(sizes, dtype))
-    return found
+        empty.append(np.zeros(sizes, dtype))
+    return empty
 
 
 def scan(node: OnnxNode, scope: Scope) -> list[Tensor]:
@@ -257,9 +257,9 @@ def _scan(node: OnnxNode, scope: Scope, tensors: Sequence[Tensor]) -> list[Tenso
             select_index(node, t, a, i) for t, a, i in zip(sequences, axes, places, strict=True)
         ]
         with scope.allowance.round_of(0 if rows else length):
-            made = scope.nested(body, [*state, *taken])
-        state = made[: len(state)]
-        rows.append(made[len(state) :])
+            results = scope.nested(body, [*state, *taken])
+        state = results[: len(state)]
+        rows.append(results[len(state) :])
         room = _remaining_elements(room, rows[-1])
     return [*state, *_results(node, rows, collected)]
 
@@ -280,24 +280,24 @@ def _results(
 
 
 def _axes(node: OnnxNode, sequences: Sequence[Tensor]) -> list[int]:
-    found = []
+    axes = []
     given = _integers(node, ("scan_input_axes",), len(sequences))
     for axis, tensor in zip(given, sequences, strict=True):
         rank = len(node.type_of(tensor).shape)
         if not -rank <= axis < rank:
             raise Unsound(f"a sequence has {rank} axes, `scan_input_axes` names {axis}")
-        found.append(axis % rank)
-    return found
+        axes.append(axis % rank)
+    return axes
 
 
 def _integers(node: OnnxNode, names: Sequence[str], count: int) -> tuple[int, ...]:
     """An attribute that versions call by different names; zeros where it is left out."""
     for name in names:
-        found = node.ints(name)
-        if found is not None:
-            if len(found) != count:
-                raise Unsound(f"`{name}` has {len(found)} elements, expected {count}")
-            return found
+        integers = node.ints(name)
+        if integers is not None:
+            if len(integers) != count:
+                raise Unsound(f"`{name}` has {len(integers)} elements, expected {count}")
+            return integers
     return (0,) * count
 
 

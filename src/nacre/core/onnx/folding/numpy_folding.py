@@ -29,10 +29,10 @@ def fold_with_numpy(node: Node, arrays: Sequence[Array | None]) -> Array | None:
     if fold is None or node.opset < first or len(known) < len(arrays) or len(node.outputs) != 1:
         return None
     try:
-        found = fold(node, known)
+        folded = fold(node, known)
     except (ValueError, LookupError, TypeError, ArithmeticError):
         return None  # whatever is wrong is said by those who come next
-    return None if found is None else np.asarray(found)  # NumPy has scalars that are no arrays
+    return None if folded is None else np.asarray(folded)  # NumPy has scalars that are no arrays
 
 
 def _squeeze(node: Node, arrays: Arrays) -> Array | None:

@@ -96,9 +96,9 @@ def fold(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
     """The outputs of a node; None where they cannot be computed, for whatever reason."""
     if node.op == "Identity" and arrays[0] is not None:
         return [arrays[0]]
-    found = fold_with_numpy(node, arrays)
-    if found is not None:
-        return [found]
+    folded = fold_with_numpy(node, arrays)
+    if folded is not None:
+        return [folded]
     from onnx.reference import ReferenceEvaluator
 
     model = _model(node, arrays)
@@ -108,10 +108,10 @@ def fold(node: Node, arrays: Sequence[Array | None]) -> list[Array] | None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            made = iter(ReferenceEvaluator(model).run(None, given))
+            results = iter(ReferenceEvaluator(model).run(None, given))
     except Exception:  # of NumPy, of onnx: the handler says it in words of its own
         return None
-    return [_array(next(made)) if name else np.zeros(0) for name in node.outputs]
+    return [_array(next(results)) if name else np.zeros(0) for name in node.outputs]
 
 
 def _attributes(node: Node) -> dict[str, Any]:

@@ -33,10 +33,10 @@ def result_size(node: Node, arrays: Sequence[Array | None]) -> float:
 def _broadcast_or_joined(node: Node, arrays: Sequence[Array]) -> float:
     """Operands stretched to each other, or, where they are not meant to be, after each other."""
     try:
-        broadcast_to = prod(np.broadcast_shapes(*(array.shape for array in arrays)))
+        broadcast_size = prod(np.broadcast_shapes(*(array.shape for array in arrays)))
     except ValueError:
-        broadcast_to = 0
-    return max(broadcast_to, sum(array.size for array in arrays), 1)
+        broadcast_size = 0
+    return max(broadcast_size, sum(array.size for array in arrays), 1)
 
 
 def _numbers(array: Array) -> list[float]:

@@ -64,8 +64,8 @@ def attention(node: OnnxNode) -> Sequence[Tensor]:
         node.add("Concat", *pair, axis=2) for pair in ((past[0], own.k), (past[1], own.v))
     ))  # fmt: skip
     offset = 0 if past is None else node.builder.type_of(past[0]).shape[2]
-    made, scores = _attention_outputs(node, present, offset)
-    output = join_heads(node, made) if rank == 3 else made
+    attended, scores = _attention_outputs(node, present, offset)
+    output = join_heads(node, attended) if rank == 3 else attended
     return [output, present.k, present.v, *([] if scores is None else [scores])]
 
 
@@ -139,12 +139,12 @@ def _precision(node: OnnxNode, q: int) -> str | None:
     kind = node.attribute("softmax_precision", None)
     if kind is None:
         return None
-    found = element_name(int(kind))
-    if found not in _FLOATS:
-        raise Unsound(f"`softmax_precision` is `{found}`, expected a float")
+    dtype = element_name(int(kind))
+    if dtype not in _FLOATS:
+        raise Unsound(f"`softmax_precision` is `{dtype}`, expected a float")
     own = node.builder.type_of(q).dtype
     # Core IR computes in f32, in f64 for f64.
-    return None if found == ("f64" if own == "f64" else "f32") else found
+    return None if dtype == ("f64" if own == "f64" else "f32") else dtype
 
 
 def _mask(node: OnnxNode, q: int, sizes: AttentionSizes) -> Tensor | None:

@@ -101,8 +101,8 @@ def additive_mask(node: OnnxNode, mask: Tensor, dtype: str) -> Tensor:
 def fully_masked_queries(node: OnnxNode, mask: Tensor) -> Tensor | None:
     """The queries that may look at no key, where there can be any."""
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
-        found: Array = np.logical_not(np.any(mask, axis=-1, keepdims=True))
-        return found if found.any() else None
+        is_masked: Array = np.logical_not(np.any(mask, axis=-1, keepdims=True))
+        return is_masked if is_masked.any() else None
     value, last = node.materialise(mask), len(shape_of(node, mask)) - 1
     if last < 0:
         raise Unsound("the mask is one number")

@@ -47,8 +47,8 @@ def deform_conv(node: OnnxNode) -> int:
     columns = spread.transpose(0, 1, 4, 2, 3)
     columns = columns.reshape(batch, groups, per_group * taps, prod(counts))
     weights = operand(node, 1).reshape(groups, outputs // groups, per_group * taps)
-    made = Expr(node, node.add("MatMul", weights.value, columns.value))
-    result = made.reshape(batch, outputs, *counts)
+    products = Expr(node, node.add("MatMul", weights.value, columns.value))
+    result = products.reshape(batch, outputs, *counts)
     return (result + operand(node, 3).reshape(outputs, 1, 1)).value if node.has(3) else result.value
 
 
@@ -61,8 +61,8 @@ def _sample_positions(
 ) -> list[Expr]:
     """For each axis the coordinates [batch and bend, tap and place]."""
     offsets = operand(node, 2).reshape(count * prod(kernel), len(kernel), prod(outs))
-    transpose = offsets.transpose(1, 0, 2)
-    found = []
+    offsets_last = offsets.transpose(1, 0, 2)
+    positions = []
     for axis, window in enumerate(kernel):
         taps = np.arange(window) * given["dilations"][axis]
         starts = np.arange(outs[axis]) * given["strides"][axis] - given["pads"][axis]
@@ -70,7 +70,7 @@ def _sample_positions(
         shape[axis], shape[len(kernel) + axis] = window, outs[axis]
         base = (taps[:, None] + starts).reshape(shape)
         whole = np.broadcast_to(base, (*kernel, *outs)).reshape(1, prod(kernel) * prod(outs))
-        own = transpose.rows(known_expr(node, np.array(axis, np.int64)))
+        own = offsets_last.rows(known_expr(node, np.array(axis, np.int64)))
         flat = own.reshape(count, prod(kernel) * prod(outs))
-        found.append(flat + known_expr(node, whole, flat.dtype))
-    return found
+        positions.append(flat + known_expr(node, whole, flat.dtype))
+    return positions

@@ -34,10 +34,10 @@ def gemm(node: OnnxNode) -> int:
         if node.shape(2) == (columns,):
             return node.add("Linear", a, weights, node.value(2))
     b = node.transpose(b, (1, 0)) if is_turned else b
-    made = scale(node, node.add("MatMul", a, b), alpha, dtype)
+    product = scale(node, node.add("MatMul", a, b), alpha, dtype)
     if not has_bias:
-        return made
-    return node.add("BinOp", made, scale(node, node.value(2), beta, dtype), op="Add")
+        return product
+    return node.add("BinOp", product, scale(node, node.value(2), beta, dtype), op="Add")
 
 
 def scale(node: OnnxNode, value: int, factor: float, dtype: str) -> int:
@@ -68,15 +68,15 @@ def determinant(node: OnnxNode) -> int:
     if rows > _LARGEST_DETERMINANT:
         reason = f"a matrix has {rows} rows, expected at most {_LARGEST_DETERMINANT}"
         raise Unsupported(reason, SMALLER)
-    rest, found = operand(node, 0).reshape(prod(batch), rows, rows), None
+    rest, product = operand(node, 0).reshape(prod(batch), rows, rows), None
     while rest.shape[1]:
         factor, smaller = _eliminate(node, rest)
-        found = factor if found is None else found * factor
+        product = factor if product is None else product * factor
         if smaller is None:
             break
         rest = smaller
-    assert found is not None
-    return found.reshape(*batch).value
+    assert product is not None
+    return product.reshape(*batch).value
 
 
 def _eliminate(node: OnnxNode, x: Expr) -> tuple[Expr, Expr | None]:

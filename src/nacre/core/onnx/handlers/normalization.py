@@ -113,13 +113,13 @@ def lp_norm(node: OnnxNode) -> int:
 def layer_norm(node: OnnxNode) -> Sequence[Tensor]:
     """Mean 0 and variance 1 over the axes from one on; also the mean and 1 / deviation."""
     axis, epsilon = node.axis(default=-1), float(node.attribute("epsilon", 1e-5))
-    made = add_layer_norm(
+    norm = add_layer_norm(
         node, node.value(0), optional_tensor(node, 1), optional_tensor(node, 2), axis, epsilon
     )
     if not any(node.outputs[1:]):
-        return [made]
+        return [norm]
     stash = element_name(int(node.attribute("stash_type", 1)))
-    return [made, *moments(node, node.value(0), axis, epsilon, stash)]
+    return [norm, *moments(node, node.value(0), axis, epsilon, stash)]
 
 
 def add_layer_norm(
@@ -132,11 +132,11 @@ def add_layer_norm(
         given = [t for t in (scale, bias) if t is not None]
         values = [node.materialise(broadcast_to(node, t, dims[axis:])) for t in given]
         return node.add("LayerNorm", x, *values, axis=axis, epsilon=epsilon)
-    made = node.add("LayerNorm", x, axis=axis, epsilon=epsilon)
+    norm = node.add("LayerNorm", x, axis=axis, epsilon=epsilon)
     for tensor, op in ((scale, "Mul"), (bias, "Add")):
         if tensor is not None:
-            made = node.add("BinOp", made, _broadcastable_parameter(node, tensor, dims), op=op)
-    return made
+            norm = node.add("BinOp", norm, _broadcastable_parameter(node, tensor, dims), op=op)
+    return norm
 
 
 def _broadcastable_parameter(node: OnnxNode, tensor: Tensor, dims: Sequence[int]) -> int:
@@ -169,12 +169,12 @@ def reciprocal_root(node: OnnxNode, x: int, axes: tuple[int, ...], epsilon: floa
 def rms_norm(node: OnnxNode) -> Sequence[Tensor]:
     """Mean square 1 over the axes from one on; the result has the type of the scale."""
     axis, epsilon = node.axis(default=-1), float(node.attribute("epsilon", 1e-5))
-    made = add_rms_norm(node, node.value(0), node.tensor(1), axis, epsilon)
+    norm = add_rms_norm(node, node.value(0), node.tensor(1), axis, epsilon)
     if not any(node.outputs[1:]):
-        return [made]
+        return [norm]
     axes = tuple(range(axis, len(node.shape(0))))
     stash = element_name(int(node.attribute("stash_type", 1)))
-    return [made, reciprocal_root(node, node.cast(node.value(0), stash), axes, epsilon)]
+    return [norm, reciprocal_root(node, node.cast(node.value(0), stash), axes, epsilon)]
 
 
 def add_rms_norm(node: OnnxNode, x: int, scale: Tensor, axis: int, epsilon: float) -> int:
@@ -198,8 +198,8 @@ def group_norm(node: OnnxNode) -> int:
     for index in (1, 2):
         tensor = node.tensor(index)
         if shape_of(node, tensor) != (dims[1] // count,):
-            found = list(shape_of(node, tensor))
-            raise Unsound(f"operand {index} has the shape {found}, expected [{dims[1] // count}]")
+            shape = list(shape_of(node, tensor))
+            raise Unsound(f"operand {index} has the shape {shape}, expected [{dims[1] // count}]")
         parameters.append(node.materialise(repeat_along(node, tensor, 0, count)))
     epsilon = float(node.attribute("epsilon", 1e-5))
     return node.add("GroupNorm", node.value(0), *parameters, groups=groups, epsilon=epsilon)

@@ -146,11 +146,11 @@ def reverse_sequence(node: OnnxNode) -> int:
     count, steps = rows.shape[:2]
     lengths = operand(node, 1).to("i64").reshape(count, 1)
     place = known_expr(node, np.arange(steps, dtype=np.int64)[None, :])
-    transpose = lengths - 1 - place
-    index = place.is_("Lt", lengths).choose(transpose, place)
+    mirrored = lengths - 1 - place
+    index = place.is_("Lt", lengths).choose(mirrored, place)
     tuples = index.reshape(count, steps, 1).value
-    made = node.add("GatherNd", rows.value, tuples, batch_dims=1)
-    return node.transpose(made, order)
+    picked = node.add("GatherNd", rows.value, tuples, batch_dims=1)
+    return node.transpose(picked, order)
 
 
 @handles("TensorScatter")
@@ -175,5 +175,5 @@ def tensor_scatter(node: OnnxNode) -> int:
     columns = [node.add("Broadcast", v.value, shape=shape[:2]) for v in (sequence, places)]
     index = node.add("Concat", *(node.reshape(c, shape) for c in columns), axis=2)
     cache, update = operand(node, 0).transpose(*order), operand(node, 1).transpose(*order)
-    made = node.add("ScatterNd", cache.value, index, update.value)
-    return node.transpose(made, [order.index(i) for i in range(rank)])
+    scattered = node.add("ScatterNd", cache.value, index, update.value)
+    return node.transpose(scattered, [order.index(i) for i in range(rank)])

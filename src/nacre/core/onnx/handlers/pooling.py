@@ -116,14 +116,14 @@ def max_unpool(node: OnnxNode) -> int:
     count = prod(dims)
     indices = operand(node, 1).to("i64").reshape(count).value
     flat = operand(node, 0).reshape(count).value
-    made = node.add("ScatterElements", zeros.value, indices, flat, axis=0)
-    made = node.reshape(made, shape)
+    scattered = node.add("ScatterElements", zeros.value, indices, flat, axis=0)
+    scattered = node.reshape(scattered, shape)
     if wanted == shape:
-        return made
+        return scattered
     if len(wanted) != len(shape) or any(w < s for w, s in zip(wanted, shape, strict=True)):
         raise Unsound(f"`output_shape` is {list(wanted)}, the windows reach {list(shape)}")
     ends = (w - s for w, s in zip(wanted, shape, strict=True))
-    return node.add("Pad", made, pads=(*[0] * len(shape), *ends))
+    return node.add("Pad", scattered, pads=(*[0] * len(shape), *ends))
 
 
 def _indexed_shape(
@@ -178,8 +178,8 @@ def col2im(node: OnnxNode) -> int:
         raise Unsupported(f"the result has {prod(shape)} elements", SMALLER)
     zeros = known_expr(node, np.zeros(shape), rows.dtype)
     index = known_expr(node, places[is_there][:, None])
-    made = node.add("ScatterNd", zeros.value, index.value, rows.value, reduction="add")
-    return Expr(node, made).transpose(1, 2, 0).reshape(batch, channels, *image).value
+    sums = node.add("ScatterNd", zeros.value, index.value, rows.value, reduction="add")
+    return Expr(node, sums).transpose(1, 2, 0).reshape(batch, channels, *image).value
 
 
 def _window_count(size: int, axis: int, block: Sequence[int], given: dict[str, object]) -> int:
@@ -225,13 +225,13 @@ def _bin_indices(
     if not 0 <= image < batch or not all(abs(c * scale) < 1 << 30 for c in corners):
         raise Unsound(f"`rois` has the region {region.tolist()}")
     left, top, right, bottom = (floor(c * scale + 0.5) for c in corners)
-    found = []
+    indices = []
     for row in range(bins[0]):
         ys = _bin(row, top, bottom, bins[0], sizes[0])
         for column in range(bins[1]):
             xs = _bin(column, left, right, bins[1], sizes[1])
-            found.append(((int(image) * sizes[0] + ys[:, None]) * sizes[1] + xs).ravel())
-    return found
+            indices.append(((int(image) * sizes[0] + ys[:, None]) * sizes[1] + xs).ravel())
+    return indices
 
 
 def _bin(index: int, start: int, end: int, count: int, size: int) -> Array:

@@ -112,8 +112,8 @@ def _scale_and_zero(node: OnnxNode) -> ScaleAndZero:
         raise Unsound(f"the scale has the shape {list(dims)}, but `block_size` is missing")
     axis = node.axis(default=1, rank=len(x))
     if block and dims != (*x[:axis], -(-x[axis] // max(block, 1)), *x[axis + 1 :]):
-        told = f"blocks of {block} along axis {axis} of {list(x)}"
-        raise Unsound(f"the scale has the shape {list(dims)}, with {told}")
+        blocks_text = f"blocks of {block} along axis {axis} of {list(x)}"
+        raise Unsound(f"the scale has the shape {list(dims)}, with {blocks_text}")
     return ScaleAndZero(scale, zero, axis, block)
 
 
@@ -124,9 +124,9 @@ def _require_scale(scale: Tensor, *, divides: bool) -> None:
     numbers = scale.astype(np.float64)
     lost = ~np.isfinite(numbers) | ((numbers == 0) & divides)
     if lost.any():
-        found = numbers[lost].flat[0]
+        wrong = numbers[lost].flat[0]
         raise Unsound(
-            f"the scale has {found:g}, expected finite numbers{' that are not 0' * divides}",
+            f"the scale has {wrong:g}, expected finite numbers{' that are not 0' * divides}",
             "quantise the model without this node, or with data in which no value is infinite",
         )
 
@@ -191,10 +191,10 @@ def _target_type(node: OnnxNode) -> str:
     named = element_name(kind) if kind else None
     if not node.has(2):
         return named or "u8"
-    found = node.type(2).dtype
-    if named not in (None, found):
-        raise Unsound(f"`output_dtype` is `{named}`, the zero point has the type `{found}`")
-    return found
+    dtype = node.type(2).dtype
+    if named not in (None, dtype):
+        raise Unsound(f"`output_dtype` is `{named}`, the zero point has the type `{dtype}`")
+    return dtype
 
 
 def _quotient(node: OnnxNode, steps: ScaleAndZero, precision: str) -> int:

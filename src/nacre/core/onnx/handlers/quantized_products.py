@@ -51,8 +51,10 @@ def center(node: OnnxNode, x: Tensor, zero: Tensor | None) -> int:
     if zero is None or (isinstance(zero, np.ndarray) and not np.any(zero)):
         return node.materialise(wide)
     if broadcast(node, x, zero) != shape_of(node, x):
-        found, own = list(shape_of(node, zero)), list(shape_of(node, x))
-        raise Unsound(f"a zero point has the shape {found}, which does not stretch to {own}")
+        zero_shape, x_shape = list(shape_of(node, zero)), list(shape_of(node, x))
+        raise Unsound(
+            f"a zero point has the shape {zero_shape}, which does not stretch to {x_shape}"
+        )
     return node.materialise(combine(node, "Sub", wide, cast_tensor(node, zero, "i32")))
 
 

@@ -36,11 +36,11 @@ def _reduction(opcode: str, op: str | None) -> Handler:
         if not axes:  # a scalar, or what `noop_with_empty_axes` is for
             return _elementwise(node, x, op)
         given = {} if op is None else {"op": _OF_TRUTH.get(op, op) if dtype == "bool" else op}
-        made = node.add(opcode, x, axes=axes, keepdims=keepdims, **given)
+        reduced = node.add(opcode, x, axes=axes, keepdims=keepdims, **given)
         dims = node.shape(0)
         if keepdims:
-            return node.reshape(made, [1 if a in axes else d for a, d in enumerate(dims)])
-        return made
+            return node.reshape(reduced, [1 if a in axes else d for a, d in enumerate(dims)])
+        return reduced
 
     return handler
 

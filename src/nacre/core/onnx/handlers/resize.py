@@ -139,15 +139,15 @@ def _axes_by_scale(
     if len(given) != len(chosen):
         raise Unsound(f"`scales` has {len(given)} entries, expected {len(chosen)}")
     scales = dict(zip(chosen, given, strict=True))
-    found = []
+    axes = []
     for axis, size in enumerate(dims):
         scale = scales.get(axis, 1.0)
         # In f32, as the sizes of a model are inferred: 10 times 0.7 is 7, not 6.
         count = float(np.floor(np.float32(size) * np.float32(scale)))
         if not 0 < scale < 1e9 or not 0 < count < 1 << 40:
             raise Unsound(f"`scales` has {scale} for axis {axis} of size {size}")
-        found.append(Axis(size, int(count), scale))
-    return found
+        axes.append(Axis(size, int(count), scale))
+    return axes
 
 
 def _axes_by_size(
@@ -261,10 +261,10 @@ def _weights(at: Array, a: Axis, interpolation: Interpolation) -> Array:
         weights = np.where((indices < 0) | (indices >= a.size), 0.0, weights)
     if interpolation.exclude_outside or interpolation.antialias:
         weights = weights / weights.sum(axis=1, keepdims=True)
-    found = np.zeros((a.size, a.count))
+    matrix = np.zeros((a.size, a.count))
     columns = np.broadcast_to(np.arange(a.count)[:, None], indices.shape)
-    np.add.at(found, (np.clip(indices, 0, a.size - 1).astype(np.int64), columns), weights)
-    return found
+    np.add.at(matrix, (np.clip(indices, 0, a.size - 1).astype(np.int64), columns), weights)
+    return matrix
 
 
 def _cubic(distance: Array, a: float) -> Array:
@@ -284,6 +284,6 @@ def _weigh_axis(node: OnnxNode, x: int, axis: int, weights: Array) -> int:
         x, axis, rank = node.reshape(x, (1, *type_.shape)), 1, 2
     order = [i for i in range(rank) if i != axis] + [axis]
     matrix = node.constant(weights.astype(GRAPH_TYPES[wide].dtype))
-    made = node.add("MatMul", node.transpose(x, order), matrix)
-    made = node.cast(node.transpose(made, [order.index(i) for i in range(rank)]), type_.dtype)
-    return made if len(type_.shape) > 1 else node.reshape(made, (weights.shape[1],))
+    product = node.add("MatMul", node.transpose(x, order), matrix)
+    product = node.cast(node.transpose(product, [order.index(i) for i in range(rank)]), type_.dtype)
+    return product if len(type_.shape) > 1 else node.reshape(product, (weights.shape[1],))

@@ -141,15 +141,15 @@ def grid_sample(node: OnnxNode) -> int:
     places = []
     for axis, (size, edge) in enumerate(zip(dims[2:], edges, strict=True)):
         own = known_expr(node, np.array(rank - 1 - axis, np.int64))
-        made = node.add("GatherAxis", flat.value, own.value, axis=2)
-        at = _denormalise(Expr(node, made), size, is_aligned=is_aligned)
+        result = node.add("GatherAxis", flat.value, own.value, axis=2)
+        at = _denormalise(Expr(node, result), size, is_aligned=is_aligned)
         if mode == "cubic" and padding == "border":
             places.append(at)  # its neighbours are moved inside, not itself: runtimes have it so
         else:
             places.append(edge.move_inside(at.map("Round") if mode == "nearest" else at))
     x, own_type = _floats(node, mode)
-    found = sample(x, places, edges, mode)
-    return found.transpose(0, 2, 1).reshape(*dims[:2], *shape[1:-1]).to(own_type).value
+    samples = sample(x, places, edges, mode)
+    return samples.transpose(0, 2, 1).reshape(*dims[:2], *shape[1:-1]).to(own_type).value
 
 
 def _floats(node: OnnxNode, mode: str) -> tuple[Expr, str]:
@@ -191,8 +191,8 @@ def affine_grid(node: OnnxNode) -> int:
     mesh = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*reversed(mesh), np.ones(sizes[2:])]).reshape(rank + 1, -1)
     dtype = node.type(0).dtype
-    made = node.add("MatMul", node.value(0), known_expr(node, base, dtype).value)
-    return Expr(node, made).transpose(0, 2, 1).reshape(sizes[0], *sizes[2:], rank).value
+    grid = node.add("MatMul", node.value(0), known_expr(node, base, dtype).value)
+    return Expr(node, grid).transpose(0, 2, 1).reshape(sizes[0], *sizes[2:], rank).value
 
 
 def _normalised_positions(size: int, *, is_aligned: bool) -> Array:
@@ -293,10 +293,10 @@ def _align_regions(node: OnnxNode, regions: Expr, batches: Expr, counts: tuple[i
     assert total is not None
     bins = total.reshape(*shape).value
     given = {"axes": (2, 4), "keepdims": False}
-    made = (
+    aligned = (
         node.add("Mean", bins, **given) if is_mean else node.add("Reduce", bins, op="Max", **given)
     )
-    return Expr(node, made).transpose(0, 3, 1, 2).to(own_type).value
+    return Expr(node, aligned).transpose(0, 3, 1, 2).to(own_type).value
 
 
 def _samples(start: Expr, end: Expr, bins: int, count: int, *, is_half: bool) -> Expr:

@@ -46,8 +46,8 @@ def constant(node: OnnxNode) -> Array:
              "value_ints": np.int64}  # fmt: skip
     for name in ("value", "sparse_value"):
         if name in node.attributes:
-            found: Array = node.attributes[name]
-            return found
+            array: Array = node.attributes[name]
+            return array
     for name, kind in kinds.items():
         if name in node.attributes:
             return np.array(node.attributes[name], kind)
@@ -274,11 +274,11 @@ def one_hot(node: OnnxNode) -> int:
 @handles("TopK")
 def top_k(node: OnnxNode) -> Sequence[Tensor]:
     """The k largest or smallest elements, and where they lie."""
-    found = node.ints("k", 1)
-    if found is None:
+    counts = node.ints("k", 1)
+    if counts is None:
         raise Unsound("`k` is missing")
     given = {
-        "k": found[0],
+        "k": counts[0],
         "axis": int(node.attribute("axis", -1)),
         "largest": bool(node.attribute("largest", 1)),
     }

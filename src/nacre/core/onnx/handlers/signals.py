@@ -74,9 +74,9 @@ def _transform(x: Expr, axis: int, length: int, *, is_inverse: bool, is_half: bo
     flat = x.to(wide).transpose(*order, axis, rank).reshape(prod(others), dims[axis] * parts)
     rows, columns, made_parts = matrix.shape
     table = known_expr(x.node, matrix.reshape(rows, columns * made_parts), wide)
-    made = Expr(x.node, x.node.add("MatMul", flat.value, table.value))
+    product = Expr(x.node, x.node.add("MatMul", flat.value, table.value))
     back = [*order, axis]
-    spread = made.reshape(*others, columns, made_parts)
+    spread = product.reshape(*others, columns, made_parts)
     return spread.transpose(*(back.index(i) for i in range(rank)), rank).to(x.dtype)
 
 
@@ -93,7 +93,7 @@ def _matrix(size: int, parts: int, length: int, *, is_inverse: bool, is_half: bo
     if is_inverse and is_half:
         return np.fft.irfft(complex_units, n=length, axis=1)[..., None]
     transform = np.fft.ifft if is_inverse else np.fft.fft
-    found = transform(complex_units, n=length, axis=1)
+    spectrum = transform(complex_units, n=length, axis=1)
     if is_half:
-        found = found[:, : length // 2 + 1]
-    return np.stack([found.real, found.imag], axis=-1)
+        spectrum = spectrum[:, : length // 2 + 1]
+    return np.stack([spectrum.real, spectrum.imag], axis=-1)

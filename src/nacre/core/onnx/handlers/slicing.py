@@ -39,8 +39,10 @@ def stack(node: OnnxNode, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors of one type along a new axis."""
     types = {node.type_of(tensor) for tensor in tensors}
     if len(types) > 1:
-        found = " and ".join(sorted(map(describe_tensor, types))[:2])
-        raise Unsupported(f"it collects tensors of several types: {found}", "give them one shape")
+        type_texts = " and ".join(sorted(map(describe_tensor, types))[:2])
+        raise Unsupported(
+            f"it collects tensors of several types: {type_texts}", "give them one shape"
+        )
     dims = shape_of(node, tensors[0])
     wide = (*dims[:axis], 1, *dims[axis:])
     return concatenate_tensors(node, [with_shape(node, tensor, wide) for tensor in tensors], axis)

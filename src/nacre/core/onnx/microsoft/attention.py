@@ -61,8 +61,8 @@ def _attend(node: OnnxNode, heads: Heads, masks: Masks, past: tuple[int, int] | 
         bias = filtered if bias is None else combine(node, "Add", filtered, bias)
     scale = float(node.attribute("scale", 0.0)) or 1 / sqrt(size)
     mask, whole = join_masks(node, bias, allowed), Heads(heads.q, k, v)
-    made = add_attention(node, whole, mask, scale, is_causal=is_causal and not offset)
-    return [join_heads(node, made), k, v]
+    attended = add_attention(node, whole, mask, scale, is_causal=is_causal and not offset)
+    return [join_heads(node, attended), k, v]
 
 
 def _unpadded_keys(node: OnnxNode, mask: Tensor, sizes: AttentionSizes) -> Tensor:
@@ -147,11 +147,11 @@ def _add_bias(node: OnnxNode, value: int, bias: Tensor | None, start: int) -> in
 def attention(node: OnnxNode) -> Sequence[Tensor]:
     """Self attention, its projections included."""
     _refuse(node, ("do_rotary", "past_present_share_buffer"), (6,))
-    made = product(node, node.value(0), node.value(1))
-    made = _add_bias(node, made, optional_tensor(node, 2), 0)
+    projected = product(node, node.value(0), node.value(1))
+    projected = _add_bias(node, projected, optional_tensor(node, 2), 0)
     return _attend_projected(
         node,
-        made,
+        projected,
         Masks(optional_tensor(node, 3), optional_tensor(node, 5)),
         optional_tensor(node, 4),
     )
@@ -179,11 +179,11 @@ def _attend_projected(node: OnnxNode, made: int, masks: Masks, past: Tensor | No
         split_heads(node, slice_axis(node, made, 2, start, start + size), count)
         for start, size in zip(starts, sizes, strict=True)
     ))  # fmt: skip
-    found, k, v = _attend(node, heads, masks, _split_cache(node, past))
+    attended, k, v = _attend(node, heads, masks, _split_cache(node, past))
     if not any(node.outputs[1:]):
-        return [found]
+        return [attended]
     pair = [node.reshape(value, (1, *node.builder.type_of(value).shape)) for value in (k, v)]
-    return [found, node.add("Concat", *pair, axis=0)]
+    return [attended, node.add("Concat", *pair, axis=0)]
 
 
 def _split_cache(node: OnnxNode, past: Tensor | None) -> tuple[int, int] | None:

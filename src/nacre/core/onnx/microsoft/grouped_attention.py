@@ -66,8 +66,10 @@ def _heads(node: OnnxNode) -> Heads:
     """Query, key and value as heads; all three may lie side by side in one tensor."""
     counts = int(node.require("num_heads")), int(node.require("kv_num_heads"))
     if len(node.shape(0)) != 3 or min(counts) < 1 or counts[0] % counts[1]:
-        told = f"a query of shape {list(node.shape(0))} with {counts[0]} and {counts[1]} heads"
-        raise Unsound(f"{told}, expected three axes and a whole number of heads for each key")
+        query_text = (
+            f"a query of shape {list(node.shape(0))} with {counts[0]} and {counts[1]} heads"
+        )
+        raise Unsound(f"{query_text}, expected three axes and a whole number of heads for each key")
     if node.has(1) and node.has(2):
         return Heads(
             split_heads(node, node.value(0), counts[0]),
@@ -132,9 +134,9 @@ def _require_whole(node: OnnxNode, heads: Heads, offset: int) -> None:
         raise Unsupported("`seqlens_k` is computed when the model runs, expected a constant", BIND)
     expected = offset + node.builder.type_of(heads.q).shape[2]
     if total != expected or (lengths != expected - 1).any():
-        told = f"`total_sequence_length` is {total}, `seqlens_k` {lengths.tolist()[:8]}"
+        lengths_text = f"`total_sequence_length` is {total}, `seqlens_k` {lengths.tolist()[:8]}"
         raise Unsupported(
-            f"{told}, the cache and the queries have {expected} places together",
+            f"{lengths_text}, the cache and the queries have {expected} places together",
             f"give a past of {max(total - expected + offset, 0)} places, all of them in use",
         )
 

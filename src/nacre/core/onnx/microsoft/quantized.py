@@ -51,10 +51,10 @@ def _binary(op: str) -> Handler:
     def handler(node: OnnxNode) -> int:
         numbers = [_number(node, i) for i in (1, 2, 4, 5, 6, 7)]
         if any(number is None for number in numbers):
-            made = node.add(
+            real_result = node.add(
                 "BinOp", _dequantize_operand(node, 0), _dequantize_operand(node, 3), op=op
             )
-            return _quantize_like(node, made, 6)
+            return _quantize_like(node, real_result, 6)
         names = ("a_scale", "a_zero", "b_scale", "b_zero", "y_scale", "y_zero")
         given = dict(zip(names, numbers, strict=True))
         to = node.type(0).dtype
@@ -67,12 +67,12 @@ def _number(node: OnnxNode, index: int) -> float | int | None:
     """A known number; a zero point that is left out is 0."""
     if not node.has(index):
         return 0
-    found = node.known(index)
-    if found is None:
+    known = node.known(index)
+    if known is None:
         return None
-    if found.size != 1:
-        raise Unsound(f"operand {index} has the shape {list(found.shape)}, expected one number")
-    number: float | int = found.ravel()[0].item()
+    if known.size != 1:
+        raise Unsound(f"operand {index} has the shape {list(known.shape)}, expected one number")
+    number: float | int = known.ravel()[0].item()
     return number
 
 
@@ -217,13 +217,13 @@ def _block_zeros(node: OnnxNode, bits: int, dims: tuple[int, int]) -> Array:
     """The zero point of each block; the middle of the range where none is given."""
     if not node.has(3):
         return np.full(dims, 1 << (bits - 1), np.uint8)
-    found = node.require_known(3, "the packed zero points")
-    if found.dtype != np.uint8:
+    packed = node.require_known(3, "the packed zero points")
+    if packed.dtype != np.uint8:
         raise Unsupported(
-            f"the zero points are {describe_tensor(found)}, expected packed u8", "pack them"
+            f"the zero points are {describe_tensor(packed)}, expected packed u8", "pack them"
         )
     width = -(-dims[1] * bits // 8) * 8 // bits
-    return _unpack(found, bits, (dims[0], width))[:, : dims[1]]
+    return _unpack(packed, bits, (dims[0], width))[:, : dims[1]]
 
 
 def _unpack(packed: Array, bits: int, dims: tuple[int, ...]) -> Array:

@@ -61,17 +61,17 @@ def apply_activation(node: OnnxNode, value: int, given: Sequence[float | None]) 
     name = node.attribute("activation", "") or ""
     if not name:
         return value
-    found = _ACTIVATIONS.get(name)
-    if found is None:
+    activation = _ACTIVATIONS.get(name)
+    if activation is None:
         reason = f"`activation` is {backquote(name)}, expected one of {', '.join(_ACTIVATIONS)}"
         raise Unsupported(reason, "write the activation as a node of its own")
-    named = {"op": found.op} if found.op else {}
-    numbers = list(given) + [None] * len(found.parameters)
+    named = {"op": activation.op} if activation.op else {}
+    numbers = list(given) + [None] * len(activation.parameters)
     filled = {
         key: float(default if number is None else number)
-        for (key, default), number in zip(found.parameters, numbers, strict=False)
+        for (key, default), number in zip(activation.parameters, numbers, strict=False)
     }
-    return node.add(found.opcode, value, **named, **filled)
+    return node.add(activation.opcode, value, **named, **filled)
 
 
 @handles("com.microsoft.FusedConv")
@@ -110,8 +110,8 @@ def fused_matmul(node: OnnxNode) -> int:
             order[-2:] = reversed(order[-2:])
         sides.append(node.transpose(node.value(index), order))
     alpha = float(node.attribute("alpha", 1.0))
-    made = scale(node, product(node, *sides), alpha, node.type(0).dtype)
-    return apply_activation(node, made, _named_parameters(node))
+    scaled = scale(node, product(node, *sides), alpha, node.type(0).dtype)
+    return apply_activation(node, scaled, _named_parameters(node))
 
 
 def _add_tensor(node: OnnxNode, value: int, tensor: Tensor | None) -> int:
@@ -183,16 +183,16 @@ def skip_rms_norm(node: OnnxNode) -> Sequence[Tensor]:
     """RMSNormalization of a sum; also 1 / root and the sum."""
     total, epsilon = _sum_with_bias(node, 3), float(node.attribute("epsilon", 1e-12))
     last = len(node.shape(0)) - 1
-    made = add_rms_norm(node, total, node.tensor(2), last, epsilon)
+    norm = add_rms_norm(node, total, node.tensor(2), last, epsilon)
     if len(node.outputs) > 1 and node.outputs[1]:
         reason = f"its output `{node.outputs[1]}`, a mean, is not defined"
         raise Unsupported(reason, "leave the output out")
     if not any(node.outputs[2:]):
-        return [made]
+        return [norm]
     root = total
     if node.outputs[2]:
         root = reciprocal_root(node, node.cast(total, "f32"), (last,), epsilon)
-    return [made, total, root, total]
+    return [norm, total, root, total]
 
 
 @handles("com.microsoft.EmbedLayerNormalization")
@@ -208,8 +208,8 @@ def embed_layer_norm(node: OnnxNode) -> Sequence[Tensor]:
     if node.has(1) and node.has(4):
         total = _add_tensor(node, total, _rows(node, 4, node.tensor(1)))
     epsilon = float(node.attribute("epsilon", 1e-12))
-    made = add_layer_norm(node, total, node.tensor(5), optional_tensor(node, 6), 2, epsilon)
-    return [made, *_results_if_asked(node, 1, [_word_counts(node, batch), total])]
+    norm = add_layer_norm(node, total, node.tensor(5), optional_tensor(node, 6), 2, epsilon)
+    return [norm, *_results_if_asked(node, 1, [_word_counts(node, batch), total])]
 
 
 def _rows(node: OnnxNode, table: int, indices: Tensor) -> int:

@@ -106,8 +106,8 @@ def _require_attributes(proto: Any, schema: Any) -> None:  # noqa: ANN401
         seen.add(attribute.name)
         if attribute.type and attribute.type != int(known.type.value):
             expected = f"expected {str(known.type).rpartition('.')[2]}"
-            found = _attribute_kind(attribute.type)
-            raise Unsound(f"attribute `{attribute.name}` is {found}, {expected}")
+            kind = _attribute_kind(attribute.type)
+            raise Unsound(f"attribute `{attribute.name}` is {kind}, {expected}")
     for name, known in schema.attributes.items():
         if known.required and name not in seen:
             raise Unsound(f"attribute `{name}` is missing", f"give the node its `{name}`")

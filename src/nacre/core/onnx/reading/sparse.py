@@ -27,30 +27,32 @@ def densify(sparse: Any, folder: Path | None, name: str) -> Array:  # noqa: ANN4
     if any(dim < 0 for dim in dims):
         raise Unsound(f"the sparse tensor {title} has a negative dimension")
     if prod(dims) > _MOST_ELEMENTS:
-        found = f"the sparse tensor {title} has {prod(dims):,} elements"
-        raise refusal(ONX01, name, f"{found}, expected {_MOST_ELEMENTS:,} at most", _SMALLER)
+        message = f"the sparse tensor {title} has {prod(dims):,} elements"
+        raise refusal(ONX01, name, f"{message}, expected {_MOST_ELEMENTS:,} at most", _SMALLER)
     values = tensor_array(sparse.values, folder, name)
     places = _element_numbers(tensor_array(sparse.indices, folder, name), dims, title)
     if values.ndim != 1 or values.shape != places.shape:
-        found = f"{list(values.shape)} values at {list(places.shape)} places"
-        raise Unsound(f"the sparse tensor {title} has {found}, expected one value for each place")
-    made = np.zeros(prod(dims), values.dtype)
-    made[places] = values
-    return made.reshape(dims)
+        message = f"{list(values.shape)} values at {list(places.shape)} places"
+        raise Unsound(f"the sparse tensor {title} has {message}, expected one value for each place")
+    dense = np.zeros(prod(dims), values.dtype)
+    dense[places] = values
+    return dense.reshape(dims)
 
 
 def _element_numbers(indices: Array, dims: tuple[int, ...], title: str) -> Array:
     """Where values stand, as numbers of elements."""
     if indices.dtype != np.int64 or indices.ndim not in (1, 2):
-        found = f"{indices.dtype.name}{list(indices.shape)}"
-        raise Unsound(f"the places of the sparse tensor {title} are {found}, expected int64[n]")
+        description = f"{indices.dtype.name}{list(indices.shape)}"
+        raise Unsound(
+            f"the places of the sparse tensor {title} are {description}, expected int64[n]"
+        )
     if indices.ndim == 1:
         if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < prod(dims):
             raise Unsound(f"a place of the sparse tensor {title} is outside of it")
         return indices
     if indices.shape[1] != len(dims):
-        found = f"{indices.shape[1]} indices each, it has {len(dims)} axes"
-        raise Unsound(f"the places of the sparse tensor {title} have {found}")
+        description = f"{indices.shape[1]} indices each, it has {len(dims)} axes"
+        raise Unsound(f"the places of the sparse tensor {title} have {description}")
     if indices.size and (indices.min() < 0 or bool((indices >= np.array(dims)).any())):
         raise Unsound(f"a place of the sparse tensor {title} is outside of it")
     if not indices.size:

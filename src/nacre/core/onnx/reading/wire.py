@@ -67,11 +67,11 @@ class DetachedBytes:
 
     def elements(self, tensor: Any) -> Array | None:  # noqa: ANN401 - onnx.TensorProto
         """They as those of a tensor, not copied; None where it takes more to tell what they are."""
-        found, dims = _ELEMENTS[self.number].get(tensor.data_type), tuple(tensor.dims)
+        stored, dims = _ELEMENTS[self.number].get(tensor.data_type), tuple(tensor.dims)
         is_inside = tensor.data_location == tensor.DEFAULT and not tensor.HasField("segment")
-        if found is None or not is_inside or min(dims, default=0) < 0:
+        if stored is None or not is_inside or min(dims, default=0) < 0:
             return None
-        dtype = np.dtype(found)
+        dtype = np.dtype(stored)
         if self.raw.nbytes != prod(dims) * dtype.itemsize:
             return None
         array: Array = self.raw.view(dtype).reshape(dims)
@@ -113,11 +113,11 @@ class _Reader:
         """The fields of a message; IrregularError where it is none of the plain kind."""
         while start < end:
             self.file.seek(start)
-            found = _field(self.file.read(min(2 * _LONGEST, end - start)), start)
-            if found.number == 0 or found.end > end:
+            entry = _field(self.file.read(min(2 * _LONGEST, end - start)), start)
+            if entry.number == 0 or entry.end > end:
                 raise IrregularError
-            yield found
-            start = found.end
+            yield entry
+            start = entry.end
 
     def _detach(self, found: _Field) -> bytes:
         array = np.empty(found.end - found.first, np.uint8)
@@ -145,11 +145,11 @@ def merge_model(model: Any, file: BinaryIO, size: int) -> dict[bytes, DetachedBy
     """
     reader = _Reader(file)
     waiting = bytearray()  # fields of the graph
-    for found in reader.fields(0, size):
-        if found.number != _GRAPH_FIELD or not found.is_message:
-            model.MergeFromString(reader.rewrite(found, {}))
+    for entry in reader.fields(0, size):
+        if entry.number != _GRAPH_FIELD or not entry.is_message:
+            model.MergeFromString(reader.rewrite(entry, {}))
             continue
-        for part in reader.fields(found.first, found.end):
+        for part in reader.fields(entry.first, entry.end):
             waiting += reader.rewrite(part, _GRAPH)
             if len(waiting) > _PIECE:
                 model.MergeFromString(_message(_GRAPH_FIELD, waiting))
@@ -187,10 +187,10 @@ def _number(data: bytes, start: int) -> tuple[int, int]:
 
 def _message(number: int, body: bytes | bytearray) -> bytes:
     """A field that holds a message."""
-    made = bytearray()
+    message = bytearray()
     for value in (number << 3 | _BYTES, len(body)):
         while value > 0x7F:
-            made.append(value & 0x7F | 0x80)
+            message.append(value & 0x7F | 0x80)
             value >>= 7
-        made.append(value)
-    return bytes(made + body)
+        message.append(value)
+    return bytes(message + body)

@@ -84,16 +84,16 @@ def activation_functions(
 def _function(
     node: OnnxNode, name: str, alphas: Iterator[float], betas: Iterator[float], clip: float
 ) -> Function:
-    found = ACTIVATIONS.get(name.lower())
-    if found is None:
+    activation = ACTIVATIONS.get(name.lower())
+    if activation is None:
         names = ", ".join(sorted(ACTIVATIONS))
         raise Unsound(f"its activation is {backquote(name)}, expected one of {names}")
-    alpha = 0.0 if found.alpha is None else float(next(alphas, found.alpha))
-    beta = 0.0 if found.beta is None else float(next(betas, found.beta))
+    alpha = 0.0 if activation.alpha is None else float(next(alphas, activation.alpha))
+    beta = 0.0 if activation.beta is None else float(next(betas, activation.beta))
 
     def apply(x: int) -> int:
         held = node.add("Clip", x, min=-clip, max=clip) if clip else x
-        return found.build(node, held, alpha, beta)
+        return activation.build(node, held, alpha, beta)
 
     return apply
 

@@ -151,8 +151,8 @@ def lengths_of(node: OnnxNode, sizes: Sizes) -> Tensor | None:
     if known is None:
         return node.reshape(node.value(_LENGTHS), (sizes.batch, 1))
     if known.min() < 0 or known.max() > sizes.steps:
-        found = known.tolist()[:8]
-        raise Unsound(f"`sequence_lens` begins with {found}, expected 0 to {sizes.steps}")
+        shown = known.tolist()[:8]
+        raise Unsound(f"`sequence_lens` begins with {shown}, expected 0 to {sizes.steps}")
     return None if known.min() == sizes.steps else known.reshape(sizes.batch, 1)
 
 
@@ -181,13 +181,13 @@ class _Direction(Struct, frozen=True):
             if isinstance(mask, np.ndarray) and not mask.any():
                 continue  # no sequence is as long: nothing is given, the state stays
             x = node.materialise(slice_tensor(node, ready, 0, step * batch, (step + 1) * batch))
-            made = self.kind.step(cell, x, state)
+            outputs = self.kind.step(cell, x, state)
             if mask is None or (isinstance(mask, np.ndarray) and mask.all()):
-                state, given[step] = made, made[0]
+                state, given[step] = outputs, outputs[0]
                 continue
             is_on = node.materialise(mask)
-            given[step] = node.add("Where", is_on, made[0], node.materialise(zero))
-            pairs = zip(made, state, strict=True)
+            given[step] = node.add("Where", is_on, outputs[0], node.materialise(zero))
+            pairs = zip(outputs, state, strict=True)
             state = tuple(node.add("Where", is_on, new, old) for new, old in pairs)
         return given, self._final_state(state)
 
@@ -264,16 +264,18 @@ class _Direction(Struct, frozen=True):
         """The state before the first step: zeros where it is not given."""
         node, sizes = self.node, self.sizes
         axis = 1 if node.attribute("layout", 0) else 0
-        found: list[int] = []
+        states: list[int] = []
         for index in range(_STATES, _STATES + self.kind.states):
             if not node.has(index):
                 zeros: Array = np.zeros((sizes.batch, sizes.hidden), self._dtype())
-                found.append(node.materialise(zeros))
+                states.append(node.materialise(zeros))
                 continue
             outer = (sizes.batch, sizes.directions) if axis else (sizes.directions, sizes.batch)
             expect_shape(node, index, (*outer, sizes.hidden))
-            found.append(node.materialise(select_index(node, node.tensor(index), axis, self.index)))
-        return tuple(found)
+            states.append(
+                node.materialise(select_index(node, node.tensor(index), axis, self.index))
+            )
+        return tuple(states)
 
 
 def _outputs(
@@ -281,13 +283,13 @@ def _outputs(
 ) -> list[Tensor]:
     """Every step [steps, directions, batch, hidden], then each state; or with the batch first."""
     is_batch_first = bool(node.attribute("layout", 0))
-    found: list[Tensor] = [np.zeros(0)]  # not asked for
+    outputs: list[Tensor] = [np.zeros(0)]  # not asked for
     if node.outputs[0]:
         shape = (sizes.steps, 1, sizes.batch, sizes.hidden)
         parts = [with_shape(node, concatenate_tensors(node, given, 0), shape) for given, _ in runs]
         every = concatenate_tensors(node, parts, 1)
-        found = [transpose(node, every, (2, 0, 1, 3)) if is_batch_first else every]
+        outputs = [transpose(node, every, (2, 0, 1, 3)) if is_batch_first else every]
     for index in range(kind.states):
         last = stack(node, [state[index] for _, state in runs], 0)
-        found.append(transpose(node, last, (1, 0, 2)) if is_batch_first else last)
-    return found
+        outputs.append(transpose(node, last, (1, 0, 2)) if is_batch_first else last)
+    return outputs

@@ -78,8 +78,8 @@ def _direction_parameter(
     """The scale or zero point of a direction: a number, or one for each column."""
     count = prod(node.shape(index))
     if count not in (directions, directions * columns):
-        found = list(node.shape(index))
-        raise Unsound(f"operand {index} has the shape {found}, expected {directions} numbers,"
+        dims = list(node.shape(index))
+        raise Unsound(f"operand {index} has the shape {dims}, expected {directions} numbers,"
                       f" or {columns} for each")  # fmt: skip
     shape = (directions,) if count == directions else (directions, columns)
     return select_index(node, with_shape(node, node.tensor(index), shape), 0, direction)

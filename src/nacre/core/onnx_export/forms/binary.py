@@ -38,9 +38,11 @@ def _quotient(writer: OnnxWriter, a: Value, b: Value) -> Value:
     if _is_float(a):
         return writer.elementwise("Div", a, b)
     divisor, is_minus = _safe_divisor(writer, b)
-    found = writer.elementwise("Div", a, divisor)
+    quotient = writer.elementwise("Div", a, divisor)
     return (
-        found if is_minus is None else writer.where(is_minus, writer.elementwise("Neg", a), found)
+        quotient
+        if is_minus is None
+        else writer.where(is_minus, writer.elementwise("Neg", a), quotient)
     )
 
 
@@ -54,9 +56,9 @@ def _modulus(writer: OnnxWriter, a: Value, b: Value) -> Value:
     differs = writer.elementwise(
         "Xor", is_negative, writer.elementwise("Less", rest, zero, dtype="bool")
     )
-    found = writer.where(differs, writer.elementwise("Add", rest, b), rest)
+    modulus = writer.where(differs, writer.elementwise("Add", rest, b), rest)
     nothing = writer.where(is_negative, writer.number(-0.0, a.dtype), zero)
-    return writer.where(writer.elementwise("Equal", rest, zero, dtype="bool"), nothing, found)
+    return writer.where(writer.elementwise("Equal", rest, zero, dtype="bool"), nothing, modulus)
 
 
 def _remainder(writer: OnnxWriter, a: Value, b: Value) -> Value:
@@ -179,8 +181,8 @@ def compare(writer: OnnxWriter) -> Value:
         writer.cast(x, "i32") if x.dtype == "bool" else writer.to_compute_type(x)
         for x in writer.operands
     )
-    found = writer.elementwise(_RELATIONS[word], *given, dtype="bool")
-    return writer.elementwise("Not", found) if word == "Ne" else found
+    truth = writer.elementwise(_RELATIONS[word], *given, dtype="bool")
+    return writer.elementwise("Not", truth) if word == "Ne" else truth
 
 
 @writes("Where")

@@ -72,5 +72,5 @@ def _truncate_to_i64(writer: OnnxWriter, x: Value) -> Value:
     zero = writer.number(0, x.dtype)
     inside = writer.where(writer.elementwise("Or", is_above, is_below), zero, x)
     ends = GRAPH_TYPES["i64"]
-    found = writer.where(is_below, writer.number(ends.lowest, "i64"), writer.cast(inside, "i64"))
-    return writer.where(is_above, writer.number(ends.highest, "i64"), found)
+    bounded = writer.where(is_below, writer.number(ends.lowest, "i64"), writer.cast(inside, "i64"))
+    return writer.where(is_above, writer.number(ends.highest, "i64"), bounded)

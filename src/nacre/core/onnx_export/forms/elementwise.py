@@ -116,8 +116,8 @@ def expm1(writer: OnnxWriter, x: Value) -> Value:
     is_far = writer.elementwise(
         "Greater", writer.elementwise("Abs", x), writer.number(20, x.dtype), dtype="bool"
     )
-    found = writer.where(is_far, less, exact)
-    return writer.where(_is_number(writer, power, 1), x, found)
+    result = writer.where(is_far, less, exact)
+    return writer.where(_is_number(writer, power, 1), x, result)
 
 
 def log1p(writer: OnnxWriter, x: Value) -> Value:
@@ -128,8 +128,8 @@ def log1p(writer: OnnxWriter, x: Value) -> Value:
     exact = writer.elementwise(
         "Mul", logarithm, writer.elementwise("Div", x, writer.elementwise("Sub", sum_, one))
     )
-    found = writer.where(_is_number(writer, sum_, float("inf")), logarithm, exact)
-    return writer.where(_is_number(writer, sum_, 1), x, found)
+    result = writer.where(_is_number(writer, sum_, float("inf")), logarithm, exact)
+    return writer.where(_is_number(writer, sum_, 1), x, result)
 
 
 def _softplus(writer: OnnxWriter, x: Value) -> Value:
@@ -225,10 +225,10 @@ def elu(writer: OnnxWriter, x: Value) -> Value:
     if takes(writer.op.opcode, x.dtype):
         return writer.add(writer.op.opcode, x, type_=x.type, **given)
     power = expm1(writer, writer.elementwise("Min", x, writer.number(0, x.dtype)))
-    found = _choose_by_sign(
+    result = _choose_by_sign(
         writer, x, writer.elementwise("Mul", power, writer.number(given["alpha"], x.dtype))
     )
-    return writer.elementwise("Mul", found, writer.number(given.get("gamma", 1.0), x.dtype))
+    return writer.elementwise("Mul", result, writer.number(given.get("gamma", 1.0), x.dtype))
 
 
 @writes_each("HardSigmoid")

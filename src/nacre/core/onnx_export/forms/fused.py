@@ -126,9 +126,9 @@ def _integers(writer: OnnxWriter, x: Value, zeros: Array) -> Value:
 
 def _requantize(writer: OnnxWriter, sums: Value, bias: list[Value], axis: int) -> Value:
     """Sums of products, channels along an axis, as stored integers."""
-    spread = [-1 if at == axis else 1 for at in range(sums.type.rank)]
+    channel_shape = [-1 if at == axis else 1 for at in range(sums.type.rank)]
     if bias:
-        channels = [sums.shape[axis] if dim < 0 else 1 for dim in spread]
+        channels = [sums.shape[axis] if dim < 0 else 1 for dim in channel_shape]
         sums = writer.elementwise(
             "Add", sums, writer.reshape(writer.cast(bias[0], "i32"), channels)
         )
@@ -136,7 +136,7 @@ def _requantize(writer: OnnxWriter, sums: Value, bias: list[Value], axis: int) -
     scales = (
         scales * np.float32(writer.attributes["x_scale"]) / np.float32(writer.attributes["y_scale"])
     )
-    scale = writer.array(scales.astype(np.float32).reshape(spread), "f32")
+    scale = writer.array(scales.astype(np.float32).reshape(channel_shape), "f32")
     steps = writer.elementwise("Mul", writer.cast(sums, "f32"), scale)
     return round_steps(writer, steps, writer.number(writer.attributes["y_zero"], "i64"))
 
@@ -152,7 +152,7 @@ def conv(writer: OnnxWriter) -> Value:
         first = channels_first(writer, x) if is_last(writer) else x
         plane = (shape[0], shape[-1], *shape[1:-1]) if is_last(writer) else shape
         given = {"group": writer.attributes["groups"], "kernel_shape": list(turned.shape[2:])}
-        made = _add_fused(
+        convolved = _add_fused(
             writer,
             "QLinearConv",
             first,
@@ -162,7 +162,7 @@ def conv(writer: OnnxWriter) -> Value:
             **given,
             **window_attributes(sliding),
         )
-        return channels_last(writer, made) if is_last(writer) else made
+        return channels_last(writer, convolved) if is_last(writer) else convolved
     zeros = _weight_zeros(writer).reshape(-1, *(1,) * (turned.type.rank - 1))
     sums = convolve_integers(
         writer,
@@ -194,15 +194,15 @@ def pool(writer: OnnxWriter) -> Value:
     x = x if is_last(writer) else channels_last(writer, x)
     same = all(given[f"x_{name}"] == given[f"y_{name}"] for name in ("scale", "zero"))
     if given["op"] == "Avg" and not same:
-        found = _mean_of_reals(writer, x, sliding)
+        pooled = _mean_of_reals(writer, x, sliding)
     else:
         picked = largest(writer, x, sliding) if given["op"] == "Max" else _mean(writer, x, sliding)
-        found = (
+        pooled = (
             saturate_integers(writer, picked, writer.type.dtype)
             if same
             else _requantize_picked(writer, picked)
         )
-    return found if is_last(writer) else channels_first(writer, found)
+    return pooled if is_last(writer) else channels_first(writer, pooled)
 
 
 def _requantize_picked(writer: OnnxWriter, picked: Value) -> Value:

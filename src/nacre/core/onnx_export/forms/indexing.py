@@ -68,8 +68,8 @@ def _scatter(
     if x.dtype == "bool":
         raise Unsupported(f"reduction={word} of `bool`")
     x, updates = writer.to_compute_type(x), writer.to_compute_type(updates)
-    made = writer.add(operation, x, indices, updates, type_=x.type, reduction=word, **given)
-    return writer.to_result_type(made)
+    scattered = writer.add(operation, x, indices, updates, type_=x.type, reduction=word, **given)
+    return writer.to_result_type(scattered)
 
 
 def replace_elements(

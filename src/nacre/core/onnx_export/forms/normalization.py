@@ -63,10 +63,10 @@ def layer_norm(writer: OnnxWriter) -> Value:
     if takes("LayerNormalization", x.dtype):
         given = _fill_parameters(writer, parameters, x.shape[axis:])
         epsilon = float(writer.attributes["epsilon"])
-        made = writer.add("LayerNormalization", x, *given, type_=x.type, axis=axis, epsilon=epsilon)
-        return writer.to_result_type(made)
-    found = _standardise(writer, x, tuple(range(axis, x.type.rank)))
-    return writer.to_result_type(_scale_and_shift(writer, found, *parameters))
+        norm = writer.add("LayerNormalization", x, *given, type_=x.type, axis=axis, epsilon=epsilon)
+        return writer.to_result_type(norm)
+    standard = _standardise(writer, x, tuple(range(axis, x.type.rank)))
+    return writer.to_result_type(_scale_and_shift(writer, standard, *parameters))
 
 
 @writes("RmsNorm")
@@ -90,13 +90,13 @@ def group_norm(writer: OnnxWriter) -> Value:
     if takes(operation, x.dtype) and x.type.rank > 2:
         given = {} if is_single else {"num_groups": groups}
         filled = _fill_parameters(writer, parameters, (channels,))
-        made = writer.add(operation, x, *filled, type_=x.type, epsilon=epsilon, **given)
-        return writer.to_result_type(made)
+        norm = writer.add(operation, x, *filled, type_=x.type, epsilon=epsilon, **given)
+        return writer.to_result_type(norm)
     rows = writer.reshape(x, (x.shape[0], groups, prod(x.shape[1:]) // groups))
-    found = writer.reshape(_standardise(writer, rows, (2,)), x.shape)
-    spread = (channels, *(1,) * (x.type.rank - 2))
+    standard = writer.reshape(_standardise(writer, rows, (2,)), x.shape)
+    channel_shape = (channels, *(1,) * (x.type.rank - 2))
     return writer.to_result_type(
-        _scale_and_shift(writer, found, *(writer.reshape(p, spread) for p in parameters))
+        _scale_and_shift(writer, standard, *(writer.reshape(p, channel_shape) for p in parameters))
     )
 
 
@@ -116,9 +116,9 @@ def batch_norm(writer: OnnxWriter) -> Value:
     )
     factor = writer.elementwise("Div", scale, root)
     shift = writer.elementwise("Sub", bias, writer.elementwise("Mul", mean, factor))
-    spread = (x.shape[axis], *(1,) * (x.type.rank - axis - 1))
+    channel_shape = (x.shape[axis], *(1,) * (x.type.rank - axis - 1))
     return writer.to_result_type(
-        _scale_and_shift(writer, x, *(writer.reshape(p, spread) for p in (factor, shift)))
+        _scale_and_shift(writer, x, *(writer.reshape(p, channel_shape) for p in (factor, shift)))
     )
 
 

@@ -75,10 +75,12 @@ def pooling(
         is_odd = bool(writer.attributes["ceil"] and writer.attributes.get("count_pad"))
         if takes(operation, x.dtype) and all(map(_is_unambiguous, sliding.axes)) and not is_odd:
             first = channels_first(writer, x) if is_last(writer) else x
-            made = _pool(writer, operation, first, sliding, **given(writer))
-            return writer.to_result_type(channels_last(writer, made) if is_last(writer) else made)
-        made = by_elements(writer, x if is_last(writer) else channels_last(writer, x), sliding)
-        return writer.to_result_type(made if is_last(writer) else channels_first(writer, made))
+            pooled = _pool(writer, operation, first, sliding, **given(writer))
+            return writer.to_result_type(
+                channels_last(writer, pooled) if is_last(writer) else pooled
+            )
+        pooled = by_elements(writer, x if is_last(writer) else channels_last(writer, x), sliding)
+        return writer.to_result_type(pooled if is_last(writer) else channels_first(writer, pooled))
 
     return form
 

@@ -99,13 +99,13 @@ def _long_mean(writer: OnnxWriter, x: Value, count: Value) -> Value:
     rest = total(writer, rests)
     carried = writer.elementwise("Div", rest, count)
     left = writer.elementwise("Sub", rest, writer.elementwise("Mul", carried, count))
-    found = writer.elementwise("Add", total(writer, quotients), carried)
+    mean = writer.elementwise("Add", total(writer, quotients), carried)
     # One too far from zero where what is left has the other sign.
-    signs = [sign(writer, value) for value in (found, left)]
+    signs = [sign(writer, value) for value in (mean, left)]
     is_over = writer.elementwise(
         "Less", writer.elementwise("Mul", *signs), writer.number(0, "i64"), dtype="bool"
     )
-    return writer.where(is_over, writer.elementwise("Sub", found, signs[0]), found)
+    return writer.where(is_over, writer.elementwise("Sub", mean, signs[0]), mean)
 
 
 def _product(writer: OnnxWriter, x: Value) -> Value:
@@ -117,9 +117,11 @@ def _product(writer: OnnxWriter, x: Value) -> Value:
     while rows.shape[1] > 1:
         half, rest = divmod(rows.shape[1], 2)
         parts = [writer.part(rows, 1, start, start + half) for start in (0, half)]
-        found = writer.elementwise("Mul", *parts)
+        product = writer.elementwise("Mul", *parts)
         rows = (
-            writer.concatenate([found, writer.part(rows, 1, 2 * half, None)], 1) if rest else found
+            writer.concatenate([product, writer.part(rows, 1, 2 * half, None)], 1)
+            if rest
+            else product
         )
     return writer.reshape(rows, _reduced_shape(x.shape, axes))
 
@@ -171,8 +173,8 @@ def reduce(writer: OnnxWriter) -> Value:
     """`Reduce`."""
     word, (x,) = str(writer.attributes["op"]), writer.operands
     if word in _OF_BOOL:
-        found = reduce_axes(writer, _OF_BOOL[word], writer.cast(x, "i32"), axes_of(writer, x))
-        return _to_result_type(writer, found)
+        reduced = reduce_axes(writer, _OF_BOOL[word], writer.cast(x, "i32"), axes_of(writer, x))
+        return _to_result_type(writer, reduced)
     # A number has no axes to reduce, but a norm of its own.
     x = x if x.type.rank else writer.reshape(x, (1,))
     return _to_result_type(writer, _REDUCE[word](writer, writer.to_compute_type(x)))

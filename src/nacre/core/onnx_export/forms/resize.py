@@ -39,7 +39,7 @@ def resize(writer: OnnxWriter) -> Value:
 
 def _native(writer: OnnxWriter, x: Value, mode: str, scales: tuple[float, ...]) -> Value:
     """By an operation of ONNX, which takes either scales or sizes."""
-    made = writer.add(
+    resized = writer.add(
         "Resize",
         x,
         None,
@@ -53,7 +53,7 @@ def _native(writer: OnnxWriter, x: Value, mode: str, scales: tuple[float, ...]) 
         exclude_outside=int(writer.attributes["exclude_outside"]),
         antialias=int(writer.attributes["antialias"]),
     )
-    return writer.to_result_type(made)
+    return writer.to_result_type(resized)
 
 
 def _scales(writer: OnnxWriter, shape: tuple[int, ...]) -> tuple[float, ...] | None:
@@ -63,8 +63,8 @@ def _scales(writer: OnnxWriter, shape: tuple[int, ...]) -> tuple[float, ...] | N
         return ()
     narrow = np.array(scales, np.float32)
     # onnxruntime multiplies in f32: 10 times 2.3, which f32 has below it, is 23 there.
-    found = tuple(floor(size * scale) for size, scale in zip(shape, narrow, strict=False))
-    return None if scales and (narrow.tolist() != list(scales) or found != sizes) else scales
+    floored = tuple(floor(size * scale) for size, scale in zip(shape, narrow, strict=False))
+    return None if scales and (narrow.tolist() != list(scales) or floored != sizes) else scales
 
 
 def _is_rounding_safe(writer: OnnxWriter, shape: tuple[int, ...]) -> bool:

@@ -83,8 +83,8 @@ def _products(writer: OnnxWriter, under: Value, weights: Value, groups: int, spa
     rows = writer.reshape(rows, (groups, prod(front), places * each))
     outputs = weights.shape[-1]
     type_ = TensorType(rows.dtype, (groups, prod(front), outputs))
-    found = writer.transpose(writer.add("MatMul", rows, weights, type_=type_), (1, 0, 2))
-    return writer.reshape(found, (batch, *front[1:], groups * outputs))
+    products = writer.transpose(writer.add("MatMul", rows, weights, type_=type_), (1, 0, 2))
+    return writer.reshape(products, (batch, *front[1:], groups * outputs))
 
 
 def transpose_weights(writer: OnnxWriter, weights: Value) -> Value:
@@ -132,7 +132,7 @@ def _convolve(writer: OnnxWriter, given: dict[str, Any], operation: str) -> Valu
     x = channels_first(writer, x) if is_last(writer) else x
     shape = writer.type.shape
     shape = (shape[0], shape[-1], *shape[1:-1]) if is_last(writer) else shape
-    made = writer.add(
+    convolved = writer.add(
         operation,
         x,
         weights,
@@ -143,7 +143,7 @@ def _convolve(writer: OnnxWriter, given: dict[str, Any], operation: str) -> Valu
         **window_attributes(sliding),
         **({"output_padding": list(extra)} if extra else {}),
     )
-    return writer.to_result_type(channels_last(writer, made) if is_last(writer) else made)
+    return writer.to_result_type(channels_last(writer, convolved) if is_last(writer) else convolved)
 
 
 def _by_matrices(
@@ -154,9 +154,9 @@ def _by_matrices(
     is_transposed: bool,
 ) -> Value:
     x, weights, *bias = operands
-    found = _matrix_sums(writer, x, weights, sliding, groups, is_transposed)
-    found = writer.elementwise("Add", found, bias[0]) if bias else found
-    return writer.to_result_type(found if is_last(writer) else channels_first(writer, found))
+    sums = _matrix_sums(writer, x, weights, sliding, groups, is_transposed)
+    sums = writer.elementwise("Add", sums, bias[0]) if bias else sums
+    return writer.to_result_type(sums if is_last(writer) else channels_first(writer, sums))
 
 
 def convolve_integers(writer: OnnxWriter, x: Value, weights: Value, sliding: Sliding) -> Value:

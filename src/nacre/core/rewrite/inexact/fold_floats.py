@@ -37,12 +37,12 @@ def fold_floats(module: Module) -> Module:
 def _fold_rules() -> Rules:
     """The rule, with a budget of its own."""
     left = _BUDGET
-    made: set[int] = set()  # what this walk has computed
+    folded: set[int] = set()  # what this walk has computed
 
     def fold(site: RewriteSite) -> int | None:
         nonlocal left
         op = site.op
-        is_moved = op.opcode in _VIEWS and made.issuperset(op.operands)
+        is_moved = op.opcode in _VIEWS and folded.issuperset(op.operands)
         if not (op.opcode in _FOLDED or is_moved) or not _is_float(site):
             return None
         sizes = [prod(site.type(value).shape) for value in op.operands]
@@ -52,7 +52,7 @@ def _fold_rules() -> Rules:
         if result is None:
             return None
         left -= growth
-        made.add(op.value_id)
+        folded.add(op.value_id)
         return site.replace_by_constant(result)
 
     return {opcode: [fold] for opcode in _FOLDED | _VIEWS}

@@ -17,10 +17,10 @@ _PRODUCTS = ("Conv", "ConvTranspose", "Linear", "MatMul")
 def batch_norm(site: RewriteSite) -> int | None:
     """`BatchNorm` of constants after a product: into its weights and bias."""
     x, *parameters = site.operands
-    found = [site.constant(p) for p in parameters]
-    if any(array is None for array in found):
+    known = [site.constant(p) for p in parameters]
+    if any(array is None for array in known):
         return None
-    scale, bias, mean, variance = (a.astype(np.float64) for a in found if a is not None)
+    scale, bias, mean, variance = (a.astype(np.float64) for a in known if a is not None)
     epsilon = site.attributes["epsilon"]
     assert isinstance(epsilon, float)
     with np.errstate(all="ignore"):
@@ -75,12 +75,12 @@ def scale_product(
     if len(product.operands) > 2 and old is None:
         return None
     dtype = product.type.dtype
-    made = product.operands[1]
+    new_weights = product.operands[1]
     if factor is not None:
-        transpose = _scaled_weights(product, weights, factor)
-        if transpose is None or not _is_representable(transpose, weights, product):
+        scaled = _scaled_weights(product, weights, factor)
+        if scaled is None or not _is_representable(scaled, weights, product):
             return None
-        made = site.literal(transpose, dtype)
+        new_weights = site.literal(scaled, dtype)
     bias = None if old is None else old.astype(np.float64)
     if bias is not None and factor is not None:
         bias = bias * factor
@@ -89,7 +89,7 @@ def scale_product(
     start = np.zeros(1) if old is None else old
     if bias is not None and not _is_representable(bias, start, product):
         return None
-    return _product(site, product, made, bias)
+    return _product(site, product, new_weights, bias)
 
 
 def _is_representable(wide: Array, before: Array, product: CoreOperation) -> bool:

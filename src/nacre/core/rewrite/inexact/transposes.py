@@ -50,8 +50,8 @@ def elementwise(site: RewriteSite) -> int | None:
     operands = [_transpose(site, value, order) for value in site.operands]
     if any(value is None for value in operands):
         return None
-    made = site.add(site.op.opcode, *(v for v in operands if v is not None), **site.op.attributes)
-    return site.add("Transpose", made, permutation=order)
+    result = site.add(site.op.opcode, *(v for v in operands if v is not None), **site.op.attributes)
+    return site.add("Transpose", result, permutation=order)
 
 
 def _common_order(site: RewriteSite) -> Order | None:
@@ -67,21 +67,21 @@ def _common_order(site: RewriteSite) -> Order | None:
 
 def _transpose(site: RewriteSite, value: int, order: Order) -> int | None:
     """An operand as it was before the transposition; None where that would cost something."""
-    found = site.maker(value, "Transpose")
-    if found is not None:
-        return found.operands[0]
+    before = site.maker(value, "Transpose")
+    if before is not None:
+        return before.operands[0]
     shape = site.type(value).shape
     whole = (1,) * (len(order) - len(shape)) + shape
     back = inverse(order)
-    transpose = tuple(whole[axis] for axis in back)
+    reordered = tuple(whole[axis] for axis in back)
     constant = site.constant(value)
     if constant is not None:
         array = np.ascontiguousarray(constant.reshape(whole).transpose(back))
         return site.literal(array, site.type(value).dtype)
     sizes = [dim for dim in whole if dim != 1]
-    if sizes == [dim for dim in transpose if dim != 1] and len(sizes) <= 1:
+    if sizes == [dim for dim in reordered if dim != 1] and len(sizes) <= 1:
         # One axis at most has more than one element: the order of elements stays.
-        return value if shape == transpose else site.add("Reshape", value, new_shape=transpose)
+        return value if shape == reordered else site.add("Reshape", value, new_shape=reordered)
     return None
 
 
@@ -97,8 +97,8 @@ def _rewrite_attributes(
         order = tuple(before.attributes["permutation"])
         filled = OPS[site.op.opcode].with_defaults(site.op.attributes)
         given = change(filled, order)
-        made = site.add(site.op.opcode, before.operands[0], *site.operands[1:], **given)
-        return site.add("Transpose", made, permutation=order)
+        result = site.add(site.op.opcode, before.operands[0], *site.operands[1:], **given)
+        return site.add("Transpose", result, permutation=order)
 
     return rewrite
 
@@ -120,12 +120,12 @@ def _pads(filled: Mapping[str, object], order: Order) -> dict[str, object]:
 def slice_attributes(filled: Mapping[str, object], order: Order) -> dict[str, object]:
     """What a slice of a transposed tensor is before the transposition."""
     back = inverse(order)
-    found: dict[str, object] = {}
+    moved: dict[str, object] = {}
     for name in ("starts", "ends", "steps"):
         values = filled[name]
         assert isinstance(values, tuple)
-        found[name] = tuple(values[axis] for axis in back)
-    return found
+        moved[name] = tuple(values[axis] for axis in back)
+    return moved
 
 
 def _sizes(filled: Mapping[str, object], order: Order) -> dict[str, object]:
@@ -153,8 +153,8 @@ def concat(site: RewriteSite) -> int | None:
     if any(found is None for found in sources):
         return None
     axis = order[site.op.attributes["axis"]]
-    made = site.add("Concat", *(f.operands[0] for f in sources if f is not None), axis=axis)
-    return site.add("Transpose", made, permutation=order)
+    joined = site.add("Concat", *(f.operands[0] for f in sources if f is not None), axis=axis)
+    return site.add("Transpose", joined, permutation=order)
 
 
 def reduction(site: RewriteSite) -> int | None:
@@ -186,8 +186,8 @@ def _reduce_before_transpose(
     is_kept = bool(site.attributes["keepdims"])
     if not is_kept and rest != sorted(rest):
         return None
-    made = site.add(site.op.opcode, before.operands[0], **{**site.op.attributes, **named})
-    return site.add("Transpose", made, permutation=order) if is_kept else made
+    reduced = site.add(site.op.opcode, before.operands[0], **{**site.op.attributes, **named})
+    return site.add("Transpose", reduced, permutation=order) if is_kept else reduced
 
 
 def convolution(site: RewriteSite) -> int | None:
@@ -201,10 +201,10 @@ def convolution(site: RewriteSite) -> int | None:
         weights = site.constant(operands[1])
         if weights is None:
             return None
-        transpose = np.ascontiguousarray(weights.transpose(2, 3, 1, 0))
-        operands[1] = site.literal(transpose, site.type(operands[1]).dtype)
-    made = site.add(site.op.opcode, *operands, **given)
-    return site.add("Transpose", made, permutation=(0, 3, 1, 2))
+        weights_last = np.ascontiguousarray(weights.transpose(2, 3, 1, 0))
+        operands[1] = site.literal(weights_last, site.type(operands[1]).dtype)
+    convolved = site.add(site.op.opcode, *operands, **given)
+    return site.add("Transpose", convolved, permutation=(0, 3, 1, 2))
 
 
 ELEMENTWISE = tuple(name for name, spec in OPS.items() if "elementwise" in spec.traits)

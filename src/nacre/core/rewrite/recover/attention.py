@@ -49,15 +49,15 @@ def _is_scores(site: RewriteSite, value: int) -> bool:
 
 def _split_scale(site: RewriteSite, value: int) -> tuple[int, float]:
     """Scores, and the number that they are multiplied by."""
-    found = site.only(value, "BinOp")
-    if found is None:
+    scaling = site.only(value, "BinOp")
+    if scaling is None:
         return value, 1.0
-    a, b = found.operands
-    if found.attributes["op"] == "Div":
+    a, b = scaling.operands
+    if scaling.attributes["op"] == "Div":
         number = site.number(b)
         return (a, 1 / number) if number else (value, 1.0)
-    if found.attributes["op"] == "Mul":
-        for scores, factor in either_order(found):
+    if scaling.attributes["op"] == "Mul":
+        for scores, factor in either_order(scaling):
             number = site.number(factor)
             if number is not None:
                 return scores, number

@@ -28,9 +28,9 @@ def gelu(site: RewriteSite) -> int | None:
     for value, third in either_order(site.op):
         product, bounds = _without_bounds(site, value)
         for first, second in either_order(site.maker(product, "BinOp", op="Mul")):
-            made = _gelu_of_factors(site, (first, second, third), bounds)
-            if made is not None:
-                return made
+            found_gelu = _gelu_of_factors(site, (first, second, third), bounds)
+            if found_gelu is not None:
+                return found_gelu
     return None
 
 
@@ -38,10 +38,10 @@ def _gelu_of_factors(site: RewriteSite, factors: tuple[int, int, int], bounds: R
     """The `Gelu` of three factors, of which the product of the first two is held in bounds."""
     first, second, third = factors
     if site.is_number(third, 0.5):
-        made = _gelu(site, first, second)
-        if made is None or bounds == _ALL:
-            return made
-        return site.add("Clip", made, min=bounds[0] / 2, max=bounds[1] / 2)
+        recovered = _gelu(site, first, second)
+        if recovered is None or bounds == _ALL:
+            return recovered
+        return site.add("Clip", recovered, min=bounds[0] / 2, max=bounds[1] / 2)
     if not site.is_number(first, 0.5):
         return None
     for x, gate, reached in (
@@ -49,9 +49,9 @@ def _gelu_of_factors(site: RewriteSite, factors: tuple[int, int, int], bounds: R
         (third, second, _gate_range(site, third)),
     ):
         if _cuts_nothing(bounds, (reached[0] / 2, reached[1] / 2)):
-            made = _gelu(site, x, gate)
-            if made is not None:
-                return made
+            recovered = _gelu(site, x, gate)
+            if recovered is not None:
+                return recovered
     return None
 
 
@@ -99,15 +99,15 @@ def _is_cube(site: RewriteSite, value: int, x: int) -> bool:
     factors, number, todo = 0, 1.0, [value]
     while todo:
         at = todo.pop()
-        found, known = site.maker(at, "BinOp"), site.number(at)
+        factor, known = site.maker(at, "BinOp"), site.number(at)
         if known is not None:
             number *= known
         elif at == x:
             factors += 1
-        elif found is not None and found.attributes["op"] == "Mul":
-            todo.extend(found.operands)
-        elif found is not None and found.attributes["op"] == "Pow" and found.operands[0] == x:
-            power = site.number(found.operands[1])
+        elif factor is not None and factor.attributes["op"] == "Mul":
+            todo.extend(factor.operands)
+        elif factor is not None and factor.attributes["op"] == "Pow" and factor.operands[0] == x:
+            power = site.number(factor.operands[1])
             factors += int(power) if power in (2.0, 3.0) else 100
         else:
             return False

@@ -260,14 +260,14 @@ def _are_same_axes(shape: Axes, axes: Axes, wanted: Axes) -> bool:
 
 
 def _mean(polynomial: Polynomial) -> Polynomial | None:
-    made: Polynomial | None = {}
+    mean: Polynomial | None = {}
     for term, array in polynomial.items():
         if _number(array) is None or "root" in term or term.count("x") > 2:
             return None
         others = tuple(atom for atom in term if atom != "x")
         atoms: tuple[Term, ...] = ((), ("mean",), ("squares",))
-        made = _total(made, {_sort((*others, *atoms[term.count("x")])): array})
-    return made
+        mean = _total(mean, {_sort((*others, *atoms[term.count("x")])): array})
+    return mean
 
 
 def _number(array: Array) -> float | None:
@@ -289,22 +289,22 @@ def _scale(polynomial: Polynomial | None, factor: float | Array) -> Polynomial |
 def _total(a: Polynomial | None, b: Polynomial | None) -> Polynomial | None:
     if a is None or b is None:
         return None
-    made = dict(a)
+    total = dict(a)
     for term, array in b.items():
         try:
-            made[term] = np.asarray(made[term] + array) if term in made else array
+            total[term] = np.asarray(total[term] + array) if term in total else array
         except ValueError:
             return None
-    return made if len(made) <= _MOST_TERMS else None
+    return total if len(total) <= _MOST_TERMS else None
 
 
 def _product(a: Polynomial, b: Polynomial | None) -> Polynomial | None:
-    made: Polynomial | None = {}
+    product: Polynomial | None = {}
     for first, one in a.items():
         for second, other in () if b is None else b.items():
             try:
                 array = np.asarray(one * other)
             except ValueError:
                 return None
-            made = _total(made, {_sort((*first, *second)): array})
-    return made if b is not None else None
+            product = _total(product, {_sort((*first, *second)): array})
+    return product if b is not None else None

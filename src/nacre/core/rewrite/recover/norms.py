@@ -41,11 +41,11 @@ def norm_rule(most_guard: float) -> Rewrite:
             polynomial = read.of_site()
             if polynomial is None or read.root is None:
                 continue
-            found = _scale_and_bias(polynomial, read.root.is_centred)
-            if found is not None:
+            parameters = _scale_and_bias(polynomial, read.root.is_centred)
+            if parameters is not None:
                 opcode = "LayerNorm" if read.root.is_centred else "RmsNorm"
                 return _with_scale_and_bias(
-                    site, norm_along(site, opcode, x, axes, read.root.epsilon), *found
+                    site, norm_along(site, opcode, x, axes, read.root.epsilon), *parameters
                 )
         return None
 
@@ -58,7 +58,7 @@ def _is_float(site: RewriteSite) -> bool:
 
 def _candidates(site: RewriteSite) -> dict[tuple[int, Axes], None]:
     """Tensors whose moments stand behind a root, with the axes that they are taken over."""
-    found: dict[tuple[int, Axes], None] = {}
+    candidates: dict[tuple[int, Axes], None] = {}
     pending, seen, has_root = list(site.operands), set[int](), False
     while pending and len(seen) < _MOST_SEEN:
         value = pending.pop(0)
@@ -75,21 +75,21 @@ def _candidates(site: RewriteSite) -> dict[tuple[int, Axes], None]:
             given = op.attributes["axes"] or range(len(shape))
             axes = tuple(sorted({axis % len(shape) for axis in given}))
             for x in (op.operands[0], *_centred_or_squared(site, op.operands[0])):
-                found.setdefault((x, axes))
+                candidates.setdefault((x, axes))
         pending += op.operands
-    return found if has_root else {}
+    return candidates if has_root else {}
 
 
 def _centred_or_squared(site: RewriteSite, value: int) -> list[int]:
     """What is squared, or what a mean is taken off, in the operand of a reduction."""
-    found: list[int] = []
+    inner: list[int] = []
     for _ in range(2):
         op = site.maker(value, "BinOp")
         if op is None or site.constant(op.operands[0]) is not None:
             break
         value = op.operands[0]
-        found.append(value)
-    return found
+        inner.append(value)
+    return inner
 
 
 def _is_root(site: RewriteSite, op: CoreOperation) -> bool:
@@ -154,8 +154,8 @@ def scale_and_bias(site: RewriteSite) -> int | None:
         given = [*scale, site.literal(whole, norm.type.dtype)]
     else:
         return None
-    made = site.add(norm.opcode, x, *given, **norm.attributes)
-    return made if turn is None else site.add("Transpose", made, **turn.attributes)
+    scaled_norm = site.add(norm.opcode, x, *given, **norm.attributes)
+    return scaled_norm if turn is None else site.add("Transpose", scaled_norm, **turn.attributes)
 
 
 def _row_constant(norm: CoreOperation, turn: CoreOperation | None, constant: Array) -> Array | None:

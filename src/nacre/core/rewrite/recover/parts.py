@@ -15,9 +15,9 @@ def norm_along(site: RewriteSite, opcode: str, x: int, axes: Axes, epsilon: floa
     rank = site.type(x).rank
     order = (*(axis for axis in range(rank) if axis not in axes), *axes)
     is_turned = order != tuple(range(rank))
-    transpose = site.add("Transpose", x, permutation=order) if is_turned else x
-    made = site.add(opcode, transpose, axis=rank - len(axes), epsilon=epsilon)
-    return site.add("Transpose", made, permutation=inverse(order)) if is_turned else made
+    rows_last = site.add("Transpose", x, permutation=order) if is_turned else x
+    normed = site.add(opcode, rows_last, axis=rank - len(axes), epsilon=epsilon)
+    return site.add("Transpose", normed, permutation=inverse(order)) if is_turned else normed
 
 
 def shape_with_ones(shape: Axes, axes: Axes) -> Axes:

@@ -12,14 +12,16 @@ from nacre.core.rewrite.site import RewriteSite, Rules, either_order
 
 def reduction_keeping_axes(site: RewriteSite) -> int | None:
     """A reduction whose axes a view puts back: one that keeps them."""
-    found = site.maker(site.operands[0], "Mean", "Sum", "Reduce")
-    if found is None or found.attributes.get("keepdims"):
+    reduction = site.maker(site.operands[0], "Mean", "Sum", "Reduce")
+    if reduction is None or reduction.attributes.get("keepdims"):
         return None
-    shape = site.type(found.operands[0]).shape
-    axes = tuple(axis % len(shape) for axis in found.attributes["axes"])
+    shape = site.type(reduction.operands[0]).shape
+    axes = tuple(axis % len(shape) for axis in reduction.attributes["axes"])
     if not axes or site.op.type.shape != shape_with_ones(shape, axes):
         return None
-    return site.add(found.opcode, found.operands[0], **{**found.attributes, "keepdims": True})
+    return site.add(
+        reduction.opcode, reduction.operands[0], **{**reduction.attributes, "keepdims": True}
+    )
 
 
 def mean_of_sum(site: RewriteSite) -> int | None:

@@ -35,14 +35,16 @@ def _axes(site: RewriteSite, x: int, reduction: CoreOperation) -> Axes:
 
 def root_of_squares(site: RewriteSite) -> int | None:
     """The root of a mean or a sum of squares, by itself."""
-    found = site.maker(site.operands[0], "Sum", "Mean") if site.attributes["op"] == "Sqrt" else None
-    squared = None if found is None else _squared_operand(site, found.operands[0])
-    if found is None or squared is None:
+    reduction = (
+        site.maker(site.operands[0], "Sum", "Mean") if site.attributes["op"] == "Sqrt" else None
+    )
+    squared = None if reduction is None else _squared_operand(site, reduction.operands[0])
+    if reduction is None or squared is None:
         return None
-    made = _root_by_norm(site, squared, found)
-    if made is None and found.opcode == "Sum":
-        return site.add("Reduce", squared, op="L2", **found.attributes)
-    return made
+    root = _root_by_norm(site, squared, reduction)
+    if root is None and reduction.opcode == "Sum":
+        return site.add("Reduce", squared, op="L2", **reduction.attributes)
+    return root
 
 
 def l2_norm(site: RewriteSite) -> int | None:
@@ -60,11 +62,11 @@ def _root_by_norm(site: RewriteSite, x: int, reduction: CoreOperation) -> int | 
         return None
     normed = site.add("RmsNorm", x, axis=first, epsilon=_LEAST_EPSILON)
     product = site.add("BinOp", x, normed, op="Mul")
-    made = site.add("Mean", product, axes=axes, keepdims=True)
-    made = site.reshape(made, reduction.type.shape)  # over all axes, none is kept
+    root = site.add("Mean", product, axes=axes, keepdims=True)
+    root = site.reshape(root, reduction.type.shape)  # over all axes, none is kept
     if reduction.opcode == "Mean":
-        return made
-    return site.add("BinOp", made, site.literal(np.array(sqrt(size)), site.type(x).dtype), op="Mul")
+        return root
+    return site.add("BinOp", root, site.literal(np.array(sqrt(size)), site.type(x).dtype), op="Mul")
 
 
 # Afterwards: a root that belongs to a norm is none by itself.

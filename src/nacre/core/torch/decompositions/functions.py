@@ -97,12 +97,12 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
     """The logarithm of the sum of exponentials so far, in rounds that double what is summed."""
     if x.dim() == 0:
         return x.clone()
-    made, reach = x.movedim(dim, -1), 1
-    while reach < made.shape[-1]:
-        before = torch.ops.aten.constant_pad_nd.default(made[..., :-reach], [reach, 0], -inf)
-        made = torch.logaddexp(made, before)
+    sums, reach = x.movedim(dim, -1), 1
+    while reach < sums.shape[-1]:
+        before = torch.ops.aten.constant_pad_nd.default(sums[..., :-reach], [reach, 0], -inf)
+        sums = torch.logaddexp(sums, before)
         reach *= 2
-    return made.movedim(-1, dim)
+    return sums.movedim(-1, dim)
 
 
 @decomposes("rrelu_with_noise_functional.default", "rrelu_with_noise.default")
@@ -117,8 +117,8 @@ def rrelu(
     """Below 0 a slope, which is drawn in training only."""
     if training:
         return NotImplemented
-    made = torch.ops.aten.leaky_relu.default(x, (lower + upper) / 2)
-    return made, noise
+    result = torch.ops.aten.leaky_relu.default(x, (lower + upper) / 2)
+    return result, noise
 
 
 @decomposes("fake_quantize_per_tensor_affine_cachemask.default")
@@ -165,8 +165,8 @@ def trilinear(
         b = b.unsqueeze(at)
     for at in expand_c:
         c = c.unsqueeze(at)
-    made = a * b * c
-    return made.sum(summed) if summed else made
+    product = a * b * c
+    return product.sum(summed) if summed else product
 
 
 @decomposes("conv_tbc.default")

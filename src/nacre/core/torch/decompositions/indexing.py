@@ -50,8 +50,8 @@ def unfold(x: Tensor, dim: int, size: int, step: int) -> Tensor:
     dim %= x.dim()
     count = (x.shape[dim] - size) // step + 1
     at = torch.arange(count).unsqueeze(1) * step + torch.arange(size)
-    made = x.index_select(dim, at.reshape(-1))
-    parted = made.reshape(*x.shape[:dim], count, size, *x.shape[dim + 1 :])
+    picked = x.index_select(dim, at.reshape(-1))
+    parted = picked.reshape(*x.shape[:dim], count, size, *x.shape[dim + 1 :])
     return parted.movedim(dim + 1, -1)
 
 

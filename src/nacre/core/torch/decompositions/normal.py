@@ -65,12 +65,12 @@ def _inverse(size: Tensor, left: Tensor) -> Tensor:
     """Where the error function is `size`, which is 0 to 1; `left` is 1 less it, without loss."""
     inner = (left * (1.0 + size)).log()
     middle = inner * 0.5 + 2 / (pi * _A)
-    found = ((middle * middle - inner / _A).sqrt() - middle).clamp(min=0.0).sqrt()
+    root = ((middle * middle - inner / _A).sqrt() - middle).clamp(min=0.0).sqrt()
     for _ in range(3):
-        away = torch.where(size < 0.5, found.erf() - size, left - _tail(found))
-        step = away * (found * found).exp() * (sqrt(pi) / 2)
-        found = found - step / (1.0 + found * step)
-    return torch.where(left == 0, torch.full_like(found, inf), found)
+        away = torch.where(size < 0.5, root.erf() - size, left - _tail(root))
+        step = away * (root * root).exp() * (sqrt(pi) / 2)
+        root = root - step / (1.0 + root * step)
+    return torch.where(left == 0, torch.full_like(root, inf), root)
 
 
 @decomposes("erfinv.default")

@@ -119,5 +119,5 @@ def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         rest = rest // dim
     if not axes:
         return torch.empty((size, 0), dtype=torch.int64)
-    found = torch.stack(axes[::-1], -1)
-    return torch.where((first < count).unsqueeze(-1), found, fill_value)
+    indices = torch.stack(axes[::-1], -1)
+    return torch.where((first < count).unsqueeze(-1), indices, fill_value)

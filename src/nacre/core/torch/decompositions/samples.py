@@ -41,12 +41,12 @@ def grid_sampler_3d(
     """Elements at coordinates between -1 and 1, the last axis first."""
     batch, _, *dims = x.shape
     rank = len(dims)
-    found = [
+    samples = [
         _grid_coordinate(grid[..., rank - 1 - axis], dims[axis], align_corners, padding)
         for axis in range(rank)
     ]
     around: list[list[tuple[Tensor, Tensor | None]]] = []
-    for at in found:
+    for at in samples:
         if interpolation == _NEAREST:
             around.append([(at.round(), None)])
         else:
@@ -99,10 +99,10 @@ def embedding_bag(
     if mode == _MAX:
         lowest = torch.full((), -float("inf"), dtype=rows.dtype)
         candidates = torch.where(member.unsqueeze(-1), rows, lowest)
-        made = torch.where(size.unsqueeze(-1) > 0, candidates.amax(1), 0.0)
+        sums = torch.where(size.unsqueeze(-1) > 0, candidates.amax(1), 0.0)
         best = indices[candidates.argmax(1)]
-        return made, own, size, best
-    made = member.to(rows.dtype) @ rows
+        return sums, own, size, best
+    sums = member.to(rows.dtype) @ rows
     if mode == _MEAN:
-        made = made / size.clamp(min=1).unsqueeze(-1)
-    return made, own, size, size
+        sums = sums / size.clamp(min=1).unsqueeze(-1)
+    return sums, own, size, size

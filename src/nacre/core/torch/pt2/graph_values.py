@@ -41,8 +41,8 @@ def objects_of(found: Json) -> Iterator[dict[str, Any]]:
 
 def unfit_name(model: Json) -> str | None:
     """A name that is no part of a program: PyTorch writes names into code, which it runs."""
-    for found in objects_of(model):
-        for key, value in found.items():
+    for entry in objects_of(model):
+        for key, value in entry.items():
             if not isinstance(value, str):
                 continue
             form = _IDENTIFIERS if key in ("name", "as_name") else _WEIGHT_NAMES
@@ -89,13 +89,13 @@ def prune_values(model: Json) -> None:
 
 def long_name(model: Json) -> str | None:
     """A name that is longer than any that PyTorch gives; None where there is none."""
-    for found in objects_of(model):
-        for table in (found, *(t for t in map(found.get, _TABLES) if isinstance(t, dict))):
+    for entry in objects_of(model):
+        for table in (entry, *(t for t in map(entry.get, _TABLES) if isinstance(t, dict))):
             for name in table:
                 if len(name) > LONGEST_NAME:
                     return str(name)
         for key in ("name", "as_name"):
-            name = found.get(key)
+            name = entry.get(key)
             if isinstance(name, str) and len(name) > LONGEST_NAME:
                 return name
     return None
