@@ -108,8 +108,8 @@ def run_stages(
     require_room(layers, options)
     report_stage("partition", layers)
     require_types(layers, options)
-    made = _plan(layers, target, options, report_stage)
-    return Compiled(legal, quantised, layers, *made)
+    compiled = _plan(layers, target, options, report_stage)
+    return Compiled(legal, quantised, layers, *compiled)
 
 
 def _float_notes(module: Module, options: Options) -> Iterator[str]:
@@ -176,8 +176,8 @@ def compile_module(
     module: Module, target: Target, options: Options, on_stage: OnStage | None = None
 ) -> CompiledModel:
     """A module as a bundle for a device; InputError where the plan breaks a rule of NEM."""
-    made = run_stages(module, target, options, on_stage)
-    bundle = _bundle(module, made, options)
+    compiled = run_stages(module, target, options, on_stage)
+    bundle = _bundle(module, compiled, options)
     # Everything that runs ahead takes tokens: with less of it, nearly every device has enough.
     for careful in (
         replace(options, token_reserve=1),
@@ -185,11 +185,11 @@ def compile_module(
     ):
         if not bundle.problems:
             break
-        parts = _plan(made.partition, target, careful, on_stage or _ignore_stage)
-        made = Compiled(made.legal, made.quantised, made.partition, *parts)
-        bundle = _bundle(module, made, careful)
+        parts = _plan(compiled.partition, target, careful, on_stage or _ignore_stage)
+        compiled = Compiled(compiled.legal, compiled.quantised, compiled.partition, *parts)
+        bundle = _bundle(module, compiled, careful)
     if bundle.problems:
-        raise InputError([_unsound_plan_finding(made, bundle.problems[0], options)])
+        raise InputError([_unsound_plan_finding(compiled, bundle.problems[0], options)])
     return bundle
 
 

@@ -144,10 +144,10 @@ class Program:
 
 def tasks_of(statements: Sequence[Statement]) -> list[Copy | Compute]:
     """Every task, those in loops too."""
-    found: list[Copy | Compute] = []
+    tasks: list[Copy | Compute] = []
     for statement in statements:
         if isinstance(statement, Copy | Compute):
-            found.append(statement)
+            tasks.append(statement)
         elif isinstance(statement, Loop):
-            found += tasks_of(statement.body)
-    return found
+            tasks += tasks_of(statement.body)
+    return tasks

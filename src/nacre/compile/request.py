@@ -57,8 +57,10 @@ def _require_accuracy(precision: str, accuracy_db: object, fallback: object) -> 
         raise request_error(f"`fallback` is {fallback!r}, expected True or False")
     is_number = isinstance(accuracy_db, Real) and not isinstance(accuracy_db, bool)
     if accuracy_db is not None and not (is_number and 0 < float(accuracy_db) <= MOST_DB):  # type: ignore[arg-type]
-        told = f"`accuracy_db` is {accuracy_db!r}, expected a number above 0 and up to {MOST_DB:g}"
-        raise request_error(told)
+        message = (
+            f"`accuracy_db` is {accuracy_db!r}, expected a number above 0 and up to {MOST_DB:g}"
+        )
+        raise request_error(message)
     for name, is_given in (("accuracy_db", accuracy_db is not None), ("fallback", not fallback)):
         if is_given and precision != "i8":
             raise request_error(f"`{name}` is for i8, and the precision is {precision}")

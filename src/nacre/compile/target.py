@@ -36,19 +36,19 @@ def target_of(device: str | Path | Device) -> Target:
             raise request_error("; ".join(problems))
         return Target(device, _head(device))
     if not isinstance(device, str | Path):
-        told = f"a device is a name, a path or a `Device`, found {type(device).__name__}"
-        raise request_error(told, "`nacre devices` lists those that are built in")
+        problem = f"a device is a name, a path or a `Device`, found {type(device).__name__}"
+        raise request_error(problem, "`nacre devices` lists those that are built in")
     try:
-        found = named_device(str(device))
+        known = named_device(str(device))
     except UnknownDeviceError as error:
         if not Path(device).is_file():
             raise request_error(str(error)) from None
         message = f"{backquote(Path(device).name, 60)} cannot be read as a device: {error}"
         raise InputError([CMP04.at(whole_file(str(device)), message)]) from None
-    errors = [d for d in found.diagnostics if d.severity == "error"]
+    errors = [d for d in known.diagnostics if d.severity == "error"]
     if errors:
         raise InputError(errors)
-    return Target(found.device, _head(found.device))
+    return Target(known.device, _head(known.device))
 
 
 def _head(device: Device) -> tuple[str, ...]:

@@ -85,13 +85,13 @@ class Accuracy:
     def describe_with_bound(self) -> str:
         """What was found, and what is accepted."""
         limit = "at most" if self.measure == "error" else "at least"
-        told = f"{self.measure} {self.describe}, {limit} {self.describe_bound}"
+        text = f"{self.measure} {self.describe}, {limit} {self.describe_bound}"
         if self.measure == "error" and self.sqnr is not None:
             sqnr, least = (_value_text("SQNR", db) for db in (self.sqnr, SQNR_DB))
-            return f"{told}; SQNR {sqnr}, at least {least}"
+            return f"{text}; SQNR {sqnr}, at least {least}"
         if self.measure == "SQNR" and self.error is not None:
-            return f"{told}; error {_value_text('error', self.error)}"
-        return told
+            return f"{text}; error {_value_text('error', self.error)}"
+        return text
 
 
 def _value_text(measure: Measure, value: float) -> str:

@@ -68,8 +68,8 @@ class CompiledModel:
             return self.manifest.precision
         if share == 1:
             return "i8, all in f16"
-        told = f"{100 * share:.3g} % of the MACs"
-        return f"i8, mostly f16 ({told})" if share > _MOSTLY else f"i8 ({told} in f16)"
+        share_text = f"{100 * share:.3g} % of the MACs"
+        return f"i8, mostly f16 ({share_text})" if share > _MOSTLY else f"i8 ({share_text} in f16)"
 
     def run(
         self, inputs: Mapping[str, Any] | None = None, *, ordered: bool = False
@@ -188,11 +188,11 @@ class BundleSession:
             require_range(port, arrays[port.name])
         lost = warn_of_lost_inputs(manifest, arrays)
         outputs = self._bundle.compute(arrays, self._ordered)
-        for found in (
+        for warning in (
             *lost,
             *warn_of_infinite_outputs(manifest, self._bundle.legal, arrays, outputs),
         ):
-            warnings.warn(f"{found.code}: {found.message}", stacklevel=2)
+            warnings.warn(f"{warning.code}: {warning.message}", stacklevel=2)
         for state in manifest.states:
             self._state[state.input] = outputs[state.output]
         count = len(self._bundle.source.outputs)

@@ -170,9 +170,13 @@ def _origins(layer: LayerEntry, source: Module | None, legal: Module) -> Iterato
 def _result(
     layer: LayerEntry, result: Result, legal: Module, sizes: dict[str, int]
 ) -> Iterator[str]:
-    made, size = legal.by_id.get(result.value), sizes.get(result.buffer)
+    maker, size = legal.by_id.get(result.value), sizes.get(result.buffer)
     is_own = any(origin.legal == result.value for origin in layer.operations)
-    if made is None or not is_own or not _matches_memory_type(result.elem, result.shape, made.type):
+    if (
+        maker is None
+        or not is_own
+        or not _matches_memory_type(result.elem, result.shape, maker.type)
+    ):
         yield f"gives the layer `{layer.name}` a result that it does not make"
         return
     is_odd = len(result.shape) != len(result.strides) or min(result.strides, default=0) < 0

@@ -80,9 +80,9 @@ def _first_difference(
         coming = session.next_step
         owner = current if coming is None else owners.get(coming.partition("[")[0], current)
         if current is not None and (coming is None or owner != current):
-            found = _compare_layer(session, bundle, current, reference, is_ordered)
-            if found is not None:
-                return found
+            difference = _compare_layer(session, bundle, current, reference, is_ordered)
+            if difference is not None:
+                return difference
         current = owner
         if coming is None:
             return _compare_outputs(session, bundle, reference, is_ordered)
@@ -95,16 +95,16 @@ def _compare_layer(
 ) -> Difference | None:
     layer = bundle.manifest.layers[index]
     for result in layer.results:
-        found = _read_result(session, result)
+        actual = _read_result(session, result)
         expected = reference.expected(result.value)
-        reference.record(result.value, found)
+        reference.record(result.value, actual)
         ulps = 0 if is_exact else _ULPS * len(layer.operations)
-        at = _position(found, expected, ulps)
+        at = _position(actual, expected, ulps)
         if at is not None:
-            made = next((o for o in layer.operations if o.legal == result.value), None)
-            what = f"{made.opcode} %{result.value}" if made else f"%{result.value}"
-            what += f" of {made.node}" if made and made.node else ""
-            return Difference(layer.name, what, at, float(found[at]), float(expected[at]))
+            origin = next((o for o in layer.operations if o.legal == result.value), None)
+            what = f"{origin.opcode} %{result.value}" if origin else f"%{result.value}"
+            what += f" of {origin.node}" if origin and origin.node else ""
+            return Difference(layer.name, what, at, float(actual[at]), float(expected[at]))
     return None
 
 
@@ -114,11 +114,11 @@ def _compare_outputs(
     """Outputs in their place: what was copied there, and what no layer was compared for."""
     for port, value in zip(bundle.manifest.outputs, bundle.legal.outputs, strict=True):
         raw = np.frombuffer(session.read_buffer(port.buffer), GRAPH_TYPES[port.elem].dtype)
-        found, expected = raw.reshape(port.shape), reference.actual(value)
-        at = _position(found, expected, 0 if is_exact else _ULPS)
+        actual, expected = raw.reshape(port.shape), reference.actual(value)
+        at = _position(actual, expected, 0 if is_exact else _ULPS)
         if at is not None:
             what = f"{bundle.legal.by_id[value].opcode} %{value}"
-            return Difference(port.name, what, at, float(found[at]), float(expected[at]))
+            return Difference(port.name, what, at, float(actual[at]), float(expected[at]))
     return None
 
 
@@ -130,8 +130,8 @@ def _read_result(session: Session, result: Result) -> Array:
     reach = 1 + sum((n - 1) * s for n, s in zip(result.shape, result.strides, strict=True))
     part = raw[result.offset : result.offset + reach * size].copy().view(dtype)
     strides = [s * size for s in result.strides]
-    found: Array = np.lib.stride_tricks.as_strided(part, result.shape, strides)
-    return found.copy()
+    elements: Array = np.lib.stride_tricks.as_strided(part, result.shape, strides)
+    return elements.copy()
 
 
 def _position(found: Array, expected: Array, ulps: int) -> tuple[int, ...] | None:

@@ -115,12 +115,12 @@ def _matching_values(wide: Legal, narrow: Legal) -> dict[int, int]:
     waiting: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for op in reversed(wide.module.operations):
         waiting[_key(wide, op)].append(op.value_id)
-    found = {}
+    matches = {}
     for op in narrow.module.operations:
         others = waiting.get(_key(narrow, op))
         if _is_compared(op) and not _is_scaled(narrow.module, op) and others:
-            found[op.value_id] = others.pop()
-    return found
+            matches[op.value_id] = others.pop()
+    return matches
 
 
 def _key(legal: Legal, op: CoreOperation) -> tuple[object, ...]:
@@ -158,15 +158,15 @@ def _compare_operations(
     """Every operation on floats, with what it gets and what it leaves."""
     references = _run(wide, arrays)
     ratios: dict[int, float] = {}
-    for value, found in _run(narrow, arrays).items():
+    for value, array in _run(narrow, arrays).items():
         op = narrow.by_id[value]
         before = min((ratios.get(o, _EXACT) for o in op.operands), default=_EXACT)
         ratios[value] = before
-        if value in pairs and found.dtype.kind not in "iub":
+        if value in pairs and array.dtype.kind not in "iub":
             wanted = references[pairs[value]].astype(np.float64)
-            made = found.astype(np.float64)
-            ratios[value] = after = _ratio(made, wanted)
-            yield _OperationLoss(op, before, after, _explain_loss(made, wanted))
+            actual = array.astype(np.float64)
+            ratios[value] = after = _ratio(actual, wanted)
+            yield _OperationLoss(op, before, after, _explain_loss(actual, wanted))
 
 
 def _run(module: Module, arrays: Mapping[str, Array]) -> dict[int, Array]:

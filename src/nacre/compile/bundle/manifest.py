@@ -225,10 +225,10 @@ def _losses(quantised: Quantised | None) -> tuple[LayerLoss, ...]:
 
 def _with_scales(ports: tuple[Port, ...], stored: tuple[StoredPort, ...]) -> tuple[Port, ...]:
     """Ports with the scales that the host uses."""
-    found = {port.name: port for port in stored}
+    by_name = {port.name: port for port in stored}
     return tuple(
-        replace(port, scale=found[port.name].scale, zero=found[port.name].zero)
-        if port.name in found
+        replace(port, scale=by_name[port.name].scale, zero=by_name[port.name].zero)
+        if port.name in by_name
         else port
         for port in ports
     )

@@ -26,17 +26,17 @@ _LEFT = (
 
 def warn_of_lost_inputs(manifest: Manifest, arrays: Mapping[str, Array]) -> list[Diagnostic]:
     """A warning for each input of a plan on integers that has NaN or infinities."""
-    found: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     for port in manifest.inputs if manifest.precision == "i8" else ():
         nans, infinities = _count_not_finite(port, arrays[port.name])
         if port.elem == "f32":
             infinities = 0  # of a mask: they hide something, and mean what they say
         if nans or infinities:
             where = "integers of 8 bits" if port.scale is not None else _LATER
-            told = _describe_counts(nans, infinities, arrays[port.name])
-            message = f"input {backquote(port.name)} has {told}, and {where} have neither"
-            found.append(CMP12.at(whole_file("<compile>"), message, help=_LOST))
-    return found
+            counts_text = _describe_counts(nans, infinities, arrays[port.name])
+            message = f"input {backquote(port.name)} has {counts_text}, and {where} have neither"
+            warnings.append(CMP12.at(whole_file("<compile>"), message, help=_LOST))
+    return warnings
 
 
 def warn_of_infinite_outputs(
@@ -53,13 +53,15 @@ def warn_of_infinite_outputs(
         return []
     if any(map(_is_infinite_constant, legal.operations)):
         return []
-    found: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     for port, array, (nans, infinities) in zip(manifest.outputs, outputs, counts, strict=False):
         if nans or infinities:
-            told = _describe_counts(nans, infinities, array)
-            message = f"output {backquote(port.name)} has {told}, of inputs that are all finite"
-            found.append(CMP13.at(whole_file("<compile>"), message, help=_LEFT))
-    return found
+            counts_text = _describe_counts(nans, infinities, array)
+            message = (
+                f"output {backquote(port.name)} has {counts_text}, of inputs that are all finite"
+            )
+            warnings.append(CMP13.at(whole_file("<compile>"), message, help=_LEFT))
+    return warnings
 
 
 def _is_infinite_constant(op: CoreOperation) -> bool:

@@ -192,9 +192,9 @@ def _mark_independent_of_inputs(
     source: Module, outputs: tuple[Accuracy, ...], wanted: list[Array], again: list[Array]
 ) -> tuple[Accuracy, ...]:
     """Outputs, those that no input moves marked so."""
-    told = "the reference is the same for other inputs"
+    problem = "the reference is the same for other inputs"
     return tuple(
-        replace(output, problem=told)
+        replace(output, problem=problem)
         if not output.problem
         and one.dtype.kind not in "iub"
         and depends_on_input(source, value)
@@ -210,8 +210,8 @@ def _expected_outputs(bundle: CompiledModel, given: object) -> list[Array]:
     names = [port.name for port in ports]
     if isinstance(given, Mapping):
         if set(given) != set(names):
-            told = f"found {', '.join(map(str, given))}, expected {', '.join(names)}"
-            raise request_error(f"`expected` has other outputs than the model: {told}")
+            message = f"found {', '.join(map(str, given))}, expected {', '.join(names)}"
+            raise request_error(f"`expected` has other outputs than the model: {message}")
         arrays = [np.asarray(given[name]) for name in names]
     elif isinstance(given, list | tuple) and len(given) == len(names):
         arrays = [np.asarray(array) for array in given]
@@ -222,8 +222,8 @@ def _expected_outputs(bundle: CompiledModel, given: object) -> list[Array]:
         )
     for port, array in zip(ports, arrays, strict=True):
         if array.dtype.kind in "OSUMmc":
-            told = f"`expected` has `{port.name}` in elements of {array.dtype.name}"
-            raise request_error(f"{told}, the model makes {port.dtype}")
+            message = f"`expected` has `{port.name}` in elements of {array.dtype.name}"
+            raise request_error(f"{message}, the model makes {port.dtype}")
         if array.shape != port.shape:
             raise request_error(
                 f"`expected` has `{port.name}` in the shape {list(array.shape)}, "

@@ -116,15 +116,15 @@ class ModelBounds:
     def of(self, names: Sequence[str]) -> LayerBound | None:
         """The bound of layers that run together: the sum of theirs, unit by unit."""
         known = self.by_name
-        found = [known[name] for name in names if name in known]
-        if len(found) < 2:
-            return next(iter(found), None)
+        bounds = [known[name] for name in names if name in known]
+        if len(bounds) < 2:
+            return next(iter(bounds), None)
         sums = {
-            one.name: sum(getattr(bound, one.name) for bound in found)
+            one.name: sum(getattr(bound, one.name) for bound in bounds)
             for one in fields(LayerBound)
             if one.name != "name"
         }
-        return LayerBound(found[-1].name, **sums)
+        return LayerBound(bounds[-1].name, **sums)
 
     def _sum(self, kind: str) -> Fraction:
         return _sum_cycles(getattr(bound, kind) for bound in self.layers)

@@ -34,19 +34,19 @@ def _scaling_of_products(operations: Sequence[CoreOperation]) -> set[int]:
 
 def _scaling_to_floats(operations: Sequence[CoreOperation], calls: Calls) -> set[int]:
     """Integers of 8 bits that become floats: a cast, a zero point, a factor."""
-    found: set[int] = set()
+    values: set[int] = set()
     for op in operations:
         call = calls[op.value_id][1]
         is_cast = op.opcode == "Cast" and (call.input(0).elem.name, op.type.dtype) == ("i8", "f16")
-        is_next = any(operand in found for operand in op.operands[:1])
+        is_next = any(operand in values for operand in op.operands[:1])
         if is_cast or (is_next and _is_by_number(op, call, "Sub", "Mul")):
-            found.add(op.value_id)
-    return found
+            values.add(op.value_id)
+    return values
 
 
 def _scaling_to_integers(module: Module, calls: Calls) -> set[int]:
     """Floats that become integers: a factor, a zero point, and a cast as `Quantize`."""
-    found: set[int] = set()
+    values: set[int] = set()
     for value in calls:
         op = module.by_id[value]
         if op.opcode != "Quantize" or not _is_cast(module, op):
@@ -56,9 +56,9 @@ def _scaling_to_integers(module: Module, calls: Calls) -> set[int]:
         for wanted in ("Add", "Mul"):
             known = calls.get(before.value_id)
             if known is not None and _is_by_number(before, known[1], wanted):
-                found.add(before.value_id)
+                values.add(before.value_id)
                 before = module.by_id[before.operands[0]]
-    return found
+    return values
 
 
 def _is_by_number(op: CoreOperation, call: Call, *wanted: str) -> bool:

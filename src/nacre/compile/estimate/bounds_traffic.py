@@ -50,14 +50,14 @@ def ddr_traffic(module: Module, groups: Sequence[Group]) -> list[int]:
 
 def _maker(module: Module, value: int, owners: Mapping[int, int]) -> int:
     """The layer that makes a value, followed back through what only moves it."""
-    todo, found = [value], 0
+    todo, latest = [value], 0
     while todo:
         at = todo.pop()
         if at in owners:
-            found = max(found, owners[at])
+            latest = max(latest, owners[at])
         else:
             todo += module.by_id[at].operands
-    return found
+    return latest
 
 
 class _Readers:
@@ -100,16 +100,16 @@ class _Readers:
 
     def first_owner(self, value: int, owners: Mapping[int, int]) -> int:
         """The first layer that a value reaches; layers' own operations end the way."""
-        todo, seen, found = [value], {value}, len(owners)
+        todo, seen, earliest = [value], {value}, len(owners)
         last = max(owners.values())
         while todo:
             for op in self._readers[todo.pop()]:
                 if op.value_id in owners:
-                    found = min(found, owners[op.value_id])
+                    earliest = min(earliest, owners[op.value_id])
                 elif op.value_id not in seen:
                     seen.add(op.value_id)
                     todo.append(op.value_id)
-        return min(found, last)
+        return min(earliest, last)
 
 
 def _window_bytes(module: Module, op: CoreOperation) -> int:
@@ -163,29 +163,29 @@ def stored_values(module: Module, groups: Sequence[Group]) -> list[list[int]]:
             if value not in own and inner.opcode not in MOVES:
                 homes[value] |= homes.get(op.value_id, set())
     gone = values_that_leave(module)
-    found: list[list[int]] = [[] for _ in groups]
+    stored: list[list[int]] = [[] for _ in groups]
     for op in module.operations:
         # Who makes a value for itself needs none of another group's.
         for value in dict.fromkeys(op.operands):
             others = [h for h in homes.get(op.value_id, {-1}) if h not in homes[value]]
             if value in gone or not others or not homes[value]:
                 continue
-            made_by = found[min(homes[value])]
+            made_by = stored[min(homes[value])]
             if value not in made_by:
                 made_by.append(value)
-    return found
+    return stored
 
 
 def values_that_leave(module: Module) -> frozenset[int]:
     """Values that leave the model, as they are or moved."""
-    found: set[int] = set()
+    leaving: set[int] = set()
     todo: list[int] = list(module.outputs)
     while todo:
         value = todo.pop()
-        if value in found:
+        if value in leaving:
             continue
-        found.add(value)
+        leaving.add(value)
         op = module.by_id[value]
         if op.opcode in MOVES:
             todo += op.operands
-    return frozenset(found)
+    return frozenset(leaving)

@@ -78,7 +78,7 @@ def estimate(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
         fallback and not is_stand_in, accuracy_db,
     )  # fmt: skip
-    watch = _StageRecorder(on_stage)
+    recorder = _StageRecorder(on_stage)
     base = Estimate(
         target,
         precision,
@@ -87,15 +87,15 @@ def estimate(
         assumptions_of(target, clock_mhz, precision, ranges),
     )
     try:
-        bundle = Bundle.of(compile_module(module, aim, options, watch.record))
+        bundle = Bundle.of(compile_module(module, aim, options, recorder.record))
     except InputError as error:
         if any(d.code in _REQUESTS or not d.code.startswith("CMP") for d in error.diagnostics):
             raise
-        return replace(base, problems=error.diagnostics, **watch.partial_result(target))
-    found = watch.partial_result(target)
+        return replace(base, problems=error.diagnostics, **recorder.partial_result(target))
+    partial = recorder.partial_result(target)
     most = cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
-    plan = _time_bundle(bundle, base, found["bounds"])
-    return replace(base, **found, plan=plan, most_cycles=most)
+    plan = _time_bundle(bundle, base, partial["bounds"])
+    return replace(base, **partial, plan=plan, most_cycles=most)
 
 
 def _describe_scales(precision: str, calibration: object, is_stand_in: bool) -> str:
@@ -133,13 +133,14 @@ class _StageRecorder:
 
     def partial_result(self, device: Device) -> dict[str, Any]:
         """The bounds and what runs on the VPU, as far as the stages came."""
-        made = self._partition
-        if made is None:
+        partition = self._partition
+        if partition is None:
             return {}
-        module = made.legal.module
-        escaped = made.legal.escaped
-        bounds = model_bounds(module, made.layers, device, timing_profile(device), escaped)
+        module = partition.legal.module
+        escaped = partition.legal.escaped
+        bounds = model_bounds(module, partition.layers, device, timing_profile(device), escaped)
         named = {
-            legal_operation_text(made.legal, module.by_id[v]): why for v, why in escaped.items()
+            legal_operation_text(partition.legal, module.by_id[v]): why
+            for v, why in escaped.items()
         }
         return {"bounds": bounds, "escaped": named}

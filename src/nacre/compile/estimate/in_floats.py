@@ -40,11 +40,11 @@ def compare_with_floats(
     Products are what integers are faster at: the model is compiled once more, in f16, only where
     other layers take most of the time.
     """
-    found = bundle.estimate().plan
-    if bundle.manifest.precision != "i8" or found is None:
+    plan = bundle.estimate().plan
+    if bundle.manifest.precision != "i8" or plan is None:
         return None
     cycles = bundle.time().cycles
-    share = sum(layer.cycles for layer in found.layers if not layer.macs) / max(1, cycles)
+    share = sum(layer.cycles for layer in plan.layers if not layer.macs) / max(1, cycles)
     if share <= _LEAST_SHARE:
         return None
     target = target_of(device)

@@ -101,12 +101,12 @@ class OperationTime:
 
 def operation_times(layers: Sequence[LayerTime]) -> tuple[OperationTime, ...]:
     """Where the time goes by operation, the costliest first."""
-    found: dict[str, list[LayerTime]] = defaultdict(list)
+    by_operation: dict[str, list[LayerTime]] = defaultdict(list)
     for layer in layers:
-        found[layer.operation].append(layer)
+        by_operation[layer.operation].append(layer)
     rows = [
         OperationTime(name, len(own), sum(x.macs for x in own), sum(x.cycles for x in own))
-        for name, own in found.items()
+        for name, own in by_operation.items()
     ]
     return tuple(sorted(rows, key=lambda row: -row.cycles))
 

@@ -53,9 +53,9 @@ def _headline(model: str, found: Mapping[str, Estimate]) -> str:
     """The model, the precision, and how sure of that one can be."""
     first = next(iter(found.values()))
     text = f"{safe(model)} in {first.precision}"
-    told = {one.plan.bundle.precision_text for one in found.values() if one.plan is not None}
-    if len(told) == 1:
-        text = f"{safe(model)} in {told.pop()}"
+    precisions = {one.plan.bundle.precision_text for one in found.values() if one.plan is not None}
+    if len(precisions) == 1:
+        text = f"{safe(model)} in {precisions.pop()}"
     if first.precision == "i8" and any(one.most_cycles is not None for one in found.values()):
         ranges = [_range(one) for one in found.values() if one.most_cycles is not None]
         cycles = f"{ranges[0]} cycles, " if len(found) == 1 else ""
@@ -216,10 +216,10 @@ def _bottleneck_text(layer: LayerTime) -> str:
 
 def _problems(name: str, one: Estimate) -> str:
     lines = [f"{safe(name)} cannot take the model:"]
-    for found in one.problems[:_MOST_PROBLEMS]:
-        lines.append(_wrap(f"{found.code}: {safe(found.message)}"))
-        if found.help is not None:
-            lines.append(_wrap(f"help: {safe(found.help)}"))
+    for problem in one.problems[:_MOST_PROBLEMS]:
+        lines.append(_wrap(f"{problem.code}: {safe(problem.message)}"))
+        if problem.help is not None:
+            lines.append(_wrap(f"help: {safe(problem.help)}"))
     if len(one.problems) > _MOST_PROBLEMS:
         lines.append(f"  and {len(one.problems) - _MOST_PROBLEMS} more")
     return "\n".join(lines)

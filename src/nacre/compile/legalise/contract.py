@@ -249,17 +249,17 @@ def is_legal(module: Module, escaped: Mapping[int, str] | None = None) -> list[s
     for op in module.operations:
         for operand in op.operands:
             users[operand].append(op)
-    found = []
+    problems = []
     for op in module.operations:
         name = f"`{op.opcode}` %{op.value_id}"
         if op.type.dtype not in _TYPES and not _is_narrowed(op, users[op.value_id]):
-            found.append(f"{name}: it is of {op.type.dtype}, which NEM does not have")
+            problems.append(f"{name}: it is of {op.type.dtype}, which NEM does not have")
         problem = problem_of(module, op)
         if problem is not None and op.value_id not in allowed:
-            found.append(f"{name}: {problem}")
+            problems.append(f"{name}: {problem}")
         if problem is None and op.value_id in allowed:
-            found.append(f"{name}: it is escaped, but has a form")
-    return found
+            problems.append(f"{name}: it is escaped, but has a form")
+    return problems
 
 
 def _is_narrowed(op: CoreOperation, users: list[CoreOperation]) -> bool:

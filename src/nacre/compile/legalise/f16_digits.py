@@ -67,11 +67,11 @@ def cancelling_values(module: Module, largest: Mapping[int, float]) -> frozenset
 
     Where these start from is small or f16 has it well enough; else f32 would not help.
     """
-    found = set[int]()
+    cancelling = set[int]()
     for op in module.operations:
         if _is_beside_number(module, op) and largest.get(op.value_id):
-            found |= _values_to_widen(module, op, largest) or set()
-    return frozenset(found)
+            cancelling |= _values_to_widen(module, op, largest) or set()
+    return frozenset(cancelling)
 
 
 def _values_to_widen(

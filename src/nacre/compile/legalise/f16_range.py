@@ -78,14 +78,14 @@ def _telling_values(
     module: Module, small: set[int], largest: Mapping[int, float], counted: set[int]
 ) -> set[int]:
     """Of small values those that are `counted` or made large again; what only fades may be lost."""
-    found = small & counted
+    telling = small & counted
     for op in reversed(module.operations):
         inside = small.intersection(op.operands)
-        if inside and op.value_id in found:
-            found |= {x for x in inside if _lost_share(module, op, x, largest) > _ROUNDED}
+        if inside and op.value_id in telling:
+            telling |= {x for x in inside if _lost_share(module, op, x, largest) > _ROUNDED}
         elif inside and op.value_id not in small:
-            found |= {x for x in inside if _enlarges(module, op, x, largest)}
-    return found
+            telling |= {x for x in inside if _enlarges(module, op, x, largest)}
+    return telling
 
 
 def _enlarges(module: Module, op: CoreOperation, x: int, largest: Mapping[int, float]) -> bool:

@@ -102,10 +102,10 @@ def layout(
         retype(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
     )
     escaped = escapes(module, lacking if is_half else ())
-    made = replace(legal, module=module, escaped=escaped, lacking=lacking)
-    made = without_labels(made)
-    _require_writable(made)
-    return replace(made, notes=(*dict.fromkeys(notes), *_beyond(made)))
+    laid_out = replace(legal, module=module, escaped=escaped, lacking=lacking)
+    laid_out = without_labels(laid_out)
+    _require_writable(laid_out)
+    return replace(laid_out, notes=(*dict.fromkeys(notes), *_beyond(laid_out)))
 
 
 def _beyond(legal: Legal) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _beyond(legal: Legal) -> Iterator[str]:
 
 def _require_writable(legal: Legal) -> None:
     """Raise InputError with every escape that NEM cannot write, or that has types it lacks."""
-    found = []
+    findings = []
     for op in legal.module.operations:
         if op.value_id not in legal.escaped:
             continue
@@ -136,6 +136,6 @@ def _require_writable(legal: Legal) -> None:
         problem = escape if isinstance(escape, str) else None
         if problem is not None:
             message = f"{source_operation_text(legal, op)} has no form in NEM: {problem}"
-            found.append(CMP01.at(place_of(legal, (op.value_id,)), message, help=_HELP))
-    if found:
-        raise InputError(found)
+            findings.append(CMP01.at(place_of(legal, (op.value_id,)), message, help=_HELP))
+    if findings:
+        raise InputError(findings)

@@ -18,17 +18,17 @@ def pool_axis(site: RewriteSite, opcode: str, value: int, axis: int) -> int:
     size, dtype = site.type(value).shape[axis], site.op.type.dtype
     part = isqrt(size)
     whole = size // part * part
-    found = _pool_windows(site, opcode, slice_axis(site, value, axis, 0, whole), axis, part)
-    found = _pool_windows(site, opcode, found, axis, size // part)
+    pooled = _pool_windows(site, opcode, slice_axis(site, value, axis, 0, whole), axis, part)
+    pooled = _pool_windows(site, opcode, pooled, axis, size // part)
     if whole == size:
-        return found
+        return pooled
     rest = slice_axis(site, value, axis, whole, size)
     rest = _pool_windows(site, opcode, rest, axis, size - whole)
     if opcode == "MaxPool":
-        return site.add("BinOp", found, rest, op="Max")
+        return site.add("BinOp", pooled, rest, op="Max")
     parts = (
         site.add("BinOp", mean, site.literal(np.array(count / size), dtype), op="Mul")
-        for mean, count in ((found, whole), (rest, size - whole))
+        for mean, count in ((pooled, whole), (rest, size - whole))
     )
     return site.add("BinOp", *parts, op="Add")
 
@@ -60,9 +60,9 @@ def norm_of_parts(site: RewriteSite) -> int:
     rows = binary("Div", rows, largest)
     variance = pool_axis(site, "AvgPool", binary("Mul", rows, rows), 2)
     least = binary("Div", number(sqrt(epsilon)), largest)
-    spread = binary("Add", variance, binary("Mul", least, least))
-    made = binary("Div", rows, site.add("Unary", spread, op="Sqrt"))
+    variance_and_epsilon = binary("Add", variance, binary("Mul", least, least))
+    norm = binary("Div", rows, site.add("Unary", variance_and_epsilon, op="Sqrt"))
     for op, value in zip(("Mul", "Add"), given, strict=False):
         along = site.reshape(value, (1, 1, shape[-1], 1))
-        made = binary(op, made, along)
-    return site.reshape(made, shape)
+        norm = binary(op, norm, along)
+    return site.reshape(norm, shape)

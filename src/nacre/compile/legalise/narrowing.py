@@ -63,16 +63,16 @@ def narrow(array: Array, element: ElementType, *, keeps_nonzero: bool) -> Narrow
     with np.errstate(invalid="ignore", over="ignore"):  # of ends that a narrower array cannot hold
         beyond = np.isfinite(array) & ((array < low) | (array > high))
     held = np.where(beyond, np.clip(array, low, high), array) if beyond.any() else array
-    made = held.astype(element.dtype)
+    narrowed = held.astype(element.dtype)
     if element.kind != "float":
-        return Narrowed(made, int(beyond.sum()))
-    small = (array != 0) & (made == 0)
+        return Narrowed(narrowed, int(beyond.sum()))
+    small = (array != 0) & (narrowed == 0)
     count = int(small.sum())
     if count and keeps_nonzero:
         least = np.copysign(_least(element), array.astype(np.float64))
-        made = np.where(small, least, made).astype(element.dtype)
-        return Narrowed(made, int(beyond.sum()), 0, count)
-    return Narrowed(made, int(beyond.sum()), count)
+        narrowed = np.where(small, least, narrowed).astype(element.dtype)
+        return Narrowed(narrowed, int(beyond.sum()), 0, count)
+    return Narrowed(narrowed, int(beyond.sum()), count)
 
 
 def store_floats(array: Array, element: ElementType) -> Array:
@@ -80,15 +80,15 @@ def store_floats(array: Array, element: ElementType) -> Array:
 
     A model hides with -1e9, which as minus infinity would mean something else.
     """
-    made: Array = quietly(array.astype, element.dtype, copy=False)
-    if element.kind != "float" or made.dtype.itemsize >= array.dtype.itemsize:
-        return made
-    overflown = np.isinf(made)
+    stored: Array = quietly(array.astype, element.dtype, copy=False)
+    if element.kind != "float" or stored.dtype.itemsize >= array.dtype.itemsize:
+        return stored
+    overflown = np.isinf(stored)
     if not overflown.any():
-        return made
+        return stored
     overflown &= np.isfinite(array)
-    made[overflown] = np.copysign(element.largest_finite, array[overflown])
-    return made
+    stored[overflown] = np.copysign(element.largest_finite, array[overflown])
+    return stored
 
 
 def narrow_bound(number: float, element: ElementType) -> float:
@@ -101,13 +101,13 @@ def narrow_bound(number: float, element: ElementType) -> float:
 
 def guarding_constants(module: Module) -> frozenset[int]:
     """Constants that are added to something, also to a product, or bound it from below."""
-    found: set[int] = set()
+    constants: set[int] = set()
     for op in module.operations:
         if op.opcode == "BinOp" and op.attributes["op"] in _KEEPING:
-            found.update(op.operands)
+            constants.update(op.operands)
         elif op.opcode in _BIASED:
-            found.update(op.operands[2:])
-    return frozenset(found)
+            constants.update(op.operands[2:])
+    return frozenset(constants)
 
 
 def _least(element: ElementType) -> float:

@@ -24,12 +24,12 @@ _STORING = frozenset({"Quantize"})
 def origins_of(module: Module, source: Module) -> Origins:
     """What the labels of a module say, whose labels are numbers of a source."""
     assert module.labels is not None
-    found: dict[int, tuple[int, ...]] = {}
+    origins: dict[int, tuple[int, ...]] = {}
     for op in module.operations:
         numbers = tuple(map(int, module.labels.names(op.value_id)))
         if numbers:
-            found[op.value_id] = _order_by_kind(op, numbers, source)
-    return found
+            origins[op.value_id] = _order_by_kind(op, numbers, source)
+    return origins
 
 
 def _order_by_kind(op: CoreOperation, numbers: tuple[int, ...], source: Module) -> tuple[int, ...]:
@@ -44,19 +44,19 @@ def complete_origins(module: Module, known: Origins) -> Origins:
 
     What turns floats into integers is part of what made them.
     """
-    found = dict(known)
+    origins = dict(known)
     for op in reversed(module.operations):
-        for operand in op.operands if op.value_id in found else ():
-            if operand not in found and not _is_storing(module, operand):
-                found[operand] = found[op.value_id]
+        for operand in op.operands if op.value_id in origins else ():
+            if operand not in origins and not _is_storing(module, operand):
+                origins[operand] = origins[op.value_id]
     for op in module.operations:
-        before = next((found[o] for o in op.operands if o in found), None)
-        if op.value_id not in found and before is not None:
-            found[op.value_id] = before
+        before = next((origins[o] for o in op.operands if o in origins), None)
+        if op.value_id not in origins and before is not None:
+            origins[op.value_id] = before
     for op in reversed(module.operations):  # constants beside what has just been named
-        for operand in op.operands if op.value_id in found else ():
-            found.setdefault(operand, found[op.value_id])
-    return found
+        for operand in op.operands if op.value_id in origins else ():
+            origins.setdefault(operand, origins[op.value_id])
+    return origins
 
 
 def _is_storing(module: Module, value: int) -> bool:
@@ -68,22 +68,22 @@ def nodes_of(legal: Legal, values: Iterable[int]) -> tuple[str, ...]:
     source = legal.source
     if source is None or source.labels is None:
         return ()
-    found = [legal.origins.get(value, ()) for value in values]
-    mains = [number for numbers in found for number in numbers[:1]]
-    others = [number for numbers in found for number in numbers[1:]]
+    origins = [legal.origins.get(value, ()) for value in values]
+    mains = [number for numbers in origins for number in numbers[:1]]
+    others = [number for numbers in origins for number in numbers[1:]]
     names = [name for number in (*mains, *others) for name in source.labels.names(number)]
     return tuple(dict.fromkeys(names))
 
 
 def nodes_text(legal: Legal, values: Iterable[int]) -> str:
     """The main nodes of some values for a message: ` (node ..)`; nothing where none has a name."""
-    found = [nodes_of(legal, (value,))[:1] for value in values]
-    names = list(dict.fromkeys(name for names in found for name in names))
+    by_value = [nodes_of(legal, (value,))[:1] for value in values]
+    names = list(dict.fromkeys(name for names in by_value for name in names))
     if not names:
         return ""
     more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    told = ", ".join((*(backquote(name, _LONGEST) for name in names[:_MOST_NAMES]), *more))
-    return f" (node{'s' if len(names) > 1 else ''} {told})"
+    listed = ", ".join((*(backquote(name, _LONGEST) for name in names[:_MOST_NAMES]), *more))
+    return f" (node{'s' if len(names) > 1 else ''} {listed})"
 
 
 def source_value_text(source: Module, number: int) -> str:

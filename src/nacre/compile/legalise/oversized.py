@@ -59,10 +59,10 @@ def split_deep_ops(legal: Legal, options: Options) -> Legal:
         nodes={value: str(origins[0]) for value, origins in legal.origins.items()},
         fused={value: tuple(map(str, origins[1:])) for value, origins in legal.origins.items()},
     )
-    made = apply_once(replace(legal.module, labels=numbers), forms)
+    split = apply_once(replace(legal.module, labels=numbers), forms)
     if not notes:
         return legal
-    changed = replace(legal, module=complete_labels(made), notes=(*legal.notes, *notes))
+    changed = replace(legal, module=complete_labels(split), notes=(*legal.notes, *notes))
     changed = without_labels(changed)
     return replace(changed, escaped=escapes_at(changed.precision, changed.module, changed.lacking))
 
@@ -138,8 +138,8 @@ def _add_parts(
     total: int | None = None
     for first in range(0, depth, part):
         bias = site.operands[2:] if total is None else ()
-        made = product(first, min(first + part, depth), bias)
-        total = made if total is None else site.add("BinOp", made, total, op="Add")
+        partial = product(first, min(first + part, depth), bias)
+        total = partial if total is None else site.add("BinOp", partial, total, op="Add")
     assert total is not None
     notes.append(
         f"a `{site.op.opcode}` of depth {depth} is too deep for L1: {count} products are added, "

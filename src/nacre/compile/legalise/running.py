@@ -39,9 +39,9 @@ class StepwiseRunner:
     """A module made ready once; each run gives its values one by one and forgets the dead."""
 
     def __init__(self, module: Module, legal: Legal | None = None) -> None:
-        found = verify(module, "nacre-1")
-        if has_errors(found):
-            raise InputError(found)
+        findings = verify(module, "nacre-1")
+        if has_errors(findings):
+            raise InputError(findings)
         self.module, self._legal = module, legal
         self.constants = {
             op.value_id: array
@@ -61,8 +61,8 @@ class StepwiseRunner:
         for op in self.module.inputs:
             yield op.value_id, values[op.value_id]
         for step in self.steps:
-            values[step.op.value_id] = made = self.compute(step, values)
-            yield step.op.value_id, made
+            values[step.op.value_id] = result = self.compute(step, values)
+            yield step.op.value_id, result
             for value in step.dead:
                 del values[value]
 
@@ -109,8 +109,8 @@ def _dead_after(module: Module, constants: Mapping[int, Array]) -> list[tuple[in
         for value in (op.value_id, *op.operands):
             if value not in constants:
                 last[value] = index
-    found: list[list[int]] = [[] for _ in module.operations]
+    dead: list[list[int]] = [[] for _ in module.operations]
     for value, index in last.items():
         if value not in module.outputs and module.operations[index].opcode != "Input":
-            found[index].append(value)
-    return [tuple(values) for values in found]
+            dead[index].append(value)
+    return [tuple(values) for values in dead]

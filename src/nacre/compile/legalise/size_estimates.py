@@ -28,8 +28,8 @@ def estimate_sizes(module: Module) -> Sizes:
         if array is not None:
             sizes[op.value_id] = _mean_size(array)
         else:
-            found = _ESTIMATES.get(op.opcode, _largest_operand_size)(module, op, sizes)
-            sizes[op.value_id] = min(found, 1e300) if found == found else inf
+            size = _ESTIMATES.get(op.opcode, _largest_operand_size)(module, op, sizes)
+            sizes[op.value_id] = min(size, 1e300) if size == size else inf
     return sizes
 
 

@@ -39,15 +39,15 @@ def legalise(source: Module, precision: str) -> Legal:
     numbers = Labels(nodes={op.value_id: str(op.value_id) for op in module.operations})
     notes: list[str] = []
     named = partial(source_value_text, source)
-    made = retype(Module(module.operations, kept, labels=numbers), NARROW, notes.append, named)
-    first = apply_until_stable(made, UNIFY_NAMES)
-    notes += _rounding_left_out(made, first)
-    made = optimise(first)  # scales fold while nothing stands between
-    made = remove_idle(apply_until_stable(made, GENERAL_FORMS))
-    made = remove_idle(run_passes(made, INFERENCE, verify_each=False))
+    general = retype(Module(module.operations, kept, labels=numbers), NARROW, notes.append, named)
+    unified = apply_until_stable(general, UNIFY_NAMES)
+    notes += _rounding_left_out(general, unified)
+    general = optimise(unified)  # scales fold while nothing stands between
+    general = remove_idle(apply_until_stable(general, GENERAL_FORMS))
+    general = remove_idle(run_passes(general, INFERENCE, verify_each=False))
     return Legal(
-        made,
-        origins_of(made, source),
+        general,
+        origins_of(general, source),
         len(module.outputs),
         tuple(notes),
         precision=precision,

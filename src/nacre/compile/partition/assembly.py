@@ -120,10 +120,10 @@ class _MemoryAssignment:
         maker = makers.get(value)
         while maker is not None and maker.kind == "view":
             value = maker.inputs[0].value
-            found = part.reshape(self.module.by_id[value].type.shape)
-            if found is None:
+            view = part.reshape(self.module.by_id[value].type.shape)
+            if view is None:
                 return
-            part, maker = found, makers.get(value)
+            part, maker = view, makers.get(value)
         is_free = value not in self.assigned and value not in self.module.outputs
         if maker is not None and is_free and _fits(maker, part, makers):
             self.assigned[value] = part
@@ -165,9 +165,9 @@ class _MemoryAssignment:
         shape = item.op.type.shape
         if item.kind in _VIEWS:
             source = self.views[item.inputs[0].value]
-            found = _view_of(item, source, shape)
-            if found is not None:
-                self.views[item.result] = found
+            view = _view_of(item, source, shape)
+            if view is not None:
+                self.views[item.result] = view
                 return
             target = self._allocate(item.result).reshape(source.shape)
             assert target is not None  # it is dense
@@ -306,7 +306,7 @@ def _possible_hosts(maker: Item, makers: Mapping[int, Item]) -> Iterator[Item]:
         yield item
         if item.kind != "map":
             continue
-        found = (makers.get(use.value) for use in item.inputs)
-        fresh = [host for host in found if host is not None and host.result not in seen]
+        sources = (makers.get(use.value) for use in item.inputs)
+        fresh = [host for host in sources if host is not None and host.result not in seen]
         seen.update(host.result for host in fresh)
         pending += fresh

@@ -139,7 +139,7 @@ def lead_strides(lead: Dims, sizes: Dims, strides: Dims) -> tuple[int, int]:
 
 def run_strides(shape: Dims, sizes: Dims, strides: Dims) -> Dims:
     """The stride of each run of axes whose sizes are given: that of its last axis."""
-    found: list[int] = []
+    runs: list[int] = []
     left = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     at = 0
     for size in sizes:
@@ -147,8 +147,8 @@ def run_strides(shape: Dims, sizes: Dims, strides: Dims) -> Dims:
         while have < size:
             have *= left[at][0]
             at += 1
-        found.append(left[at - 1][1])
-    return tuple(found)
+        runs.append(left[at - 1][1])
+    return tuple(runs)
 
 
 def pack_weights(draft: Draft, item: Item, weights: Array, *, with_bias: bool = True) -> None:

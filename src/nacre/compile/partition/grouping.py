@@ -150,8 +150,8 @@ class _GroupBuilder:
             group.items.sort(key=lambda i: self._positions[i.result])
             group.needs = (group.needs | other.needs) - {number, group.number}
             del self.groups[number]
-            for made in other.items:
-                self._home[made.result] = group.number
+            for moved in other.items:
+                self._home[moved.result] = group.number
             for makers in (*self._makers.values(), *(g.needs for g in self.groups.values())):
                 if number in makers:
                     makers.discard(number)

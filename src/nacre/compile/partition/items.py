@@ -87,12 +87,12 @@ _PAIR = Lowering("MatMul", "matmul", "matmul", attributes=_products)
 
 def escape_row(op: CoreOperation) -> Lowering:
     """An operation that is run by its name."""
-    found = escape_of(op)
-    if isinstance(found, str):
-        raise InternalError(f"`{op.opcode}` is not legal: {found}")
+    escape = escape_of(op)
+    if isinstance(escape, str):
+        raise InternalError(f"`{op.opcode}` is not legal: {escape}")
 
     def escape_attributes(attributes: Mapping[str, Any]) -> dict[str, object]:
-        return {"op": found.name, **found.attributes}
+        return {"op": escape.name, **escape.attributes}
 
     return Lowering(op.opcode, "escape", "compute", attributes=escape_attributes)
 
@@ -133,9 +133,9 @@ class _ItemReader:
         if op.opcode == "Quantize":
             return self._item_of_integer_matmul(op) or self._item_of_quantize(op)
         if op.opcode == "Cast":
-            found = self._item_of_dequantized_cast(op) or self._index_cast(op)
-            if found is not None:
-                return found
+            item = self._item_of_dequantized_cast(op) or self._index_cast(op)
+            if item is not None:
+                return item
         if op.opcode == "Dequantize":
             quant = self._quant(op)
             return Item(_DEQUANTIZE, op, (ItemInput(op.operands[0], quant),), op.value_id, (op,))

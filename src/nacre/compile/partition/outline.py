@@ -74,11 +74,11 @@ def load_norm_vectors(draft: Draft) -> None:
 def results_of(draft: Draft) -> tuple[Result, ...]:
     """Where the values that leave go."""
     assert draft.along is not None
-    found = []
+    results = []
     for value in draft.results():
         view = draft.view(value)
         (image,), strides = draft.along(view)
         local = draft.of_value[value]
         access = Access(view.tensor, draft.axes, strides, draft.elem(value), view.offset, image)
-        found.append(Result(local, value, access))
-    return tuple(found)
+        results.append(Result(local, value, access))
+    return tuple(results)

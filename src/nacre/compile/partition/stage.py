@@ -153,12 +153,12 @@ class _LayerBuilder:
 def _step_values(draft: Draft) -> tuple[int, ...]:
     """The value that each step makes; what no value is belongs to the step that takes it."""
     values = {local: value for value, local in draft.of_value.items() if value >= 0}
-    found: list[int] = []
+    values_made: list[int] = []
     value = draft.group.items[-1].result
     for step in reversed(draft.steps):
         value = values.get(step.output.local, value)
-        found.append(value)
-    return tuple(found[::-1])
+        values_made.append(value)
+    return tuple(values_made[::-1])
 
 
 def _word(op: CoreOperation) -> str:

@@ -21,20 +21,20 @@ _MOST_NAMED = 2  # others that a message names
 
 def require_types(partition: Partition, options: Options) -> None:
     """Raise InputError with the opcodes that the device lacks, a finding for each element type."""
-    found: dict[str, dict[str, _MissingOpcode]] = {}
+    missing: dict[str, dict[str, _MissingOpcode]] = {}
     for layer in partition.layers:
         for number, step in enumerate(layer.steps):
             form, elem = _form(step), _elem(layer, step)
-            if form in found.get(elem, {}) or supports(options.device, step.nem, elem, form):
+            if form in missing.get(elem, {}) or supports(options.device, step.nem, elem, form):
                 continue
             values = layer.makes[number : number + 1] or (layer.operations[0].value_id,)
-            found.setdefault(elem, {})[form] = _MissingOpcode(step.nem, form, layer.name, values)
-    if found:
-        each = (tuple(lacks.values()) for lacks in found.values())
+            missing.setdefault(elem, {})[form] = _MissingOpcode(step.nem, form, layer.name, values)
+    if missing:
+        each = (tuple(lacks.values()) for lacks in missing.values())
         raise InputError(
             [
                 _lacking(partition.legal, elem, one, options)
-                for elem, one in zip(found, each, strict=True)
+                for elem, one in zip(missing, each, strict=True)
             ]
         )
 
@@ -58,10 +58,12 @@ def _lacking(
         f"device `{options.device.name}` has no {first.form} in {elem}, which "
         f"`{first.layer}`{nodes_text(legal, first.values)} needs"
     )
-    told = [f"{x.form} for `{x.layer}`{nodes_text(legal, x.values)}" for x in others[:_MOST_NAMED]]
-    if told:
-        more = len(others) - len(told)
-        message += f", nor {', '.join(told)}{f' and {more} more' if more else ''}"
+    other_texts = [
+        f"{x.form} for `{x.layer}`{nodes_text(legal, x.values)}" for x in others[:_MOST_NAMED]
+    ]
+    if other_texts:
+        more = len(others) - len(other_texts)
+        message += f", nor {', '.join(other_texts)}{f' and {more} more' if more else ''}"
     return CMP03.at(
         place_of(legal, first.values), message, help=_alternatives(elem, lacks, options)
     )
@@ -85,13 +87,13 @@ def _alternatives(elem: str, lacks: tuple[_MissingOpcode, ...], options: Options
         return all(supports(device, lack.opcode, precision, lack.form) for lack in lacks)
 
     precisions = [p for p in PRECISIONS if has_all(options.device, p)]
-    told = [f"`{options.device.name}` has {' and '.join(precisions)}"] if precisions else []
+    alternatives = [f"`{options.device.name}` has {' and '.join(precisions)}"] if precisions else []
     built_in = [builtin_device(name) for name in builtin_names()]
     devices = [d.name for d in built_in if not d.is_abstract and has_all(d, elem)]
     if devices:
         names = " and ".join(f"`{name}`" for name in devices[:_MOST_NAMED])
-        told.append(f"{names} {'have' if len(devices) > 1 else 'has'} {elem}")
-    return "; ".join(told) or "`nacre devices NAME` lists what a device has"
+        alternatives.append(f"{names} {'have' if len(devices) > 1 else 'has'} {elem}")
+    return "; ".join(alternatives) or "`nacre devices NAME` lists what a device has"
 
 
 def tile_contents(layer: Layer, rows: int, columns: int) -> str:
@@ -103,9 +105,9 @@ def tile_contents(layer: Layer, rows: int, columns: int) -> str:
         if not access.stays
     }
     names |= {result.local: "the result" for result in layer.results}
-    told = []
+    parts = []
     for number, name in names.items():
         local = layer.locals[number]
         shape = ", ".join(map(str, tile_shape(local.axes, size)))
-        told.append(f"{name}, {local.elem}[{shape}], {local.bytes(size)} bytes")
-    return "; ".join(told)
+        parts.append(f"{name}, {local.elem}[{shape}], {local.bytes(size)} bytes")
+    return "; ".join(parts)

@@ -38,14 +38,14 @@ def carriers(device: Device) -> dict[tuple[str, str], str]:
 
     What only moves elements keeps their bytes, so a type that it has does for one that it has not.
     """
-    found = {}
+    wider = {}
     for opcode in _MOVES:
         known = [e for e in ELEMENT_TYPES.values() if supports(device, opcode, e.name, "")]
         for elem in ELEMENT_TYPES.values():
             alike = [other.name for other in known if other.bits == elem.bits]
             if alike:
-                found[opcode, elem.name] = elem.name if elem.name in alike else alike[0]
-    return found
+                wider[opcode, elem.name] = elem.name if elem.name in alike else alike[0]
+    return wider
 
 
 def repeatable_types(device: Device) -> frozenset[str]:

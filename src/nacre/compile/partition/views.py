@@ -81,18 +81,18 @@ class View:
     def reshape(self, shape: Dims) -> View | None:
         """The same elements in their order under another shape; None where strides cannot."""
         sizes, (strides,) = collapse_axes(self.shape, [self.strides])
-        found: list[int] = []
+        new_strides: list[int] = []
         axis, left = len(shape) - 1, list(zip(sizes, strides, strict=True))
         while left:
             size, stride = left.pop()
             while size > 1:
                 if axis < 0 or size % shape[axis]:
                     return None
-                found.insert(0, stride)
+                new_strides.insert(0, stride)
                 stride, size, axis = stride * shape[axis], size // shape[axis], axis - 1
         if any(dim != 1 for dim in shape[: axis + 1]):
             return None
-        return replace(self, shape=shape, strides=(0,) * (axis + 1) + tuple(found))
+        return replace(self, shape=shape, strides=(0,) * (axis + 1) + tuple(new_strides))
 
 
 def collapse_axes(shape: Dims, strides: Sequence[Dims]) -> tuple[Dims, list[Dims]]:

@@ -19,14 +19,14 @@ def reuse_chains(
     follows: dict[int, int] = {}
     for index, layer in enumerate(partition.layers):
         for result in layer.results:
-            made = result.access
-            if made.tensor not in sizes or lives[made.tensor][0] != index:
+            access = result.access
+            if access.tensor not in sizes or lives[access.tensor][0] != index:
                 continue
             for tensor in layer.reads:
                 is_over = tensor in sizes and lives[tensor][1] == index
-                is_over = is_over and sizes[tensor] == sizes[made.tensor]
-                if is_over and tensor not in follows and _is_tile_by_tile(layer, tensor, made):
-                    follows[tensor] = made.tensor
+                is_over = is_over and sizes[tensor] == sizes[access.tensor]
+                if is_over and tensor not in follows and _is_tile_by_tile(layer, tensor, access):
+                    follows[tensor] = access.tensor
                     break
     later = set(follows.values())
     return [_chain(tensor, follows) for tensor in sizes if tensor not in later]

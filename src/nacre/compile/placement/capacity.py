@@ -57,19 +57,19 @@ def require_room_for_ports(source: Module, options: Options) -> None:
     wanted = {op.value_id: str(op.attributes["name"]) for op in source.inputs}
     for index, value in enumerate(source.outputs):
         wanted.setdefault(value, f"output{index}")
-    names, found = Names(), []
+    names, too_large = Names(), []
     for value, name in wanted.items():
         type_, buffer = source.by_id[value].type, names.new(name)
         is_float = type_.element.kind == "float"
         size = prod(type_.shape) * (_FLOAT_BYTES[options.precision] if is_float else 1)
         if size > options.ddr_bytes:
             kept = options.precision if is_float else "bytes"
-            told = _type_text(type_) + (f" as {kept}" if kept != type_.dtype else "")
-            found.append(_TooLargeTensor(f"`{buffer}`", size, told, [value]))
-    if not found:
+            type_text = _type_text(type_) + (f" as {kept}" if kept != type_.dtype else "")
+            too_large.append(_TooLargeTensor(f"`{buffer}`", size, type_text, [value]))
+    if not too_large:
         return
     own = {op.value_id: (op.value_id,) for op in source.operations}
-    _refuse(found, Legal(source, own, len(source.outputs), source=source), options)
+    _refuse(too_large, Legal(source, own, len(source.outputs), source=source), options)
 
 
 def require_room(layers: Partition, options: Options) -> None:
@@ -113,15 +113,15 @@ def _require_room_for_weights(legal: Legal, options: Options) -> None:
 def _require_evaluable(legal: Legal, options: Options) -> None:
     """Raise InputError with values that no plan stores, but that calibration has to compute."""
     most = max(options.ddr_bytes, DEFAULT_DDR_BYTES)
-    found = [
+    too_large = [
         _TooLargeTensor(f"`{op.opcode}`", op.type.size_bytes, _type_text(op.type), [op.value_id])
         for op in legal.module.operations
         if prod(op.type.shape) > most
     ]
-    if found:
+    if too_large:
         message = f"calibration computes every value, and not one larger than {most} elements"
         help_ = "make it smaller, or ask for f16: there a view takes no memory"
-        raise _refusal(found, legal, message, help_)
+        raise _refusal(too_large, legal, message, help_)
 
 
 def are_beyond(types: Iterable[TensorType], ddr_bytes: int) -> bool:
@@ -136,7 +136,7 @@ def _too_large_tensors(
     ports, module = ports_of(layers).tensors, layers.legal.module
     # Tensors between layers may lie in L2, or stay in L1.
     inside = max(options.ddr_bytes, options.l2_bytes, options.l1_bytes)
-    found = []
+    too_large = []
     for tensor in dict.fromkeys((*ports, *lifetimes(layers))):
         held, is_port = layers.tensors[tensor], tensor in ports
         if size(held) <= (options.ddr_bytes if is_port else inside):
@@ -149,8 +149,8 @@ def _too_large_tensors(
         operations = [own] if own is not None else maker.operations if maker is not None else []
         type_ = own.type if own is not None else TensorType(held.dtype, (held.elements,))
         values = [op.value_id for op in operations]
-        found.append(_TooLargeTensor(name, size(held), _type_text(type_) + as_what, values))
-    return found
+        too_large.append(_TooLargeTensor(name, size(held), _type_text(type_) + as_what, values))
+    return too_large
 
 
 def _type_text(type_: TensorType) -> str:
@@ -168,14 +168,14 @@ def _refuse(found: list[_TooLargeTensor], legal: Legal, options: Options) -> Non
 def _refusal(found: list[_TooLargeTensor], legal: Legal, message: str, help: str) -> InputError:
     """The exception with the largest of what was found, at the place of the first."""
     found = sorted(found, key=lambda one: -one.size)
-    told = [
+    listed = [
         f"{one.name} {one.size} for {one.type}{nodes_text(legal, one.values)}"
         for one in found[:_MOST_NAMED]
     ]
-    more = len(found) - len(told)
-    told += [f"{more} more"] if more else []
+    more = len(found) - len(listed)
+    listed += [f"{more} more"] if more else []
     span = place_of(legal, found[0].values)
-    return InputError([CMP05.at(span, f"{message}: {', '.join(told)}", help=help)])
+    return InputError([CMP05.at(span, f"{message}: {', '.join(listed)}", help=help)])
 
 
 def require_room_for_all(layers: Partition, buffers: Sequence[Buffer], options: Options) -> None:

@@ -147,7 +147,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
 def _l1_layouts(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, L1Layout]:
     """Layers take turns at the two ends of L1, weights outermost: the next ones find room."""
     whole = options.l1_bytes // 64 * 64
-    found: dict[str, L1Layout] = {}
+    layouts: dict[str, L1Layout] = {}
     low = True
     for layer, tiling in zip(layers, tiled.layers, strict=True):
         if layer.main == "copy":
@@ -165,9 +165,9 @@ def _l1_layouts(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> 
             l1_layout = L1Layout(needed, whole - weights, start + ring, start, whole, start)
         if layer.packed is not None and tiled.resident.holds_weights(layer):
             l1_layout = replace(l1_layout, weights=tiled.resident.weights[layer.packed.key])
-        found[layer.name] = l1_layout
+        layouts[layer.name] = l1_layout
         low = not low
-    return found
+    return layouts
 
 
 def _l1_buffers(
@@ -272,8 +272,8 @@ def _add_constants(partition: Partition, tensors: dict[int, Location], weights: 
     """Constants that tiles or copies read as they are, behind the weights."""
     read = dict.fromkeys(t for layer in partition.layers for t in layer.reads)
     for value in read:
-        found: Tensor = partition.tensors[value]
-        if found.constant is not None and value not in tensors:
+        tensor: Tensor = partition.tensors[value]
+        if tensor.constant is not None and value not in tensors:
             tensors[value] = Location(WEIGHTS, "DDR", len(weights.packed))
-            weights.add(found.constant)
+            weights.add(tensor.constant)
             weights.align()

@@ -32,7 +32,7 @@ def staged_blocks(
     """Blocks by layer and number, as far as gaps between what is taken hold them."""
     if "residency" in options.disabled:
         return {}
-    found: dict[tuple[str, int], Staged] = {}
+    staged: dict[tuple[str, int], Staged] = {}
     for users in _users(layers, tiled).values():
         if len(users) < _LEAST_USES:
             continue
@@ -46,8 +46,8 @@ def staged_blocks(
                 break
             taken.append((offset, offset + size, first, last))
             for user in users:
-                found[layers[user].name, number] = Staged(offset, user == users[0])
-    return found
+                staged[layers[user].name, number] = Staged(offset, user == users[0])
+    return staged
 
 
 def _users(layers: tuple[Layer, ...], tiled: Tilings) -> Mapping[tuple[Key, int], list[int]]:

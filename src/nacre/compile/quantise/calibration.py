@@ -105,42 +105,42 @@ def _check_given(wanted: _ExpectedInputs, given: object) -> tuple[list[Problem],
     if isinstance(given, Mapping):
         return _check_stack(wanted, given)
     if not isinstance(given, list | tuple):
-        told = f"calibration data is a {type(given).__name__}, expected arrays by name or a list"
-        return [(told, _HELP)], 0
+        message = f"calibration data is a {type(given).__name__}, expected arrays by name or a list"
+        return [(message, _HELP)], 0
     if not given:
         return [("calibration data has no sample", _HELP)], 0
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for index, sample in enumerate(given):
         where = f"sample {index}: "
         if not isinstance(sample, Mapping):
-            found.append((f"{where}a {type(sample).__name__}, expected arrays by name", None))
+            problems.append((f"{where}a {type(sample).__name__}, expected arrays by name", None))
             continue
-        found += [(where + told, help_) for told, help_ in _check_sample(wanted, sample)]
-    return found, len(given)
+        problems += [(where + message, help_) for message, help_ in _check_sample(wanted, sample)]
+    return problems, len(given)
 
 
 def _check_stack(wanted: _ExpectedInputs, given: Mapping[str, Any]) -> tuple[list[Problem], int]:
     """Arrays whose first axis counts samples."""
-    found = list(_names(wanted, given))
+    problems = list(_names(wanted, given))
     counts: dict[str, int] = {}
     for name in wanted.types:
         if name not in given:
             continue
         array = _array(given[name])
         if array is None or array.ndim == 0:
-            found.append((f"`{name}` is no array with an axis of samples", _HELP))
+            problems.append((f"`{name}` is no array with an axis of samples", _HELP))
             continue
         counts[name] = len(array)
         if len(array) == 0:
-            found.append((f"`{name}` has no sample", None))
+            problems.append((f"`{name}` has no sample", None))
         else:
-            found += _check_array(wanted, name, array, array.shape[1:], " a sample")
+            problems += _check_array(wanted, name, array, array.shape[1:], " a sample")
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"`{name}` {count}" for name, count in counts.items())
-        found.append((f"inputs have different numbers of samples: {told}", None))
+        counts_text = ", ".join(f"`{name}` {count}" for name, count in counts.items())
+        problems.append((f"inputs have different numbers of samples: {counts_text}", None))
     if not given:
-        found.append(("calibration data has no input", _HELP))
-    return found, next(iter(counts.values()), 0)
+        problems.append(("calibration data has no input", _HELP))
+    return problems, next(iter(counts.values()), 0)
 
 
 def _check_sample(wanted: _ExpectedInputs, sample: Mapping[str, Any]) -> Iterator[Problem]:
@@ -176,9 +176,9 @@ def _check_array(
     if array.dtype != type_.element.dtype:
         yield _wrong_elements(name, array, type_), None
     if shape not in _shapes(type_):
-        told = f"`{name}` has the shape [{', '.join(map(str, shape))}]{each}"
+        shape_problem = f"`{name}` has the shape [{', '.join(map(str, shape))}]{each}"
         fits = (s for s in _shapes(type_) if len(s) == len(shape))
-        yield f"{told}, expected [{', '.join(map(str, next(fits, type_.shape)))}]", None
+        yield f"{shape_problem}, expected [{', '.join(map(str, next(fits, type_.shape)))}]", None
     if array.dtype.kind == "f":
         yield from _check_numbers(name, array, may_hide=name in wanted.masks)
 

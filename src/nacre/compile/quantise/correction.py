@@ -66,12 +66,12 @@ def _corrected_bias(
     # In fine steps of 32 bits nothing is cut off.
     unit = float(np.float32(step.op.attributes["y_scale"] * _FINE))
     probe = bind_operation(runner.module, step.op, y_scale=unit, y_zero=0, to="i32")
-    found = np.zeros(wanted.shape, np.float64)
+    means = np.zeros(wanted.shape, np.float64)
     result = np.empty(shape, np.int32)
     for values in live:
         quietly(probe, [values[operand] for operand in step.op.operands], [result])
-        found += channel_means(result)
-    missing = wanted - found * (unit / len(live))
+        means += channel_means(result)
+    missing = wanted - means * (unit / len(live))
     moved = bias.astype(np.float64) + np.rint(missing / product.units)
     # A mean that cannot be had without leaving the accumulator is left alone.
     fits = np.isfinite(moved) & (np.abs(moved) <= MOST_BIAS)

@@ -33,14 +33,14 @@ ValueText = Callable[[int], str]
 
 def hiding_values(module: Module) -> dict[int, float]:
     """Values in which constants or padding hide elements, with the number that does, below f16."""
-    found: dict[int, float] = {}
+    hiding: dict[int, float] = {}
     for op in module.operations:
         least = _least_number(op)
         if op.opcode in _PASSES or op.attributes.get("op") in _PASSING_KINDS:
-            least += sum(found.get(value, 0.0) for value in op.operands)
+            least += sum(hiding.get(value, 0.0) for value in op.operands)
         if least < -_MOST_HALF:
-            found[op.value_id] = least
-    return found
+            hiding[op.value_id] = least
+    return hiding
 
 
 def _least_number(op: CoreOperation) -> float:

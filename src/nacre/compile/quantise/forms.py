@@ -34,15 +34,15 @@ def _input(walk: Walk, op: CoreOperation) -> Stored:
 
 def _island(walk: Walk, op: CoreOperation) -> Stored:
     """The operation itself, on floats of 16 bits; or on no floats at all."""
-    found = _CONVERSIONS.get(op.opcode)
-    made = None if found is None else found(walk, op)
-    if made is None and bounds_of(op) is not None and _is_bounded_by_storage(walk, op):
-        made = walk.stored[op.operands[0]]
-    if made is None and _moves_integers(walk, op):
-        made = _keep(walk, op)
-    made = made or norm(walk, op) or _position_of_largest(walk, op)
-    if made is not None:
-        return made
+    conversion = _CONVERSIONS.get(op.opcode)
+    stored = None if conversion is None else conversion(walk, op)
+    if stored is None and bounds_of(op) is not None and _is_bounded_by_storage(walk, op):
+        stored = walk.stored[op.operands[0]]
+    if stored is None and _moves_integers(walk, op):
+        stored = _keep(walk, op)
+    stored = stored or norm(walk, op) or _position_of_largest(walk, op)
+    if stored is not None:
+        return stored
     if op.value_id in walk.graph.wide:
         wide = map(walk.wide, op.operands)
         return Stored(walk.builder.add(op.opcode, *wide, **op.attributes))
@@ -111,24 +111,24 @@ def _product(walk: Walk, op: CoreOperation) -> Stored:
     weights = walk.graph.constants[op.operands[1]]
     bias = walk.graph.constants[op.operands[2]] if len(op.operands) > 2 else None
     axis = 0 if op.opcode == "Linear" or _has_channels_first(op) else weights.ndim - 1
-    made = quantised_weights(
+    integers = quantised_weights(
         weights, bias, axis, x.affine, y, searched=walk.searched, on_grid=walk.on_grid
     )
-    if made.widened:
+    if integers.widened:
         walk.notes.append(
-            f"`{op.opcode}` %{op.value_id}: the bias of {made.widened} channels is beyond i32 in "
-            "units of their scales, which are widened"
+            f"`{op.opcode}` %{op.value_id}: the bias of {integers.widened} channels is beyond i32 "
+            "in units of their scales, which are widened"
         )
     # Steps of a recurrence have the same weights: one constant for all of them.
-    key = (op.operands[1:], made.scales, x.affine)
-    stored = walk.make_once(("weights", key), lambda: walk.builder.constant(made.stored, "i8"))
-    added = walk.make_once(("bias", key), lambda: walk.builder.constant(made.bias, "i32"))
+    key = (op.operands[1:], integers.scales, x.affine)
+    stored = walk.make_once(("weights", key), lambda: walk.builder.constant(integers.stored, "i8"))
+    added = walk.make_once(("bias", key), lambda: walk.builder.constant(integers.bias, "i32"))
     value = walk.builder.add(
         f"Q{op.opcode}", x.value, stored, added,
         **op.attributes, x_scale=x.affine.scale, x_zero=x.affine.zero,
-        w_scales=made.scales, y_scale=y.scale, y_zero=y.zero, to="i8",
+        w_scales=integers.scales, y_scale=y.scale, y_zero=y.zero, to="i8",
     )  # fmt: skip
-    units = np.float32(x.affine.scale) * np.array(made.scales, np.float32)
+    units = np.float32(x.affine.scale) * np.array(integers.scales, np.float32)
     walk.products.append(Product(op.value_id, value, added, units))
     return Stored(value, y)
 

@@ -36,25 +36,25 @@ def forced_values(
     InputError for what names no layer, and for integers where nothing has a form on them.
     """
     names = {value: _names(legal, source, value) for value in legal.module.by_id}
-    found: dict[int, str] = {}
+    precisions: dict[int, str] = {}
     problems = []
     for layer, precision in precision_map.items():
         if precision not in LAYER_PRECISIONS:
-            told = f"the precision of `{layer}` is `{precision}`, expected `f16` or `i8`"
-            problems.append(CMP10.at(_PLACE, told))
+            message = f"the precision of `{layer}` is `{precision}`, expected `f16` or `i8`"
+            problems.append(CMP10.at(_PLACE, message))
         hits = {value for value, own in names.items() if _matches(layer, own)}
         if not hits:
             problems.append(_unknown(layer, source, names.values()))
         elif precision == "i8" and all(graph.roles[value] == "island" for value in hits):
-            told = f"`{layer}` has no form on integers: it stays f16"
-            problems.append(CMP10.at(_PLACE, told, help="leave it out of the precision map"))
+            message = f"`{layer}` has no form on integers: it stays f16"
+            problems.append(CMP10.at(_PLACE, message, help="leave it out of the precision map"))
         # What only moves elements about goes with what it is moved for.
         own = {v for v in hits if legal.module.by_id[v].opcode not in _MOVES} or hits
-        found.update(dict.fromkeys(own, precision))
+        precisions.update(dict.fromkeys(own, precision))
     if problems:
         raise InputError(problems)
     return ForcedPrecision(*(
-        frozenset(value for value, own in found.items() if own == precision)
+        frozenset(value for value, own in precisions.items() if own == precision)
         for precision in LAYER_PRECISIONS
     ))  # fmt: skip
 
@@ -67,8 +67,8 @@ def _unknown(
     labels = source.labels or Labels()
     nodes = {own for op in source.operations for own in labels.names(op.value_id)}
     if name in nodes or name in {f"%{value}" for value in source.by_id}:
-        told = f"node `{name}` is in no layer: nothing is left of it to compute"
-        return CMP10.at(_PLACE, told, help="name the node before or after it")
+        message = f"node `{name}` is in no layer: nothing is left of it to compute"
+        return CMP10.at(_PLACE, message, help="name the node before or after it")
     known = sorted({one for own in names for one in own})
     called = [one for one in known if not one.startswith("%")] or known
     more = f" and {len(called) - _MOST_NAMED} more" if len(called) > _MOST_NAMED else ""

@@ -35,26 +35,26 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
         others = [walk.floats(operand) for operand in op.operands[1:]]
     else:
         others = [walk.builder.constant(array, "f16") for array in leaving]
-    made = walk.builder.add(op.opcode, x, *others, **{**op.attributes, "epsilon": epsilon})
+    result = walk.builder.add(op.opcode, x, *others, **{**op.attributes, "epsilon": epsilon})
     if leaving is None:
-        return Stored(made)
+        return Stored(result)
     y = walk.scales.of(op.value_id)
     if y.zero and op.opcode not in _CENTRED:  # it has no sums that could take it
-        made = walk.builder.add("BinOp", made, walk.half_constant(np.float16(y.zero)), op="Add")
-    return Stored(walk.steps(made), y)
+        result = walk.builder.add("BinOp", result, walk.half_constant(np.float16(y.zero)), op="Add")
+    return Stored(walk.steps(result), y)
 
 
 def _floats_in_steps(walk: Walk, op: CoreOperation, epsilon: float) -> tuple[int, float] | None:
     """Integers as floats without their scale, and epsilon in their steps."""
-    found = walk.stored.get(op.operands[0])
-    if found is None or found.affine is None:
+    stored = walk.stored.get(op.operands[0])
+    if stored is None or stored.affine is None:
         return None
-    if found.affine.zero and op.opcode not in _CENTRED:
+    if stored.affine.zero and op.opcode not in _CENTRED:
         return None
-    steps = epsilon / found.affine.scale**2
+    steps = epsilon / stored.affine.scale**2
     if steps > _MOST_EPSILON:
         return None
-    value = found.value
+    value = stored.value
     return walk.make_once(
         (value, "steps"), lambda: walk.builder.add("Cast", value, to="f16")
     ), steps
@@ -71,10 +71,10 @@ def _scaled_parameters(walk: Walk, op: CoreOperation) -> list[Array] | None:
     if len(known) < len(given) or any(array.shape != columns for array in known):
         return None
     factors, *sums = known or [np.ones(columns, np.float32)]
-    made = [factors / np.float32(y.scale)]
+    scaled = [factors / np.float32(y.scale)]
     if op.opcode in _CENTRED:
         sums = sums or [np.zeros(columns, np.float32)]
-        made.append(sums[0] / np.float32(y.scale) + np.float32(y.zero))
-    if any(not np.abs(array).max(initial=0.0) < _MOST_FACTOR for array in made):
+        scaled.append(sums[0] / np.float32(y.scale) + np.float32(y.zero))
+    if any(not np.abs(array).max(initial=0.0) < _MOST_FACTOR for array in scaled):
         return None
-    return [array.astype(np.float16) for array in made]
+    return [array.astype(np.float16) for array in scaled]

@@ -84,17 +84,17 @@ class Histogram:
         """What both have seen."""
         if self.is_empty or other.is_empty:
             return self if other.is_empty else other
-        made = Histogram()
-        made.low, made.high = min(self.low, other.low), max(self.high, other.high)
-        made.lost, made.zeros = self.lost + other.lost, self.zeros + other.zeros
-        made._cover(max(-made.low, made.high))
+        merged = Histogram()
+        merged.low, merged.high = min(self.low, other.low), max(self.high, other.high)
+        merged.lost, merged.zeros = self.lost + other.lost, self.zeros + other.zeros
+        merged._cover(max(-merged.low, merged.high))
         for part in (self, other):
             if part.reach:
                 seen = part.counts > 0
-                steps = np.floor(part.centres[seen] * (HALF / made.reach)).astype(np.int64) + HALF
+                steps = np.floor(part.centres[seen] * (HALF / merged.reach)).astype(np.int64) + HALF
                 bins = np.clip(steps, 0, 2 * HALF - 1)
-                np.add.at(made.counts, bins, part.counts[seen])
-        return made
+                np.add.at(merged.counts, bins, part.counts[seen])
+        return merged
 
 
 def _full_range(seen: Histogram, after: Function | None) -> Affine:

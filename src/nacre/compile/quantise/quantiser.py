@@ -136,20 +136,20 @@ def _mask_inputs(module: Module) -> frozenset[str]:
 
 def _restore_floats(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
     """With layers back in floats, as far as that brings outputs within their bounds."""
-    found, kept = plain, set[int]()
-    while found.report.missed_outputs:
-        lossy = lossy_layers(found.report, attempt.graph, kept | forced | attempt.integers)
+    best, kept = plain, set[int]()
+    while best.report.missed_outputs:
+        lossy = lossy_layers(best.report, attempt.graph, kept | forced | attempt.integers)
         if not lossy or len(kept) > _MOST_KEPT:
             break
-        found = attempt.quantise(forced | kept | lossy)
-        if found.report.missed_outputs:
+        best = attempt.quantise(forced | kept | lossy)
+        if best.report.missed_outputs:
             kept |= lossy
         else:
-            found, kept = _fewest_float_layers(attempt, forced, kept, lossy, found)
-    before, after = plain.report.margin, found.report.margin
-    if found.report.missed_outputs and not (before < after and before + _LEAST_GAIN <= after):
-        found, kept = plain, set()  # what amplifies every error is not mended by a few floats
-    return _add_notes(found, kept)
+            best, kept = _fewest_float_layers(attempt, forced, kept, lossy, best)
+    before, after = plain.report.margin, best.report.margin
+    if best.report.missed_outputs and not (before < after and before + _LEAST_GAIN <= after):
+        best, kept = plain, set()  # what amplifies every error is not mended by a few floats
+    return _add_notes(best, kept)
 
 
 def _fewest_float_layers(
@@ -191,36 +191,38 @@ class _Attempt:
         is_own = bool(self.imported)  # the model's own scales are taken as they are
         states = _states(source, graph)
         own = set(fixed) if is_own else None
-        found = find_float_islands(graph, self.seen.histograms, forced, states, own, self.integers)
-        scales = Scales(graph, found, self.seen.histograms, OBSERVERS[self.observer], fixed)
+        islands = find_float_islands(
+            graph, self.seen.histograms, forced, states, own, self.integers
+        )
+        scales = Scales(graph, islands, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
         value_text = partial(note_name, legal, source)
         scheme = StorageScheme(
             scales, self.imported, searched=searched, on_grid=is_own, value_text=value_text
         )
-        made = rewrite_on_integers(graph, found, scheme, legal.outputs)
+        rewritten = rewrite_on_integers(graph, islands, scheme, legal.outputs)
         if self.data is not None and self.correct and not is_own:
-            pairs = islice(_paired_samples(self.data, self.runner, made), MOST_SAMPLES)
-            made = correct_biases(made, self.seen.means, [stored for _, stored in pairs])
-        made = replace(made, module=dead_code(made.module))
+            pairs = islice(_paired_samples(self.data, self.runner, rewritten), MOST_SAMPLES)
+            rewritten = correct_biases(rewritten, self.seen.means, [stored for _, stored in pairs])
+        rewritten = replace(rewritten, module=dead_code(rewritten.module))
         layers = {
             value: layer_name(legal, source, value)
-            for value, own in made.stored.items()
+            for value, own in rewritten.stored.items()
             if value not in scales.bounded
-            and not _is_bound_left_to_storage(graph, made, value)
+            and not _is_bound_left_to_storage(graph, rewritten, value)
             and graph.is_float(value)
-            and own.value in made.module.by_id
+            and own.value in rewritten.module.by_id
         }
         hiding = dict.fromkeys(hiding_values(graph.module), round_to_half)
         scope = ReportScope(layers, {**hiding, **scales.functions})
-        report = _report(self.runner, made, self.data, scope, legal, source, self.accuracy_db)
-        inputs, outputs = ports_of(source, graph.module, made, self.imported)
+        report = _report(self.runner, rewritten, self.data, scope, legal, source, self.accuracy_db)
+        inputs, outputs = ports_of(source, graph.module, rewritten, self.imported)
         notes = (
             *self.imported.notes,
-            *notes_beyond_f16(graph, found, self.seen, value_text),
-            *notes_without_integers(graph, found, value_text),
+            *notes_beyond_f16(graph, islands, self.seen, value_text),
+            *notes_without_integers(graph, islands, value_text),
         )
-        return Quantised(_legal_on_integers(legal, made, notes), inputs, outputs, report)
+        return Quantised(_legal_on_integers(legal, rewritten, notes), inputs, outputs, report)
 
 
 def _is_bound_left_to_storage(graph: Graph, made: Rewritten, value: int) -> bool:
@@ -265,15 +267,15 @@ def _observe(graph: Graph, runner: StepwiseRunner, data: Samples | None) -> Obse
 
 def _imported_affines(graph: Graph, imported: QuantisedPort) -> dict[int, Affine]:
     """The scales that the model came with: of bounds, of rows of tables, and of inputs."""
-    found: dict[int, Affine] = {}
+    affines: dict[int, Affine] = {}
     for op in graph.module.operations:
         bounds = bounds_of(op) or graph.table_bounds(op)
         own = imported.inputs.get(str(op.attributes.get("name")))
         if bounds is not None and bounds in imported.scales:
-            found[op.value_id] = imported.scales[bounds]
+            affines[op.value_id] = imported.scales[bounds]
         elif op.opcode == "Input" and own is not None:
-            found[op.value_id] = own.affine
-    return found
+            affines[op.value_id] = own.affine
+    return affines
 
 
 def _paired_samples(
@@ -323,8 +325,8 @@ def _legal_on_integers(legal: Legal, made: Rewritten, more: tuple[str, ...]) -> 
         if value in legal.escaped:
             escaped[stored.value] = legal.escaped[value]
     notes = (*legal.notes, *more, *made.notes)
-    wide, found = mask_values(made.module), escapes_at("i8", made.module, legal.lacking)
-    escaped |= {value: reason for value, reason in found.items() if value in wide}
+    wide, by_name = mask_values(made.module), escapes_at("i8", made.module, legal.lacking)
+    escaped |= {value: reason for value, reason in by_name.items() if value in wide}
     return replace(
         legal,
         module=made.module,

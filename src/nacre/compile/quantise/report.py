@@ -105,14 +105,14 @@ class _SignalAndNoise:
         self.signal = self.noise = 0.0
 
     def add(self, real: Array, found: Array) -> None:
-        wanted, made = real.ravel(), found.ravel()
+        wanted, actual = real.ravel(), found.ravel()
         with np.errstate(all="ignore"):  # what is infinite is looked at again
-            lost = np.subtract(made, wanted, dtype=np.float32)
+            lost = np.subtract(actual, wanted, dtype=np.float32)
             signal, noise = float(np.dot(wanted, wanted)), float(np.dot(lost, lost))
         if not (_FAINT < signal < np.inf and noise < np.inf):  # f32 does not hold the squares
-            is_number = np.isfinite(wanted) & np.isfinite(made)
+            is_number = np.isfinite(wanted) & np.isfinite(actual)
             exact = wanted[is_number].astype(np.float64)
-            far = made[is_number].astype(np.float64) - exact
+            far = actual[is_number].astype(np.float64) - exact
             signal, noise = float(np.dot(exact, exact)), float(np.dot(far, far))
         self.signal += signal
         self.noise += noise
@@ -143,13 +143,13 @@ def losses(
     count = 0
     for real, stored in feeds:
         count += 1
-        expected, found = dict(floats.constants), dict(integers.constants)
+        expected, actual = dict(floats.constants), dict(integers.constants)
         reals = _record_some(floats.run(real), {output.value for output in outputs}, expected)
-        stream = _record_some(integers.run(stored), {o.stored.value for o in outputs}, found)
+        stream = _record_some(integers.run(stored), {o.stored.value for o in outputs}, actual)
         _compare(reals, stream, wanted, powers, scope.after)
         deque(stream, maxlen=0)  # no layer is behind, but outputs may be
         for output in outputs:
-            array, affine = found[output.stored.value], output.stored.affine
+            array, affine = actual[output.stored.value], output.stored.affine
             array = array if affine is None else affine.real(array)
             output.meter.add(array, expected[output.value])
     ratios = {value: powers[value].sqnr for value in wanted}
@@ -221,7 +221,7 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
 def _amplified_values(report: Report, graph: Graph, poor: Mapping[int, float]) -> set[int]:
     """Integers whose small errors functions of floats make large ones of."""
     losses = {loss.value: loss for loss in report.layers if loss.sqnr is not None}
-    found: set[int] = set()
+    amplified: set[int] = set()
     for loss in losses.values():
         assert loss.sqnr is not None
         if loss.elem == "i8" or loss.sqnr > poor.get(loss.value, -inf):
@@ -236,8 +236,8 @@ def _amplified_values(report: Report, graph: Graph, poor: Mapping[int, float]) -
             if source.elem != "i8":
                 above += graph.computed_operands(graph.op(source.value))
             elif source.sqnr - loss.sqnr > _LOSSY[-1]:
-                found.add(source.value)
-    return found
+                amplified.add(source.value)
+    return amplified
 
 
 def _with_sources(graph: Graph, values: Iterable[int]) -> set[int]:
@@ -292,9 +292,9 @@ def _compare(
                 if at == stored.value:
                     break
         if stored.value in done:
-            found = _real(done[stored.value], stored.affine)
+            actual = _real(done[stored.value], stored.affine)
             then = after.get(value)
-            powers[value].add(*((array, found) if then is None else (then(array), then(found))))
+            powers[value].add(*((array, actual) if then is None else (then(array), then(actual))))
             if last[stored.value] == value:
                 del done[stored.value]
 

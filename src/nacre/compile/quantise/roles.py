@@ -41,9 +41,9 @@ class Graph:
         self.constants: dict[int, Array] = {}
         self.users: dict[int, list[CoreOperation]] = {}
         for op in module.operations:
-            found = constant_array(op)
-            if found is not None:
-                self.constants[op.value_id] = found
+            array = constant_array(op)
+            if array is not None:
+                self.constants[op.value_id] = array
             for operand in dict.fromkeys(op.operands):
                 self.users.setdefault(operand, []).append(op)
         self.kept = frozenset(module.outputs)
@@ -168,10 +168,10 @@ def scale_factor(graph: Graph, op: CoreOperation) -> float | None:
     if op.opcode != "BinOp" or op.attributes["op"] not in ("Mul", "Div"):
         return None
     is_product = op.attributes["op"] == "Mul"
-    found = _number_beside(graph, op, is_commutative=is_product)
-    if found is None or not 2.0**-20 < found < 2.0**20:
+    number = _number_beside(graph, op, is_commutative=is_product)
+    if number is None or not 2.0**-20 < number < 2.0**20:
         return None
-    return found if is_product else 1.0 / found
+    return number if is_product else 1.0 / number
 
 
 def added_number(graph: Graph, op: CoreOperation) -> float | None:
@@ -191,8 +191,8 @@ def _number_beside(graph: Graph, op: CoreOperation, is_commutative: bool) -> flo
     other = left if value == right else right
     if array is None or other in graph.constants or graph.op(other).type.shape != op.type.shape:
         return None
-    found = float(array.flat[0]) if array.size and (array == array.flat[0]).all() else np.nan
-    return found if np.isfinite(found) else None
+    number = float(array.flat[0]) if array.size and (array == array.flat[0]).all() else np.nan
+    return number if np.isfinite(number) else None
 
 
 def bounds_of(op: CoreOperation) -> tuple[float, float] | None:

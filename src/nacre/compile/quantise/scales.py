@@ -65,8 +65,8 @@ class Scales:
 
     def _gather(self) -> None:
         graph = self._graph
-        for value, found in self._given.items():
-            self._fixed[value] = found
+        for value, affine in self._given.items():
+            self._fixed[value] = affine
         for op in graph.module.operations:
             if graph.roles[op.value_id] == "constant" or not self._is_i8(op.value_id):
                 continue
@@ -181,17 +181,17 @@ class Scales:
             return inherited
         members = [value for value in self._members(root) if value not in self.bounded]
         # What is moved has the elements of what it was moved from.
-        made = [v for v in members if self._graph.roles[v] != "keep"] or members
+        computed = [v for v in members if self._graph.roles[v] != "keep"] or members
         wide = [v for v in members if self._graph.op(v).opcode in ("Concat", "Pad")]
         total = Histogram()
-        for value in dict.fromkeys((*made, *wide)):
+        for value in dict.fromkeys((*computed, *wide)):
             if value in self._seen:
                 total = total.merge(self._seen[value])
         if total.is_empty:
             return affine_of_range(0.0, 0.0)
-        found = self._observer(total, self._function_of_members(made))
+        affine = self._observer(total, self._function_of_members(computed))
         numbers = [n for source, n in self._sums.values() if self._root(source) == root]
-        return found.with_step_dividing(numbers[0]) if len(numbers) == 1 else found
+        return affine.with_step_dividing(numbers[0]) if len(numbers) == 1 else affine
 
     def _shifted_affine(self, root: int) -> Affine | None:
         """The scale of a sum with a number: that of the other operand, with another zero point."""

@@ -53,14 +53,14 @@ def _products(module: Module) -> dict[int, list[int]]:
 def _reaches(module: Module, data: Samples, wanted: frozenset[int]) -> Mapping[int, Array]:
     """The largest magnitude of each channel."""
     runner, feeds = StepwiseRunner(module), SampleFeeds(data, module)
-    found: dict[int, Array] = {}
+    largest: dict[int, Array] = {}
     for sample in feeds:
         for value, array in runner.run(sample):
             feeds.keep(value, array)
             if value in wanted:
                 rows = np.abs(array.reshape(-1, array.shape[-1])).max(axis=0)
-                found[value] = np.maximum(found[value], rows) if value in found else rows
-    return found
+                largest[value] = np.maximum(largest[value], rows) if value in largest else rows
+    return largest
 
 
 def _factors(reach: Array, users: list[CoreOperation], module: Module) -> Array | None:
@@ -69,9 +69,9 @@ def _factors(reach: Array, users: list[CoreOperation], module: Module) -> Array 
         return None
     weights = [constant_array(module.by_id[user.operands[1]]) for user in users]
     most = np.max([np.abs(w).max(axis=0) for w in weights if w is not None], axis=0)
-    made = np.sqrt(np.maximum(reach, _FAINT) / np.maximum(most, _FAINT))
+    factors = np.sqrt(np.maximum(reach, _FAINT) / np.maximum(most, _FAINT))
     # The middle channel stays as it is, so that floats of 16 bits have room on both sides.
-    alike: Array = np.clip(made / np.median(made), 1 / 64, 64).astype(np.float32)
+    alike: Array = np.clip(factors / np.median(factors), 1 / 64, 64).astype(np.float32)
     return alike
 
 
@@ -93,14 +93,14 @@ def _rewrite(
             operands[:2] = divided[norm], builder.constant(weights * factor)
         if op.opcode == "Input":
             name = str(op.attributes["name"])
-            made = builder.input(name, op.type.dtype, op.type.shape)
+            new = builder.input(name, op.type.dtype, op.type.shape)
         else:
-            made = builder.add(op.opcode, *operands, **op.attributes)
-        ids[op.value_id] = made
-        _note(origins, legal, op.value_id, made)
+            new = builder.add(op.opcode, *operands, **op.attributes)
+        ids[op.value_id] = new
+        _note(origins, legal, op.value_id, new)
         if op.value_id in factors:
             inverse = builder.constant((1 / factors[op.value_id]).astype(np.float32))
-            divided[op.value_id] = builder.add("BinOp", made, inverse, op="Mul")
+            divided[op.value_id] = builder.add("BinOp", new, inverse, op="Mul")
             _note(origins, legal, op.value_id, divided[op.value_id])
     outputs = tuple(ids[value] for value in module.outputs)
     escaped = {ids[value]: reason for value, reason in legal.escaped.items()}

@@ -37,11 +37,11 @@ def uneven_concats(
     """
     sizes = _StepSizes(graph, seen, observer)
     finest = _finest_steps(sizes)
-    found = [value for value, least in finest.items() if _loses_a_part(sizes, value, least)]
-    if not found:
+    lossy = [value for value, least in finest.items() if _loses_a_part(sizes, value, least)]
+    if not lossy:
         return frozenset()
-    shares = _needed_shares(sizes, found)
-    return frozenset(value for value in found if MOST_RATIO * shares[value] <= 1.0)
+    shares = _needed_shares(sizes, lossy)
+    return frozenset(value for value in lossy if MOST_RATIO * shares[value] <= 1.0)
 
 
 class _StepSizes:
@@ -56,12 +56,12 @@ class _StepSizes:
 
         What is 0, or the same number everywhere, carries nothing. A single element may.
         """
-        found = self.seen.get(value)
-        if found is None or found.is_empty or not found.reach:
+        histogram = self.seen.get(value)
+        if histogram is None or histogram.is_empty or not histogram.reach:
             return inf
-        step = self._observer(found, None).scale
+        step = self._observer(histogram, None).scale
         is_single = prod(self.graph.op(value).type.shape) == 1
-        return step if is_single or found.high - found.low >= step else inf
+        return step if is_single or histogram.high - histogram.low >= step else inf
 
 
 def _loses_a_part(sizes: _StepSizes, value: int, least: float) -> bool:
@@ -81,16 +81,16 @@ def _finest_steps(sizes: _StepSizes) -> dict[int, float]:
     for op in reversed(graph.module.operations):
         if op.opcode == "Concat" or (op.value_id in wanted and op.opcode in _WHOLE):
             wanted.update((op.value_id, *graph.computed_operands(op)))
-    found: dict[int, float] = {}
+    finest: dict[int, float] = {}
     for op in graph.module.operations:
         if op.value_id not in wanted or op.value_id in graph.constants:
             continue
         computed = graph.computed_operands(op)
         if graph.roles[op.value_id] == "keep" and op.opcode in _WHOLE:
-            found[op.value_id] = min((found[value] for value in computed), default=inf)
+            finest[op.value_id] = min((finest[value] for value in computed), default=inf)
         else:
-            found[op.value_id] = sizes.step(op.value_id)
-    return found
+            finest[op.value_id] = sizes.step(op.value_id)
+    return finest
 
 
 def _needed_shares(sizes: _StepSizes, starts: list[int]) -> dict[int, float]:
@@ -103,11 +103,11 @@ def _needed_shares(sizes: _StepSizes, starts: list[int]) -> dict[int, float]:
     for op in graph.module.operations:
         if any(value in reached for value in op.operands) and _keeps_floats(sizes, op):
             reached.add(op.value_id)
-    found: dict[int, float] = {}
+    shares: dict[int, float] = {}
     for op in reversed(graph.module.operations):
         if op.value_id in reached:
-            found[op.value_id] = min(_needs_of_readers(sizes, op.value_id, found), default=1.0)
-    return found
+            shares[op.value_id] = min(_needs_of_readers(sizes, op.value_id, shares), default=1.0)
+    return shares
 
 
 def _needs_of_readers(sizes: _StepSizes, value: int, found: Mapping[int, float]) -> Iterator[float]:

@@ -79,8 +79,8 @@ class Walk:
         is_cast = op.opcode == "Cast" and self.graph.is_float(value)
         if is_own and is_cast and self._is_plain(op.operands[0]):
             return self.stored[op.operands[0]]  # the host casts: f16 has not all of i32
-        found = self.stored.get(value)
-        return found if is_own and found is not None else Stored(self.floats(value))
+        stored = self.stored.get(value)
+        return stored if is_own and stored is not None else Stored(self.floats(value))
 
     def _is_plain(self, value: int) -> bool:
         """Whether a computed value is no float."""
@@ -100,16 +100,16 @@ class Walk:
             key = (value, affine)
             data = affine.quantise(array)
             return Stored(self.make_once(key, lambda: self.builder.constant(data, "i8")), affine)
-        found = self.stored[value]
-        affine = wanted or found.affine or self.scales.of(value)
-        if found.affine == affine:
-            return found
+        stored = self.stored[value]
+        affine = wanted or stored.affine or self.scales.of(value)
+        if stored.affine == affine:
+            return stored
         key = (value, affine)
-        if found.affine is None:
+        if stored.affine is None:
             return Stored(
-                self.make_once(key, lambda: self._quantise_island(found.value, affine)), affine
+                self.make_once(key, lambda: self._quantise_island(stored.value, affine)), affine
             )
-        return Stored(self.make_once(key, lambda: self._rescale(found, affine)), affine)
+        return Stored(self.make_once(key, lambda: self._rescale(stored, affine)), affine)
 
     def _quantise_island(self, value: int, affine: Affine) -> int:
         """Floats of an island as integers: a product, a sum and a cast where f16 has the factor.
@@ -121,12 +121,12 @@ class Walk:
         if not is_half or not 1.0 / _MOST_FACTOR <= affine.scale <= 1.0 / _LEAST_HALF:
             return self.quantize(self.builder.add("Cast", value, to="f32"), affine)
         factor = np.float16(1.0 / affine.scale)
-        made = self.builder.add("BinOp", value, self.half_constant(factor), op="Mul")
+        steps = self.builder.add("BinOp", value, self.half_constant(factor), op="Mul")
         if affine.zero:
-            made = self.builder.add(
-                "BinOp", made, self.half_constant(np.float16(affine.zero)), op="Add"
+            steps = self.builder.add(
+                "BinOp", steps, self.half_constant(np.float16(affine.zero)), op="Add"
             )
-        return self.steps(made)
+        return self.steps(steps)
 
     def steps(self, value: int) -> int:
         """Floats of 16 bits that count in steps from zero on as integers."""
@@ -181,16 +181,16 @@ class Walk:
         array = self.graph.constants.get(value)
         if array is not None:
             return self.make_once((value, "f16"), lambda: self._constant(value, array))
-        found = self.stored[value]
-        affine = found.affine
+        stored = self.stored[value]
+        affine = stored.affine
         if affine is None and value in self.graph.wide:
             return self.make_once(
-                (value, "f16"), lambda: self.builder.add("Cast", found.value, to="f16")
+                (value, "f16"), lambda: self.builder.add("Cast", stored.value, to="f16")
             )
         if affine is None:
-            return found.value
+            return stored.value
         return self.make_once(
-            (value, "f16"), lambda: self._floats_from_integers(value, found, affine)
+            (value, "f16"), lambda: self._floats_from_integers(value, stored, affine)
         )
 
     def wide(self, value: int) -> int:
@@ -199,13 +199,13 @@ class Walk:
         if array is not None:
             dtype = self.graph.op(value).type.dtype
             return self.make_once((value, dtype), lambda: self.builder.constant(array, dtype))
-        found = self.stored[value]
-        if found.affine is not None:
-            return self.make_once((value, "f32"), lambda: self.real(found))
-        if self.builder.type_of(found.value).dtype != "f16":
-            return found.value
+        stored = self.stored[value]
+        if stored.affine is not None:
+            return self.make_once((value, "f32"), lambda: self.real(stored))
+        if self.builder.type_of(stored.value).dtype != "f16":
+            return stored.value
         return self.make_once(
-            (value, "f32"), lambda: self.builder.add("Cast", found.value, to="f32")
+            (value, "f32"), lambda: self.builder.add("Cast", stored.value, to="f32")
         )
 
     def _floats_from_integers(self, value: int, found: Stored, affine: Affine) -> int:
@@ -216,12 +216,12 @@ class Walk:
         """
         if not _LEAST_HALF <= affine.scale <= _MOST_HALF:
             return self.builder.add("Cast", self.real(found), to="f16")
-        made = self.builder.add("Cast", found.value, to="f16")
+        floats = self.builder.add("Cast", found.value, to="f16")
         if affine.zero and not self._sees_differences(value):
             zero = np.float16(affine.zero)
-            made = self.builder.add("BinOp", made, self.half_constant(zero), op="Sub")
+            floats = self.builder.add("BinOp", floats, self.half_constant(zero), op="Sub")
         return self.builder.add(
-            "BinOp", made, self.half_constant(np.float16(affine.scale)), op="Mul"
+            "BinOp", floats, self.half_constant(np.float16(affine.scale)), op="Mul"
         )
 
     def _sees_differences(self, value: int) -> bool:

@@ -72,18 +72,18 @@ def _common_scales(weights: Array, axis: int) -> Array:
     rows = np.moveaxis(weights, axis, 0).astype(np.float32)
     flat = rows.reshape(rows.shape[0], -1)
     most = np.abs(flat).max(axis=1)
-    found = np.zeros(len(flat), np.float32)
+    scales = np.zeros(len(flat), np.float32)
     for count in range(1, HIGH + 1):
-        open_ = np.flatnonzero((found == 0) & (most > 0))
+        open_ = np.flatnonzero((scales == 0) & (most > 0))
         if not len(open_):
             break
         scale = most[open_] / np.float32(count)
         steps = flat[open_] / scale[:, None]
         fits = np.abs(steps - np.rint(steps)).max(axis=1) < _ON_GRID
-        found[open_[fits]] = [
+        scales[open_[fits]] = [
             _exact_scale(flat[at], scale[i]) for i, at in enumerate(open_) if fits[i]
         ]  # fmt: skip
-    return found
+    return scales
 
 
 def _exact_scale(row: Array, scale: np.float32) -> np.float32:

@@ -87,8 +87,8 @@ def _reals(
 ) -> Array:
     ends = -found.low, found.high
     if max(ends) == inf and min(ends) > _FAR * size:
-        made: Array = size * rng.standard_normal(shape)
-        return made.clip(found.low, found.high)
+        drawn: Array = size * rng.standard_normal(shape)
+        return drawn.clip(found.low, found.high)
     if found.low == -inf or found.high == inf:
         away: Array = size * (_EDGE + np.abs(rng.standard_normal(shape)))
         return found.low + away if found.high == inf else found.high - away

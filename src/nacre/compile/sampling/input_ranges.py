@@ -102,7 +102,7 @@ class _Reader:
                 self._reached.add(op.value_id)
 
     def range_of(self, op: CoreOperation) -> InputRange:
-        found = InputRange("mask", 0, 1) if op.type.dtype == "bool" else InputRange()
+        combined = InputRange("mask", 0, 1) if op.type.dtype == "bool" else InputRange()
         pending, seen = [_AffineOfInput(op.value_id)], set[_AffineOfInput]()
         while pending and len(seen) < _MOST_STEPS:
             source = pending.pop()
@@ -113,22 +113,22 @@ class _Reader:
                 use = _OperandUse(user, at, source, self._constant_elements, self._shape)
                 for item in _uses(use):
                     if isinstance(item, InputRange):
-                        found = found.combine(item)
+                        combined = combined.combine(item)
                     else:
                         pending.append(item)
-        if found.kind == "any" and op.type.element.is_integer and self._is_index(op.value_id):
+        if combined.kind == "any" and op.type.element.is_integer and self._is_index(op.value_id):
             return InputRange("index", 0, 1)  # of which table is not known: all have these rows
-        return found
+        return combined
 
     def _is_index(self, value: int) -> bool:
         """Whether what is made of a value, in whatever way, picks rows."""
-        made = {value}
+        followed = {value}
         for op in self._module.operations:
-            if not made.isdisjoint(op.operands):
+            if not followed.isdisjoint(op.operands):
                 at = _INDICES.get(op.opcode)
-                if at is not None and op.operands[at] in made:
+                if at is not None and op.operands[at] in followed:
                     return True
-                made.add(op.value_id)
+                followed.add(op.value_id)
         return False
 
     def _shape(self, value: int) -> tuple[int, ...]:
@@ -206,13 +206,13 @@ def _arithmetic(use: _OperandUse) -> Found:
             yield use.limits("within", 0.0, inf)
         return
     for number in {float(np.min(other)), float(np.max(other))}:
-        made = _affine(use, name, number)
-        if made is None:
+        affine = _affine(use, name, number)
+        if affine is None:
             continue
-        if abs(made.factor) >= _HUGE > abs(use.source.factor):
+        if abs(affine.factor) >= _HUGE > abs(use.source.factor):
             yield use.limits("mask", 0, 1)
-        elif isfinite(made.factor) and isfinite(made.offset):
-            yield made
+        elif isfinite(affine.factor) and isfinite(affine.offset):
+            yield affine
 
 
 def _affine(use: _OperandUse, name: str, number: float) -> _AffineOfInput | None:

@@ -47,7 +47,7 @@ def _split_move(move: Move, units: int) -> list[Move]:
     if count < 2 or not shape or shape[axis] < 2:
         return [move]
     step = -(-shape[axis] // count)
-    found = []
+    moves = []
     for first in range(0, shape[axis], step):
         now = min(step, shape[axis] - first)
         axes = (*shape[:axis], now, *shape[axis + 1 :])
@@ -55,8 +55,8 @@ def _split_move(move: Move, units: int) -> list[Move]:
             replace(a, axes=axes, offset=a.offset + first * a.strides[axis])
             for a in (move.source, move.target)
         )
-        found.append(Move(*ends))
-    return found
+        moves.append(Move(*ends))
+    return moves
 
 
 def _both_typed(dst: Region, src: Region) -> tuple[Region, Region]:

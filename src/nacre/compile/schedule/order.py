@@ -99,15 +99,15 @@ class Order:
         self._tokens.append(token)
         self._numbers[token] = number
         self._after.append(after)
-        for made in touches:
-            kept = self._open.setdefault(made.buffer, [])
-            if made.writes and not made.pitch:
+        for touch in touches:
+            kept = self._open.setdefault(touch.buffer, [])
+            if touch.writes and not touch.pitch:
                 kept[:] = [
                     (n, t)
                     for n, t in kept
-                    if not (made.start <= t.start and t.end <= made.end and after >> n & 1)
+                    if not (touch.start <= t.start and t.end <= touch.end and after >> n & 1)
                 ]
-            kept.append((number, made))
+            kept.append((number, touch))
 
     def knows(self, token: str) -> bool:
         """Whether a task is one of these."""

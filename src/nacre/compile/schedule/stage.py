@@ -36,7 +36,7 @@ def schedule(
 ) -> Program:
     """The program of all layers, one after the other."""
     writer = TaskWriter(is_careful=bool(options.token_reserve))
-    made = [
+    schedules = [
         None
         if layer.main == "copy"
         else _LayerSchedule(
@@ -45,9 +45,11 @@ def schedule(
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
     for index, layer in enumerate(partition.layers):
-        after = next((i for i in range(index + 1, len(made)) if made[i] is not None), None)
-        following = None if after is None else made[after]
-        own = made[index]
+        after = next(
+            (i for i in range(index + 1, len(schedules)) if schedules[i] is not None), None
+        )
+        following = None if after is None else schedules[after]
+        own = schedules[index]
         if own is None:
             writer.comment(f"{layer.name}: {_operations_text(layer)}")
             write_copies(layer, placement, writer, options)
@@ -308,7 +310,7 @@ class _LayerSchedule:
     def _touched_by_tiles(self) -> list[Touch]:
         """Everything that the tiles of the layer touch, but not what is loaded once."""
         l1_layout, slots = self._l1_layout, self._tiling.slots
-        found = [
+        touches = [
             Touch(
                 self._placement.l1(e),
                 l1_layout.ring,
@@ -318,10 +320,10 @@ class _LayerSchedule:
             for e in range(self._tiling.engines)
         ]
         for tensor in self.layer.reads:
-            found.append(self._touch_of_tensor(tensor, False))
+            touches.append(self._touch_of_tensor(tensor, False))
         for tensor in self.layer.writes:
-            found.append(self._touch_of_tensor(tensor, True))
-        return found
+            touches.append(self._touch_of_tensor(tensor, True))
+        return touches
 
     def _touch_of_tensor(self, tensor: int, writes: bool) -> Touch:
         where: Location = self._placement.tensors[tensor]

@@ -28,12 +28,12 @@ def insert_waits(
     `engines` has the engine of every buffer that belongs to one. A loop that needs more tokens by
     itself stays as it is.
     """
-    made = tuple(statements)
+    written = tuple(statements)
     for _ in range(_MOST_ROUNDS):
-        before, made = made, _Writer(made, limit, engines, {0, *engines.values()}).write()
-        if made == before:
+        before, written = written, _Writer(written, limit, engines, {0, *engines.values()}).write()
+        if written == before:
             break
-    return made
+    return written
 
 
 @dataclass

@@ -84,8 +84,8 @@ def save(
         texts.append(_add_program(files, bundle.program, bytecode))
         hashes = {file.name: file.sha256 for file in texts}
         hashes |= {file.stored: file.sha256 for file in arrays}
-        made = msgspec.structs.replace(bundle.manifest, stored=stored, sha256=hashes)
-        text = msgspec.json.format(msgspec.json.encode(_sign(made)), indent=1)
+        manifest = msgspec.structs.replace(bundle.manifest, stored=stored, sha256=hashes)
+        text = msgspec.json.format(msgspec.json.encode(_sign(manifest)), indent=1)
         files.commit([text, b"\n"], moved=texts, old=old)
 
 
@@ -99,19 +99,19 @@ def _add_modules(
     """Both modules: their texts, and the files with their constants."""
     first, second = stored_constants(given), stored_constants(legal)
     arrays: list[HashedFile] = []
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     own: dict[str, Reference] = {}
     if first.tensors:
         arrays.append(files.add(f"{name}.safetensors", tensor_file_parts(first.tensors)))
         own = {key: Reference(arrays[0].stored, key) for key in first.tensors}
-        found = derived_constants(second, first.tensors, arrays[0].stored)
-    left = {key: second.tensors[key] for key in second.tensors if key not in found}
+        references = derived_constants(second, first.tensors, arrays[0].stored)
+    left = {key: second.tensors[key] for key in second.tensors if key not in references}
     if left:
         arrays.append(files.add(f"{LEGAL}.safetensors", tensor_file_parts(left)))
-        found |= {key: Reference(arrays[-1].stored, key) for key in left}
+        references |= {key: Reference(arrays[-1].stored, key) for key in left}
     texts = [
         files.add(name, [referring_text(given, first, own)]),
-        files.add(LEGAL, [referring_text(legal, second, found)]),
+        files.add(LEGAL, [referring_text(legal, second, references)]),
     ]
     return texts, arrays
 
@@ -184,9 +184,9 @@ def _module(path: Path, files: Mapping[str, bytes]) -> Module:
         module = load_source(_source(path, files), None, arrays)
     except InputError as error:
         raise _damage(path, f"holds no module: {error.diagnostics[0].message}") from None
-    found = verify(module, "nacre-1")
-    if has_errors(found):
-        first = next(d for d in found if d.severity == "error")
+    findings = verify(module, "nacre-1")
+    if has_errors(findings):
+        first = next(d for d in findings if d.severity == "error")
         raise _damage(path, f"holds a module that is not sound: {first.code}, {first.message}")
     return module
 
@@ -223,14 +223,14 @@ def _manifest(folder: Path) -> Manifest:
         raise InputError([CMP07.at(whole_file(str(folder)), message, help=help_)])
     raw = _read(folder, MANIFEST)
     try:
-        found = msgspec.json.decode(raw, type=Manifest)
+        manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise _damage(folder / MANIFEST, f"is no manifest: {error}") from None
-    if found.format not in FORMATS:
-        raise _damage(folder / MANIFEST, f"has the format {found.format}, expected {FORMAT}")
-    if found != _sign(found):
+    if manifest.format not in FORMATS:
+        raise _damage(folder / MANIFEST, f"has the format {manifest.format}, expected {FORMAT}")
+    if manifest != _sign(manifest):
         raise _damage(folder / MANIFEST, "was changed after it was written")
-    return found
+    return manifest
 
 
 def _sign(manifest: Manifest) -> Manifest:

@@ -32,16 +32,16 @@ def derived_constants(
     own: StoredConstants, others: Mapping[str, tuple[str, Array]], file: str
 ) -> dict[str, Reference]:
     """The constants that follow from tensors of a file, by key."""
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     sums = _TensorsBySum(others)
     for key, (dtype, array) in own.tensors.items():
         type_ = TensorType(dtype, array.shape)
         for other in sums.candidates(dtype, array):
             axes = _axes(others[other][1], array, type_)
             if axes is not None:
-                found[key] = Reference(file, other, axes)
+                references[key] = Reference(file, other, axes)
                 break
-    return found
+    return references
 
 
 class _TensorsBySum:
@@ -113,13 +113,15 @@ def stored_weights(
     """How weights follow from constants, and what of them does not, by its offset."""
     segments = tuple(_segments(parts, constants))
     if len(weights) <= _MOST_GROWTH * _bytes_of(constants):
-        made = StoredWeights(len(weights), segments)
+        stored = StoredWeights(len(weights), segments)
         try:
-            whole = restore_weights(made, _uncovered_bytes(weights, segments, constants), constants)
+            whole = restore_weights(
+                stored, _uncovered_bytes(weights, segments, constants), constants
+            )
         except ValueError:
             whole = b"", ()
         if whole[0] == weights:
-            return made, _uncovered_bytes(weights, segments, constants)
+            return stored, _uncovered_bytes(weights, segments, constants)
     return StoredWeights(len(weights)), {0: weights} if weights else {}
 
 
@@ -166,14 +168,14 @@ def _uncovered_bytes(
     weights: bytes, segments: Iterable[WeightsSegment], constants: Mapping[int, Array]
 ) -> dict[int, bytes]:
     """What no segment covers, by its offset; zeros are left out."""
-    found: dict[int, bytes] = {}
+    uncovered: dict[int, bytes] = {}
     end = 0
     for first, behind in (*sorted(_extent(s, constants) for s in segments), (len(weights),) * 2):
         between = weights[end:first]
         if between.strip(b"\0"):
-            found[end] = between
+            uncovered[end] = between
         end = max(end, behind)
-    return found
+    return uncovered
 
 
 def _extent(segment: WeightsSegment, constants: Mapping[int, Array]) -> tuple[int, int]:
@@ -194,18 +196,18 @@ def restore_weights(
         raise ValueError(
             f"gives the weights {stored.size:,} bytes, constants make {most:,} at most"
         )
-    made = bytearray(stored.size)
+    weights = bytearray(stored.size)
     parts: list[WeightsPart] = []
     for segment in stored.segments:
         constant = constants.get(segment.value)
         if constant is None or not _is_inside(segment, constant):
             raise ValueError(f"takes weights from %{segment.value}, which does not have them")
         part = _view(segment, constant)
-        _write_bytes(made, segment.offset, part.tobytes())
+        _write_bytes(weights, segment.offset, part.tobytes())
         parts.append(WeightsPart(segment.offset, part))
     for offset, raw in rest.items():
-        _write_bytes(made, offset, raw)
-    return bytes(made), tuple(parts)
+        _write_bytes(weights, offset, raw)
+    return bytes(weights), tuple(parts)
 
 
 def _view(segment: WeightsSegment, constant: Array) -> np.ndarray[Any, Any]:

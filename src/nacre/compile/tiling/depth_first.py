@@ -40,11 +40,11 @@ def _best(runs: Sequence[Sequence[_Run]]) -> list[_Run]:
         sums = [run.saved + saved[at + length] for length, run in enumerate(runs[at], 1)]
         step[at] = max(range(len(sums)), key=lambda n: (sums[n], n))
         saved[at] = sums[step[at]]
-    found, at = list[_Run](), 0
+    chosen, at = list[_Run](), 0
     while at < len(runs):
-        found.append(runs[at][step[at]])
+        chosen.append(runs[at][step[at]])
         at += step[at] + 1
-    return found
+    return chosen
 
 
 def layers_for_manifest(whole: Partition, planned: Partition) -> Partition:
@@ -79,13 +79,13 @@ class _GroupSearch:
     def runs(self, first: int) -> list[_Run]:
         """A layer alone, then with one more behind it as long as that saves time."""
         layers = self.partition.layers
-        found = [_Run(layers[first], 0.0, {})]
+        runs = [_Run(layers[first], 0.0, {})]
         for layer in islice(layers, first + 1, None):
-            longer = self._extended_run(found[-1], layer)
+            longer = self._extended_run(runs[-1], layer)
             if longer is None:
                 break
-            found.append(longer)
-        return found
+            runs.append(longer)
+        return runs
 
     def _extended_run(self, run: _Run, second: Layer) -> _Run | None:
         """A run with one more layer, where nobody else sees what is between them."""
@@ -95,17 +95,17 @@ class _GroupSearch:
         tensor = first.results[0].access.tensor
         if self.partition.is_outside(tensor) or self._touched[tensor] != 2:
             return None
-        found = join_layers(first, second, self._lowest - 1)
-        if found is None or self._overflows_l2(found.layer, tensor):
+        joined = join_layers(first, second, self._lowest - 1)
+        if joined is None or self._overflows_l2(joined.layer, tensor):
             return None
-        tensors = {**run.tensors, **found.tensors}
+        tensors = {**run.tensors, **joined.tensors}
         grown = replace(self.partition, tensors={**self.partition.tensors, **tensors})
-        own = best_tiling(found.layer, grown, self._options, Residency())
+        own = best_tiling(joined.layer, grown, self._options, Residency())
         apart = min(self._separate_cycles(first, second, tensor, run.tensors), default=inf)
         if own is None or own[0] > _GAIN * apart:
             return None
-        self._lowest = min((self._lowest, *found.tensors))
-        return _Run(found.layer, run.saved + apart - own[0], tensors)
+        self._lowest = min((self._lowest, *joined.tensors))
+        return _Run(joined.layer, run.saved + apart - own[0], tensors)
 
     def _overflows_l2(self, layer: Layer, between: int) -> bool:
         """Whether what a group reads and writes does not fit in L2, where it did apart."""

@@ -46,20 +46,20 @@ def join_layers(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
 
 def _join_behind(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """A product in the tiles of the layer that makes its operand."""
-    made, x = first.results[0], second.steps[0].inputs[0].local
-    frame = _Frame.of(first, made.access)
+    result, x = first.results[0], second.steps[0].inputs[0].local
+    frame = _Frame.of(first, result.access)
     if frame is None or second.window is not None:
         return None
     move = frame.moves(second)
-    if not _is_same(move(second.operands[x]), made.access, first.columns):
+    if not _is_same(move(second.operands[x]), result.access, first.columns):
         return None
     joiner = _LayerJoiner(first, number, frame, move)
-    return joiner.layer(second, {x: made.local}, is_behind=True)
+    return joiner.layer(second, {x: result.local}, is_behind=True)
 
 
 def _join_before(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """A product in the tiles of the window that reads it."""
-    made, x = first.results[0], second.steps[second.sliding].inputs[0].local
+    result, x = first.results[0], second.steps[second.sliding].inputs[0].local
     if x >= len(second.operands) or _count_uses(second, x) > 1 or not _reads_every_row(second):
         return None
     frame = _Frame.of(second, second.operands[x])
@@ -67,10 +67,10 @@ def _join_before(first: Layer, second: Layer, number: int) -> JoinedLayer | None
         return None
     move = frame.moves(first)
     access = second.operands[x]
-    if not _is_same(move(made.access), access, first.columns):
+    if not _is_same(move(result.access), access, first.columns):
         return None
     joiner = _LayerJoiner(_without_operand(second, x), number, frame, move)
-    return joiner.layer(first, {}, is_behind=False, gives=made.local)
+    return joiner.layer(first, {}, is_behind=False, gives=result.local)
 
 
 @dataclass(frozen=True)

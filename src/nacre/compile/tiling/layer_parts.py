@@ -32,8 +32,8 @@ def by_groups(layer: Layer, count: int) -> list[Layer] | None:
         return None
     total = window.groups
     firsts = range(0, total, count)
-    made = [_group_layer(layer, packed, window, f, min(count, total - f)) for f in firsts]
-    return number_parts(layer, made)
+    parts = [_group_layer(layer, packed, window, f, min(count, total - f)) for f in firsts]
+    return number_parts(layer, parts)
 
 
 def _group_layer(layer: Layer, packed: Packed, window: Window, first: int, count: int) -> Layer:
@@ -49,14 +49,14 @@ def _group_layer(layer: Layer, packed: Packed, window: Window, first: int, count
             return replace(access, axes=axes, offset=offset)
         return replace(access, offset=access.offset + first * each * access.strides[at])
 
-    made = with_accesses(layer, move)
+    part = with_accesses(layer, move)
     locals_ = tuple(
         replace(value, axes=(*value.axes[:-1], count * depth)) if local == x else value
         for local, value in enumerate(layer.locals)
     )
-    made = with_weights(made, packed_part(packed, first * each, count * each))
+    part = with_weights(part, packed_part(packed, first * each, count * each))
     return replace(
-        made,
+        part,
         locals=locals_,
         columns=count * each,
         cuts_columns=count == 1,
@@ -72,8 +72,8 @@ def column_layer(layer: Layer, first: int, count: int) -> Layer:
     def move(_: int, access: Access) -> Access:
         return replace(access, offset=access.offset + first * access.stride_of("columns"))
 
-    made = with_weights(with_accesses(layer, move), packed_part(layer.packed, first, count))
-    return replace(made, columns=count, macs=layer.macs * count // layer.columns)
+    part = with_weights(with_accesses(layer, move), packed_part(layer.packed, first, count))
+    return replace(part, columns=count, macs=layer.macs * count // layer.columns)
 
 
 def packed_part(packed: Packed, first: int, count: int) -> Packed:

@@ -108,29 +108,29 @@ def _shared_weights(
     partition: Partition, users: Mapping[Key, list[int]], zone: int, taken: list[Span]
 ) -> dict[Key, int]:
     """Weights of several layers that fit in half of the zone together."""
-    found: dict[Key, int] = {}
+    offsets: dict[Key, int] = {}
     for key, layers in sorted(users.items(), key=lambda item: -len(item[1])):
         size, is_kept = _weights_of(partition.layers[layers[-1]])
         first, last = weights_lifetime(partition.layers, layers)
         offset = lowest_gap(taken, size, first, last)
         if len(layers) > 1 and not is_kept and offset + size <= zone // 2:
             taken.append((offset, offset + size, first, last))
-            found[key] = offset
-    return found
+            offsets[key] = offset
+    return offsets
 
 
 def _resident_weights(
     partition: Partition, users: Mapping[Key, list[int]], taken: list[Span]
 ) -> tuple[dict[Key, int], dict[str, int]]:
     """Weights that layers keep for each other, behind all else; and where tiles begin with them."""
-    found: dict[Key, int] = {}
+    offsets: dict[Key, int] = {}
     heights = HighWaterMarks(len(partition.layers), taken)
     beside = np.zeros(len(partition.layers), bool)  # layers that run while such weights are there
     for key, layers in users.items():
         size, is_kept = _weights_of(partition.layers[layers[0]])
         if is_kept:
             first, last = weights_lifetime(partition.layers, layers)
-            found[key] = heights.add(size, first, last)
+            offsets[key] = heights.add(size, first, last)
             beside[first : last + 1] = True
     begins: dict[str, int] = {}
     before = 0
@@ -140,7 +140,7 @@ def _resident_weights(
             if beside[before : index + 1].any():
                 begins[layer.name] = heights.top(before, index)
             before = index
-    return found, begins
+    return offsets, begins
 
 
 def _weights_of(layer: Layer) -> tuple[int, bool]:

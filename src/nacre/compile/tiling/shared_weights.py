@@ -26,7 +26,7 @@ def keep_shared_weights(partition: Partition, options: Options, part: float) -> 
         return partition
     room, layers = int(options.l1_bytes * part), partition.layers
     heights = HighWaterMarks(len(layers))
-    made: dict[int, list[Layer]] = {}
+    cut: dict[int, list[Layer]] = {}
     for users in sorted(users_of_weights(partition).values(), key=lambda found: -len(found)):
         if len(users) < _LEAST_USES or not all(_may_be_cut(layers[user]) for user in users):
             continue
@@ -34,10 +34,10 @@ def keep_shared_weights(partition: Partition, options: Options, part: float) -> 
         count = _columns_that_fit(layers[users[0]], room - heights.top(first, last))
         if count:
             heights.add(_bytes(layers[users[0]], count), first, last)
-            made.update({user: _parts(layers[user], count) for user in users})
-    if not made:
+            cut.update({user: _parts(layers[user], count) for user in users})
+    if not cut:
         return partition
-    parts = (made.get(place, [layer]) for place, layer in enumerate(layers))
+    parts = (cut.get(place, [layer]) for place, layer in enumerate(layers))
     return replace(partition, layers=tuple(layer for some in parts for layer in some))
 
 

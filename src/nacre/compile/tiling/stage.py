@@ -99,9 +99,9 @@ def tile(partition: Partition, options: Options) -> Tilings:
         if any((resident.offsets, resident.weights) == (t.offsets, t.weights) for t in tried):
             continue
         tried.append(resident)
-        found = _tile_layers(partition, options, resident, is_last=False)
-        if found is not None and (best is None or found.cycles < best.cycles):
-            best = found
+        tilings = _tile_layers(partition, options, resident, is_last=False)
+        if tilings is not None and (best is None or tilings.cycles < best.cycles):
+            best = tilings
     if best is None:  # not even without a zone: which layers it is, is an error
         best = _tile_layers(partition, options, Residency(), is_last=True)
     assert best is not None
@@ -116,13 +116,13 @@ def _tile_layers(
     From the last layer to the first: a layer leaves room for the weights of the next one, if that
     costs it less than waiting for them would.
     """
-    found: list[Tiling] = []
+    tilings: list[Tiling] = []
     refused: list[Diagnostic] = []
     next_weights, total = 0, 0.0
     loaded_by = set(resident.loaded_by.values())
     for layer in reversed(partition.layers):
         if layer.main == "copy":
-            found.append(Tiling(1, 1))
+            tilings.append(Tiling(1, 1))
             continue
         chosen = best_tiling(layer, partition, options, resident, next_weights)
         if chosen is None:
@@ -137,11 +137,11 @@ def _tile_layers(
         total += chosen[0]
         if layer.packed is not None and layer.name in loaded_by:
             total += weight_cycles(layer.packed, layer.columns, options)
-        found.append(chosen[1])
+        tilings.append(chosen[1])
         next_weights = footprint(layer, chosen[1], resident).w_bytes
     if refused:
         raise InputError(refused[::-1])
-    return Tilings(tuple(found[::-1]), resident, total)
+    return Tilings(tuple(tilings[::-1]), resident, total)
 
 
 def fits(layer: Layer, options: Options, *, narrow_columns: bool = False) -> bool:

@@ -92,9 +92,9 @@ class _LayerCutter:
         for narrow_columns in (False, True):  # narrow blocks of columns are the last resort
             if fits(layer, self._options, narrow_columns=narrow_columns):
                 return self._cheaper_strips(layer, narrow_columns) or [layer]
-            found = self._cut(layer, narrow_columns)
-            if found is not None:
-                return found
+            parts = self._cut(layer, narrow_columns)
+            if parts is not None:
+                return parts
         return [layer]
 
     def _cheaper_strips(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
@@ -116,8 +116,8 @@ class _LayerCutter:
     def _cut(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
         """The cheapest way to cut a layer along one axis, or along several."""
         axes = [*_axes(layer)]
-        found = [self._cheapest(make, size, narrow_columns) for make, size in axes]
-        ways = [way for way in found if way is not None]
+        candidates = [self._cheapest(make, size, narrow_columns) for make, size in axes]
+        ways = [way for way in candidates if way is not None]
         if ways:
             return min(ways, key=lambda way: way[0])[1]
         for make, size in axes:  # as thin as can be along one, then along another
@@ -228,12 +228,12 @@ def _in_strips(layer: Layer, axis: Axis, count: int) -> list[Layer] | None:
     runs = [list(run) for _, run in groupby(strips, lambda s: (s.count, s.x_count, s.sides))]
     if layer.images > 1 and len(strips) > layer.images * len(runs):
         alone = (_image(layer, number) for number in range(layer.images))
-        made = [_strip_layer(one, axis, run) for one in alone for run in runs]
+        parts = [_strip_layer(one, axis, run) for one in alone for run in runs]
     elif layer.images > 1:
-        made = [_strip_layer(layer, axis, [strip]) for strip in strips]
+        parts = [_strip_layer(layer, axis, [strip]) for strip in strips]
     else:
-        made = [_strip_layer(layer, axis, run) for run in runs]
-    return number_parts(layer, made)
+        parts = [_strip_layer(layer, axis, run) for run in runs]
+    return number_parts(layer, parts)
 
 
 def _image(layer: Layer, number: int) -> Layer:
@@ -264,7 +264,7 @@ def _strip_layer(layer: Layer, axis: Axis, run: list[Strip]) -> Layer:
         image = access.image if images == 1 else step * access.strides[at]
         return replace(access, axes=axes, offset=offset, image=image)
 
-    made = with_accesses(layer, move)
+    part = with_accesses(layer, move)
     locals_ = tuple(_narrow(value, local, axis, strip) for local, value in enumerate(layer.locals))
     window = layer.window
     if window is not None and axis.sliding is not None:
@@ -272,7 +272,7 @@ def _strip_layer(layer: Layer, axis: Axis, run: list[Strip]) -> Layer:
     macs = layer.macs * strip.count * images // axis.size
     columns = strip.count if axis.is_columns else layer.columns
     return replace(
-        made,
+        part,
         locals=locals_,
         window=window,
         macs=macs,

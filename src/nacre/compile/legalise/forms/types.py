@@ -74,10 +74,10 @@ def retype(
     walk.note_clipped()
     left = {value: walk.wides[value] for value in wide_outputs if value in walk.wides}
     outputs = [left[value] if value in left else walk.value(value) for value in module.outputs]
-    made = walk.builder.module(*outputs)
+    retyped = walk.builder.module(*outputs)
     ids = {**walk.ids, **walk.wides}
     labels = module.labels.renumber(ids) if module.labels is not None else Labels()
-    return replace(made, labels=labels)
+    return replace(retyped, labels=labels)
 
 
 class _TypeChanger:
@@ -171,10 +171,10 @@ class _TypeChanger:
             if name in given and OPS[op.opcode].attribute(name) is not None:
                 given[name] = self._types.get(str(given[name]), given[name])
         self._clamp_numbers(op, given, dtype)
-        made = self.builder.add(op.opcode, *operands, **given)
-        if op.opcode in FIXED_RESULTS and self.builder.type_of(made).dtype != dtype:
-            made = self.builder.add("Cast", made, to=dtype)
-        return self._in_four_bits(op, made) if op.type.element.bits < 8 else made
+        value = self.builder.add(op.opcode, *operands, **given)
+        if op.opcode in FIXED_RESULTS and self.builder.type_of(value).dtype != dtype:
+            value = self.builder.add("Cast", value, to=dtype)
+        return self._in_four_bits(op, value) if op.type.element.bits < 8 else value
 
     def _in_four_bits(self, op: CoreOperation, made: int) -> int:
         """What an operation makes of 4-bit integers in bytes, where it could leave 4 bits."""
@@ -217,8 +217,8 @@ class _TypeChanger:
             if isinstance(number, float) and (self._finite or np.isfinite(number)):
                 given[name] = held = narrow_bound(number, GRAPH_TYPES[dtype])
                 if 0 < abs(number) < abs(held):
-                    told = f"`Clip` {self._describe(op)} has the bound {number:g}"
-                    self._note(f"{told}, too small for {dtype}; it is held at {held:.2g}")
+                    bound_text = f"`Clip` {self._describe(op)} has the bound {number:g}"
+                    self._note(f"{bound_text}, too small for {dtype}; it is held at {held:.2g}")
 
     def _clamp_integer(self, op: CoreOperation, given: dict[str, object], dtype: str) -> None:
         """A filling that a narrower type of integers does not have."""
@@ -263,7 +263,7 @@ class _TypeChanger:
         element = GRAPH_TYPES[dtype]
         if op.type.element.bits < 8:
             return array.astype(element.dtype)
-        made = narrow(array, element, keeps_nonzero=op.value_id in self._keeping)
-        for note in made.notes(self._describe(op), element):
+        narrowed = narrow(array, element, keeps_nonzero=op.value_id in self._keeping)
+        for note in narrowed.notes(self._describe(op), element):
             self._note(note)
-        return made.array
+        return narrowed.array

@@ -37,22 +37,22 @@ def move(walk: Walk, op: CoreOperation) -> bool:
         return False
     numbers = walk.numbers.get(op.operands[0])
     if numbers is not None and len(op.operands) == 1:
-        made = walk.builder.add(op.opcode, numbers.value, **op.attributes)
-        walk.numbers[op.value_id] = replace(numbers, value=made)
+        moved = walk.builder.add(op.opcode, numbers.value, **op.attributes)
+        walk.numbers[op.value_id] = replace(numbers, value=moved)
         return True
     count = len(op.operands) if op.opcode == "Concat" else 1
     data, others = op.operands[:count], op.operands[count:]
-    found = next((walk.stored[o] for o in data if o in walk.stored), None)
-    if found is None and op.opcode in _GATHERS:
+    stored = next((walk.stored[o] for o in data if o in walk.stored), None)
+    if stored is None and op.opcode in _GATHERS:
         return _table(walk, op)
-    if found is None or not all(_has_same_scale(walk, o, found) for o in data):
+    if stored is None or not all(_has_same_scale(walk, o, stored) for o in data):
         return False
-    values = [walk.reals(o, found.scale, found.zero) for o in data]
+    values = [walk.reals(o, stored.scale, stored.zero) for o in data]
     operands = [value for value in values if value is not None]
     if len(operands) < count:
         return False
-    made = walk.builder.add(op.opcode, *operands, *map(walk.value, others), **op.attributes)
-    walk.record_stored(op, replace(found, value=made))
+    moved = walk.builder.add(op.opcode, *operands, *map(walk.value, others), **op.attributes)
+    walk.record_stored(op, replace(stored, value=moved))
     return True
 
 
@@ -67,43 +67,45 @@ def _has_same_scale(walk: Walk, source: int, found: StoredReals) -> bool:
 def _table(walk: Walk, op: CoreOperation) -> bool:
     """Rows of a constant table of stored integers."""
     table = walk.constant(op.operands[0])
-    found = first_scale_and_zero(walk.module, walk.users, op.value_id)
-    if table is None or found is None or op.type.dtype not in SHIFTS:
+    scale_and_zero = first_scale_and_zero(walk.module, walk.users, op.value_id)
+    if table is None or scale_and_zero is None or op.type.dtype not in SHIFTS:
         return False
-    reals = StoredReals(-1, *found, op.type.dtype)
+    reals = StoredReals(-1, *scale_and_zero, op.type.dtype)
     if reals.affine is None:
         return False
-    rows = walk.builder.constant(reals_of(table, np.float32(found[0]), np.int64(found[1])), "f32")
+    rows = walk.builder.constant(
+        reals_of(table, np.float32(scale_and_zero[0]), np.int64(scale_and_zero[1])), "f32"
+    )
     others = [walk.value(operand) for operand in op.operands[1:]]
-    made = walk.builder.add(op.opcode, rows, *others, **op.attributes)
-    walk.record_stored(op, replace(reals, value=made))
+    picked = walk.builder.add(op.opcode, rows, *others, **op.attributes)
+    walk.record_stored(op, replace(reals, value=picked))
     return True
 
 
 def _pad(walk: Walk, op: CoreOperation) -> bool:
     """Padding of stored integers: what surrounds them stands for a real too."""
-    found = walk.stored.get(op.operands[0])
-    if found is None or len(op.operands) > 1 or np.isnan(found.scale):
+    stored_reals = walk.stored.get(op.operands[0])
+    if stored_reals is None or len(op.operands) > 1 or np.isnan(stored_reals.scale):
         return False
     stored = OPS["Pad"].with_defaults(op.attributes)["value"]
-    given = {**op.attributes, "value": (float(stored) - found.zero) * found.scale}
-    made = walk.builder.add("Pad", found.value, **given)
-    walk.record_stored(op, replace(found, value=made))
+    given = {**op.attributes, "value": (float(stored) - stored_reals.zero) * stored_reals.scale}
+    padded = walk.builder.add("Pad", stored_reals.value, **given)
+    walk.record_stored(op, replace(stored_reals, value=padded))
     return True
 
 
 def _quantize(walk: Walk, op: CoreOperation) -> bool:
-    found, to = known_scale_and_zero(walk.module, op), str(op.attributes["to"])
+    scale_and_zero, to = known_scale_and_zero(walk.module, op), str(op.attributes["to"])
     if to not in (*SHIFTS, *WIDE) or walk.module.by_id[op.operands[0]].type.element.kind != "float":
         return False
-    if found is None:
+    if scale_and_zero is None:
         if walk.constant(op.operands[1]) is not None or to in WIDE:
             return False  # a scale for each channel: the operation stays
         walk.notes.append("scales that the model computes at run time are taken from calibration")
         source = walk.cast(walk.value(op.operands[0]))
         walk.stored[op.value_id] = StoredReals(source, float("nan"), 0, to)
         return True
-    scale, zero = found
+    scale, zero = scale_and_zero
     numbers = walk.numbers.get(op.operands[0])
     if numbers is not None and not numbers.shift:
         walk.record_stored(op, StoredReals(numbers.value, numbers.scale * scale, zero, to))
@@ -118,14 +120,14 @@ def _dequantize(walk: Walk, op: CoreOperation) -> bool:
     if scale is None and stored is not None and np.isnan(stored.scale):
         walk.ids[op.value_id] = walk.cast(stored.value, op.type.dtype)
         return True
-    found, array = known_scale_and_zero(walk.module, op), walk.constant(x)
+    scale_and_zero, array = known_scale_and_zero(walk.module, op), walk.constant(x)
     if array is not None and scale is not None and not op.attributes.get("block", 0):
-        made = _dequantized_constant(walk, op, array, scale)
-        if made is not None:
-            known = walk.builder.constant(made, "f32")
+        constant = _dequantized_constant(walk, op, array, scale)
+        if constant is not None:
+            known = walk.builder.constant(constant, "f32")
             walk.ids[op.value_id] = walk.cast(known, op.type.dtype)
             return True
-    value = None if found is None else walk.reals(x, *found)
+    value = None if scale_and_zero is None else walk.reals(x, *scale_and_zero)
     if value is not None:
         walk.ids[op.value_id] = walk.cast(value, op.type.dtype)
     return value is not None
@@ -162,15 +164,15 @@ def _position_of_largest(walk: Walk, op: CoreOperation) -> bool:
 def _cast(walk: Walk, op: CoreOperation) -> bool:
     """Stored integers as wider ones, and those as floats."""
     source, to = op.operands[0], str(op.attributes["to"])
-    found, numbers = walk.stored.get(source), walk.numbers.get(source)
+    stored, numbers = walk.stored.get(source), walk.numbers.get(source)
     if numbers is not None and to in SHIFTS and numbers.shift.is_integer():
         # A cast cuts off, which is to round what is nearly half a step lower.
         lower = _NEARLY_HALF * numbers.scale if to == "u8" else 0.0
         value = walk.plus(numbers.value, -lower)
         walk.record_stored(op, StoredReals(value, numbers.scale, int(numbers.shift), to))
         return True
-    if found is not None and to in _WHOLE and not np.isnan(found.scale):
-        numbers = ScaledNumbers(found.value, found.scale, float(found.zero))
+    if stored is not None and to in _WHOLE and not np.isnan(stored.scale):
+        numbers = ScaledNumbers(stored.value, stored.scale, float(stored.zero))
     elif numbers is None or to != "f32":
         return False
     walk.numbers[op.value_id] = numbers
@@ -207,22 +209,22 @@ def _add(walk: Walk, op: CoreOperation, numbers: ScaledNumbers, reals: Array) ->
         walk.numbers[op.value_id] = replace(numbers, shift=shift)
         return True
     addend = walk.builder.constant((reals * numbers.scale).astype(np.float32), "f32")
-    made = walk.builder.add("BinOp", numbers.value, addend, op="Add")
-    walk.numbers[op.value_id] = replace(numbers, value=made)
+    total = walk.builder.add("BinOp", numbers.value, addend, op="Add")
+    walk.numbers[op.value_id] = replace(numbers, value=total)
     return True
 
 
 def _multiply(walk: Walk, op: CoreOperation) -> bool:
     """Sums, and products of matrices and windows, of numbers without a zero point."""
     sides = [_number(walk, operand) for operand in op.operands]
-    found = [side for side in sides if side is not None and not side.shift]
+    unshifted = [side for side in sides if side is not None and not side.shift]
     is_any = any(operand in walk.numbers for operand in op.operands)
-    if len(found) < len(sides) or not is_any or len(found) > 2:
+    if len(unshifted) < len(sides) or not is_any or len(unshifted) > 2:
         return False
-    values = [side.value for side in found]
-    made = walk.builder.add(op.opcode, *values, **op.attributes)
-    scale = float(np.prod([side.scale for side in found]))
-    walk.numbers[op.value_id] = ScaledNumbers(made, scale)
+    values = [side.value for side in unshifted]
+    product = walk.builder.add(op.opcode, *values, **op.attributes)
+    scale = float(np.prod([side.scale for side in unshifted]))
+    walk.numbers[op.value_id] = ScaledNumbers(product, scale)
     return True
 
 
@@ -268,9 +270,9 @@ def _stored_result(walk: Walk, op: CoreOperation, opcode: str, operands: list[in
     given = OPS[op.opcode].with_defaults(op.attributes)
     own = {a.name for a in OPS[opcode].attributes}
     kept = {name: v for name, v in op.attributes.items() if name in own}
-    made = walk.builder.add(opcode, *operands, **kept)
+    result = walk.builder.add(opcode, *operands, **kept)
     scale = float(np.float32(given["y_scale"]))
-    walk.record_stored(op, StoredReals(made, scale, given["y_zero"], str(given["to"])))
+    walk.record_stored(op, StoredReals(result, scale, given["y_zero"], str(given["to"])))
     return True
 
 

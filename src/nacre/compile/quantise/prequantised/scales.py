@@ -41,9 +41,9 @@ def float_model(module: Module) -> FloatModel:
     for state in module.states:
         walk.builder.state(state.name, walk.value(state.output), walk.value(state.initial))
     outputs = [walk.output(index, value) for index, value in enumerate(module.outputs)]
-    made = walk.builder.module(*outputs)
+    floats = walk.builder.module(*outputs)
     labels = replace(module.labels or Labels(), nodes=walk.names, fused=walk.fused)
-    return FloatModel(replace(made, labels=labels), walk.imported())
+    return FloatModel(replace(floats, labels=labels), walk.imported())
 
 
 def _import_operation(walk: Walk, op: CoreOperation) -> None:

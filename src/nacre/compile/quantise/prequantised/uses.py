@@ -44,10 +44,10 @@ def known_scale_and_zero(module: Module, op: CoreOperation) -> tuple[float, int]
     scale = constant_array(module.by_id[op.operands[1]])
     zero = np.zeros((), np.int64)
     if len(op.operands) > 2:
-        found = constant_array(module.by_id[op.operands[2]])
-        if found is None:
+        known_zero = constant_array(module.by_id[op.operands[2]])
+        if known_zero is None:
             return None
-        zero = found
+        zero = known_zero
     if scale is None or scale.size != 1 or zero.size != 1:
         return None
     return float(scale.astype(np.float32).flat[0]), int(zero.flat[0])
@@ -135,11 +135,11 @@ def inside_gelu(module: Module, users: Users) -> frozenset[int]:
 
     The device has that as one function, and no `erf`. Steps inside are not rounded then.
     """
-    found: set[int] = set()
+    inside: set[int] = set()
     for op in module.operations:
         if op.opcode == "Unary" and op.attributes["op"] == "Erf":
-            found |= _steps_after(module, users, op)
-    return frozenset(found)
+            inside |= _steps_after(module, users, op)
+    return frozenset(inside)
 
 
 def _steps_after(module: Module, users: Users, op: CoreOperation) -> set[int]:

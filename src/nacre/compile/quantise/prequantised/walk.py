@@ -126,10 +126,10 @@ class Walk:
             return self.plus(self.times(numbers.value, 1.0 / numbers.scale), numbers.shift)
         if numbers is not None:  # after all as it was
             return self.builder.copy(op, tuple(self.value(operand) for operand in op.operands))
-        found = self.stored[source]
-        scale = self.builder.constant(np.float32(found.scale), "f32")
-        zero = self.builder.constant(np.array(found.zero), found.dtype)
-        return self.builder.add("Quantize", found.value, scale, zero, to=found.dtype)
+        stored = self.stored[source]
+        scale = self.builder.constant(np.float32(stored.scale), "f32")
+        zero = self.builder.constant(np.array(stored.zero), stored.dtype)
+        return self.builder.add("Quantize", stored.value, scale, zero, to=stored.dtype)
 
     def constant(self, source: int) -> Array | None:
         """The elements of a constant; None where a value is none."""
@@ -157,11 +157,11 @@ class Walk:
         if array is not None:
             reals = reals_of(array, np.float32(scale), np.int64(zero))
             return self.builder.constant(reals, "f32")
-        found = self.stored.get(source)
-        if found is None or not np.isfinite(found.scale) or not found.scale:
+        stored = self.stored.get(source)
+        if stored is None or not np.isfinite(stored.scale) or not stored.scale:
             return None
-        value = self.times(found.value, float(np.float32(scale)) / found.scale)
-        return self.plus(value, (found.zero - zero) * scale)
+        value = self.times(stored.value, float(np.float32(scale)) / stored.scale)
+        return self.plus(value, (stored.zero - zero) * scale)
 
     def cast(self, value: int, dtype: str = "f32") -> int:
         """A float value in another type; stored integers stand for f32, whatever a model has."""

@@ -55,8 +55,8 @@ def axis_in_parts(site: RewriteSite) -> int | None:
         )
         for first in range(0, behind, size)
     ]  # fmt: skip
-    made = parts[0] if len(parts) == 1 else site.add("Concat", *parts, axis=2)
-    return site.reshape(made, site.op.type.shape)
+    joined = parts[0] if len(parts) == 1 else site.add("Concat", *parts, axis=2)
+    return site.reshape(joined, site.op.type.shape)
 
 
 def _part_count(site: RewriteSite, behind: int, before: int) -> int | None:
@@ -119,13 +119,13 @@ def _is_divisible(site: RewriteSite) -> bool:
 
 def _axis_runs(axes: list[int]) -> list[tuple[int, int]]:
     """Axes that follow each other, as first and end."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for axis in axes:
-        if found and found[-1][1] == axis:
-            found[-1] = (found[-1][0], axis + 1)
+        if runs and runs[-1][1] == axis:
+            runs[-1] = (runs[-1][0], axis + 1)
         else:
-            found.append((axis, axis + 1))
-    return found
+            runs.append((axis, axis + 1))
+    return runs
 
 
 def _reduce_everything(site: RewriteSite, x: int) -> int | None:
@@ -135,8 +135,8 @@ def _reduce_everything(site: RewriteSite, x: int) -> int | None:
     if size is None:
         return None
     rows = _reduce_along(site, site.reshape(x, (count // size, size)), 1)
-    made = _reduce_along(site, site.reshape(rows, (1, count // size)), 1)
-    return site.reshape(made, site.op.type.shape)
+    reduced = _reduce_along(site, site.reshape(rows, (1, count // size)), 1)
+    return site.reshape(reduced, site.op.type.shape)
 
 
 def _reduce_along(site: RewriteSite, x: int, axis: int) -> int:

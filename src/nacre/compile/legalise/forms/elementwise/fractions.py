@@ -16,10 +16,12 @@ def whole_part(site: RewriteSite) -> int | None:
     """`Floor(x * a + b)`: the nearest whole number, and 1 less where the product is below it."""
     v = site.operands[0]
     is_held = site.maker(v, "Clip") is not None  # its ends must not be left
-    found = _scale_and_offset(site, v) if site.attributes["op"] == "Floor" and not is_held else None
-    if found is None:
+    affine = (
+        _scale_and_offset(site, v) if site.attributes["op"] == "Floor" and not is_held else None
+    )
+    if affine is None:
         return None
-    product, offset = found
+    product, offset = affine
     nearest = site.add("Unary", v, op="Round")
     rest = site.add("BinOp", product, _shift(site, nearest, -offset), op="Sub")
     return site.add("BinOp", nearest, site.add("Unary", rest, op="Floor"), op="Add")
@@ -31,18 +33,18 @@ def fraction(site: RewriteSite) -> int | None:
         return None
     for sign, (v, other) in ((1, site.operands), (-1, site.operands[::-1])):
         whole, more = _summands(site, v, other)
-        found = None if whole is None else _scale_and_offset(site, v)
-        if whole is None or found is None:
+        affine = None if whole is None else _scale_and_offset(site, v)
+        if whole is None or affine is None:
             continue
-        product, offset = found
+        product, offset = affine
         near = _shift(site, whole, more - offset)
         sides = (product, near) if sign > 0 else (near, product)
-        made = site.add("BinOp", *sides, op="Sub")
+        difference = site.add("BinOp", *sides, op="Sub")
         if site.maker(v, "Clip") is None:
-            return made
+            return difference
         # The whole part of what was held may be 1 too high; it has no neighbour to make up for it.
         end = site.literal(np.asarray(more), site.op.type.dtype)
-        return site.add("BinOp", made, end, op="Max" if sign > 0 else "Min")
+        return site.add("BinOp", difference, end, op="Max" if sign > 0 else "Min")
     return None
 
 
@@ -75,10 +77,10 @@ def _is_whole_of(site: RewriteSite, value: int, v: int) -> bool:
 def _scale_and_offset(site: RewriteSite, value: int) -> tuple[int, Array] | None:
     """The product and the offset of `x * a + b`."""
     bounds = site.maker(value, "Clip")
-    found = _affine(site, value if bounds is None else bounds.operands[0])
-    if found is None:
+    affine = _affine(site, value if bounds is None else bounds.operands[0])
+    if affine is None:
         return None
-    x, scale, offset = found
+    x, scale, offset = affine
     if not offset.all():
         return None  # nothing is lost
     if bounds is not None:

@@ -24,8 +24,8 @@ def softmax(site: RewriteSite) -> int | None:
         )
     order = (*(a for a in range(rank) if a != axis % rank), axis % rank)
     x = site.add("Transpose", site.operands[0], permutation=order)
-    made = site.add(site.op.opcode, x, axis=rank - 1)
-    return site.add("Transpose", made, permutation=inverse(order))
+    result = site.add(site.op.opcode, x, axis=rank - 1)
+    return site.add("Transpose", result, permutation=inverse(order))
 
 
 def layer_norm(site: RewriteSite) -> int | None:
@@ -44,10 +44,10 @@ def layer_norm(site: RewriteSite) -> int | None:
     inner = prod(shape[first:])
     flat = [site.reshape(value, (inner,)) for value in given]
     joined = site.reshape(x, (*shape[:first], inner))
-    made = site.add(
+    norm = site.add(
         site.op.opcode, joined, *flat, axis=first, epsilon=site.attributes["epsilon"]
     )  # fmt: skip
-    return site.reshape(made, shape)
+    return site.reshape(norm, shape)
 
 
 def _apply_norm(site: RewriteSite, axis: int) -> int:
@@ -66,12 +66,12 @@ def group_norm(site: RewriteSite) -> int | None:
     groups = site.attributes.get("groups", shape[1])
     assert isinstance(groups, int)
     rows = site.reshape(x, (shape[0], groups, prod(shape[1:]) // groups))
-    made = site.add("LayerNorm", rows, axis=2, epsilon=site.attributes["epsilon"])
-    made = site.reshape(made, shape)
+    norm = site.add("LayerNorm", rows, axis=2, epsilon=site.attributes["epsilon"])
+    norm = site.reshape(norm, shape)
     along = (shape[1], *(1,) * (len(shape) - 2))
     for op, value in zip(("Mul", "Add"), given, strict=False):
-        made = site.add("BinOp", made, site.reshape(value, along), op=op)
-    return made
+        norm = site.add("BinOp", norm, site.reshape(value, along), op=op)
+    return norm
 
 
 def batch_norm(site: RewriteSite) -> int | None:
@@ -85,9 +85,9 @@ def batch_norm(site: RewriteSite) -> int | None:
     scale, bias, mean, variance = (site.reshape(v, wide) for v in (scale, bias, mean, variance))
     epsilon = site.literal(np.array(site.attributes["epsilon"]), site.op.type.dtype)
     root = site.add("Unary", site.add("BinOp", variance, epsilon, op="Add"), op="Sqrt")
-    made = site.add("BinOp", site.add("BinOp", x, mean, op="Sub"), root, op="Div")
-    made = site.add("BinOp", made, scale, op="Mul")
-    return site.add("BinOp", made, bias, op="Add")
+    norm = site.add("BinOp", site.add("BinOp", x, mean, op="Sub"), root, op="Div")
+    norm = site.add("BinOp", norm, scale, op="Mul")
+    return site.add("BinOp", norm, bias, op="Add")
 
 
 BATCH_STATISTICS: Rules = {"BatchNorm": [batch_norm]}

@@ -26,14 +26,14 @@ def _axes(site: RewriteSite) -> list[int]:
 
 def _runs(shape: Ints, axes: list[int]) -> list[tuple[int, int]]:
     """Axes that follow each other, those of size 1 between them left aside, as first and end."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for axis in axes:
-        gap = shape[found[-1][1] : axis] if found else (0,)
-        if found and all(dim == 1 for dim in gap):
-            found[-1] = (found[-1][0], axis + 1)
+        gap = shape[runs[-1][1] : axis] if runs else (0,)
+        if runs and all(dim == 1 for dim in gap):
+            runs[-1] = (runs[-1][0], axis + 1)
         else:
-            found.append((axis, axis + 1))
-    return found
+            runs.append((axis, axis + 1))
+    return runs
 
 
 Along = Callable[
@@ -57,9 +57,13 @@ def _mean_along(site: RewriteSite, value: int, first: int, end: int) -> int:
     if behind == 1:
         share = max(1 / count, _LEAST_SHARE)
         shares = site.literal(np.full((1, count), share), site.type(value).dtype)
-        made = site.reshape(site.add("Linear", site.reshape(value, (before, count)), shares), after)
+        means = site.reshape(
+            site.add("Linear", site.reshape(value, (before, count)), shares), after
+        )
         factor = 1 / (count * share)
-        return made if share > _LEAST_SHARE else ElementwiseWriter(site).binary("Mul", made, factor)
+        return (
+            means if share > _LEAST_SHARE else ElementwiseWriter(site).binary("Mul", means, factor)
+        )
     return _pool_axes(site, "AvgPool", value, first, end)
 
 
@@ -99,8 +103,8 @@ def _total(site: RewriteSite, value: int) -> int:
         if prod(now[end:]) == 1:
             size = prod(now[first:end])
             ones = site.literal(np.ones((1, size)), site.type(value).dtype)
-            made = site.add("Linear", site.reshape(value, (prod(now[:first]), size)), ones)
-            value = site.reshape(made, (*now[:first], *(1,) * (end - first), *now[end:]))
+            sums = site.add("Linear", site.reshape(value, (prod(now[:first]), size)), ones)
+            value = site.reshape(sums, (*now[:first], *(1,) * (end - first), *now[end:]))
         else:
             value = _mean_along(site, value, first, end)
             count *= prod(now[first:end])

@@ -33,12 +33,12 @@ def by_rows(site: RewriteSite) -> int | None:
     given |= {"axes": (1,)} if "axes" in site.attributes else {"axis": 1}
     if "keepdims" in site.attributes:
         given["keepdims"] = True
-    made = site.add(site.op.opcode, site.reshape(rows, (before * behind, size)), **given)
-    count = site.type(made).shape[1]
-    made = site.reshape(made, (before, behind, count))
+    result = site.add(site.op.opcode, site.reshape(rows, (before * behind, size)), **given)
+    count = site.type(result).shape[1]
+    result = site.reshape(result, (before, behind, count))
     if behind > 1 and count > 1:
-        made = site.add("Transpose", made, permutation=(0, 2, 1))
-    return site.reshape(made, site.op.type.shape)
+        result = site.add("Transpose", result, permutation=(0, 2, 1))
+    return site.reshape(result, site.op.type.shape)
 
 
 def _axis(site: RewriteSite, rank: int) -> int | None:

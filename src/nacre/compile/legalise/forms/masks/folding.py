@@ -58,16 +58,16 @@ def _drop_subtracted_maximum(site: RewriteSite) -> int | None:
 
 def _fold_mask(site: RewriteSite) -> int | None:
     value = _before_views(site)
-    found = _MaskFolder(site)
-    made = found.read(value)
-    if made.scores is None and found.leaves:
-        found = _MaskFolder(site, likeliest_scores(site, found.leaves))
-        made = found.read(value)
-    is_due = found.is_spelt_otherwise or value != site.operands[0]
-    is_mixed = made.is_added or len(found.fills) > 1
-    if made.scores is None or made.mask is None or not (is_due and is_mixed):
+    folder = _MaskFolder(site)
+    masked = folder.read(value)
+    if masked.scores is None and folder.leaves:
+        folder = _MaskFolder(site, likeliest_scores(site, folder.leaves))
+        masked = folder.read(value)
+    is_due = folder.is_spelt_otherwise or value != site.operands[0]
+    is_mixed = masked.is_added or len(folder.fills) > 1
+    if masked.scores is None or masked.mask is None or not (is_due and is_mixed):
         return None
-    total = site.add("BinOp", made.scores, made.mask, op="Add")
+    total = site.add("BinOp", masked.scores, masked.mask, op="Add")
     axis = site.attributes["axis"] if value == site.operands[0] else site.type(total).rank - 1
     return site.reshape(site.add("Softmax", total, axis=axis), site.op.type.shape)
 
@@ -150,28 +150,28 @@ class _MaskFolder:
     def _scaled(self, op: CoreOperation, value: int, factor: float, depth: int) -> _MaskedScores:
         """A number times scores and a mask."""
         inner = self._site.maker(value, *_SPELLING)
-        made = (
+        masked = (
             self.read(value, depth + 1)
             if inner is not None and 0 < factor < _MOST_FACTOR
             else _MaskedScores()
         )
-        if made.scores is None or made.mask is None:
+        if masked.scores is None or masked.mask is None:
             return self._leaf(op.value_id)
         self.is_spelt_otherwise = True
         known = self._site.literal(np.array(factor), op.type.dtype)
-        both = (made.scores, made.mask)
+        both = (masked.scores, masked.mask)
         scores, mask = (self._site.add("BinOp", one, known, op="Mul") for one in both)
-        return _MaskedScores(scores, mask, made.is_added)
+        return _MaskedScores(scores, mask, masked.is_added)
 
     def _bounded(self, op: CoreOperation, value: int, low: float, depth: int) -> _MaskedScores:
         """Held above a number beside which scores drop out."""
         most = float(op.attributes.get("max", np.inf)) if op.opcode == "Clip" else np.inf
         is_beyond = low <= -ABSORBING and most >= ABSORBING
-        made = self.read(value, depth + 1) if is_beyond else _MaskedScores()
-        if made.scores is None or made.mask is None:
+        masked = self.read(value, depth + 1) if is_beyond else _MaskedScores()
+        if masked.scores is None or masked.mask is None:
             return self._leaf(op.value_id)
         self.is_spelt_otherwise = True
-        return made._replace(mask=self._site.add("Clip", made.mask, min=low, max=most))
+        return masked._replace(mask=self._site.add("Clip", masked.mask, min=low, max=most))
 
     def _choice(self, op: CoreOperation, depth: int) -> _MaskedScores:
         """Scores where a condition holds, or where it does not, and what hides elsewhere."""
@@ -263,11 +263,11 @@ class _MaskFolder:
 
     def _mask_through_move(self, op: CoreOperation, depth: int) -> _MaskedScores:
         """Elements in other places; of what is padded, the scores are 0."""
-        made = self.read(op.operands[0], depth + 1)
+        masked = self.read(op.operands[0], depth + 1)
         is_filled = (
             op.opcode != "Pad" or OPS["Pad"].with_defaults(op.attributes)["mode"] == "constant"
         )
-        if made.scores is None or made.mask is None or not is_filled:
+        if masked.scores is None or masked.mask is None or not is_filled:
             return self._leaf(op.value_id)
         self.is_spelt_otherwise = True
         site, shape = self._site, self._site.type(op.operands[0]).shape
@@ -275,6 +275,8 @@ class _MaskFolder:
         if op.opcode == "Pad":
             self.fills.add(float(str(OPS["Pad"].with_defaults(op.attributes)["value"])))
             filled = {"value": 0.0}
-        scores, mask = (self._broadcast_or_zeros(value, shape, op.type.dtype) for value in made[:2])
+        scores, mask = (
+            self._broadcast_or_zeros(value, shape, op.type.dtype) for value in masked[:2]
+        )
         scores = site.add(op.opcode, scores, **{**op.attributes, **filled})
-        return made._replace(scores=scores, mask=site.add(op.opcode, mask, **op.attributes))
+        return masked._replace(scores=scores, mask=site.add(op.opcode, mask, **op.attributes))

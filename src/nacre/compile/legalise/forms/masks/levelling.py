@@ -39,7 +39,7 @@ def level_masks(module: Module) -> Module:
 
 def mask_values(module: Module) -> frozenset[int]:
     """The values that masks are made of, which stay f32 until the largest is taken off."""
-    found: set[int] = set()
+    values: set[int] = set()
     waiting = [
         op.operands[0]
         for op in module.operations
@@ -47,24 +47,24 @@ def mask_values(module: Module) -> frozenset[int]:
     ]
     while waiting:
         op = module.by_id[waiting.pop()]
-        is_known = constant_array(op) is not None or op.value_id in found
+        is_known = constant_array(op) is not None or op.value_id in values
         if is_known or op.type.dtype != "f32":
             continue
         if op.opcode == "Input" or op.opcode in _MAKING or op.opcode in ("Reduce", "Unary"):
-            found.add(op.value_id)
+            values.add(op.value_id)
             waiting += op.operands
-    return frozenset(found)
+    return frozenset(values)
 
 
 def _is_levelled_mask(module: Module, cast: CoreOperation) -> bool:
     """Whether a cast to f16 is one of those that this file adds."""
-    made = module.by_id[cast.operands[0]]
-    if cast.type.dtype != "f16" or made.type.dtype != "f32":
+    source = module.by_id[cast.operands[0]]
+    if cast.type.dtype != "f16" or source.type.dtype != "f32":
         return False
-    if made.opcode == "BinOp" and made.attributes["op"] == "Sub":
-        made = module.by_id[made.operands[1]]
-        return made.opcode == "Clip" and made.attributes.get("min") == -_MOST
-    less = module.by_id[made.operands[0]] if made.opcode == "Clip" else made
+    if source.opcode == "BinOp" and source.attributes["op"] == "Sub":
+        source = module.by_id[source.operands[1]]
+        return source.opcode == "Clip" and source.attributes.get("min") == -_MOST
+    less = module.by_id[source.operands[0]] if source.opcode == "Clip" else source
     known = constant_array(module.by_id[less.operands[0]]) if less.opcode == "BinOp" else None
     return known is not None and known.size == 1 and float(known.flat[0]) == ABSORBING
 

@@ -38,10 +38,10 @@ def widen_chains(
         return module, frozenset()
     walk = _Widener(module, chains, wide, largest or {})
     opcodes = {op.opcode for op in module.operations} - {"Input"}
-    made = apply_once(module, {opcode: [walk.take] for opcode in opcodes})
+    widened = apply_once(module, {opcode: [walk.take] for opcode in opcodes})
     names = {op.attributes["name"] for op in module.inputs if op.value_id in wide}
-    inputs = {op.value_id for op in made.inputs if op.attributes["name"] in names}
-    return made, frozenset(walk.wide & set(made.by_id) | inputs)
+    inputs = {op.value_id for op in widened.inputs if op.attributes["name"] in names}
+    return widened, frozenset(walk.wide & set(widened.by_id) | inputs)
 
 
 def _is_log1p(op: CoreOperation) -> bool:
@@ -74,16 +74,16 @@ class _Widener:
             return exact_log1p(site, F32Writer(site, self._record).add)
         if value not in self._wide:
             return self._add_guard_in_f32(site) if value in self._chains.guards else None
-        halves = F32Writer(
+        writer = F32Writer(
             site, self._record, needs_more_digits=self._chains.needs_more_digits(value)
         )
         if op.opcode in PRODUCTS:
-            made = self._product(halves)
+            wide = self._product(writer)
         else:
-            made = move_f32(halves, is_amplitude=value in self._chains.amplitudes)
-        if made is None:
-            made = self._record(site.add(op.opcode, *site.operands, **op.attributes))
-        return made
+            wide = move_f32(writer, is_amplitude=value in self._chains.amplitudes)
+        if wide is None:
+            wide = self._record(site.add(op.opcode, *site.operands, **op.attributes))
+        return wide
 
     def _product(self, halves: F32Writer) -> int | None:
         factors = self._module.by_id[halves.site.op.value_id].operands[:2]

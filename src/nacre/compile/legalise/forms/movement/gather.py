@@ -37,8 +37,10 @@ def along_first_axis(site: RewriteSite) -> int | None:
     front = site.add("Transpose", split, permutation=(1, 0, 2))
     count = prod(site.type(indices).shape)
     rows = site.reshape(front, (shape[axis], before * behind))
-    made = site.add("GatherAxis", rows, site.reshape(indices, (count,)), axis=0)
-    back = site.add("Transpose", site.reshape(made, (count, before, behind)), permutation=(1, 0, 2))
+    picked = site.add("GatherAxis", rows, site.reshape(indices, (count,)), axis=0)
+    back = site.add(
+        "Transpose", site.reshape(picked, (count, before, behind)), permutation=(1, 0, 2)
+    )
     return site.reshape(back, site.op.type.shape)
 
 
@@ -104,9 +106,9 @@ def known_tuples(site: RewriteSite) -> int | None:
         return None
     places = np.ravel_multi_index(tuple(np.moveaxis(wrapped, -1, 0)), tuple(sizes))
     rest = shape[depth:]
-    broadcast_to = _broadcast_to(np.asarray(places), int(sizes.prod()))
-    if broadcast_to is not None:
-        part = site.reshape(x, (*broadcast_to, *rest))
+    row_shape = _broadcast_to(np.asarray(places), int(sizes.prod()))
+    if row_shape is not None:
+        part = site.reshape(x, (*row_shape, *rest))
         if part != x and site.type(part).shape == site.op.type.shape:
             return part
         return site.add("Broadcast", part, shape=site.op.type.shape)

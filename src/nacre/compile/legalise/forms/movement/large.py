@@ -23,21 +23,21 @@ def rows_of_elements(site: RewriteSite) -> int | None:
     x, indices = site.operands
     shape = site.type(x).shape
     axis = int(str(site.attributes["axis"])) % len(shape)
-    spread = site.maker(indices, "Broadcast")
-    if spread is None or not _is_large_table(site, x):
+    broadcast = site.maker(indices, "Broadcast")
+    if broadcast is None or not _is_large_table(site, x):
         return None
-    picked, result = site.type(spread.operands[0]).shape, site.op.type.shape
+    picked, result = site.type(broadcast.operands[0]).shape, site.op.type.shape
     before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
     count = result[axis]
     is_row = prod(picked) == before * count and behind == prod(result[axis + 1 :])
     if behind == 1 or not is_row or result[:axis] != shape[:axis]:
         return None
-    places = site.reshape(spread.operands[0], (before * count, 1))
+    places = site.reshape(broadcast.operands[0], (before * count, 1))
     bases = np.repeat(np.arange(before) * shape[axis], count).reshape(-1, 1)
     numbers = _row_numbers(site, places, np.array([shape[axis]]), before * shape[axis], bases)
     rows = site.reshape(x, (before * shape[axis], behind))
-    made = site.add("GatherAxis", rows, site.reshape(numbers, (before * count,)), axis=0)
-    return site.reshape(made, result)
+    gathered = site.add("GatherAxis", rows, site.reshape(numbers, (before * count,)), axis=0)
+    return site.reshape(gathered, result)
 
 
 def rows_of_tuples(site: RewriteSite) -> int | None:
@@ -54,8 +54,8 @@ def rows_of_tuples(site: RewriteSite) -> int | None:
     tuples = site.reshape(indices, (count, depth))
     numbers = _row_numbers(site, tuples, np.array(sizes), table, bases)
     rows = site.reshape(x, (table, prod(rest)))
-    made = site.add("GatherAxis", rows, site.reshape(numbers, (count,)), axis=0)
-    return site.reshape(made, site.op.type.shape)
+    gathered = site.add("GatherAxis", rows, site.reshape(numbers, (count,)), axis=0)
+    return site.reshape(gathered, site.op.type.shape)
 
 
 def _is_large_table(site: RewriteSite, x: int) -> bool:
@@ -77,18 +77,18 @@ def _row_numbers(
         return site.add("BinOp", tuples, literal(bases), op="Add")
     below = site.add("Compare", tuples, literal(np.zeros(())), op="Lt")
     behind = site.add("BinOp", tuples, literal(sizes), op="Add")
-    found = site.add("Where", below, behind, tuples)
-    low = site.add("BinOp", found, literal(np.zeros(())), op="Max")
+    from_front = site.add("Where", below, behind, tuples)
+    low = site.add("BinOp", from_front, literal(np.zeros(())), op="Max")
     held = site.add("BinOp", low, literal(sizes - 1), op="Min")
     strides = np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]])
     # A place outside adds as many rows as there are.
-    outside = site.add("Cast", site.add("Compare", found, held, op="Ne"), to="i32")
+    outside = site.add("Cast", site.add("Compare", from_front, held, op="Ne"), to="i32")
     far = site.add("BinOp", outside, literal(np.array(count)), op="Mul")
     near = site.add("BinOp", held, literal(strides), op="Mul") if len(sizes) > 1 else held
     each = site.add("BinOp", near, far, op="Add")
-    made = site.add("Sum", each, axes=(1,), keepdims=True) if len(sizes) > 1 else each
-    return made if bases is None or not bases.any() else site.add(
-        "BinOp", made, literal(bases), op="Add"
+    numbers = site.add("Sum", each, axes=(1,), keepdims=True) if len(sizes) > 1 else each
+    return numbers if bases is None or not bases.any() else site.add(
+        "BinOp", numbers, literal(bases), op="Add"
     )  # fmt: skip
 
 
@@ -119,8 +119,8 @@ def scatter_tuples(site: RewriteSite) -> int | None:
     numbers = _row_numbers(site, numbers, np.array(sizes), prod(sizes))
     rows = site.reshape(x, (prod(sizes), inner))
     new = site.reshape(updates, (count, inner))
-    made = _replace_rows(site, rows, numbers, new, word)
-    return None if made is None else site.reshape(made, shape)
+    scattered = _replace_rows(site, rows, numbers, new, word)
+    return None if scattered is None else site.reshape(scattered, shape)
 
 
 def scatter_rows(site: RewriteSite) -> int | None:
@@ -133,8 +133,8 @@ def scatter_rows(site: RewriteSite) -> int | None:
     places = site.reshape(indices, (count, 1))
     numbers = _row_numbers(site, places, np.array(shape[:1]), shape[0])
     flat, new = site.reshape(x, (shape[0], inner)), site.reshape(rows, (count, inner))
-    made = _replace_rows(site, flat, numbers, new, "none")
-    return None if made is None else site.reshape(made, shape)
+    scattered = _replace_rows(site, flat, numbers, new, "none")
+    return None if scattered is None else site.reshape(scattered, shape)
 
 
 def _replace_rows(site: RewriteSite, x: int, numbers: int, new: int, word: str) -> int | None:
@@ -154,9 +154,9 @@ def _replace_rows(site: RewriteSite, x: int, numbers: int, new: int, word: str) 
         begin, spare = (first, end - first) if end < total else (first - 1, 0)
         places = _numbers_in_part(site, numbers, total, (first, end), (begin, spare))
         part = slice_axis(site, x, 0, begin, max(end, begin + end - first + 1))
-        made = _scatter_by_number(site, part, places, new, word)
+        scattered = _scatter_by_number(site, part, places, new, word)
         kept = first - begin
-        parts.append(slice_axis(site, made, 0, kept, kept + end - first))
+        parts.append(slice_axis(site, scattered, 0, kept, kept + end - first))
     return site.add("Concat", *parts, axis=0)
 
 

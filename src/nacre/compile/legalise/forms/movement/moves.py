@@ -67,10 +67,10 @@ def flip(site: RewriteSite) -> int | None:
     assert isinstance(axes, tuple)
     for axis in axes:
         size = site.type(value).shape[axis]
-        made = take_along(site, value, axis % site.op.type.rank, np.arange(size)[::-1])
-        if made is None:
+        flipped = take_along(site, value, axis % site.op.type.rank, np.arange(size)[::-1])
+        if flipped is None:
             return None
-        value = made
+        value = flipped
     return value
 
 
@@ -97,10 +97,10 @@ def pad(site: RewriteSite) -> int | None:
         return site.add("Pad", x, pads=held, value=site.attributes["value"]) if any(held) else x
     for axis in range(rank):
         places = _padded_sources(mode, site.type(x).shape[axis], held[axis], held[rank + axis])
-        made = take_along(site, x, axis, places)
-        if made is None:
+        padded = take_along(site, x, axis, places)
+        if padded is None:
             return None
-        x = made
+        x = padded
     return x
 
 
@@ -138,8 +138,8 @@ def depth_to_space(site: RewriteSite) -> int | None:
     else:
         split = site.reshape(x, (images, height, width, left, block, block))
         woven = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3))
-    made = site.reshape(woven, (images, height * block, width * block, left))
-    return site.add("Transpose", made, permutation=(0, 3, 1, 2))
+    image = site.reshape(woven, (images, height * block, width * block, left))
+    return site.add("Transpose", image, permutation=(0, 3, 1, 2))
 
 
 def space_to_depth(site: RewriteSite) -> int | None:
@@ -151,9 +151,9 @@ def space_to_depth(site: RewriteSite) -> int | None:
     x = site.add("Transpose", site.operands[0], permutation=(0, 2, 3, 1))
     split = site.reshape(x, (images, high, block, wide, block, channels))
     order = (0, 1, 3, 2, 4, 5) if site.attributes["mode"] == "DCR" else (0, 1, 3, 5, 2, 4)
-    made = site.add("Transpose", split, permutation=order)
-    made = site.reshape(made, (images, high, wide, block * block * channels))
-    return site.add("Transpose", made, permutation=(0, 3, 1, 2))
+    blocks = site.add("Transpose", split, permutation=order)
+    blocks = site.reshape(blocks, (images, high, wide, block * block * channels))
+    return site.add("Transpose", blocks, permutation=(0, 3, 1, 2))
 
 
 def map_before_view(site: RewriteSite) -> int | None:
@@ -166,8 +166,8 @@ def map_before_view(site: RewriteSite) -> int | None:
     before = site.maker(view.operands[0])
     if before is None or before.opcode == "Input":
         return None
-    made = site.add(site.op.opcode, view.operands[0], **site.op.attributes)
-    return site.reshape(made, site.op.type.shape)
+    mapped = site.add(site.op.opcode, view.operands[0], **site.op.attributes)
+    return site.reshape(mapped, site.op.type.shape)
 
 
 _MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "Cast")

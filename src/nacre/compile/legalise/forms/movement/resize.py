@@ -33,10 +33,10 @@ def resize(site: RewriteSite) -> int | None:
     if matrices.keys() == repeated and is_device_form(site):
         return None
     for axis in sorted(matrices.keys() - repeated, key=partial(_axis_order_key, before, after)):
-        made = _resize_axis(site, x, axis, matrices[axis])
-        if made is None:
+        resized = _resize_axis(site, x, axis, matrices[axis])
+        if resized is None:
             return None
-        x = made
+        x = resized
     if not repeated:
         return x
     sizes = tuple(after[a] if a in repeated else n for a, n in enumerate(site.type(x).shape))
@@ -82,9 +82,9 @@ def _matrix(site: RewriteSite, axis: int) -> Array:
     real = site.op.type.element if site.op.type.dtype == "f64" else _F32
     types = TensorType(real, (size, size)), TensorType(real, (count, size))
     call = Call(types[:1], types[1:], {**spec.with_defaults(site.op.attributes), **given})
-    made: Array = np.empty((count, size), real.dtype)
-    PRIMITIVES["core.Resize"].bind(call)([np.eye(size, dtype=real.dtype)], [made])
-    return made
+    matrix: Array = np.empty((count, size), real.dtype)
+    PRIMITIVES["core.Resize"].bind(call)([np.eye(size, dtype=real.dtype)], [matrix])
+    return matrix
 
 
 def _is_repetition(matrix: Array) -> bool:

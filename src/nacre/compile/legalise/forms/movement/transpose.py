@@ -15,24 +15,24 @@ def transpose_before_resize(site: RewriteSite) -> int | None:
 
     Repetition along the last axis would also move every element alone.
     """
-    found = _enlarging_operand(site, "Resize")
-    if found is None:
+    enlarging = _enlarging_operand(site, "Resize")
+    if enlarging is None:
         return None
     order = site.op.attributes["permutation"]
-    transpose = site.add("Transpose", found.operands[0], permutation=order)
-    filled = OPS["Resize"].with_defaults(found.attributes)
+    transposed = site.add("Transpose", enlarging.operands[0], permutation=order)
+    filled = OPS["Resize"].with_defaults(enlarging.attributes)
     given = {n: tuple(filled[n][a] for a in order) for n in ("sizes", "scales") if filled[n]}
-    return site.add("Resize", transpose, **{**found.attributes, **given})
+    return site.add("Resize", transposed, **{**enlarging.attributes, **given})
 
 
 def transpose_before_mixing_resize(site: RewriteSite) -> int | None:
     """The same before it becomes products and copies, unless those would go along the last axis."""
-    found = _enlarging_operand(site, "Resize")
-    if found is None:
+    enlarging = _enlarging_operand(site, "Resize")
+    if enlarging is None:
         return None
-    is_mixing = OPS["Resize"].with_defaults(found.attributes)["mode"] != "nearest"
+    is_mixing = OPS["Resize"].with_defaults(enlarging.attributes)["mode"] != "nearest"
     last = site.op.attributes["permutation"][-1]
-    is_kept = found.type.shape[last] == site.type(found.operands[0]).shape[last]
+    is_kept = enlarging.type.shape[last] == site.type(enlarging.operands[0]).shape[last]
     return transpose_before_resize(site) if is_mixing or is_kept else None
 
 
@@ -41,21 +41,21 @@ def transpose_before_concat(site: RewriteSite) -> int | None:
 
     Not where those would be slices along the last axis, which are moved element by element.
     """
-    found = _enlarging_operand(site, "Concat")
+    enlarging = _enlarging_operand(site, "Concat")
     order = tuple(site.op.attributes["permutation"])
-    if found is None or order[-1] == found.attributes["axis"]:
+    if enlarging is None or order[-1] == enlarging.attributes["axis"]:
         return None
-    slices = [site.maker(value, "Slice") for value in found.operands]
-    pairs = zip(found.operands, slices, strict=True)
+    slices = [site.maker(value, "Slice") for value in enlarging.operands]
+    pairs = zip(enlarging.operands, slices, strict=True)
     sources = {value if part is None else part.operands[0] for value, part in pairs}
     if len(sources) != 1:
         return None
-    transpose = site.add("Transpose", sources.pop(), permutation=order)
+    transposed = site.add("Transpose", sources.pop(), permutation=order)
     parts = [
-        transpose if part is None else _slice_before(site, transpose, part, order)
+        transposed if part is None else _slice_before(site, transposed, part, order)
         for part in slices
     ]
-    return site.add("Concat", *parts, axis=inverse(order)[found.attributes["axis"]])
+    return site.add("Concat", *parts, axis=inverse(order)[enlarging.attributes["axis"]])
 
 
 def _slice_before(

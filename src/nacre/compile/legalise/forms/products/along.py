@@ -27,16 +27,16 @@ def product_along(site: RewriteSite, value: int, axis: int, matrix: Array) -> in
     after = (*shape[:axis], count, *shape[axis + 1 :])
     weights = site.literal(np.ascontiguousarray(matrix), dtype)
     if behind == 1:
-        made = site.add("Linear", site.reshape(value, (before, size)), weights)
-        return site.reshape(made, after)
+        product = site.add("Linear", site.reshape(value, (before, size)), weights)
+        return site.reshape(product, after)
     split = site.reshape(value, (before, size, behind))
     if before == 1:
-        made = site.add("MatMul", weights, site.reshape(split, (size, behind)))
-        return site.reshape(made, after)
+        product = site.add("MatMul", weights, site.reshape(split, (size, behind)))
+        return site.reshape(product, after)
     front = site.add("Transpose", split, permutation=(1, 0, 2))
-    made = site.add("MatMul", weights, site.reshape(front, (size, before * behind)))
-    made = site.reshape(made, (count, before, behind))
-    return site.reshape(site.add("Transpose", made, permutation=(1, 0, 2)), after)
+    product = site.add("MatMul", weights, site.reshape(front, (size, before * behind)))
+    product = site.reshape(product, (count, before, behind))
+    return site.reshape(site.add("Transpose", product, permutation=(1, 0, 2)), after)
 
 
 def take_along(site: RewriteSite, value: int, axis: int, positions: Array) -> int | None:
@@ -52,8 +52,8 @@ def take_along(site: RewriteSite, value: int, axis: int, positions: Array) -> in
     parts = np.split(positions, _part_starts(positions))
     if not 1 < len(parts) <= FEW:
         return _gather_rows(site, value, axis, positions)
-    made = [take_along(site, value, axis, part) for part in parts]
-    return site.add("Concat", *(m for m in made if m is not None), axis=axis)
+    taken = [take_along(site, value, axis, part) for part in parts]
+    return site.add("Concat", *(m for m in taken if m is not None), axis=axis)
 
 
 def _part_starts(positions: Array) -> Array:
@@ -73,8 +73,8 @@ def _gather_rows(site: RewriteSite, value: int, axis: int, positions: Array) -> 
         return site.add("GatherAxis", value, site.literal(positions, "i32"), axis=axis)
     rows = site.reshape(value, (before * size, behind))
     numbers = (np.arange(before)[:, None] * size + positions).ravel()
-    made = site.add("GatherAxis", rows, site.literal(numbers, "i32"), axis=0)
-    return site.reshape(made, (*shape[:axis], positions.size, *shape[axis + 1 :]))
+    picked = site.add("GatherAxis", rows, site.literal(numbers, "i32"), axis=0)
+    return site.reshape(picked, (*shape[:axis], positions.size, *shape[axis + 1 :]))
 
 
 def take_slices(site: RewriteSite, value: int, axis: int, positions: Array) -> int:
@@ -98,19 +98,19 @@ def runs_of(positions: Array) -> Array:
     """
     steps = np.diff(positions)
     borders = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), steps.size]
-    found: list[Array] = []
+    runs: list[Array] = []
     at = 0  # the first place that is in no run yet
     for start, end in pairwise(borders):
         if at >= end:  # the only step of the group leads from one run to the next
             continue
         step = int(steps[start])
         if step >= 1:
-            found.append(np.array([[positions[at], positions[end] + 1, step]]))
+            runs.append(np.array([[positions[at], positions[end] + 1, step]]))
             at = end + 1
         else:
-            found.append(_single_runs(positions[at:end]))
+            runs.append(_single_runs(positions[at:end]))
             at = end
-    return np.concatenate([np.zeros((0, 3), np.int64), *found, _single_runs(positions[at:])])
+    return np.concatenate([np.zeros((0, 3), np.int64), *runs, _single_runs(positions[at:])])
 
 
 def _single_runs(positions: Array) -> Array:

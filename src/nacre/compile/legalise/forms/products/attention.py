@@ -24,8 +24,8 @@ def attention(site: RewriteSite) -> int | None:
     shape = site.type(q).shape
     scaled = steps.binary("Mul", q, scale or 1 / sqrt(shape[-1]))
     rank = site.type(k).rank
-    transpose = site.add("Transpose", k, permutation=(*range(rank - 2), rank - 1, rank - 2))
-    scores = site.add("MatMul", scaled, transpose)
+    keys = site.add("Transpose", k, permutation=(*range(rank - 2), rank - 1, rank - 2))
+    scores = site.add("MatMul", scaled, keys)
     added = _score_bias(site, mask[0] if mask else None, site.type(scores).shape)
     if added is not None:
         scores = steps.binary("Add", scores, added)

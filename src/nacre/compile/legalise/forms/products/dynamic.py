@@ -25,37 +25,39 @@ def product(site: RewriteSite) -> int | None:
         inner = site.maker(cast, "Cast")
         if inner is None or site.type(inner.operands[0]).dtype != "i32":
             continue
-        found, addend = _summands(site, inner.operands[0])
-        source = None if found is None else _quantised_source(site, found.operands[0])
-        if found is None or source is None:
+        inner_product, addend = _summands(site, inner.operands[0])
+        source = (
+            None if inner_product is None else _quantised_source(site, inner_product.operands[0])
+        )
+        if inner_product is None or source is None:
             continue
         x, scale = source
         channels = _factor_beside_scale(site, factor, scale)
-        weights = site.constant(found.operands[1])
+        weights = site.constant(inner_product.operands[1])
         if channels is None or weights is None:
             continue
         bias = None if addend is None else _bias(site, addend, factor)
         if addend is not None and bias is None:
             continue
         literal = site.literal(weights.astype(np.float64), site.op.type.dtype)
-        made = site.add(found.opcode, x, literal, **found.attributes)
-        made = site.add("BinOp", made, site.literal(channels, site.op.type.dtype), op="Mul")
+        result = site.add(inner_product.opcode, x, literal, **inner_product.attributes)
+        result = site.add("BinOp", result, site.literal(channels, site.op.type.dtype), op="Mul")
         if bias is None:
-            return made
-        return site.add("BinOp", made, site.literal(bias, site.op.type.dtype), op="Add")
+            return result
+        return site.add("BinOp", result, site.literal(bias, site.op.type.dtype), op="Add")
     return None
 
 
 def _summands(site: RewriteSite, value: int) -> tuple[CoreOperation | None, int | None]:
     """A product of integers, and what is added to it."""
-    found = site.maker(value, *_PRODUCTS)
-    if found is not None:
-        return (found, None) if len(found.operands) == 2 else (None, None)
+    product = site.maker(value, *_PRODUCTS)
+    if product is not None:
+        return (product, None) if len(product.operands) == 2 else (None, None)
     total = site.maker(value, "BinOp", op="Add")
     for one, other in either_order(total):
-        found = site.maker(one, *_PRODUCTS)
-        if found is not None and len(found.operands) == 2:
-            return found, other
+        product = site.maker(one, *_PRODUCTS)
+        if product is not None and len(product.operands) == 2:
+            return product, other
     return None, None
 
 
@@ -67,8 +69,8 @@ def _quantised_source(site: RewriteSite, value: int) -> tuple[int, int] | None:
     if less is None or stored is None or len(stored.operands) < 3:
         return None
     x, scale, zero = stored.operands
-    made = site.maker(scale, "DynamicQuantizeScale"), site.maker(zero, "DynamicQuantizeZero")
-    if any(found is None or found.operands[0] != x for found in made):
+    makers = site.maker(scale, "DynamicQuantizeScale"), site.maker(zero, "DynamicQuantizeZero")
+    if any(found is None or found.operands[0] != x for found in makers):
         return None
     behind = site.maker(_before_views(site, less.operands[1]), "Cast")
     return (x, scale) if behind is not None and behind.operands[0] == zero else None

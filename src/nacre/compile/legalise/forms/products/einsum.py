@@ -80,23 +80,23 @@ class _Terms:
         second = self.reorder(b, right, (*batch, *summed, *columns))
         counts = [self._size(names) for names in (batch, rows, summed, columns)]
         site = self._site
-        made = site.add(
+        result = site.add(
             "MatMul",
             site.reshape(first, (counts[0], counts[1], counts[2])),
             site.reshape(second, (counts[0], counts[2], counts[3])),
         )
         names = (*batch, *rows, *columns)
-        return site.reshape(made, tuple(self._sizes[name] for name in names)), names
+        return site.reshape(result, tuple(self._sizes[name] for name in names)), names
 
     def _elementwise(self, a: int, left: Names, b: int, right: Names) -> tuple[int, Names]:
         names = (*left, *(name for name in right if name not in left))
-        made = []
+        aligned = []
         for value, own in ((a, left), (b, right)):
             order = [name for name in names if name in own]
-            transpose = self.reorder(value, own, order)
-            dims = dict(zip(order, self._site.type(transpose).shape, strict=True))
-            made.append(self._site.reshape(transpose, [dims.get(name, 1) for name in names]))
-        product = self._site.add("BinOp", made[0], made[1], op="Mul")
+            ordered = self.reorder(value, own, order)
+            dims = dict(zip(order, self._site.type(ordered).shape, strict=True))
+            aligned.append(self._site.reshape(ordered, [dims.get(name, 1) for name in names]))
+        product = self._site.add("BinOp", aligned[0], aligned[1], op="Mul")
         return self.broadcast_to(product, names), names
 
     def _size(self, names: Sequence[Label]) -> int:

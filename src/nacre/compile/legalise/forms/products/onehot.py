@@ -31,8 +31,8 @@ def embedding(site: RewriteSite) -> int | None:
     held = site.add("Clip", indices, min=-1.0, max=float(weights.shape[1]))
     one = site.literal(np.array(1), dtype)
     places = site.add("BinOp", held, one, op="Add")
-    made = site.add("Gather", site.literal(table + bias, site.op.type.dtype), places)
-    return site.reshape(made, site.op.type.shape)
+    rows = site.add("Gather", site.literal(table + bias, site.op.type.dtype), places)
+    return site.reshape(rows, site.op.type.shape)
 
 
 def one_hot_of_scalar(site: RewriteSite) -> int | None:

@@ -47,11 +47,11 @@ def batch_matmul(site: RewriteSite) -> int | None:
         return None
     if prod(two[:-2]) == 1:
         rows = site.reshape(a, (prod(one[:-1]), one[-1]))
-        made = site.add("MatMul", rows, site.reshape(b, two[-2:]))
-        return site.reshape(made, site.op.type.shape)
+        product = site.add("MatMul", rows, site.reshape(b, two[-2:]))
+        return site.reshape(product, site.op.type.shape)
     batch = site.op.type.shape[:-2]
-    made = site.add("MatMul", _broadcast_batch(site, a, batch), _broadcast_batch(site, b, batch))
-    return site.reshape(made, site.op.type.shape)
+    product = site.add("MatMul", _broadcast_batch(site, a, batch), _broadcast_batch(site, b, batch))
+    return site.reshape(product, site.op.type.shape)
 
 
 def is_matmul(one: Shape, two: Shape) -> bool:
@@ -75,10 +75,10 @@ def linear(site: RewriteSite) -> int | None:
     if site.op.type.element.is_integer:
         return None
     if site.constant(weights) is None:
-        made = site.add("MatMul", x, transpose(site, weights, (1, 0)))
+        product = site.add("MatMul", x, transpose(site, weights, (1, 0)))
         if len(site.operands) < 3:
-            return made
-        return site.add("BinOp", made, site.operands[2], op="Add")
+            return product
+        return site.add("BinOp", product, site.operands[2], op="Add")
     if site.type(x).rank != 1:
         return None
     row = site.reshape(x, (1, *site.type(x).shape))

@@ -92,17 +92,19 @@ def pool(site: RewriteSite) -> int | None:
 
 def pair_as_i8(site: RewriteSite) -> int | None:
     """U8 between `Quantize` and `Dequantize`: i8, with zero points that are 128 lower."""
-    made = site.maker(site.operands[0], "Quantize", to="u8")
-    if made is None or len(site.operands) < 3 or len(made.operands) < 3:
+    quantize = site.maker(site.operands[0], "Quantize", to="u8")
+    if quantize is None or len(site.operands) < 3 or len(quantize.operands) < 3:
         return None
-    zeros = site.constant(made.operands[2]), site.constant(site.operands[2])
+    zeros = site.constant(quantize.operands[2]), site.constant(site.operands[2])
     if zeros[0] is None or zeros[1] is None:
         return None
     first, second = (
         site.literal(zero.astype(np.int32) - _SHIFT, "i8") for zero in zeros if zero is not None
     )
-    around = {name: made.attributes[name] for name in ("axis", "block") if name in made.attributes}
-    stored = site.add("Quantize", *made.operands[:2], first, to="i8", **around)
+    around = {
+        name: quantize.attributes[name] for name in ("axis", "block") if name in quantize.attributes
+    }
+    stored = site.add("Quantize", *quantize.operands[:2], first, to="i8", **around)
     return site.add("Dequantize", stored, site.operands[1], second, **site.op.attributes)
 
 
@@ -123,13 +125,17 @@ def move_unsigned(site: RewriteSite) -> int | None:
 
 def widen_unsigned(site: RewriteSite) -> int | None:
     """U8 that is counted with: i8, and 128 more."""
-    made = site.maker(site.operands[0], "Quantize", to="u8")
-    zero = None if made is None or len(made.operands) < 3 else site.constant(made.operands[2])
+    quantize = site.maker(site.operands[0], "Quantize", to="u8")
+    zero = (
+        None
+        if quantize is None or len(quantize.operands) < 3
+        else site.constant(quantize.operands[2])
+    )
     to = str(site.op.attributes["to"])
-    if made is None or zero is None or zero.size != 1 or to not in ("i32", "f32"):
+    if quantize is None or zero is None or zero.size != 1 or to not in ("i32", "f32"):
         return None
     least = site.literal(zero.astype(np.int32) - _SHIFT, "i8")
-    stored = site.add("Quantize", *made.operands[:2], least, to="i8")
+    stored = site.add("Quantize", *quantize.operands[:2], least, to="i8")
     return site.add("BinOp", site.add("Cast", stored, to=to),
                     site.literal(np.array(_SHIFT), to), op="Add")  # fmt: skip
 
@@ -141,15 +147,15 @@ def product_of_integers(site: RewriteSite) -> int | None:
     """
     for cast, factor in either_order(site.op):
         number, inner = site.number(factor), site.maker(cast, "Cast", to="f32")
-        found = None if inner is None else site.maker(inner.operands[0], *_PRODUCTS)
-        if site.attributes["op"] != "Mul" or number is None or number <= 0 or found is None:
+        product = None if inner is None else site.maker(inner.operands[0], *_PRODUCTS)
+        if site.attributes["op"] != "Mul" or number is None or number <= 0 or product is None:
             continue
-        sides = [_as_floats(site, value) for value in found.operands]
+        sides = [_as_floats(site, value) for value in product.operands]
         values = [side for side in sides if side is not None]
-        if len(values) == len(sides) == 2 and found.type.shape == site.op.type.shape:
+        if len(values) == len(sides) == 2 and product.type.shape == site.op.type.shape:
             part = site.literal(np.array(number**0.5), "f32")
             scaled = [site.add("BinOp", value, part, op="Mul") for value in values]
-            return site.add(found.opcode, *scaled, **found.attributes)
+            return site.add(product.opcode, *scaled, **product.attributes)
     return None
 
 
@@ -175,18 +181,18 @@ def _as_floats(site: RewriteSite, value: int) -> int | None:
 
 def clip_of_wide_pair(site: RewriteSite) -> int | None:
     """16 bits between `Quantize` and `Dequantize`: finer than the floats, so only their ends."""
-    made = site.maker(site.operands[0], "Quantize")
-    if made is None or site.type(made.value_id).dtype not in _WIDE:
+    quantize = site.maker(site.operands[0], "Quantize")
+    if quantize is None or site.type(quantize.value_id).dtype not in _WIDE:
         return None
-    known = [site.constant(value) for value in (*made.operands[1:], *site.operands[1:])]
+    known = [site.constant(value) for value in (*quantize.operands[1:], *site.operands[1:])]
     numbers = [float(array.flat[0]) for array in known if array is not None and array.size == 1]
     half = len(numbers) // 2
     if len(numbers) < len(known) or half < 1 or numbers[:half] != numbers[half:]:
         return None
-    element = GRAPH_TYPES[site.type(made.value_id).dtype]
+    element = GRAPH_TYPES[site.type(quantize.value_id).dtype]
     zero = numbers[1] if half > 1 else 0.0
     low, high = ((end - zero) * numbers[0] for end in (element.lowest, element.highest))
-    return site.add("Clip", made.operands[0], min=low, max=high)
+    return site.add("Clip", quantize.operands[0], min=low, max=high)
 
 
 def table_as_i8(site: RewriteSite) -> int | None:

@@ -27,16 +27,16 @@ def batch_norm(site: RewriteSite) -> int | None:
         factor = scale / np.sqrt(variance + epsilon)
         shift = bias - mean * factor
         dtype = site.op.type.dtype
-        made = steps.binary("Mul", x, site.literal(factor.reshape(along), dtype))
-        return steps.binary("Add", made, site.literal(shift.reshape(along), dtype))
+        norm = steps.binary("Mul", x, site.literal(factor.reshape(along), dtype))
+        return steps.binary("Add", norm, site.literal(shift.reshape(along), dtype))
     scale_, bias_, mean_, variance_ = parameters
     root = steps.unary("Sqrt", steps.binary("Add", variance_, epsilon))
     factor_ = steps.binary("Div", scale_, root)
     channels = site.type(x).shape[axis]
     shape = (channels, *along[1:])
     less = steps.binary("Sub", x, site.reshape(mean_, shape))
-    made = steps.binary("Mul", less, site.reshape(factor_, shape))
-    return steps.binary("Add", made, site.reshape(bias_, shape))
+    norm = steps.binary("Mul", less, site.reshape(factor_, shape))
+    return steps.binary("Add", norm, site.reshape(bias_, shape))
 
 
 def scale_channels(site: RewriteSite) -> int | None:

@@ -27,10 +27,10 @@ def scale_before_views(site: RewriteSite) -> int | None:
     if not views or product is None or site.constant(product.operands[1]) is None:
         return None
     number = site.literal(split[1].reshape(()), site.op.type.dtype)
-    made = site.add("BinOp", value, number, op="Mul")
+    scaled = site.add("BinOp", value, number, op="Mul")
     for view in reversed(views):
-        made = site.add(view.opcode, made, **view.attributes)
-    return made
+        scaled = site.add(view.opcode, scaled, **view.attributes)
+    return scaled
 
 
 def join_factors(site: RewriteSite) -> int | None:
@@ -56,9 +56,9 @@ def _scale_inner_number(site: RewriteSite, value: int, factor: float, depth: int
         literal = site.literal(np.array(number), site.op.type.dtype)
         return site.add("BinOp", split[0], literal, op="Mul")
     for one, other in either_order(inner):
-        made = _scale_inner_number(site, other, factor, depth - 1)
-        if made is not None:
-            return site.add("BinOp", one, made, op="Mul")
+        scaled = _scale_inner_number(site, other, factor, depth - 1)
+        if scaled is not None:
+            return site.add("BinOp", one, scaled, op="Mul")
     return None
 
 

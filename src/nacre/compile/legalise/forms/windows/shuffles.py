@@ -30,32 +30,32 @@ def product_before_shuffle(site: RewriteSite) -> int | None:
     is_of_pixels = order[-1] == len(order) - 1 and source[-1] == weights[1]
     if not is_of_pixels:
         return None
-    made = site.add("Linear", moved.operands[0], *site.operands[1:], **site.op.attributes)
-    return site.reshape(site.add("Transpose", made, permutation=order), shape)
+    product = site.add("Linear", moved.operands[0], *site.operands[1:], **site.op.attributes)
+    return site.reshape(site.add("Transpose", product, permutation=order), shape)
 
 
 def channels_in_order(site: RewriteSite) -> int | None:
     """Channels that are split and transposed: the product's weights in the order that follows."""
     view = site.only(site.operands[0], "Reshape")
-    made = None if view is None else _product(site, view.operands[0])
-    if view is None or made is None:
+    product = None if view is None else _product(site, view.operands[0])
+    if view is None or product is None:
         return None
     split, order = view.type.shape, tuple(site.op.attributes["permutation"])
-    first = _first_of_channels(split, made.type.shape[-1])
+    first = _first_of_channels(split, product.type.shape[-1])
     wanted = [axis for axis in order if first is not None and axis >= first]
     if first is None or wanted == sorted(wanted):
         return None
     places = np.arange(prod(split[first:])).reshape(split[first:])
     places = places.transpose([axis - first for axis in wanted]).ravel()
-    axis = 0 if made.opcode == "Linear" else -1
-    constants = [(made.operands[1], axis), *((value, 0) for value in made.operands[2:])]
+    axis = 0 if product.opcode == "Linear" else -1
+    constants = [(product.operands[1], axis), *((value, 0) for value in product.operands[2:])]
     others = []
     for value, along in constants:
         array = site.constant(value)
         if array is None:
             return None
         others.append(site.literal(np.take(array, places, along), site.type(value).dtype))
-    again = site.add(made.opcode, made.operands[0], *others, **made.attributes)
+    again = site.add(product.opcode, product.operands[0], *others, **product.attributes)
     parts = site.reshape(again, (*split[:first], *(split[a] for a in wanted)))
     now = [axis if axis < first else first + wanted.index(axis) for axis in order]
     return site.add("Transpose", parts, permutation=tuple(now))

@@ -49,13 +49,13 @@ def by_phases(site: RewriteSite) -> int | None:
     pads = (around[0][0], around[1][0], around[0][1], around[1][1])
     kernel = site.literal(_phase_weights(weights, phases, groups), site.op.type.dtype)
     bias = _phase_bias(site, phases, groups)
-    made = site.add("Conv", x, kernel, *bias, layout="NHWC", pads=pads, groups=groups)
-    made = _interleave_phases(site, made, phases, strides, groups)
+    result = site.add("Conv", x, kernel, *bias, layout="NHWC", pads=pads, groups=groups)
+    result = _interleave_phases(site, result, phases, strides, groups)
     for axis in (0, 1):
         first = begins[axis] % strides[axis]
         count = site.op.type.shape[axis + 1]
-        made = slice_axis(site, made, axis + 1, first, first + count)
-    return made
+        result = slice_axis(site, result, axis + 1, first, first + count)
+    return result
 
 
 def _phase_range(site: RewriteSite, axis: int, stride: int, begin: int) -> tuple[int, int]:
@@ -98,10 +98,10 @@ def _interleave_phases(
         return value
     left = channels // (groups * prod(phases))
     split = site.reshape(value, (images, height, width, groups, *phases, left))
-    transpose = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
-    transpose = pad_axis(site, transpose, 2, 0, high - phases[0])
-    transpose = pad_axis(site, transpose, 4, 0, wide - phases[1])
-    return site.reshape(transpose, (images, height * high, width * wide, groups * left))
+    woven = site.add("Transpose", split, permutation=(0, 1, 4, 2, 5, 3, 6))
+    woven = pad_axis(site, woven, 2, 0, high - phases[0])
+    woven = pad_axis(site, woven, 4, 0, wide - phases[1])
+    return site.reshape(woven, (images, height * high, width * wide, groups * left))
 
 
 def _phase_bias(site: RewriteSite, strides: Ints, groups: int) -> tuple[int, ...]:
@@ -136,11 +136,11 @@ def of_volumes(site: RewriteSite) -> int | None:
     for tap, part in enumerate(parts):
         far = gap * (len(parts) - 1 - tap)
         planes = slice_axis(site, x, 1, far, far + last - first + 1)
-        made = _on_planes(site, planes, part, *(bias if total is None else ()))
-        total = made if total is None else site.add("BinOp", total, made, op="Add")
+        volume = _on_planes(site, planes, part, *(bias if total is None else ()))
+        total = volume if total is None else site.add("BinOp", total, volume, op="Add")
     assert total is not None
-    made = _interleave_depth(site, total, (last - first + 1, stride), groups)
-    return slice_axis(site, made, 1, begin % stride, begin % stride + site.op.type.shape[1])
+    volume = _interleave_depth(site, total, (last - first + 1, stride), groups)
+    return slice_axis(site, volume, 1, begin % stride, begin % stride + site.op.type.shape[1])
 
 
 def _depth_weights(weights: Array, stride: int) -> Array:

@@ -61,8 +61,8 @@ def channels_last(site: RewriteSite) -> int | None:
     if site.op.opcode in WEIGHTED:
         operands[1] = transpose(site, operands[1], (*range(2, rank), 1, 0))
     given = {**site.op.attributes, "layout": "NHWC"}
-    made = site.add(site.op.opcode, *operands, **given)
-    return site.add("Transpose", made, permutation=inverse(order))
+    result = site.add(site.op.opcode, *operands, **given)
+    return site.add("Transpose", result, permutation=inverse(order))
 
 
 def window_of_line(site: RewriteSite) -> int | None:
@@ -83,8 +83,8 @@ def window_of_line(site: RewriteSite) -> int | None:
     operands += site.operands[1:]
     if site.op.opcode in WEIGHTED:
         operands[1] = site.reshape(operands[1], (1, *site.type(operands[1]).shape))
-    made = site.add(site.op.opcode, *operands, **given)
-    return site.reshape(made, site.op.type.shape)
+    result = site.add(site.op.opcode, *operands, **given)
+    return site.reshape(result, site.op.type.shape)
 
 
 def pool_of_volumes(site: RewriteSite) -> int | None:
@@ -105,12 +105,12 @@ def pool_of_volumes(site: RewriteSite) -> int | None:
     given = {**site.op.attributes, "layout": "NHWC"}
     first = {"kernel": kernel[1:], "strides": strides[1:], "dilations": dilations[1:],
              "pads": (*begins[1:], *ends[1:])}  # fmt: skip
-    made = site.add(site.op.opcode, plane, **{**given, **first})
-    made = site.reshape(made, (images, depth, high * wide, channels))
+    pooled = site.add(site.op.opcode, plane, **{**given, **first})
+    pooled = site.reshape(pooled, (images, depth, high * wide, channels))
     second = {"kernel": (kernel[0], 1), "strides": (strides[0], 1), "dilations": (dilations[0], 1),
               "pads": (begins[0], 0, ends[0], 0)}  # fmt: skip
-    made = site.add(site.op.opcode, made, **{**given, **second})
-    return site.reshape(made, (images, deep, high, wide, channels))
+    pooled = site.add(site.op.opcode, pooled, **{**given, **second})
+    return site.reshape(pooled, (images, deep, high, wide, channels))
 
 
 def convolution_of_volumes(site: RewriteSite) -> int | None:
@@ -131,8 +131,8 @@ def convolution_of_volumes(site: RewriteSite) -> int | None:
         plane = site.reshape(part, (images * deep, height, width, channels))
         kernel = site.literal(weights[tap], site.op.type.dtype)
         bias = site.operands[2:] if total is None else ()
-        made = site.add("Conv", plane, kernel, *bias, **flat)
-        total = made if total is None else site.add("BinOp", total, made, op="Add")
+        convolved = site.add("Conv", plane, kernel, *bias, **flat)
+        total = convolved if total is None else site.add("BinOp", total, convolved, op="Add")
     assert total is not None
     return site.reshape(total, site.op.type.shape)
 
@@ -222,12 +222,12 @@ def separate_bias(site: RewriteSite) -> int | None:
     """A bias that is computed is added afterwards."""
     if len(site.operands) < 3 or site.constant(site.operands[2]) is not None:
         return None
-    made = site.add(site.op.opcode, *site.operands[:2], **site.op.attributes)
+    product = site.add(site.op.opcode, *site.operands[:2], **site.op.attributes)
     bias = site.operands[2]
     if site.op.opcode != "Linear" and site.attributes["layout"] == "NCHW":
         rest = site.op.type.rank - 2
         bias = site.reshape(bias, (*site.type(bias).shape, *(1,) * rest))
-    return site.add("BinOp", made, bias, op="Add")
+    return site.add("BinOp", product, bias, op="Add")
 
 
 def pad_to_whole_windows(site: RewriteSite) -> int | None:
@@ -253,12 +253,12 @@ def _overhang(site: RewriteSite, size: Sequence[int], begins: Ints) -> Ints:
     kernel = site.attributes["kernel"]
     assert isinstance(kernel, tuple)
     strides, dilations = ints(site, "strides", 2, 1), ints(site, "dilations", 2, 1)
-    found = []
+    overhangs = []
     for axis in (0, 1):
         count = site.op.type.shape[1 + axis]
         reach = (count - 1) * strides[axis] + dilations[axis] * (kernel[axis] - 1) + 1
-        found.append(max(0, reach - size[axis] - begins[axis]))
-    return tuple(found)
+        overhangs.append(max(0, reach - size[axis] - begins[axis]))
+    return tuple(overhangs)
 
 
 def mean_counting_padding(site: RewriteSite) -> int | None:
