@@ -122,9 +122,9 @@ def _configured_width(source: object) -> int:
         return source.file.header.d_model
     config = getattr(source, "config", None)
     for name in _WIDTHS:
-        found = getattr(config, name, None)
-        if type(found) is int and 0 < found <= _MOST_WIDTH:
-            return found
+        width = getattr(config, name, None)
+        if type(width) is int and 0 < width <= _MOST_WIDTH:
+            return width
     return 0
 
 

@@ -64,9 +64,9 @@ def lift_with_shapes(model: NacModel, shapes: Shapes | None = None) -> Module:
     from nacre.nac.program.lift import lift
 
     given = dict(shapes or {})
-    found = [*_misfitting_shapes(model, given), *_missing_shapes(model, given)]
-    if found:
-        raise InputError(found)
+    findings = [*_misfitting_shapes(model, given), *_missing_shapes(model, given)]
+    if findings:
+        raise InputError(findings)
     addresses = _address_instructions(model)
     types = {
         one.name: TensorType("i64" if one.instruction in addresses else "f32", tuple(shape))
@@ -79,7 +79,7 @@ def lift_with_shapes(model: NacModel, shapes: Shapes | None = None) -> Module:
 
 def _missing_shapes(model: NacModel, given: Shapes) -> list[Diagnostic]:
     """Inputs without a type that nobody gives a shape."""
-    found = []
+    findings = []
     for one in model.all_inputs:
         is_open = one.dtype is None or one.shape is None
         if is_open and not one.is_optional and one.name not in given:
@@ -87,26 +87,26 @@ def _missing_shapes(model: NacModel, given: Shapes) -> list[Diagnostic]:
             name = backquote(one.name).strip("`")
             shape = setting(f"`--shape {name}=1x3`", f'`shapes={{"{name}": (1, 3)}}`')
             help_ = f"give its shape: {shape}"
-            found.append(model.finding(one.instruction, NAC46, message, help_))
-    return found
+            findings.append(model.finding(one.instruction, NAC46, message, help_))
+    return findings
 
 
 def _misfitting_shapes(model: NacModel, given: Shapes) -> list[Diagnostic]:
     """Shapes of inputs that are not there, or have another."""
     known = {one.name: one for one in model.all_inputs}
-    found = []
+    findings = []
     for name, shape in given.items():
         one = known.get(name)
         if one is None:
             hint = did_you_mean(name, known) or f"expected {', '.join(map(backquote, known))}"
-            found.append(model.finding(0, MDL02, f"there is no input {backquote(name)}; {hint}"))
+            findings.append(model.finding(0, MDL02, f"there is no input {backquote(name)}; {hint}"))
         elif one.shape is not None and tuple(shape) != one.shape:
             message = (
                 f"input {backquote(name)} has the shape {list(one.shape)}, found {list(shape)}"
             )
             help_ = "build the file from its model with other shapes"
-            found.append(model.finding(one.instruction, MDL02, message, help_))
-    return found
+            findings.append(model.finding(one.instruction, MDL02, message, help_))
+    return findings
 
 
 def _address_instructions(model: NacModel) -> set[int]:
@@ -114,13 +114,13 @@ def _address_instructions(model: NacModel) -> set[int]:
     from nacre.nac.run.program import refs_of
     from nacre.nac.tools.genome import gene
 
-    found: set[int] = set()
+    addresses: set[int] = set()
     for index in reversed(range(len(model.program))):
         instruction = model.program[index]
         if instruction.call is None:
             continue
-        is_moved = index in found and gene(instruction.call.name) in _MOVES
+        is_moved = index in addresses and gene(instruction.call.name) in _MOVES
         for at, operand in enumerate(instruction.operands):
             if operand.name in _ADDRESSES or (is_moved and at == 0):
-                found.update(refs_of(operand.source))
-    return found
+                addresses.update(refs_of(operand.source))
+    return addresses

@@ -48,19 +48,19 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
         else move_weights(model, is_internal)
     )
     file = with_weights_digest(file, None)
-    made = list(parts(file))  # a limit is found before anything is written
+    written = list(parts(file))  # a limit is found before anything is written
     with file_set(target) as files:
         old = _names_beside(target)
         if is_internal:
-            files.commit(cast("list[bytes]", made), old=old)
+            files.commit(cast("list[bytes]", written), old=old)
             return
         names = model.weights.names
         tensors = [(names[id_], model.weights.tensor(id_)) for id_ in names]
         beside = cast("list[bytes]", list(external_parts(tensors, file.header.quant)))
         _require_own_weights(target)
         stored = files.add(external_path(target).name, beside)
-        made = list(parts(with_weights_digest(file, stored.sha256)))
-        files.commit(cast("list[bytes]", made), moved=[stored], old=old)
+        written = list(parts(with_weights_digest(file, stored.sha256)))
+        files.commit(cast("list[bytes]", written), moved=[stored], old=old)
 
 
 def _names_beside(target: Path) -> set[str]:

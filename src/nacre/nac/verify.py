@@ -25,10 +25,10 @@ def verify(
     For a file that breaks none, and as far as it says the types of its inputs, also what would keep
     a run from its end; the limits are those of `load`.
     """
-    made, external, found = check_file(path, (*CHECKS, *CARRIED))
-    if made.file is not None and not has_errors(found):
-        found += _run_findings(made.file, made.source, external, max_bytes, max_work)
-    return in_order(found)
+    result, external, findings = check_file(path, (*CHECKS, *CARRIED))
+    if result.file is not None and not has_errors(findings):
+        findings += _run_findings(result.file, result.source, external, max_bytes, max_work)
+    return in_order(findings)
 
 
 def _run_findings(

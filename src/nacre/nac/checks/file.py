@@ -55,22 +55,22 @@ def check_file(
 def _check(
     path: FileSource, checks: Sequence[Check]
 ) -> tuple[ReadResult, External | None, list[Diagnostic]]:
-    made = examine(path)
-    found = list(made.found)
-    if made.file is None:
-        return made, None, found
+    result = examine(path)
+    findings = list(result.found)
+    if result.file is None:
+        return result, None, findings
     external = None
-    if not made.file.header.is_internal:
+    if not result.file.header.is_internal:
         try:
-            external = _read_weights_beside(path, made.file)
+            external = _read_weights_beside(path, result.file)
         except Broken as problem:
-            found.append(finding(problem.rule, made.source, problem.position, problem.message))
-    case = Examination(made.file, made.source, made.lost, external)
+            findings.append(finding(problem.rule, result.source, problem.position, problem.message))
+    case = Examination(result.file, result.source, result.lost, external)
     for check in checks:
-        found += islice(check(case), _MOST_FINDINGS)
+        findings += islice(check(case), _MOST_FINDINGS)
     if case.has("OPS ", "DATA", "CNST", "RSRC"):
-        found += program_interface(made.file, made.source, external)[1]
-    return made, external, found
+        findings += program_interface(result.file, result.source, external)[1]
+    return result, external, findings
 
 
 def _read_weights_beside(path: FileSource, file: NacFile) -> External:

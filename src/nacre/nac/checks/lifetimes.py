@@ -50,20 +50,20 @@ class Lifetimes:
 
 def lifetimes(operands: Sequence[Sequence[int]], schedule: Sequence[Tick]) -> Lifetimes:
     """Every instruction in turn, with the instructions whose results it uses."""
-    made = Lifetimes()
+    lives = Lifetimes()
     by_tick = _ends_by_tick(schedule, len(operands))
     reported: set[int] = set()
     for index, used in enumerate(operands):
         for result in dict.fromkeys(used):
-            if result in made.ends and result not in reported:
+            if result in lives.ends and result not in reported:
                 reported.add(result)
-                made.violations.append(Violation(result, made.ends[result], index))
+                lives.violations.append(Violation(result, lives.ends[result], index))
         for result, end in by_tick.get(index, ()):
-            if result in made.ends:
-                made.violations.append(Violation(result, end, first=made.ends[result]))
+            if result in lives.ends:
+                lives.violations.append(Violation(result, end, first=lives.ends[result]))
             else:
-                made.ends[result] = end
-    return made
+                lives.ends[result] = end
+    return lives
 
 
 def _ends_by_tick(schedule: Sequence[Tick], count: int) -> Mapping[int, list[tuple[int, End]]]:

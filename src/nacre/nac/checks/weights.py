@@ -42,9 +42,9 @@ def external(case: Examination) -> Iterator[Diagnostic]:
             is_sound = False
             message = f"parameter {backquote(names[id_])}: {problem}"
             yield case.at(NAC39, case.position("OPS ", index), message)
-    told = weights.layout_problem() if is_sound else None
-    if told is not None:
-        yield case.at(NAC39, case.position("DATA", 0), told)
+    layout_problem = weights.layout_problem() if is_sound else None
+    if layout_problem is not None:
+        yield case.at(NAC39, case.position("DATA", 0), layout_problem)
 
 
 def find_unused(case: Examination) -> Iterator[Diagnostic]:

@@ -90,10 +90,10 @@ class External:
 
     def problem(self, name: str, quant: int) -> str | None:
         """Why a tensor of a file of that quantisation cannot be had; None where it can."""
-        found = self._find_tensor(name, 0)
-        if isinstance(found, str):
-            return found
-        if found.dtype == QUANTIZED_DTYPE and is_scaled(quant) and name not in self._quants:
+        tensor = self._find_tensor(name, 0)
+        if isinstance(tensor, str):
+            return tensor
+        if tensor.dtype == QUANTIZED_DTYPE and is_scaled(quant) and name not in self._quants:
             kind = QUANTIZATIONS[quant].name
             return f"it has elements of i8 in a file of {kind}, and no scales in `{QUANT_KEY}`"
         return None
@@ -101,15 +101,15 @@ class External:
     def layout_problem(self) -> str | None:
         """Why the tensors do not fill the file, one behind the other; None where they do."""
         at = 0
-        found: list[tuple[int, int, str]] = []
+        spans: list[tuple[int, int, str]] = []
         for name, raw in self._rows.items():
             if name == _METADATA:
                 continue
             row = _row(raw)
             if row is None:
                 return f"the row of {backquote(name)} in the weights is malformed"
-            found.append((*row.data_offsets, name))
-        for start, end, name in sorted(found):
+            spans.append((*row.data_offsets, name))
+        for start, end, name in sorted(spans):
             if start != at or end < start:
                 return f"{backquote(name)} begins at byte {start:,} of the weights, expected {at:,}"
             at = end
@@ -161,7 +161,7 @@ class External:
             scales = struct.pack(f"<{len(quant.scales)}f", *quant.scales)
         except OverflowError:
             return "a scale is outside of the range of f32"
-        made = Tensor(
+        tensor = Tensor(
             id_,
             dtype,
             row.shape,
@@ -172,7 +172,7 @@ class External:
             quant.block_size,
             quant.original_shape,
         )
-        return scale_problem(made) or made
+        return scale_problem(tensor) or tensor
 
 
 def _row(raw: msgspec.Raw) -> _Row | None:
@@ -201,12 +201,12 @@ def staged_path(path: Path, file: NacFile) -> Path | None:
     """
     raw = file.resource(WRITTEN)
     try:
-        found = None if raw is None else msgspec.json.decode(bytes(raw), type=_WeightsDigest)
+        digest = None if raw is None else msgspec.json.decode(bytes(raw), type=_WeightsDigest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if found is None or _DIGEST.fullmatch(found.sha256) is None:
+    if digest is None or _DIGEST.fullmatch(digest.sha256) is None:
         return None
-    return path.with_name(hashed_name(external_path(path).name, found.sha256))
+    return path.with_name(hashed_name(external_path(path).name, digest.sha256))
 
 
 def weights_path(path: Path, file: NacFile) -> Path:
@@ -250,9 +250,9 @@ def _quants(raw: msgspec.Raw | None) -> dict[str, _Quant]:
     text = msgspec.json.decode(raw, type=dict[str, str]).get(QUANT_KEY)
     if text is None:
         return {}
-    made = msgspec.json.decode(text, type=dict[str, _Quant])
+    quants = msgspec.json.decode(text, type=dict[str, _Quant])
     _require_distinct_keys(text)
-    return made
+    return quants
 
 
 def _require_distinct_keys(text: str) -> None:

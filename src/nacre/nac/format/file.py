@@ -59,8 +59,8 @@ def examine(source: FileSource, name: str | None = None) -> ReadResult:
             view = map_file(Path(source))
         except Broken as problem:
             place = whole_file(title)
-            found = problem.rule.at(place, f"the file {problem.message}")
-            return ReadResult(None, [found], place.source)
+            diagnostic = problem.rule.at(place, f"the file {problem.message}")
+            return ReadResult(None, [diagnostic], place.source)
     return _examine_bytes(view, title)
 
 
@@ -115,7 +115,7 @@ def _section_starts(
     view: memoryview, reading: ReadContext, offsets: Mapping[str, int]
 ) -> dict[str, int]:
     """Where sections begin, in the order of the file; those that cannot are reported."""
-    made: dict[str, int] = {}
+    starts: dict[str, int] = {}
     size = reading.header.rules.size
     for tag, offset in sorted(offsets.items(), key=lambda item: item[1]):
         name, place = tag.strip(), Position(min(offset, len(view)), tag)
@@ -124,14 +124,14 @@ def _section_starts(
                 f"{name} begins at byte {offset:,}, expected {size} to {len(view) - _TAG_BYTES:,}"
             )
             reading.report(NAC06, place, message)
-        elif offset in made.values():
+        elif offset in starts.values():
             reading.report(NAC06, place, f"{name} begins where another section does")
         elif bytes(view[offset : offset + _TAG_BYTES]) != tag.encode():
-            found = bytes(view[offset : offset + _TAG_BYTES])
-            reading.report(NAC05, place, f"the tag is {found!r}, expected {tag.encode()!r}")
+            actual_tag = bytes(view[offset : offset + _TAG_BYTES])
+            reading.report(NAC05, place, f"the tag is {actual_tag!r}, expected {tag.encode()!r}")
         else:
-            made[tag] = offset
-    return made
+            starts[tag] = offset
+    return starts
 
 
 def _sections(

@@ -81,8 +81,8 @@ def finding(
     message = shorten(message)
     offset = min(place.offset, len(source.text))
     span = Span(source, offset, offset)
-    made = rule.at(span, f"{place}: {message}", help=help)
+    diagnostic = rule.at(span, f"{place}: {message}", help=help)
     data = {"offset": place.offset, "section": place.section.strip() or "header"}
     if place.instruction is not None:
         data["instruction"] = place.instruction
-    return replace(made, data=data)
+    return replace(diagnostic, data=data)

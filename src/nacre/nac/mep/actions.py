@@ -32,11 +32,11 @@ class Action:
             name: work.value(slot) if isinstance(slot, int) else [work.value(one) for one in slot]
             for name, slot in self.reads
         }
-        made = self.do(work, **self.fixed, **reads)
+        results = self.do(work, **self.fixed, **reads)
         if self.is_single:
-            work.put(self.writes[0], made)
+            work.put(self.writes[0], results)
         elif self.writes:
-            for slot, value in zip(self.writes, made, strict=True):
+            for slot, value in zip(self.writes, results, strict=True):
                 work.put(slot, value)
 
 

@@ -84,8 +84,8 @@ def _directive(assembly: Assembly, line: Line) -> None:
     else:
         id_ = small_number(key, MOST_ID, "the id of a constant")
         is_twice = id_ in assembly.given
-        made = literal(line)
-        assembly.given[id_] = Constant(id_, made.tag, made.payload, made.ignored)
+        value = literal(line)
+        assembly.given[id_] = Constant(id_, value.tag, value.payload, value.ignored)
     if is_twice:
         raise LineError(NAC81, key.span, f"constant {backquote(key.text)} is defined twice")
 

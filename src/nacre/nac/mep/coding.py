@@ -40,13 +40,13 @@ def _size(operand: Operand, field: Field) -> int:
 
 def encode_step(step: Step) -> bytes:
     """The bytes of an instruction; `struct.error` where a value does not fit."""
-    made = [bytes([step.row.opcode])]
+    parts = [bytes([step.row.opcode])]
     for operand, field in step.operands_with_fields():
         if isinstance(field, tuple):
-            made.append(struct.pack(f"<B{len(field)}B", len(field), *field))
+            parts.append(struct.pack(f"<B{len(field)}B", len(field), *field))
         else:
-            made.append(struct.pack(f"<{LAYOUTS[operand.kind]}", field))
-    return b"".join(made)
+            parts.append(struct.pack(f"<{LAYOUTS[operand.kind]}", field))
+    return b"".join(parts)
 
 
 def decode_steps(bytecode: bytes, base: int = 0) -> tuple[tuple[Step, ...], tuple[int, ...]]:
@@ -108,7 +108,7 @@ def _field(cursor: Cursor, row: Row, operand: Operand) -> Field:
     if operand.kind in ("slots", "outs"):
         return tuple(cursor.take(cursor.u8(what), what))
     layout = f"<{LAYOUTS[operand.kind]}"
-    (made,) = struct.unpack(layout, cursor.take(struct.calcsize(layout), what))
-    if operand.kind == "choice" and made not in operand.words:
-        raise _unknown_choice(row, operand.name, dict(operand.words), made)
-    return int(made)
+    (number,) = struct.unpack(layout, cursor.take(struct.calcsize(layout), what))
+    if operand.kind == "choice" and number not in operand.words:
+        raise _unknown_choice(row, operand.name, dict(operand.words), number)
+    return int(number)

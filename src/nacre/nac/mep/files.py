@@ -113,10 +113,10 @@ def read_npy(view: memoryview, path: str, budget: Budget) -> Array:
     if bytes(view[:6]) != _MAGIC or len(view) < head:
         raise Fault(NAC95, f"{backquote(path)} is no .npy file")
     length = int.from_bytes(view[8:head], "little")
-    found = _HEADER.fullmatch(bytes(view[head : head + min(length, 4096)]))
-    if found is None or length > 4096:
+    match = _HEADER.fullmatch(bytes(view[head : head + min(length, 4096)]))
+    if match is None or length > 4096:
         raise Fault(NAC95, f"{backquote(path)} has a header that no array of numbers has")
-    descr, order, axes = (group.decode() for group in found.groups())
+    descr, order, axes = (group.decode() for group in match.groups())
     dtype = _element(descr, path)
     shape = tuple(int(axis) for axis in axes.split(",") if axis.strip())
     bytes_ = math.prod(shape) * dtype.itemsize
@@ -127,8 +127,8 @@ def read_npy(view: memoryview, path: str, budget: Budget) -> Array:
     flat = np.frombuffer(view[head + length :], dtype)
     if dtype.kind == "U":
         _check_characters(flat, path)
-    made: Array = flat.reshape(shape, order="F" if order == "True" else "C")
-    return np.array(made, dtype.newbyteorder("="), order="C")
+    array: Array = flat.reshape(shape, order="F" if order == "True" else "C")
+    return np.array(array, dtype.newbyteorder("="), order="C")
 
 
 def _element(descr: str, path: str) -> np.dtype[Any]:

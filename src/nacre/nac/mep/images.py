@@ -29,17 +29,17 @@ def read_image(view: memoryview, path: str, budget: Budget) -> Array:
     """The pixels of a file: u8 [height, width, 3]."""
     if bytes(view[:8]) == _SIGNATURE:
         return _png(view, path, budget)
-    found = _PNM.match(view[:512])
-    if found is None:
+    match = _PNM.match(view[:512])
+    if match is None:
         raise Fault(NAC95, f"{backquote(path)} is no image that a plan reads: PNG, PPM, PGM")
-    kind, width, height, most = (int(group) for group in found.groups())
+    kind, width, height, most = (int(group) for group in match.groups())
     channels = 3 if kind == 6 else 1
     bytes_ = width * height * channels
-    if most != 255 or not bytes_ or len(view) - found.end() != bytes_:
-        message = f"{backquote(path)} has {len(view) - found.end():,} bytes of pixels for"
+    if most != 255 or not bytes_ or len(view) - match.end() != bytes_:
+        message = f"{backquote(path)} has {len(view) - match.end():,} bytes of pixels for"
         raise Fault(NAC95, f"{message} {width} x {height} x {channels} with 8 bits")
     budget.take(4 * bytes_)
-    pixels = np.frombuffer(view[found.end() :], np.uint8).reshape(height, width, channels)
+    pixels = np.frombuffer(view[match.end() :], np.uint8).reshape(height, width, channels)
     return np.array(np.broadcast_to(pixels, (height, width, 3)))
 
 
@@ -64,11 +64,11 @@ def _png(view: memoryview, path: str, budget: Budget) -> Array:
     budget.charge(steps=_SLANT_STEPS * (height + width))
     raw = _inflate(parts.get(b"IDAT", []), row * height, path)
     lines = np.frombuffer(raw, np.uint8).reshape(height, row)
-    made = _unfilter(lines[:, 0], lines[:, 1:].reshape(height, width, pixel), path)
-    made = made[:, :, ::2] if is_deep else made
+    pixels = _unfilter(lines[:, 0], lines[:, 1:].reshape(height, width, pixel), path)
+    pixels = pixels[:, :, ::2] if is_deep else pixels
     if colour == _PALETTE:
-        return _apply_palette(made[:, :, 0], parts.get(b"PLTE", []), path)
-    return np.array(np.broadcast_to(made[:, :, : 3 if channels > 2 else 1], (height, width, 3)))
+        return _apply_palette(pixels[:, :, 0], parts.get(b"PLTE", []), path)
+    return np.array(np.broadcast_to(pixels[:, :, : 3 if channels > 2 else 1], (height, width, 3)))
 
 
 def _chunks(view: memoryview, path: str) -> Iterator[tuple[bytes, memoryview]]:
@@ -92,15 +92,15 @@ def _inflate(parts: list[memoryview], wanted: int, path: str) -> bytes:
     stream = zlib.decompressobj()
     try:
         # One byte more than wanted is enough to see that there is too much.
-        made = stream.decompress(b"".join(parts), wanted + 1)
+        content = stream.decompress(b"".join(parts), wanted + 1)
     except zlib.error as error:
         raise Fault(NAC95, f"{backquote(path)} is damaged: {error}") from None
-    if len(made) != wanted:
+    if len(content) != wanted:
         message = (
-            f"{backquote(path)} has {len(made):,} bytes of pixels or more, expected {wanted:,}"
+            f"{backquote(path)} has {len(content):,} bytes of pixels or more, expected {wanted:,}"
         )
         raise Fault(NAC95, message)
-    return made
+    return content
 
 
 def _unfilter(filters: Array, raw: Array, path: str) -> Array:
@@ -112,12 +112,12 @@ def _unfilter(filters: Array, raw: Array, path: str) -> Array:
     if filters.max() > 4:
         raise Fault(NAC95, f"{backquote(path)} has filter {filters.max()}, expected 0 to 4")
     height, width, pixel = raw.shape
-    made = np.zeros((height + 1, width + 1, pixel), np.int16)
+    pixels = np.zeros((height + 1, width + 1, pixel), np.int16)
     for slant in range(height + width - 1):
         rows = np.arange(max(0, slant - width + 1), min(height, slant + 1))
         columns = slant - rows
-        left, up = made[rows + 1, columns], made[rows, columns + 1]
-        corner = made[rows, columns]
+        left, up = pixels[rows + 1, columns], pixels[rows, columns + 1]
+        corner = pixels[rows, columns]
         near = left + up - corner
         of_left, of_up = np.abs(near - left), np.abs(near - up)
         of_corner = np.abs(near - corner)
@@ -125,8 +125,8 @@ def _unfilter(filters: Array, raw: Array, path: str) -> Array:
         paeth = np.where((of_left <= of_up) & (of_left <= of_corner), left, nearest)
         guesses = np.stack([np.zeros_like(left), left, up, (left + up) // 2, paeth])
         guess = guesses[filters[rows], np.arange(len(rows))]
-        made[rows + 1, columns + 1] = (raw[rows, columns] + guess) & 255
-    return made[1:, 1:].astype(np.uint8)
+        pixels[rows + 1, columns + 1] = (raw[rows, columns] + guess) & 255
+    return pixels[1:, 1:].astype(np.uint8)
 
 
 def _apply_palette(indices: Array, palettes: list[memoryview], path: str) -> Array:
@@ -146,9 +146,9 @@ def prepare_image(pixels: Array, budget: Budget) -> Array:
     budget.charge(8 * 3 * height * width * _MIDDLE // 64)  # products of matrices are fast
     down, across = _weights(height, sizes[0]), _weights(width, sizes[1])
     # Only the middle is computed: a narrow image is not drawn out to its whole length.
-    made = np.einsum("yh,hwc->ywc", down, pixels.astype(np.float64), optimize=True)
-    made = np.einsum("xw,ywc->yxc", across, made, optimize=True)
-    normal = (made / 255 - _MEAN) / _DEVIATION
+    resized = np.einsum("yh,hwc->ywc", down, pixels.astype(np.float64), optimize=True)
+    resized = np.einsum("xw,ywc->yxc", across, resized, optimize=True)
+    normal = (resized / 255 - _MEAN) / _DEVIATION
     return np.ascontiguousarray(normal.transpose(2, 0, 1)[None].astype(np.float32))
 
 
@@ -159,8 +159,8 @@ def _weights(size: int, wanted: int) -> Array:
     first = round((wanted - _MIDDLE) / 2)
     centres = (np.arange(first, first + _MIDDLE) + 0.5) * scale
     distance = np.abs(np.arange(size) + 0.5 - centres[:, None]) / support
-    made = np.maximum(0.0, 1.0 - distance)
-    return np.asarray(made / made.sum(axis=1, keepdims=True))
+    weights = np.maximum(0.0, 1.0 - distance)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def write_png(value: Array) -> bytes:

@@ -87,15 +87,15 @@ class Line:
 def _tokens(source: Source, start: int, text: str) -> Iterator[Token]:
     at = _end_of_space(text, 0)
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             span = source.span(start + at, start + at + 1)
             what = "a text without an end" if text[at] == '"' else backquote(text[at])
             raise LineError(NAC80, span, f"found {what}, expected an operand")
-        kind = str(found.lastgroup)
+        kind = str(match.lastgroup)
         if kind != "comment":
-            yield Token(kind, found.group(), source.span(start + at, start + found.end()))
-        at = _end_of_space(text, found.end())
+            yield Token(kind, match.group(), source.span(start + at, start + match.end()))
+        at = _end_of_space(text, match.end())
 
 
 def _end_of_space(text: str, at: int) -> int:

@@ -65,17 +65,17 @@ def list_value(values: Sequence[int | float]) -> tuple[int, ...] | tuple[float, 
 
 def raw_constant(id_: int, tag: int, ignored: int, payload: bytes) -> Constant:
     """A constant by its bytes; ValueError where no file could hold it."""
-    made = Constant(id_, tag, payload, ignored)
+    written_constant = Constant(id_, tag, payload, ignored)
     if tag not in TAGS:
         raise ValueError(f"there is no type {tag} of constants")
     if len(payload) > MOST_LENGTH * max(TAGS[tag].width, 1) or not 0 <= ignored <= MOST_LENGTH:
         raise ValueError(f"a constant has at most {MOST_LENGTH:,} elements")
-    written = write_constant(made)
+    written = write_constant(written_constant)
     reading = ReadContext(BinarySource("<constant>", len(written)), Header())
     try:
-        found = read_constant(Cursor(memoryview(written)), reading)
+        read_back = read_constant(Cursor(memoryview(written)), reading)
     except Broken as problem:
         raise ValueError(problem.message) from None
-    if reading.found or found != made:
+    if reading.found or read_back != written_constant:
         raise ValueError(f"these bytes are no {TAGS[tag].name}")
-    return made
+    return written_constant

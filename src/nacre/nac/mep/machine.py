@@ -117,5 +117,5 @@ class Machine:
         said: Sequence[Diagnostic] = (),
     ) -> InputError:
         mnemonic = self._program.steps[index].row.mnemonic
-        found = self._program.finding(index, rule, f"`{mnemonic}`: {message}", help)
-        return InputError([found, *said])
+        first = self._program.finding(index, rule, f"`{mnemonic}`: {message}", help)
+        return InputError([first, *said])

@@ -58,5 +58,7 @@ def _tokenizer(model: NacModel) -> TisaProgram | None:
         return None
     from nacre.nac.tisa.program import load
 
-    found = {name: model.file.resource(name) for name in (*FILES, DECODER)}
-    return load(manifest, {name: bytes(data) for name, data in found.items() if data is not None})
+    resources = {name: model.file.resource(name) for name in (*FILES, DECODER)}
+    return load(
+        manifest, {name: bytes(data) for name, data in resources.items() if data is not None}
+    )

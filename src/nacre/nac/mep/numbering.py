@@ -43,8 +43,8 @@ class NumberAllocator:
 
     def plan(self) -> Plan:
         """The plan; findings go to the assembly."""
-        for name, made in self._assembly.named.items():
-            self._ids[f"${name}"] = self._constant_index(made)
+        for name, value in self._assembly.named.items():
+            self._ids[f"${name}"] = self._constant_index(value)
         steps = [self._step(written) for written in self._assembly.steps]
         starts = [0]
         for step in steps:
@@ -90,11 +90,11 @@ class NumberAllocator:
         name = named.name[1:]
         if name.isdigit() and len(name) <= 5 and int(name) in self._assembly.given:
             return int(name)
-        found = self._ids.get(named.name)
-        if found is None:
+        index = self._ids.get(named.name)
+        if index is None:
             hint = did_you_mean(name, self._assembly.named)
             self._report(named, f"there is no constant {backquote(named.name)}", hint)
-        return found or 0
+        return index or 0
 
     def _constant_index(self, made: Constant) -> int:
         key = (made.tag, made.payload, made.ignored)

@@ -69,16 +69,16 @@ def _slot(line: Line, operand: Operand) -> int | NamedOperand:
 
 def _slots(line: Line, operand: Operand) -> tuple[int | NamedOperand, ...]:
     line.take("mark", f"`{operand.name}`, as in `[%a, %b]`", "[")
-    made: list[int | NamedOperand] = []
+    slots: list[int | NamedOperand] = []
     while not line.has("mark", "]"):
-        if made:
+        if slots:
             line.take_mark(",")
-        made.append(_slot(line, operand))
-    if len(made) >= SLOTS:
-        message = f"`{operand.name}` has {len(made)} slots, at most {SLOTS - 1}"
+        slots.append(_slot(line, operand))
+    if len(slots) >= SLOTS:
+        message = f"`{operand.name}` has {len(slots)} slots, at most {SLOTS - 1}"
         raise LineError(NAC83, line.place, message)
     line.take_mark("]")
-    return tuple(made)
+    return tuple(slots)
 
 
 def choice(line: Line, operand: Operand) -> int:
@@ -111,10 +111,10 @@ def _const(line: Line, operand: Operand) -> int | NamedOperand | Constant:
         name = token.text[1:]
         return NamedOperand(f"${name}", token.span)
     place = line.place
-    made = literal(line)
-    if operand.kind == "text" and made.tag != STRING:
+    value = literal(line)
+    if operand.kind == "text" and value.tag != STRING:
         raise LineError(NAC80, place, f"`{operand.name}` is no text")
-    return made
+    return value
 
 
 def _label(line: Line, operand: Operand) -> Label:
@@ -138,17 +138,17 @@ def literal(line: Line) -> Constant:
         return _raw(line)
     value = _value(line)
     try:
-        made = constant(0, value)
+        made_constant = constant(0, value)
     except (struct.error, OverflowError):
         message = "the number does not fit: 64 bits for one, 32 for those of a list"
         raise LineError(NAC83, place, message) from None
     except UnicodeEncodeError:
         raise LineError(NAC80, place, "the text has half a character") from None
-    count = len(value) if isinstance(value, tuple) else len(made.payload)
+    count = len(value) if isinstance(value, tuple) else len(made_constant.payload)
     if count > MOST_LENGTH:
         message = f"the constant has length {count:,}, at most {MOST_LENGTH:,}"
         raise LineError(NAC83, place, message)
-    return made
+    return made_constant
 
 
 def _value(line: Line) -> ConstantValue:

@@ -88,9 +88,9 @@ def read(raw: bytes | bytearray | memoryview) -> Plan:
 
 
 def _section(view: memoryview, reading: ReadContext) -> Plan:
-    found = bytes(view[: len(TAG)])
-    if found != TAG:
-        raise Broken(NAC05, Position(0, "ORCH"), f"the tag is {found!r}, expected {TAG!r}")
+    tag = bytes(view[: len(TAG)])
+    if tag != TAG:
+        raise Broken(NAC05, Position(0, "ORCH"), f"the tag is {tag!r}, expected {TAG!r}")
     cursor = Cursor(view, "ORCH", len(TAG))
     plan = orch.read(cursor, reading)
     if cursor.left:
@@ -110,14 +110,14 @@ def program_of(
 
     With a source, places are those of the file whose section begins there.
     """
-    made = plan if isinstance(plan, Plan) else read(plan)
-    source = source or BinarySource(_NAME, len(to_bytes(made)))
+    parsed = plan if isinstance(plan, Plan) else read(plan)
+    source = source or BinarySource(_NAME, len(to_bytes(parsed)))
     try:
-        steps, starts = decode_steps(made.bytecode, base + CODE_AT)
+        steps, starts = decode_steps(parsed.bytecode, base + CODE_AT)
     except Broken as problem:
-        found = finding(problem.rule, source, problem.position, problem.message, problem.help)
-        raise InputError([found]) from None
-    program = Program(made, steps, starts, source, base)
+        diagnostic = finding(problem.rule, source, problem.position, problem.message, problem.help)
+        raise InputError([diagnostic]) from None
+    program = Program(parsed, steps, starts, source, base)
     wrong = list(_findings(program))[:_MOST_FINDINGS]
     if wrong:
         raise InputError(wrong)
@@ -149,11 +149,11 @@ def _constant_findings(
 ) -> Iterator[Diagnostic]:
     assert isinstance(field, int)
     mnemonic = program.steps[index].row.mnemonic
-    found = program.pool.get(field)
-    if found is None:
+    constant = program.pool.get(field)
+    if constant is None:
         message = f"`{mnemonic}`: the pool has no constant {field}"
         yield program.finding(index, NAC86, message)
-    elif operand.kind == "text" and not isinstance(found.value, str):
-        kind = type(found.value).__name__
+    elif operand.kind == "text" and not isinstance(constant.value, str):
+        kind = type(constant.value).__name__
         message = f"`{mnemonic}`: `{operand.name}` is constant {field}, a {kind}, expected a text"
         yield program.finding(index, NAC86, message)

@@ -181,15 +181,15 @@ ROWS: tuple[Row, ...] = (
 
 def _rows_by_opcode() -> dict[int, tuple[Row, ...]]:
     """Rows by opcode; a plan must never mean two things."""
-    made: dict[int, tuple[Row, ...]] = {}
+    by_opcode: dict[int, tuple[Row, ...]] = {}
     for row in ROWS:
-        made[row.opcode] = (*made.get(row.opcode, ()), row)
-    for opcode, rows in made.items():
+        by_opcode[row.opcode] = (*by_opcode.get(row.opcode, ()), row)
+    for opcode, rows in by_opcode.items():
         first = [n for row in rows for n in (row.operands[0].words if row.operands else ())]
         is_single = len(rows) == 1
         assert is_single or len(first) == len(set(first)) >= len(rows), f"{opcode:#x} is ambiguous"
         assert opcode not in RESERVED
-    return made
+    return by_opcode
 
 
 ROWS_OF_OPCODE: Mapping[int, tuple[Row, ...]] = MappingProxyType(_rows_by_opcode())

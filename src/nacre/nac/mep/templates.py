@@ -24,8 +24,8 @@ def fill_template(template: str, values: Sequence[Value], most: int) -> str:
     made: list[str] = []
     length = counted = 0
     is_counted: bool | None = None
-    for found in _PART.finditer(template):
-        whole, inner = found.group(), found.group(1)
+    for match in _PART.finditer(template):
+        whole, inner = match.group(), match.group(1)
         if whole in ("{{", "}}"):
             part = whole[0]
         elif inner is None:

@@ -195,8 +195,8 @@ def display_text(value: Value, what: str) -> str:
             np.array2string(value, threshold=100, edgeitems=3, precision=8, max_line_width=100)
         )
     if isinstance(value, tuple):
-        made = [repr(one) for one in (value if len(value) <= 100 else value[:100])]
-        return f"[{', '.join(made)}{', ...' if len(value) > 100 else ''}]"
+        shown = [repr(one) for one in (value if len(value) <= 100 else value[:100])]
+        return f"[{', '.join(shown)}{', ...' if len(value) > 100 else ''}]"
     if isinstance(value, TokenizerValue):
         raise unfit_fault(what, value, "a text or numbers")
     if isinstance(value, bytes):

@@ -180,10 +180,10 @@ class Assembler:
             PARAMETER,
         ):
             key = step.c[1], self.load_names.get(value.index, "")
-            found = self._latest.get(key)
-            if found is None or found.index < first:
-                found = self._latest[key] = self.parameter(*key)
-            return found
+            near = self._latest.get(key)
+            if near is None or near.index < first:
+                near = self._latest[key] = self.parameter(*key)
+            return near
         distance = len(self._steps) - value.index
         if distance > MOST_DISTANCE:
             message = f"it uses what was made {distance:,} instructions before"
@@ -233,13 +233,13 @@ class Assembler:
             raise limit_error("instruction", message)
         ids = _Ids.of(self._steps, self.version)
         instructions = tuple(ids.encode(step, at) for at, step in enumerate(self._steps))
-        made = {
+        sections = {
             "MMAP": tuple(schedule), "OPS ": instructions, "CMAP": ids.table("operations"),
             "CNST": ids.constant_table(), "PERM": ids.table("signatures"),
             "DATA": Data(tuple(self._parameters), tuple(self._inputs), tuple(self._tensors)),
             "PROC": manifest, "RSRC": tuple(resources), "ORCH": plan or Plan(),
         }  # fmt: skip
-        kept = [tag for tag, row in SECTIONS.items() if row.is_always_written or made.get(tag)]
+        kept = [tag for tag, row in SECTIONS.items() if row.is_always_written or sections.get(tag)]
         users = sum(isinstance(s, Instruction) and (s.op, s.variant) == (INPUT, USER)
                     for s in self._steps)  # fmt: skip
         last = instructions[-1] if instructions else Instruction(OUTPUT, FINAL, (0,))
@@ -251,7 +251,7 @@ class Assembler:
             d_model=d_model,
             padding=bytes(self.version.padding),
         )
-        return NacFile(header, {tag: made[tag] for tag in kept})
+        return NacFile(header, {tag: sections[tag] for tag in kept})
 
 
 def _offsets(values: Sequence[Ref], here: int) -> tuple[int, ...]:
@@ -292,21 +292,21 @@ class _Ids:
         used = {*values, *lifted}
         keys = sorted(used - {_NULL})
         null = {_NULL: _NULL_ID} if _NULL in used else {}
-        made = _Ids(
+        ids = _Ids(
             {name: version.first_custom_id + at for at, name in enumerate(names)},
             {text: 1 + at for at, text in enumerate(signatures)},
             {**null, **{key: _NULL_ID + 1 + at for at, key in enumerate(keys)}},
             version,
         )
         for table, most, what in (
-            (made.operations, MOST_OPERATION, "operation"),
-            (made.signatures, MOST_SIGNATURES, "signature"),
-            (made.constants, MOST_ID, "constant id"),
+            (ids.operations, MOST_OPERATION, "operation"),
+            (ids.signatures, MOST_SIGNATURES, "signature"),
+            (ids.constants, MOST_ID, "constant id"),
         ):
             last = max(table.values(), default=0)
             if last > most:
                 raise limit_error(what, f"the last {what} would be {last:,}, at most {most:,}")
-        return made
+        return ids
 
     def table(self, table: str) -> tuple[NameEntry, ...]:
         """CMAP or PERM."""

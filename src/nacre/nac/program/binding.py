@@ -73,14 +73,14 @@ def _assign_rest(
     parameter, left = parameters[0], given[at:]
     count = _most_arguments(parameter, left, is_lenient)
     if count == 0 and not parameter.has_default and not parameter.is_list:
-        found = "nothing" if not left else describe(left[0])
-        return f"argument `{parameter.name}` is {found}, expected {KINDS[parameter.kind]}"
-    made: dict[str, Given] | str = ""
+        next_text = "nothing" if not left else describe(left[0])
+        return f"argument `{parameter.name}` is {next_text}, expected {KINDS[parameter.kind]}"
+    assigned: dict[str, Given] | str = ""
     for fewer in range(count, -1 if parameter.is_list else count - 1, -1):
-        made = _assign_rest(parameters[1:], given, at + fewer, is_lenient)
-        if not isinstance(made, str):
-            return {parameter.name: _parameter_value(parameter, left[:fewer]), **made}
-    return made
+        assigned = _assign_rest(parameters[1:], given, at + fewer, is_lenient)
+        if not isinstance(assigned, str):
+            return {parameter.name: _parameter_value(parameter, left[:fewer]), **assigned}
+    return assigned
 
 
 def _most_arguments(parameter: Parameter, given: Sequence[Given], is_lenient: bool) -> int:

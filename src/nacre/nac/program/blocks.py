@@ -40,15 +40,15 @@ class Blocks:
 
 def blocks_of(instructions: Sequence[Instruction]) -> Blocks:
     """The branches; those that do not fit are among the problems."""
-    made = _BranchStack(instructions)
+    stack = _BranchStack(instructions)
     for index, instruction in enumerate(instructions):
-        made.enter(index)
+        stack.enter(index)
         if instruction.op in (CONTROL_FLOW, CONVERGENCE):
-            made.branch(index, instruction)
-        elif (instruction.op, instruction.variant) == (OUTPUT, BRANCH) and not made.open:
-            made.problems.append((index, "a branch's output stands in no branch"))
-    problems = tuple(sorted(made.problems))
-    return Blocks(made.branches, made.behind, made.homes, made.parents, problems)
+            stack.branch(index, instruction)
+        elif (instruction.op, instruction.variant) == (OUTPUT, BRANCH) and not stack.open:
+            stack.problems.append((index, "a branch's output stands in no branch"))
+    problems = tuple(sorted(stack.problems))
+    return Blocks(stack.branches, stack.behind, stack.homes, stack.parents, problems)
 
 
 @dataclass
@@ -80,18 +80,18 @@ class _BranchStack:
             return
         home = self.open[-1] if self.open else None
         limit = home[1] if home else len(self.instructions)
-        made, problem = _branch_stretches(index, instruction, limit)
-        problem = problem or _end_problem(self.instructions, made)
+        stretches, problem = _branch_stretches(index, instruction, limit)
+        problem = problem or _end_problem(self.instructions, stretches)
         if problem is None and len(self.open) == MOST_NESTED:
             problem = f"its branches lie {MOST_NESTED + 1} deep in others, at most {MOST_NESTED}"
-            self._passed = made[-1][1]
+            self._passed = stretches[-1][1]
         if problem is not None:
             self.problems.append((index, problem))
             return
-        self.branches[index] = made
-        self.behind[index] = made[-1][1]
-        self.parents.update(dict.fromkeys(made, home))
-        self._next += reversed(made)
+        self.branches[index] = stretches
+        self.behind[index] = stretches[-1][1]
+        self.parents.update(dict.fromkeys(stretches, home))
+        self._next += reversed(stretches)
 
 
 def _branch_stretches(

@@ -123,8 +123,8 @@ def core_handler(call: AtenCall) -> int:
     spec = OPS[call.call.removeprefix(_PREFIX)]
     values: list[int] = []
     for name in spec.operands:
-        found = call.get(name)
-        parts = found if isinstance(found, tuple) else () if found is None else (found,)
+        argument = call.get(name)
+        parts = argument if isinstance(argument, tuple) else () if argument is None else (argument,)
         values += [call.as_value(part, None, name) for part in parts]
     given = {a.name: _attribute_value(a, call.get(a.name, a.default)) for a in spec.attributes}
     return call.add(spec.name, *values, **{k: v for k, v in given.items() if v is not None})

@@ -119,10 +119,10 @@ def plain_attributes(op: CoreOperation) -> Attributes:
     spec = OPS[op.opcode]
     kept = {}
     for name, value in op.attributes.items():
-        found = spec.attribute(name)
+        attribute = spec.attribute(name)
         plain = _PLAIN_LISTS.get(name)
-        is_said = found is None or found.is_required or value != found.default
-        is_plain_list = plain is not None and not (found and found.is_required)
+        is_said = attribute is None or attribute.is_required or value != attribute.default
+        is_plain_list = plain is not None and not (attribute and attribute.is_required)
         if is_said and not (is_plain_list and set(value) <= {plain}):
             kept[name] = value
     return op.attributes if len(kept) == len(op.attributes) else attributes(kept)

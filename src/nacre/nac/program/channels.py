@@ -52,14 +52,14 @@ def windows_of(file: NacFile, program: tuple[PreparedInstruction, ...]) -> dict[
     """Every `Conv2d` of a file of ours, by its call."""
     if file.resource(INTERFACE) is None:
         return {}
-    found = {}
+    windows = {}
     for index, instruction in enumerate(program):
         if _permutation(instruction) == TO_LAST:
             call = instruction.refs[0]
-            made = _window(file, program, call, index)
-            if made is not None:
-                found[call] = made
-    return found
+            window = _window(file, program, call, index)
+            if window is not None:
+                windows[call] = window
+    return windows
 
 
 def _window(

@@ -109,10 +109,10 @@ def program_interface(
     file: NacFile, source: Source, external: External | None = None
 ) -> tuple[ProgramInterface, list[Diagnostic]]:
     """What a program takes and keeps, and what is wrong with what the file says about it."""
-    found: list[Diagnostic] = []
-    interface = _decode(file, source, INTERFACE, Interface, found)
-    table = _decode(file, source, STATES, StateTable, found)
-    states = _states(file, source, external, table or StateTable(), found)
+    findings: list[Diagnostic] = []
+    interface = _decode(file, source, INTERFACE, Interface, findings)
+    table = _decode(file, source, STATES, StateTable, findings)
+    states = _states(file, source, external, table or StateTable(), findings)
     inputs = _inputs(file, states, interface or Interface())
     named = {made.name for made in inputs}
     for name, type_ in (interface or Interface()).inputs.items():
@@ -121,14 +121,14 @@ def program_interface(
             problem = "the program has no such input"
         if problem:
             message = f"{INTERFACE}: input {backquote(name)}: {problem}"
-            found.append(finding(NAC43, source, _place(file, INTERFACE), message))
+            findings.append(finding(NAC43, source, _place(file, INTERFACE), message))
     outputs = (interface or Interface()).outputs
     parameters, wrong = parameter_names(
-        file, _decode(file, source, PARAMETERS, ParameterTable, found)
+        file, _decode(file, source, PARAMETERS, ParameterTable, findings)
     )
     place = _place(file, PARAMETERS)
-    found += [finding(NAC43, source, place, f"{PARAMETERS}: {problem}") for problem in wrong]
-    return ProgramInterface(inputs, states, outputs, parameters), found
+    findings += [finding(NAC43, source, place, f"{PARAMETERS}: {problem}") for problem in wrong]
+    return ProgramInterface(inputs, states, outputs, parameters), findings
 
 
 def _decode(
@@ -168,10 +168,10 @@ def _states(
     table: StateTable,
     found: list[Diagnostic],
 ) -> dict[int, StateRecord]:
-    made: dict[int, StateRecord] = {}
+    states: dict[int, StateRecord] = {}
     for record in table.states:
         problem = _type_problem(record.dtype, record.shape)
-        if record.id in made:
+        if record.id in states:
             problem = "it is described twice"
         elif not 0 <= record.output < file.header.outputs:
             problem = f"output {record.output} of {file.header.outputs} feeds it"
@@ -180,15 +180,15 @@ def _states(
         if problem:
             message = f"{STATES}: state {record.id}: {problem}"
             found.append(finding(NAC42, source, _place(file, STATES), message))
-        made[record.id] = record
+        states[record.id] = record
     for index, instruction in enumerate(file.instructions):
         is_state = (instruction.op, instruction.variant) == (INPUT, STATE)
-        if is_state and instruction.c[1] not in made:
+        if is_state and instruction.c[1] not in states:
             offsets = file.record_offsets.get("OPS ", ())
             place = Position(offsets[index] if offsets else 0, "OPS ", index)
             message = f"state {instruction.c[1]} is not described in {STATES}"
             found.append(finding(NAC42, source, place, message))
-    return made
+    return states
 
 
 def _initial_problem(file: NacFile, external: External | None, record: StateRecord) -> str | None:
@@ -224,8 +224,8 @@ def _parameter_problem(
     has_blocks = QUANTIZATIONS[tensor.quant].has_blocks
     shape = tensor.true_shape if has_blocks else tensor.shape
     if shape != record.shape or record.dtype not in _possible_types(file, tensor):
-        found = f"{DTYPES[tensor.dtype]} of shape {list(shape)}"
-        return f"its initial value is parameter {id_}, which is {found}"
+        actual_text = f"{DTYPES[tensor.dtype]} of shape {list(shape)}"
+        return f"its initial value is parameter {id_}, which is {actual_text}"
     return None
 
 
@@ -246,7 +246,7 @@ def _inputs(
     file: NacFile, states: dict[int, StateRecord], interface: Interface
 ) -> tuple[NacInput, ...]:
     names = {named.id: named.text for named in file.data.inputs}
-    made: list[NacInput] = []
+    inputs: list[NacInput] = []
     for index, instruction in enumerate(file.instructions):
         if instruction.op != INPUT or instruction.variant not in (USER, STATE, LIFTED):
             continue
@@ -261,8 +261,8 @@ def _inputs(
             constant = file.constant_of.get(instruction.c[1])
             is_optional = constant is not None and constant.tag != STRING
         if name:
-            made.append(NacInput(name, dtype, shape, index, is_optional))
-    return tuple(made)
+            inputs.append(NacInput(name, dtype, shape, index, is_optional))
+    return tuple(inputs)
 
 
 def encode_record(value: msgspec.Struct) -> Bytes:

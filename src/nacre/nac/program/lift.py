@@ -120,8 +120,8 @@ class ValueDomain:
             raise Unsupported("the state has no name")
         if instruction.id not in self._lifted:
             value = self._program.lifted_constant(instruction.id)
-            made = self.constant(value) if isinstance(value, np.ndarray) else value
-            self._lifted[instruction.id] = made
+            result = self.constant(value) if isinstance(value, np.ndarray) else value
+            self._lifted[instruction.id] = result
         return self._lifted[instruction.id]
 
     def constant(self, array: Array) -> Value:
@@ -143,10 +143,14 @@ class ValueDomain:
         }
         handler = handler_of(prepared.name)
         arguments = prepared.arguments(computed)
-        made = handler(AtenCall(prepared.name, arguments, self.builder, self._elements, self._room))
-        if isinstance(made, Number):
-            return made.number
-        return Value(made) if isinstance(made, int) else [Value(v) for v in ready_values(made)]
+        result = handler(
+            AtenCall(prepared.name, arguments, self.builder, self._elements, self._room)
+        )
+        if isinstance(result, Number):
+            return result.number
+        return (
+            Value(result) if isinstance(result, int) else [Value(v) for v in ready_values(result)]
+        )
 
     def _window(self, window: Window, operands: Sequence[Value]) -> Value:
         """A `Conv2d` of ours."""
@@ -237,24 +241,24 @@ class _Lifter:
                 domain.builder.state(inputs[index], values[record.output], initial)
         hidden = {record.output for record in around.states.values() if not record.returned}
         returned = [value for at, value in enumerate(values) if at not in hidden]
-        made = domain.builder.module(*returned)
+        module = domain.builder.module(*returned)
         loaded = (*domain.weights.items(), *domain.filters.items())
         names = around.parameters
         parameters = {value.id: names.with_ties(name) for (_, name), value in loaded}
         nodes = {value: names[0] for value, names in parameters.items()}
         labels = Labels(around.output_names, nodes, parameters=parameters)
-        return arrange(replace(made, labels=labels))
+        return arrange(replace(module, labels=labels))
 
     def result_types(self) -> dict[int, list[TensorType]]:
         """The types of results by instruction; a number has none."""
-        found = {}
+        types = {}
         for index, result in enumerate(self._results):
             if self._program.program[index].kind == "output":
                 continue
             parts = result if isinstance(result, list) else [result]
             values = [part.id for part in parts if isinstance(part, Value)]
-            found[index] = [self._domain.builder.type_of(value) for value in values]
-        return found
+            types[index] = [self._domain.builder.type_of(value) for value in values]
+        return types
 
     def _output_values(self) -> list[int]:
         builder = self._domain.builder

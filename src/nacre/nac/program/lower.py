@@ -60,10 +60,10 @@ def lower(
     plan: Plan | None = None,
 ) -> NacFile:
     """The file of a module, without quantisation; InputError where the format is too narrow."""
-    made = _Lowerer(module, resources)
-    made.fill()
+    lowerer = _Lowerer(module, resources)
+    lowerer.fill()
     given = {"d_model": d_model, "manifest": manifest, "plan": plan}
-    return made.file(given)
+    return lowerer.file(given)
 
 
 @dataclass
@@ -203,18 +203,18 @@ class _Lowerer:
 
     def _lower_window(self, op: CoreOperation) -> bool:
         """Whether an operation was a `Conv2d` that became three calls."""
-        found = window_call(op) if op.opcode == "Conv2d" else None
-        if found is None:
+        call_and_arguments = window_call(op) if op.opcode == "Conv2d" else None
+        if call_and_arguments is None:
             return False
-        call, given = found
+        call, given = call_and_arguments
         x, (_, filter_) = self._operand_ref(op.operands[0]), op.operands
         array = constant_array(self.module.by_id[filter_])
         if array is None:
             weight = self._permute(self._operand_ref(filter_), WEIGHTS_TO_FIRST)
         else:
             weight = self._load_filter_first(filter_, array)
-        made = self._emit(call, (self._permute(x, TO_FIRST), weight, *given))
-        self._define(op.value_id, self._permute(made, TO_LAST))
+        convolved = self._emit(call, (self._permute(x, TO_FIRST), weight, *given))
+        self._define(op.value_id, self._permute(convolved, TO_LAST))
         return True
 
     def _load_filter_first(self, value: int, array: Array) -> Ref:
@@ -275,14 +275,14 @@ class _Lowerer:
         }
         labels = self.module.labels
         interface = Interface(inputs, labels.outputs if labels is not None else ())
-        made = [Resource(INTERFACE, encode_record(interface))]
+        resources = [Resource(INTERFACE, encode_record(interface))]
         if self._states:
-            made.append(Resource(STATES, encode_record(StateTable(tuple(self._states)))))
+            resources.append(Resource(STATES, encode_record(StateTable(tuple(self._states)))))
         tied = {names[0]: names[1:] for _, names in self._tied_parameters()}
         table = ParameterTable(self.assembler.load_names, tied)
         if table != ParameterTable():
-            made.append(Resource(PARAMETERS, encode_record(table)))
-        return [*made, *self.resources]
+            resources.append(Resource(PARAMETERS, encode_record(table)))
+        return [*resources, *self.resources]
 
 
 def _uniform_number(array: Array, is_integer: bool) -> int | float | None:

@@ -243,21 +243,21 @@ def _windows(site: LoweringSite, rank: int) -> tuple[tuple[int, ...], ...] | Non
 
 def _conv(site: LoweringSite) -> Form | None:
     rank = site.rank - 2
-    found = _windows(site, rank)
-    if found is None:
+    windows = _windows(site, rank)
+    if windows is None:
         return None
     is_back = site.op.opcode == "ConvTranspose"
     extra = site.get("output_padding") or (0,) * rank if is_back else (0,) * rank
-    call = (Operand(0), Operand(1), site.optional(2), *found, is_back, extra, site.get("groups"))
+    call = (Operand(0), Operand(1), site.optional(2), *windows, is_back, extra, site.get("groups"))
     return "convolution.default", call
 
 
 def _pool(site: LoweringSite) -> Form | None:
     rank = site.rank - 2
-    found = _windows(site, rank)
-    if found is None or rank not in (1, 2, 3):
+    windows = _windows(site, rank)
+    if windows is None or rank not in (1, 2, 3):
         return None
-    strides, pads, dilations = found
+    strides, pads, dilations = windows
     kernel, ceil = site.get("kernel"), bool(site.get("ceil"))
     if site.op.opcode == "MaxPool":
         return f"max_pool{rank}d.default", (Operand(0), kernel, strides, pads, dilations, ceil)

@@ -56,8 +56,8 @@ class MemoryMap:
             "not kept": self.not_kept,
             "not preloaded": self.not_preloaded,
         }
-        found = [f"{word}: {', '.join(map(str, some))}" for word, some in words.items() if some]
-        return "\n".join([*self.violations, *found, peak])
+        parts = [f"{word}: {', '.join(map(str, some))}" for word, some in words.items() if some]
+        return "\n".join([*self.violations, *parts, peak])
 
 
 def memory_map(model: LoadedProgram, types: Types | None = None) -> MemoryMap:
@@ -66,8 +66,8 @@ def memory_map(model: LoadedProgram, types: Types | None = None) -> MemoryMap:
     InputError where sizes are only known in a run.
     """
     file = model.file
-    made = result_types(model, types)
-    sizes = {index: sum(map(_bytes, found)) for index, found in made.items()}
+    results = result_types(model, types)
+    sizes = {index: sum(map(_bytes, found)) for index, found in results.items()}
     operands = operands_of(file)
     run = lifetimes(operands, file.schedule)
     returned = set(operands[-1]) if operands else set()

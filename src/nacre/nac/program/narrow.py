@@ -90,17 +90,17 @@ def with_stored_types(module: Module) -> Module:
         return module
     first = -1 - max((abs(op.value_id) for op in module.operations), default=0)
     casts = {op.value_id: first - 2 * at for at, op in enumerate(odd)}
-    made: list[CoreOperation] = []
+    operations: list[CoreOperation] = []
     for op in module.operations:
         operands = tuple(casts.get(value, value) for value in op.operands)
-        made.append(CoreOperation(op.value_id, op.opcode, operands, op.attributes, op.type))
+        operations.append(CoreOperation(op.value_id, op.opcode, operands, op.attributes, op.type))
         if op.value_id in casts:
-            made += _stored_with_cast(op, casts[op.value_id])
+            operations += _stored_with_cast(op, casts[op.value_id])
     outputs = tuple(casts.get(value, value) for value in module.outputs)
     states = tuple(State(s.name, casts.get(s.output, s.output), s.initial) for s in module.states)
     moved = {value: cast - 1 for value, cast in casts.items()}
     labels = module.labels and _move_labels(module.labels, moved)
-    return Module(tuple(made), outputs, states, labels=labels)
+    return Module(tuple(operations), outputs, states, labels=labels)
 
 
 def _is_stored_wider(op: CoreOperation) -> bool:

@@ -53,13 +53,13 @@ class ParameterNames:
     @cached_property
     def ids(self) -> dict[str, int]:
         """Where each parameter is stored, by each of its names."""
-        found = {name: id_ for id_, name in self.stored.items()}
+        ids = {name: id_ for id_, name in self.stored.items()}
         for instruction, name in self.table.loads.items():
-            found.setdefault(name, self.loaded[instruction])
+            ids.setdefault(name, self.loaded[instruction])
         for name, others in self.table.tied.items():
             for other in others:
-                found.setdefault(other, found[name])
-        return found
+                ids.setdefault(other, ids[name])
+        return ids
 
     @cached_property
     def by_id(self) -> dict[int, tuple[str, ...]]:

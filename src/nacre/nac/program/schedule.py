@@ -61,9 +61,11 @@ def _ticks(commands: Mapping[int, Sequence[Command]], last: int) -> Iterator[Tic
     waiting: list[Command] = []
     for tick in range(last + 1):
         due = sorted([*waiting, *commands.get(tick, ())], key=lambda c: _deadline(c, last))
-        made, waiting = due[:MOST_COMMANDS], due[MOST_COMMANDS:]
-        if made:
-            yield Tick(tick, tuple(sorted(made, key=lambda c: (_ORDER[c.action], c.target))))
+        commands_now, waiting = due[:MOST_COMMANDS], due[MOST_COMMANDS:]
+        if commands_now:
+            yield Tick(
+                tick, tuple(sorted(commands_now, key=lambda c: (_ORDER[c.action], c.target)))
+            )
     if waiting:
         message = f"{MOST_COMMANDS + len(waiting)} memory commands at tick {last}"
         raise limit_error("memory command", message)

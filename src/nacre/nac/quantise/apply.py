@@ -47,11 +47,13 @@ def quantise(
     """
     code = quantisation_code(quant)
     if model.file.header.quant:
-        found = QUANTIZATIONS[model.file.header.quant].name
-        raise refusal(f"the weights are {found} already", "quantise the model that they came from")
+        present = QUANTIZATIONS[model.file.header.quant].name
+        raise refusal(
+            f"the weights are {present} already", "quantise the model that they came from"
+        )
     file = model.file if model.file.header.is_internal else move_weights(model, True)
-    made, report = quantise_file(file, code, Choice(tuple(keep), keep_norms, least_rank))
-    return model_of(made, model.source), report
+    quantised, report = quantise_file(file, code, Choice(tuple(keep), keep_norms, least_rank))
+    return model_of(quantised, model.source), report
 
 
 def quantisation_code(quant: str) -> int:
@@ -73,8 +75,8 @@ def quantise_file(file: NacFile, quant: int, choice: Choice) -> tuple[NacFile, Q
     rows: list[WeightError] = []
     for tensor in file.data.tensors:
         given = all_names.by_id[tensor.id]
-        made, row = _quantise_tensor(tensor, given, quant, choice, uses.get(tensor.id))
-        tensors.append(made)
+        stored, row = _quantise_tensor(tensor, given, quant, choice, uses.get(tensor.id))
+        tensors.append(stored)
         rows.append(row)
     report = QuantisationReport(QUANTIZATIONS[quant].name, tuple(rows))
     if quant == FP16 and any(row.stored != "kept" for row in rows):
@@ -94,10 +96,12 @@ def _quantise_tensor(
     if reason is not None:
         size = len(tensor.data)
         return tensor, WeightError(name, before.shape, "kept", reason, size, size)
-    made = RECIPES[quant](tensor.id, np.ascontiguousarray(before))
-    after = dequantize(made)
-    code = made.quant or quant
-    return made, weight_error(name, code, before, after, len(made.data) + len(made.scales))
+    quantised = RECIPES[quant](tensor.id, np.ascontiguousarray(before))
+    after = dequantize(quantised)
+    code = quantised.quant or quant
+    return quantised, weight_error(
+        name, code, before, after, len(quantised.data) + len(quantised.scales)
+    )
 
 
 def _header_code(file: NacFile, quant: int) -> int:

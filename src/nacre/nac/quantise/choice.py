@@ -94,7 +94,7 @@ def uses_of(file: NacFile) -> dict[int, str]:
     first = [
         state.initial.parameter for state in states if isinstance(state.initial, InitialParameter)
     ]
-    found: dict[int, str] = dict.fromkeys(first, OF_STATE)
+    uses: dict[int, str] = dict.fromkeys(first, OF_STATE)
     instructions = file.instructions
     for index, instruction in enumerate(instructions):
         use = _REASONS.get(_bare_name(file.name_of.get(instruction.op, "")))
@@ -105,8 +105,8 @@ def uses_of(file: NacFile) -> dict[int, str]:
             if offset and (source.op, source.variant) == (INPUT, PARAMETER):
                 id_ = source.c[1]
                 # A state before a quantisation before a norm.
-                found[id_] = max(use, found.get(id_, use))
-    return found
+                uses[id_] = max(use, uses.get(id_, use))
+    return uses
 
 
 def _bare_name(name: str) -> str:

@@ -28,20 +28,20 @@ def widen_halves(module: Module) -> Module:
     """The same module in which weights of f16 are weights of f32 behind a cast."""
     new: dict[int, int] = {}  # numbers of values
     labels: dict[int, str] = {}
-    made: list[CoreOperation] = []
+    operations: list[CoreOperation] = []
     names = {} if module.labels is None else module.labels.nodes
     parameters: dict[int, tuple[str, ...]] = {}
     initial = {state.initial for state in module.states}
     for op in module.operations:
-        at, elements = len(made), constant_array(op)
+        at, elements = len(operations), constant_array(op)
         is_cast = op.type.dtype == _HALF and elements is not None and op.value_id not in initial
         if is_cast:
             assert elements is not None
-            made += _widened_with_cast(at, elements)
+            operations += _widened_with_cast(at, elements)
         else:
             operands = tuple([new[value] for value in op.operands])
-            made.append(CoreOperation(at, op.opcode, operands, op.attributes, op.type))
-        new[op.value_id] = len(made) - 1
+            operations.append(CoreOperation(at, op.opcode, operands, op.attributes, op.type))
+        new[op.value_id] = len(operations) - 1
         if op.value_id in names:
             labels[at] = names[op.value_id]
         if op.value_id in module.parameter_names:
@@ -51,7 +51,7 @@ def widen_halves(module: Module) -> Module:
     given = None
     if module.labels is not None:
         given = Labels(module.labels.outputs, labels, parameters=parameters)
-    return Module(tuple(made), outputs, states, labels=given)
+    return Module(tuple(operations), outputs, states, labels=given)
 
 
 def _widened_with_cast(at: int, elements: Array) -> tuple[CoreOperation, CoreOperation]:

@@ -63,16 +63,16 @@ class ArrayDomain(RunDomain):
     def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """What is given, kept in the file, or left of the run before."""
         if instruction.variant == PARAMETER:
-            found: Any = self.program.weights[instruction.id]
+            array: Any = self.program.weights[instruction.id]
         elif instruction.variant == STATE:
-            found = self.given.get(index, self.state[instruction.id])
+            array = self.given.get(index, self.state[instruction.id])
         elif instruction.variant == LIFTED and index not in self.given:
-            found = self.program.lifted_constant(instruction.id)
+            array = self.program.lifted_constant(instruction.id)
         else:
-            found = self.given[index]
-        if isinstance(found, np.ndarray):
-            self.borrowed.add(id(owner(found)))
-        return found
+            array = self.given[index]
+        if isinstance(array, np.ndarray):
+            self.borrowed.add(id(owner(array)))
+        return array
 
     def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """A call on its kernels, which are bound once for types, or for types and weights."""
@@ -88,22 +88,22 @@ class ArrayDomain(RunDomain):
     def _bound_call(self, instruction: PreparedInstruction, operands: Operands) -> BoundCall:
         prepared = instruction.call
         assert prepared is not None
-        found = prepared.bound_for(key := key_of(operands), operands.routes)
-        if found is not None:
-            self.budget.spend(found.bytes, found.work)
-            return found
+        known = prepared.bound_for(key := key_of(operands), operands.routes)
+        if known is not None:
+            self.budget.spend(known.bytes, known.work)
+            return known
         arrays, memory = operands.tensors, self.budget.memory
         call = typed_call(instruction, operands, memory, arrays.__getitem__)
         self.budget.spend(call.bytes, call.work)
         program, routes = self.program.program, enumerate(operands.routes)
         fixed = [at for at, (ref, _) in routes if self.program.is_kept(program[ref])]
         try:
-            made = bind_call(call, arrays, fixed)
+            bound = bind_call(call, arrays, fixed)
         except FAULTS as error:
             raise Unsupported(f"its arguments make no sense ({error})") from error
-        if not made.is_for_elements:
-            prepared.keep(key, operands.routes, made)
-        return made
+        if not bound.is_for_elements:
+            prepared.keep(key, operands.routes, bound)
+        return bound
 
     def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
         """The element of a tensor that has one."""

@@ -57,21 +57,21 @@ def typed_call(
     """A call for the types of its operands, made once for all that look alike."""
     prepared = instruction.call
     assert prepared is not None
-    found = prepared.typed.get(key := key_of(operands))
-    if found is not None:
-        return found
+    known = prepared.typed.get(key := key_of(operands))
+    if known is not None:
+        return known
     arguments = prepared.arguments(operands.arguments)
     try:
-        made = type_call(
+        typed = type_call(
             prepared.name, arguments, operands.tensors, memory.limit - memory.live, elements
         )
     except InputError as error:
         raise Unsupported("; ".join(d.message for d in error.diagnostics)) from error
     except FAULTS as error:
         raise Unsupported(f"its arguments make no sense ({error})") from error
-    if not made.is_for_elements:
-        prepared.typed[key] = made
-    return made
+    if not typed.is_for_elements:
+        prepared.typed[key] = typed
+    return typed
 
 
 def refusal(

@@ -29,10 +29,10 @@ def merge_branches(branches: Sequence[Any], percent: int) -> Array:
         cosines = (flat * others).sum(1) / np.where(lengths == 0, 1, lengths)
         coherent = flat[cosines >= percent / MOST_COHERENCE]
         if len(coherent):
-            made = coherent.mean(0)
+            merged = coherent.mean(0)
         else:
-            made = flat[np.argmin(np.linalg.norm(flat - flat.mean(0), axis=1))]
-        result: Array = made.reshape(first.shape).astype(first.dtype)
+            merged = flat[np.argmin(np.linalg.norm(flat - flat.mean(0), axis=1))]
+        result: Array = merged.reshape(first.shape).astype(first.dtype)
     return result
 
 

@@ -43,10 +43,10 @@ class ShapeDomain(RunDomain):
         if instruction.variant == LIFTED and index not in self.given:
             value = self.program.lifted_constant(instruction.id)
             return MISSING if isinstance(value, str) else value  # it must be given
-        found = self.given.get(index)
-        if found is None and instruction.variant == STATE:
-            found = self.state.get(instruction.id)
-        return MISSING if found is None else shape_only_array(found.dtype, found.shape)
+        array = self.given.get(index)
+        if array is None and instruction.variant == STATE:
+            array = self.state.get(instruction.id)
+        return MISSING if array is None else shape_only_array(array.dtype, array.shape)
 
     def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """The types of what a call gives, and what it takes."""
@@ -57,8 +57,8 @@ class ShapeDomain(RunDomain):
         self.budget.spend(call.bytes, call.work)
         if call.number is not None:
             return call.number.number
-        made = [_result_of(call, value, arrays) for value in call.results]
-        return made if call.is_list else made[0]
+        results = [_result_of(call, value, arrays) for value in call.results]
+        return results if call.is_list else results[0]
 
     def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
         """The element of a tensor that has one, where it can be had."""
@@ -94,10 +94,10 @@ def _result_of(call: TypedCall, value: int, arrays: Sequence[Array]) -> Array:
         return shape_only_array(type_.elem.dtype, type_.shape)
     if root == value:
         return arrays[value]
-    found = arrays[root]
-    if not isinstance(found, ShapeOnlyArray):
-        return found.reshape(type_.shape)
-    return shape_only_array(type_.elem.dtype, type_.shape, None, owner(found))
+    source = arrays[root]
+    if not isinstance(source, ShapeOnlyArray):
+        return source.reshape(type_.shape)
+    return shape_only_array(type_.elem.dtype, type_.shape, None, owner(source))
 
 
 def dry_run(
@@ -106,10 +106,10 @@ def dry_run(
     """The most bytes that a run holds at a time; InputError says where it would fail, and why."""
     budget = Budget(limits)
     domain = ShapeDomain(program, given, state, budget)
-    made = Interpreter(program, domain, budget.memory, program.schedule).outputs()
+    outputs = Interpreter(program, domain, budget.memory, program.schedule).outputs()
     for record in program.surroundings.states.values():
-        if made[record.output] is not MISSING:
-            require_next_state(program, record, made)
+        if outputs[record.output] is not MISSING:
+            require_next_state(program, record, outputs)
     return budget.memory.peak
 
 

@@ -25,13 +25,13 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
     if not isinstance(inputs, Mapping):
         message = f"inputs are a {type(inputs).__name__}, expected arrays by name"
         raise InputError([model.finding(0, NAC46, message)])
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     ready: dict[int, Array] = {}
     for wanted in model.all_inputs:
         if wanted.name not in inputs:
             if not wanted.is_optional:
                 message = f"input {backquote(wanted.name)} is missing"
-                found.append(model.finding(wanted.instruction, NAC44, message))
+                findings.append(model.finding(wanted.instruction, NAC44, message))
             continue
         array = array_or_none(inputs[wanted.name])
         if array is not None and wanted.dtype is not None:
@@ -41,7 +41,7 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
             problem = "is a masked array, expected every element"
         if array is None or problem is not None:
             message = f"input {backquote(wanted.name)} {problem}"
-            found.append(model.finding(wanted.instruction, NAC46, message))
+            findings.append(model.finding(wanted.instruction, NAC46, message))
         else:
             ready[wanted.instruction] = np.asarray(array, order="C")
     names = {wanted.name for wanted in model.all_inputs}
@@ -49,9 +49,9 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
         if extra not in names:
             hint = did_you_mean(str(extra), names)
             message = f"the program has no input {backquote(str(extra))}"
-            found.append(model.finding(0, NAC45, f"{message}{'; ' + hint if hint else ''}"))
-    if found:
-        raise InputError(found)
+            findings.append(model.finding(0, NAC45, f"{message}{'; ' + hint if hint else ''}"))
+    if findings:
+        raise InputError(findings)
     return ready
 
 

@@ -95,9 +95,11 @@ class Interpreter:
         while index < end:
             instruction = program[index]
             if instruction.kind == "output":
-                found = [self._output(index, ref) for ref in instruction.refs]
+                outputs = [self._output(index, ref) for ref in instruction.refs]
                 self._apply_schedule(index)
-                return found[0] if instruction.variant == BRANCH and len(found) == 1 else found
+                return (
+                    outputs[0] if instruction.variant == BRANCH and len(outputs) == 1 else outputs
+                )
             self.step(index, instruction)
             index = behind.get(index, index + 1)
         return []

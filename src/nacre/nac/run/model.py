@@ -82,11 +82,11 @@ def load(
     the sizes of the file and of the inputs, unless it is said here; so does `keep_bytes`, how much
     a model keeps between runs of weights that do not lie in the file as kernels take them.
     """
-    examined, external, found = check_file(path)
-    if examined.file is None or has_errors(found):
-        raise InputError(in_order(d for d in found if d.severity == "error"))
-    made = model_of(examined.file, examined.source, external, keep_bytes)
-    return replace(made, max_bytes=max_bytes, max_work=max_work)
+    examined, external, findings = check_file(path)
+    if examined.file is None or has_errors(findings):
+        raise InputError(in_order(d for d in findings if d.severity == "error"))
+    model = model_of(examined.file, examined.source, external, keep_bytes)
+    return replace(model, max_bytes=max_bytes, max_work=max_work)
 
 
 def model_of(
@@ -97,8 +97,8 @@ def model_of(
 ) -> NacModel:
     """A model of a file that is sound; InputError where the runtime cannot run it."""
     place = source or BinarySource("<nac>", 0)
-    program, found = prepare(file, place)
+    program, findings = prepare(file, place)
     around, wrong = program_interface(file, place, external)
-    if found or wrong:
-        raise InputError(in_order([*found, *wrong]))
+    if findings or wrong:
+        raise InputError(in_order([*findings, *wrong]))
     return NacModel(file, place, program, around, Weights(file, external, keep_bytes), external)

@@ -96,16 +96,16 @@ def prepare(
     file: NacFile, source: Source
 ) -> tuple[tuple[PreparedInstruction, ...], list[Diagnostic]]:
     """Every instruction, and what the runtime cannot do; the file has been verified."""
-    made: list[PreparedInstruction] = []
+    prepared: list[PreparedInstruction] = []
     unknown: dict[str, list[int]] = {}
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     calls: dict[object, PreparedCall] = {}
     safe: dict[int, bool] = {}  # of the calls in place so far, whether nobody notices
     values = _constant_values(file)
     offsets = file.record_offsets.get("OPS ", ())
     for index, instruction in enumerate(file.instructions):
         if instruction.is_system:
-            made.append(_prepare_system(index, instruction))
+            prepared.append(_prepare_system(index, instruction))
             continue
         name = file.name_of[instruction.op]
         schema = schema_of(call_of(name)) or schema_of(in_place.out_of_place_call(call_of(name)))
@@ -117,29 +117,29 @@ def prepare(
         if schema.call != call_of(name) and not in_place.may_run_out_of_place(file, index, safe):
             taken = "it changes a tensor in place that others use"
         if isinstance(taken, str):
-            if len(found) < _MOST_FINDINGS:
+            if len(findings) < _MOST_FINDINGS:
                 place = Position(offsets[index] if offsets else 0, "OPS ", index)
-                found.append(finding(NAC41, source, place, f"{backquote(name, 80)}: {taken}"))
+                findings.append(finding(NAC41, source, place, f"{backquote(name, 80)}: {taken}"))
             continue
-        made.append(_call(name, schema, taken, calls))
+        prepared.append(_call(name, schema, taken, calls))
     for name, users in unknown.items():
         place = Position(offsets[users[0]] if offsets else 0, "OPS ", users[0])
         message = f"operation {backquote(name, 80)} is not known, and {_use_count_text(len(users))}"
-        found.append(finding(NAC40, source, place, message, _hint(name)))
-    return tuple(made), found
+        findings.append(finding(NAC40, source, place, message, _hint(name)))
+    return tuple(prepared), findings
 
 
 def _constant_values(file: NacFile) -> dict[int, ConstantValue]:
     """The constants by id; lists with the same bytes are one, and each is unpacked once."""
     known: dict[tuple[int, bytes], ConstantValue] = {}
-    made: dict[int, ConstantValue] = {}
+    values: dict[int, ConstantValue] = {}
     for id_, constant in file.constant_of.items():
         key = (constant.tag, constant.payload)
         if key not in known:
             value = constant.value
             known[key] = as_numbers(value) if isinstance(value, tuple) else value
-        made[id_] = known[key]
-    return made
+        values[id_] = known[key]
+    return values
 
 
 def _use_count_text(count: int) -> str:

@@ -74,9 +74,9 @@ class NacSession:
     def run(self, inputs: Mapping[str, Any] | None = None) -> list[Array]:
         """The outputs in order; InputError says why not, and the state is as it was."""
         if self._last is not None:
-            found = self._repeat_last(self._last, inputs)
-            if found is not None:
-                return found
+            repeated = self._repeat_last(self._last, inputs)
+            if repeated is not None:
+                return repeated
         given = check_inputs(self._model, {} if inputs is None else inputs)
         outputs, borrowed = self._compute(given)
         records = self._model.surroundings.states
@@ -104,10 +104,10 @@ class NacSession:
         key = tuple((index, array.dtype, array.shape) for index, array in given.items())
         ready = self._ready.get(key)
         if ready is not None:
-            made = self._run_optimised(ready, key, given)
-            if made is not None:
+            outputs = self._run_optimised(ready, key, given)
+            if outputs is not None:
                 self._last = None if self._state else ready
-                return made, set()
+                return outputs, set()
         self._last = None
         trace = self._traces.get(key)
         if trace is not None and ready is None:
@@ -119,12 +119,12 @@ class NacSession:
             if len(self._peaks) < _MOST_PEAKS:
                 self._peaks[key] = peak
         if self._optimised is not None and ready is None:
-            found = self._optimised.of(self._model, key, given)
-            if found is not None and found.peak_bytes <= limits.bytes:
-                self._ready[key] = found
-                made = self._run_optimised(found, key, given)
-                if made is not None:
-                    return made, set()
+            optimised = self._optimised.of(self._model, key, given)
+            if optimised is not None and optimised.peak_bytes <= limits.bytes:
+                self._ready[key] = optimised
+                outputs = self._run_optimised(optimised, key, given)
+                if outputs is not None:
+                    return outputs, set()
         return self._interpret(key, given, limits)
 
     def _run_optimised(
@@ -176,11 +176,11 @@ class NacSession:
 def _detach(outputs: Sequence[Any], borrowed: set[int]) -> list[Array]:
     """Outputs that nothing else looks at."""
     seen = set(borrowed)
-    made = []
+    detached = []
     for value in outputs:
         array = np.asarray(value)
         if id(owner(array)) in seen or array.base is not None:
             array = array.copy()
         seen.add(id(owner(array)))
-        made.append(array)
-    return made
+        detached.append(array)
+    return detached

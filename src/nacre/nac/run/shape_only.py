@@ -26,8 +26,8 @@ def shape_only_array(
     """An array of a type, in the memory of another if given; Unsupported where NumPy has none."""
     try:
         one = np.zeros((), dtype) if place is None else place
-        made = ShapeOnlyArray(tuple(shape), dtype, one, 0, (0,) * len(shape))
+        array = ShapeOnlyArray(tuple(shape), dtype, one, 0, (0,) * len(shape))
     except ValueError as error:  # more axes, or more elements, than arrays have
         raise Unsupported(str(error)) from None
-    made.elements = elements
-    return made
+    array.elements = elements
+    return array

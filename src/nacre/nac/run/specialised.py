@@ -67,13 +67,13 @@ class BoundCall:
                 continue
             if step.has_narrow:
                 operands = [_widen_nibbles(operand) for operand in operands]
-            made = np.empty(step.shape, step.dtype)
-            fault = step.run(operands, [made])
+            result = np.empty(step.shape, step.dtype)
+            fault = step.run(operands, [result])
             if fault is not None and fault.is_fatal:
                 raise Unsupported(fault.message)
-            values[step.value] = made if step.narrow is None else made.astype(step.narrow)
-        found = [values[value] for value in self.results]
-        return found if self.is_list else found[0]
+            values[step.value] = result if step.narrow is None else result.astype(step.narrow)
+        results = [values[value] for value in self.results]
+        return results if self.is_list else results[0]
 
 
 class _ElementWatch:
@@ -127,10 +127,10 @@ def type_call(
         _add_input(builder, index, array)
     looked = _ElementWatch(elements, len(arrays))
     handler = handler_of(call)
-    made = handler(AtenCall(call, arguments, builder, looked, room))
-    if isinstance(made, Number):
-        return TypedCall((), {}, (), False, made, 0, 1, looked.is_used)
-    results = (made,) if isinstance(made, int) else tuple(ready_values(made))
+    result = handler(AtenCall(call, arguments, builder, looked, room))
+    if isinstance(result, Number):
+        return TypedCall((), {}, (), False, result, 0, 1, looked.is_used)
+    results = (result,) if isinstance(result, int) else tuple(ready_values(result))
     operations = builder.module(*results).operations
     types = {op.value_id: KernelType(op.type.element, op.type.shape) for op in operations}
     computed = [op for op in operations if op.opcode not in ("Input", "ConstTensor")]
@@ -139,7 +139,7 @@ def type_call(
     if total > room:
         raise TooLarge(total)
     work = sum(_work(op, types) for op in computed)
-    is_list = not isinstance(made, int)
+    is_list = not isinstance(result, int)
     return TypedCall(operations, types, results, is_list, None, total, work, looked.is_used)
 
 

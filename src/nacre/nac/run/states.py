@@ -42,12 +42,12 @@ def state_shapes(program: LoadedProgram) -> dict[int, Array]:
 
 def require_next_state(program: LoadedProgram, record: StateRecord, outputs: Sequence[Any]) -> None:
     """InputError where what feeds a state is not of its type."""
-    made = outputs[record.output]
+    output = outputs[record.output]
     wanted = shape_only_array(GRAPH_TYPES[record.dtype].dtype, record.shape)
-    is_tensor = isinstance(made, np.ndarray)
-    if not is_tensor or made.shape != wanted.shape or made.dtype != wanted.dtype:
+    is_tensor = isinstance(output, np.ndarray)
+    if not is_tensor or output.shape != wanted.shape or output.dtype != wanted.dtype:
         message = (
-            f"output {record.output} is {format_type(made)}, and feeds state {record.id}, which "
+            f"output {record.output} is {format_type(output)}, and feeds state {record.id}, which "
             f"is {format_type(wanted)}"
         )
         raise program.fault(len(program.program) - 1, NAC47, message)

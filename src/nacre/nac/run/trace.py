@@ -66,8 +66,8 @@ class Trace:
             borrowed.add(id(owner(array)))
         for link in self.links:
             self._run_link(link, slots)
-        found = [slots[o.slot] if isinstance(o, OutputSlot) else o for o in self.outputs]
-        return found, borrowed
+        outputs = [slots[o.slot] if isinstance(o, OutputSlot) else o for o in self.outputs]
+        return outputs, borrowed
 
     def _run_link(self, link: Link, slots: list[Array | None]) -> None:
         if link.run is None:
@@ -168,16 +168,16 @@ class _Tracer:
 
     def _load(self, index: int) -> None:
         instruction = self.model.program[index]
-        found: Any = None
+        array: Any = None
         if instruction.variant == PARAMETER:
-            found = self.model.weights[instruction.id]
+            array = self.model.weights[instruction.id]
         elif instruction.variant == LIFTED and index not in self.given:
-            found = self.model.lifted_constant(instruction.id)
-        if found is not None and not isinstance(found, np.ndarray):
-            self._numbers[index] = found
+            array = self.model.lifted_constant(instruction.id)
+        if array is not None and not isinstance(array, np.ndarray):
+            self._numbers[index] = array
             return
-        slot = self._slot(found)
-        if found is None:
+        slot = self._slot(array)
+        if array is None:
             self.loads.append((slot, index))
         self._results[index] = [slot]
 
@@ -215,18 +215,20 @@ class _Tracer:
 
     def _place(self, kept: set[int]) -> None:
         """Places for what does not leave the run."""
-        made = {link.slot: link for link in self.links}
+        by_slot = {link.slot: link for link in self.links}
         dying: dict[float, list[int]] = {}
         for root, position in self._deaths.items():
             dying.setdefault(position, []).append(root)
         births = [
-            Allocation(slot, None if slot in kept else _bytes(made[slot]), tuple(dying.get(at, ())))
+            Allocation(
+                slot, None if slot in kept else _bytes(by_slot[slot]), tuple(dying.get(at, ()))
+            )
             for at, slot in enumerate(self._births)
         ]
         layout = lay_out(births)
         block = layout.block()
         for slot, offset in layout.offsets.items():
-            link = made[slot]
+            link = by_slot[slot]
             array: Array = np.ndarray(link.shape, link.dtype, block, offset=offset)
             self.slots[slot] = array
             link.target = [array]

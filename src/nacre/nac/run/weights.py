@@ -43,27 +43,27 @@ class Weights:
 
     def __getitem__(self, id_: int) -> Array:
         """A parameter as the kernels take it: aligned, widened, never to be changed."""
-        found = self._ready.get(id_)
-        if found is None:
-            found = self.load_fresh(id_)
-            if not is_copy(found):
-                self._ready[id_] = found
+        array = self._ready.get(id_)
+        if array is None:
+            array = self.load_fresh(id_)
+            if not is_copy(array):
+                self._ready[id_] = array
             elif self._keeps_copies:
-                self.keep(found.nbytes)
-                self._ready[id_] = found
-        return found
+                self.keep(array.nbytes)
+                self._ready[id_] = array
+        return array
 
     def load_fresh(self, id_: int) -> Array:
         """The same, and nothing is kept of it here."""
-        found = self._ready.get(id_)
-        if found is None:
-            found = dequantize(self.tensor(id_))
-            if self._is_half and found.dtype == np.float16:
+        array = self._ready.get(id_)
+        if array is None:
+            array = dequantize(self.tensor(id_))
+            if self._is_half and array.dtype == np.float16:
                 with np.errstate(all="ignore"):  # numbers that are none
-                    found = found.astype(np.float32)
-            found = np.require(found, requirements=["C", "A"])
-            found.flags.writeable = False
-        return found
+                    array = array.astype(np.float32)
+            array = np.require(array, requirements=["C", "A"])
+            array.flags.writeable = False
+        return array
 
     @cached_property
     def _keeps_copies(self) -> bool:

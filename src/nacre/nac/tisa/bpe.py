@@ -39,12 +39,12 @@ class Bpe:
         if known is not None:
             return known
         budget.spend(4 * len(fragment) + 1)
-        made = self._merge(self._letters(fragment))
+        ids = self._merge(self._letters(fragment))
         if len(fragment) <= _LONGEST_CACHED:
             if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
-            self._known[fragment] = made
-        return made
+            self._known[fragment] = ids
+        return ids
 
     def _letters(self, fragment: str) -> list[int]:
         """One id for each character; the last one carries the suffix."""
@@ -61,9 +61,9 @@ class Bpe:
         before = list(range(-1, count - 1))
         get = self._pairs.get
         queue = [
-            found[0] << _PLACE_BITS | at
+            rank[0] << _PLACE_BITS | at
             for at, pair in enumerate(pairwise(ids))
-            if (found := get(pair)) is not None
+            if (rank := get(pair)) is not None
         ]
         heapify(queue)
         made_by = self._made_by
@@ -82,9 +82,9 @@ class Bpe:
             after = following[at] = following[right]
             if after < count:
                 before[after] = at
-                if (found := get((now[1], ids[after]))) is not None:
-                    heappush(queue, found[0] << _PLACE_BITS | at)
+                if (rank := get((now[1], ids[after]))) is not None:
+                    heappush(queue, rank[0] << _PLACE_BITS | at)
             previous = before[at]
-            if previous >= 0 and (found := get((ids[previous], now[1]))) is not None:
-                heappush(queue, found[0] << _PLACE_BITS | previous)
+            if previous >= 0 and (rank := get((ids[previous], now[1]))) is not None:
+                heappush(queue, rank[0] << _PLACE_BITS | previous)
         return [made for made in ids if made >= 0]

@@ -39,13 +39,13 @@ class CharacterSet:
 
 def join_ranges(listed: Ranges) -> Ranges:
     """Ranges in order, those that touch joined."""
-    made: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for first, last in sorted(listed):
-        if made and first <= made[-1][1] + 1:
-            made[-1] = made[-1][0], max(last, made[-1][1])
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
         else:
-            made.append((first, last))
-    return tuple(made)
+            joined.append((first, last))
+    return tuple(joined)
 
 
 def code_points(listed: Ranges) -> list[int]:
@@ -95,27 +95,27 @@ def normal_form(form: Form, text: str) -> str:
     """A normal form; what came after Unicode 9.0 stays and parts the rest."""
     if text.isascii():
         return text
-    made: list[str] = []
+    parts: list[str] = []
     at = 0
-    for found in _inert_pattern().finditer(text):
-        made += [_normalize(form, text[at : found.start()]), found.group()]
-        at = found.end()
-    made.append(_normalize(form, text[at:]))
-    return "".join(made)
+    for match in _inert_pattern().finditer(text):
+        parts += [_normalize(form, text[at : match.start()]), match.group()]
+        at = match.end()
+    parts.append(_normalize(form, text[at:]))
+    return "".join(parts)
 
 
 def _normalize(form: Form, text: str) -> str:
     """As `unicodedata` has it, which takes quadratic time to order a long run of marks."""
     if len(text) < _LONG_TEXT:
         return unicodedata.normalize(form, text)
-    made: list[str] = []
+    normalised: list[str] = []
     for is_mark, group in groupby(text, _is_mark):
         run = "".join(group)
         if is_mark and len(run) > _LONG_RUN:
             parts = "".join(unicodedata.normalize("NFD", mark) for mark in run)
             run = "".join(sorted(parts, key=unicodedata.combining))
-        made.append(run)
-    return unicodedata.normalize(form, "".join(made))
+        normalised.append(run)
+    return unicodedata.normalize(form, "".join(normalised))
 
 
 def _is_mark(character: str) -> bool:

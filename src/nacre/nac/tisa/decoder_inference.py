@@ -41,13 +41,13 @@ def infer_decoder(
 
 def _protected_tokens(instructions: Sequence[Instruction]) -> set[str]:
     """Tokens that rules protect, where their pattern is one text with white space around it."""
-    made: set[str] = set()
+    tokens: set[str] = set()
     for instruction in instructions:
         if instruction.operation.name == "PARTITION_RULES":
             for rule in cast(tuple[CutRule, ...], instruction.operands[0]):
                 if rule.protected:
-                    made.add(_literal_text(rule.pattern))
-    return made
+                    tokens.add(_literal_text(rule.pattern))
+    return tokens
 
 
 def _literal_text(pattern: str) -> str:

@@ -130,16 +130,16 @@ def read_decoder(resources: Mapping[str, bytes | memoryview]) -> TokenDecoder | 
     if raw is None:
         return None
     try:
-        made = msgspec.json.decode(bytes(raw), type=TokenDecoder)
+        decoder = msgspec.json.decode(bytes(raw), type=TokenDecoder)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Broken(NAC65, Position(0, "RSRC"), f"`{RESOURCE}` is malformed: {error}") from None
-    steps = made.decoder or ()
+    steps = decoder.decoder or ()
     if len(steps) > _MOST_STEPS:
         message = f"`{RESOURCE}` has {len(steps)} steps, at most {_MOST_STEPS}"
         raise Broken(NAC65, Position(0, "RSRC"), message)
     if any(isinstance(step, Replace) and not step.pattern for step in steps):
         raise Broken(NAC65, Position(0, "RSRC"), f"`{RESOURCE}` replaces the empty text")
-    return made
+    return decoder
 
 
 def _byte_level(step: ByteLevel, tokens: list[str]) -> list[str]:
@@ -195,17 +195,17 @@ def _strip_ends(token: str, step: Strip) -> str:
 
 
 def _byte_fallback(step: ByteFallback, tokens: list[str]) -> list[str]:
-    made: list[str] = []
+    texts: list[str] = []
     for is_byte, run in groupby(tokens, lambda token: _BYTE.fullmatch(token) is not None):
         if not is_byte:
-            made += run
+            texts += run
             continue
         raw = bytes(int(token[3:5], 16) for token in run)
         try:
-            made.append(raw.decode("utf-8"))
+            texts.append(raw.decode("utf-8"))
         except UnicodeDecodeError:
-            made += ["\ufffd"] * len(raw)
-    return made
+            texts += ["\ufffd"] * len(raw)
+    return texts
 
 
 def _ctc(step: CTC, tokens: list[str]) -> list[str]:

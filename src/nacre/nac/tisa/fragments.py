@@ -21,18 +21,18 @@ _LONGEST_SHOWN = 60
 
 def fragment_steps(instructions: Iterable[Instruction]) -> list[Step]:
     """What a program does to fragments, in order."""
-    made: list[Step] = []
+    steps: list[Step] = []
     single: dict[int, str] = {}  # characters that REPLACE makes another one or none, up to here
     for instruction in instructions:
         if _joins_translation(instruction, single):
             continue
         if single:
-            made.append(_translation(single))
+            steps.append(_translation(single))
             single = {}
             if _joins_translation(instruction, single):
                 continue
-        made.append(_MAKERS[instruction.operation.name](instruction))
-    return [*made, _translation(single)] if single else made
+        steps.append(_MAKERS[instruction.operation.name](instruction))
+    return [*steps, _translation(single)] if single else steps
 
 
 def _joins_translation(instruction: Instruction, single: dict[int, str]) -> bool:
@@ -50,15 +50,15 @@ def _text_step(change: Callable[[str], str]) -> Step:
     """A step that changes the text of every fragment that is not protected."""
 
     def run(fragments: list[Fragment], budget: Budget) -> list[Fragment]:
-        made: list[Fragment] = []
+        fragments_out: list[Fragment] = []
         size = 0
         for text, protected in fragments:
             changed = text if protected else change(text)
             size += len(changed) + 1
             if changed:
-                made.append((changed, protected))
+                fragments_out.append((changed, protected))
         budget.hold(size)
-        return made
+        return fragments_out
 
     return run
 
@@ -117,14 +117,14 @@ class _PartitionStep:
         self._needed = needed if all(needed) and len(needed) <= _MOST_LITERALS else None
 
     def __call__(self, fragments: list[Fragment], budget: Budget) -> list[Fragment]:
-        made: list[Fragment] = []
+        parts: list[Fragment] = []
         for text, protected in fragments:
             if protected or self._has_none(text, budget):
-                made.append((text, protected))
+                parts.append((text, protected))
             else:
-                self._cut(text, made, budget)
-        budget.spend(len(made))
-        return made
+                self._cut(text, parts, budget)
+        budget.spend(len(parts))
+        return parts
 
     def _has_none(self, text: str, budget: Budget) -> bool:
         if self._needed is None:

@@ -38,10 +38,10 @@ def read(manifest: bytes | memoryview) -> tuple[Instruction, ...]:
     if head != MAGIC or version != VERSION:
         message = f"the manifest begins with {head!r} and version {version}, not {MAGIC!r} and 1"
         raise Broken(NAC60, cursor.position(0), message)
-    made: list[Instruction] = []
+    instructions: list[Instruction] = []
     while cursor.left:
-        made.append(_instruction(cursor, len(made)))
-    return tuple(made)
+        instructions.append(_instruction(cursor, len(instructions)))
+    return tuple(instructions)
 
 
 def write(instructions: Iterable[Instruction]) -> bytes:

@@ -95,13 +95,13 @@ class Network:
 
 def network(rules: Listed[Node]) -> Network:
     """Rules as alternatives of one network."""
-    made = Network()
-    starts = [_node(made, rule, made.add(_DONE, index)) for index, rule in enumerate(rules)]
-    following = starts.pop() if starts else made.add(_DONE, -1)
+    nodes = Network()
+    starts = [_node(nodes, rule, nodes.add(_DONE, index)) for index, rule in enumerate(rules)]
+    following = starts.pop() if starts else nodes.add(_DONE, -1)
     for start in reversed(starts):
-        following = made.add(_FORK, start, following)
-    made.start = following
-    return made
+        following = nodes.add(_FORK, start, following)
+    nodes.start = following
+    return nodes
 
 
 def _node(made: Network, node: Node, following: int) -> int:

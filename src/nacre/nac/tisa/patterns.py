@@ -251,9 +251,9 @@ class _Reader:
             folded = True
         elif not self._accept("?:") and self._peek("?"):
             raise PatternError("a group of a kind that is not taken", start)
-        made = self.choice(folded, depth + 1)
+        inner = self.choice(folded, depth + 1)
         self._close(start)
-        return made
+        return inner
 
     def _close(self, start: int) -> None:
         if not self._accept(")"):
@@ -272,12 +272,12 @@ class _Reader:
             return Near(False, False)
         if self._accept("z"):
             return Near(True, False)
-        made = self._character_escape()
-        if isinstance(made, Chars):
-            return made
-        if folded and made.isalpha():
+        character = self._character_escape()
+        if isinstance(character, Chars):
+            return character
+        if folded and character.isalpha():
             raise PatternError("an escaped letter in `(?i:`", start)
-        return single_character(made)
+        return single_character(character)
 
     def _character_escape(self) -> Chars | str:
         """What follows a backslash: a class, or a character."""

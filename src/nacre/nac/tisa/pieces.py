@@ -29,14 +29,14 @@ class Trie:
 
     def longest(self, text: str, start: int) -> tuple[int, int]:
         """The end and id of the longest token at a place; id -1: there is none."""
-        node, found = 0, (start, -1)
+        node, best = 0, (start, -1)
         for at in range(start, len(text)):
             node = self.ways[node].get(text[at], -1)
             if node < 0:
                 break
             if self.ids[node] >= 0:
-                found = at + 1, self.ids[node]
-        return found
+                best = at + 1, self.ids[node]
+        return best
 
 
 class WordPiece:
@@ -54,14 +54,14 @@ class WordPiece:
         budget.spend(len(fragment) + 1)
         if len(fragment) > LONGEST_WORD:
             return [self._unknown]
-        made: list[int] = []
+        ids: list[int] = []
         at = 0
         while at < len(fragment):
-            at, found = (self._inner if at else self._first).longest(fragment, at)
-            if found < 0:
+            at, token_id = (self._inner if at else self._first).longest(fragment, at)
+            if token_id < 0:
                 return [self._unknown]
-            made.append(found)
-        return made
+            ids.append(token_id)
+        return ids
 
 
 class Unigram:
@@ -98,7 +98,7 @@ class Unigram:
         """The ends and ids of all tokens at a place, the shortest first."""
         ways, ids = self._trie.ways, self._trie.ids
         node = 0
-        made: list[tuple[int, int]] = []
+        tokens: list[tuple[int, int]] = []
         at = start
         while at < len(fragment):
             node = ways[node].get(fragment[at], -1)
@@ -106,17 +106,17 @@ class Unigram:
                 break
             at += 1
             if ids[node] >= 0:
-                made.append((at, ids[node]))
+                tokens.append((at, ids[node]))
         budget.spend(at - start + 1)
-        return made
+        return tokens
 
     def _best_path(self, starts: list[int], tokens: list[int]) -> list[int]:
         """The way back from the end."""
-        made: list[int] = []
+        path: list[int] = []
         at = len(starts) - 1
         while at > 0:
-            if tokens[at] != self._unknown or not made or made[-1] != self._unknown:
-                made.append(tokens[at])
+            if tokens[at] != self._unknown or not path or path[-1] != self._unknown:
+                path.append(tokens[at])
             at = starts[at]
-        made.reverse()
-        return made
+        path.reverse()
+        return path

@@ -201,14 +201,14 @@ class TisaProgram:
         return self._fixed_ids(items[: slots[0]]), self._fixed_ids(items[slots[0] + 1 :])
 
     def _fixed_ids(self, items: Sequence[Item]) -> tuple[int, ...]:
-        made: list[int] = []
+        ids: list[int] = []
         for item in items:
             index = self._ids.get(item.value) if isinstance(item.value, str) else item.value
             if index is None:
                 message = f"COMPOSE names {item.value!r}, which is no token"
                 raise Broken(NAC66, Position(0, "PROC"), message)
-            made.append(index)
-        return tuple(made)
+            ids.append(index)
+        return tuple(ids)
 
 
 def _fragment_steps(instructions: tuple[Instruction, ...]) -> list[Step]:

@@ -80,14 +80,14 @@ def _wide_scores(cursor: Cursor, entries: tuple[Entry, ...]) -> tuple[float, ...
     """A score of 64 bits for every entry, which rounds to the one that the entry has."""
     raw = cursor.take(8 * len(entries), f"`{SCORES}`")
     _require_end(cursor, SCORES)
-    found = struct.unpack(f"<{len(entries)}d", raw)
-    for entry, score in zip(entries, found, strict=True):
+    scores = struct.unpack(f"<{len(entries)}d", raw)
+    for entry, score in zip(entries, scores, strict=True):
         if round_score(score) != entry.score and (entry.is_piece or not math.isnan(score)):
             message = (
                 f"`{SCORES}` has {score!r} for {entry.token!r}, whose score is {entry.score!r}"
             )
             raise Broken(NAC65, cursor.position(0), message)
-    return found
+    return scores
 
 
 def _require_end(cursor: Cursor, name: str) -> None:
@@ -103,16 +103,16 @@ def _entries(cursor: Cursor) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
         raise Broken(NAC65, cursor.position(0), message)
     offsets = cursor.u32s(count, what)
     begin = cursor.at
-    made: list[Entry] = []
+    entries: list[Entry] = []
     for index, offset in enumerate(offsets):
         if offset != cursor.at - begin:
             message = f"entry {index} is said to be at {offset:,} and is at {cursor.at - begin:,}"
             raise Broken(NAC65, cursor.position(4 + 4 * index), message)
         token = cursor.text(cursor.u16(what), what)
-        made.append(Entry(token, *_TAIL.unpack(cursor.take(_TAIL.size, what))))
+        entries.append(Entry(token, *_TAIL.unpack(cursor.take(_TAIL.size, what))))
     _require_end(cursor, VOCABULARY)
-    _check_entries(made, cursor)
-    return tuple(made), offsets
+    _check_entries(entries, cursor)
+    return tuple(entries), offsets
 
 
 def _check_entries(entries: list[Entry], cursor: Cursor) -> None:
@@ -135,12 +135,12 @@ def _check_index(cursor: Cursor, entries: tuple[Entry, ...], offsets: tuple[int,
     if count != 1 + max((entry.id for entry in entries), default=-1):
         message = f"`{INDEX}` has {count:,} places, which is not the largest id and one"
         raise Broken(NAC65, cursor.position(0), message)
-    found = cursor.u32s(count, what)
+    actual = cursor.u32s(count, what)
     _require_end(cursor, INDEX)
     expected = [0] * count
     for entry, offset in zip(entries, offsets, strict=True):
         expected[entry.id] = offset
-    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+    for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
         if one != other:
             message = f"id {index} is said to be at {one:,} and is at {other:,}"
             raise Broken(NAC65, cursor.position(4 + 4 * index), message)
@@ -153,9 +153,9 @@ def _merges(cursor: Cursor) -> tuple[tuple[str, str], ...]:
         first = cursor.text(cursor.u16(what), what)
         return first, cursor.text(cursor.u16(what), what)
 
-    made = cursor.records(4, "merges", pair)
+    merges = cursor.records(4, "merges", pair)
     _require_end(cursor, MERGES)
-    return made
+    return merges
 
 
 def _encode(entries: Iterable[Entry]) -> Iterator[bytes]:

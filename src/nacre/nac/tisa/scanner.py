@@ -128,14 +128,14 @@ class Scanner:
 
     def _state(self, threads: tuple[int, ...], before: int) -> int:
         key = threads, before
-        found = self._numbers.get(key)
-        if found is None:
+        number = self._numbers.get(key)
+        if number is None:
             if len(self._states) >> _STATE_BITS:
                 raise BudgetError("an automaton of more than 65,536 states")
-            found = self._numbers[key] = len(self._states)
+            number = self._numbers[key] = len(self._states)
             self._states.append(key)
             self._rows.append({})
-        return found
+        return number
 
     def _step(self, state: int, kind: int, budget: Budget) -> tuple[int, int]:
         """Where a state goes with the next character, and the rule that has matched before it."""
@@ -150,9 +150,9 @@ class Scanner:
             goes_on = dict.fromkeys(target for member, target in reached if bits >> member & 1)
             if goes_on:
                 following = self._state(tuple(goes_on), kind if self._network.looks_back else _END)
-        made = following, accepted
-        self._rows[state][kind] = made
-        return made
+        step = following, accepted
+        self._rows[state][kind] = step
+        return step
 
     def _bits(self, kind: int) -> int | None:
         return None if kind == _END else self._kind_bits[kind]

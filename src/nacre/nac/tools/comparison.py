@@ -79,12 +79,12 @@ def compare(
     """
     names = paired_inputs(model, module)
     expected = CoreSession(module).run(inputs)
-    found = model.run({names[name]: array for name, array in inputs.items()})
-    if len(found) != len(expected):
-        message = f"the file has {len(found)} outputs, the model has {len(expected)}"
+    outputs = model.run({names[name]: array for name, array in inputs.items()})
+    if len(outputs) != len(expected):
+        message = f"the file has {len(outputs)} outputs, the model has {len(expected)}"
         raise InputError([model.finding(len(model.program) - 1, NAC46, message)])
     labels = module.labels.outputs if module.labels is not None else ()
-    rows = zip(found, expected, _names(len(found), labels), strict=True)
+    rows = zip(outputs, expected, _names(len(outputs), labels), strict=True)
     return [_compare(name, a, b, model.file.header.quant, tolerance) for a, b, name in rows]
 
 

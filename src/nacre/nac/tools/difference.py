@@ -137,8 +137,8 @@ def _tokens(opened: OpenedFile) -> list[object]:
 
 def _token(opened: OpenedFile, index: int, instruction: Instruction) -> object:
     if not instruction.is_system:
-        found = (opened.file.constant_of.get(id_) for id_ in instruction.c[1:])
-        given = tuple((c.tag, c.payload) if c is not None else None for c in found)
+        constants = (opened.file.constant_of.get(id_) for id_ in instruction.c[1:])
+        given = tuple((c.tag, c.payload) if c is not None else None for c in constants)
         name = opened.file.name_of.get(instruction.op, instruction.op)
         return name, tuple(bool(offset) for offset in instruction.d), given
     kind = (instruction.op, instruction.variant, len(instruction.d))
@@ -195,16 +195,16 @@ def _weight(
             yield Row("weights", "changed", f"{name}: only one of the files has its elements")
         return
     is_alike = _stored_form(a) == _stored_form(b)
-    told = [] if is_alike else [f"stored as {_stored_form(a)} -> {_stored_form(b)}"]
+    changes = [] if is_alike else [f"stored as {_stored_form(a)} -> {_stored_form(b)}"]
     distance = None
     if true_shape(a) == true_shape(b) and (a.data, a.scales) != (b.data, b.scales):
         distance = max_difference(dequantize(a), dequantize(b))
         if distance > tolerance:
-            told.append(f"elements differ by {distance:.6g} at most")
+            changes.append(f"elements differ by {distance:.6g} at most")
         elif is_alike and tolerance == 0:  # signs of zeros, numbers that are none
-            told.append("bytes differ, and elements are equal as numbers")
-    if told:
-        yield Row("weights", "changed", f"{name}: {', '.join(told)}", distance)
+            changes.append("bytes differ, and elements are equal as numbers")
+    if changes:
+        yield Row("weights", "changed", f"{name}: {', '.join(changes)}", distance)
 
 
 def _stored_form(tensor: Tensor) -> str:

@@ -82,13 +82,13 @@ def tokenizer(opened: OpenedFile) -> Entries:
 
 def plan(opened: OpenedFile) -> Entries:
     """The section of the plan, and its text where it is sound."""
-    found = opened.file.plan
-    if not found.bytecode and not found.constants:
+    section = opened.file.plan
+    if not section.bytecode and not section.constants:
         return
-    yield "plan.orch", [b"ORCH", orch.write(found)]
+    yield "plan.orch", [b"ORCH", orch.write(section)]
     from nacre.nac.mep.disassembler import disassemble
 
-    yield from _text_entry("plan.txt", lambda: disassemble(found))
+    yield from _text_entry("plan.txt", lambda: disassemble(section))
 
 
 def _text_entry(name: str, made: Callable[[], str]) -> Entries:

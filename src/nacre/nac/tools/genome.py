@@ -96,8 +96,8 @@ def similarity(first: Genome, second: Genome) -> float:
     network that repeats its blocks more often is still alike.
     """
     pairs = zip(first.grams, second.grams, strict=True)
-    found = [_cosine(a, b) for a, b in pairs if a or b]
-    return sum(found) / len(found) if found else 1.0
+    cosines = [_cosine(a, b) for a, b in pairs if a or b]
+    return sum(cosines) / len(cosines) if cosines else 1.0
 
 
 def _grams(genes: Gram, length: int) -> Counter[Gram]:
@@ -128,8 +128,8 @@ def _blocks(genes: Gram) -> tuple[Block, ...]:
         for index, (starts, length) in enumerate(_repeats(_codes(genes)))
     ]
     heapify(heap)
-    made: list[Block] = []
-    while heap and len(made) < _MOST_BLOCKS:
+    blocks: list[Block] = []
+    while heap and len(blocks) < _MOST_BLOCKS:
         score, length, _, index, starts = heappop(heap)
         places = _disjoint_starts(starts, length, taken)
         if len(places) < 2:
@@ -137,10 +137,10 @@ def _blocks(genes: Gram) -> tuple[Block, ...]:
         if -len(places) * length > score:
             heappush(heap, (-len(places) * length, length, places[0], index, np.array(places)))
             continue
-        made.append(Block(genes[places[0] : places[0] + length], tuple(places)))
+        blocks.append(Block(genes[places[0] : places[0] + length], tuple(places)))
         for place in places:
             taken[place : place + length] = True
-    return tuple(made)
+    return tuple(blocks)
 
 
 def _codes(genes: Gram) -> Ints:
@@ -209,8 +209,8 @@ def _disjoint_starts(starts: Ints, length: int, taken: npt.NDArray[np.bool_]) ->
     """Places that overlap neither each other nor what is taken."""
     used = np.concatenate(([0], np.cumsum(taken)))
     free = starts[used[starts + length] == used[starts]]
-    made: list[int] = []
+    chosen: list[int] = []
     for start in free.tolist():
-        if not made or start >= made[-1] + length:
-            made.append(start)
-    return made
+        if not chosen or start >= chosen[-1] + length:
+            chosen.append(start)
+    return chosen

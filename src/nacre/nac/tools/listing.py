@@ -86,8 +86,8 @@ def plan_listing(opened: OpenedFile) -> str | None:
     """
     from nacre.nac.mep.disassembler import disassemble
 
-    found = opened.file.plan
-    return disassemble(found) if found.bytecode or found.constants else None
+    plan = opened.file.plan
+    return disassemble(plan) if plan.bytecode or plan.constants else None
 
 
 def _describe(
@@ -133,8 +133,8 @@ def _input_arguments(opened: OpenedFile, index: int, instruction: Instruction) -
     if instruction.variant == PARAMETER:
         return _parameter(opened, index, id_)
     if instruction.variant == LIFTED:
-        found = opened.file.constant_of.get(id_)
-        return (*given, f"value={value_text(found.value) if found else f'c{id_}'}")
+        constant = opened.file.constant_of.get(id_)
+        return (*given, f"value={value_text(constant.value) if constant else f'c{id_}'}")
     if instruction.variant == STATE:
         return (f"id={id_}", *given)
     return (*given, *map(str, instruction.c))
@@ -153,15 +153,17 @@ def _parameter(opened: OpenedFile, index: int, id_: int) -> tuple[str, ...]:
 def arguments_of(opened: OpenedFile, index: int, instruction: Instruction) -> tuple[str, ...]:
     """The arguments of a call: results by their instruction, constants by their value."""
     ids = iter(instruction.c[1:])
-    made = []
+    arguments = []
     for offset in instruction.d:
         if offset:
-            made.append(_ref(index, offset))
+            arguments.append(_ref(index, offset))
             continue
         id_ = next(ids, None)
-        found = opened.file.constant_of.get(id_) if id_ is not None else None
-        made.append(value_text(found.value) if found else f"c{'?' if id_ is None else id_}")
-    return tuple(made)
+        constant = opened.file.constant_of.get(id_) if id_ is not None else None
+        arguments.append(
+            value_text(constant.value) if constant else f"c{'?' if id_ is None else id_}"
+        )
+    return tuple(arguments)
 
 
 def _ref(index: int, offset: int) -> str:

@@ -69,9 +69,9 @@ class OpenedFile:
 
 def open_nac(source: FileSource) -> OpenedFile:
     """A file; InputError has all that is wrong with its structure."""
-    examined, external, found = check_file(source)
+    examined, external, findings = check_file(source)
     if examined.file is None or has_errors(examined.found):
-        raise InputError(in_order(d for d in found if d.severity == "error"))
+        raise InputError(in_order(d for d in findings if d.severity == "error"))
     view = memoryview(source) if isinstance(source, bytes | memoryview) else map_file(Path(source))
     _, offsets = header.read(view)
     placed = dict(sorted(offsets.items(), key=lambda item: item[1]))

@@ -125,13 +125,13 @@ def _prompts(opened: OpenedFile) -> tuple[Prompt, ...]:
 def _sections(opened: OpenedFile) -> tuple[Section, ...]:
     tags = list(opened.offsets)
     ends = [*list(opened.offsets.values())[1:], opened.size]
-    made = []
+    sections = []
     for tag, end, following in zip(tags, ends, [*tags[1:], ""], strict=True):
         start = opened.offsets[tag]
         length = end - start - len(opened.file.gaps.get(following, b""))
         title, records = SECTIONS[tag].title, _records(opened, tag)
-        made.append(Section(tag.strip(), start, length, records, title))
-    return tuple(made)
+        sections.append(Section(tag.strip(), start, length, records, title))
+    return tuple(sections)
 
 
 def _records(opened: OpenedFile, tag: str) -> int:
@@ -145,14 +145,14 @@ def _records(opened: OpenedFile, tag: str) -> int:
 
 
 def _parameters(opened: OpenedFile) -> tuple[Parameter, ...]:
-    made = []
+    parameters = []
     for id_, name in opened.parameters.items():
         tensor = opened.tensors.get(id_)
         if tensor is None:
-            made.append(Parameter(id_, name, None, None, None, 0))
+            parameters.append(Parameter(id_, name, None, None, None, 0))
             continue
         size = len(tensor.data) + len(tensor.scales)
         quant = QUANTIZATIONS[tensor.quant].name
         row = Parameter(id_, name, stored_type(tensor), true_shape(tensor), quant, size)
-        made.append(row)
-    return tuple(made)
+        parameters.append(row)
+    return tuple(parameters)

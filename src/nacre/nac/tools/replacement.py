@@ -50,13 +50,13 @@ class _TensorReplacer:
         """Store what is loaded from one tensor, each different one once."""
         groups: dict[object, tuple[Tensor, list[str]]] = {}
         for name in self._in_order(tensor.id):
-            found = self.given.get((tensor.id, name), tensor)
-            groups.setdefault(_elements(found), (found, []))[1].append(name)
+            stored = self.given.get((tensor.id, name), tensor)
+            groups.setdefault(_elements(stored), (stored, []))[1].append(name)
         if not groups:
             self._tensors.append(tensor)
-        for number, (found, names) in enumerate(groups.values()):
+        for number, (stored, names) in enumerate(groups.values()):
             id_ = tensor.id if number == 0 else self._new_id(names[0])
-            (self._tensors if number == 0 else self._split).append(replace(found, id=id_))
+            (self._tensors if number == 0 else self._split).append(replace(stored, id=id_))
             self._ids.update({(tensor.id, name): id_ for name in names})
 
     def _in_order(self, id_: int) -> Sequence[str]:

@@ -107,14 +107,14 @@ def transplant(
     pairs = [(sides[0][a + i], sides[1][b + i]) for a, b, n in runs for i in range(n)]
     chosen, conflicts = _match_weights(pairs)
     skipped = [SkippedWeight(weight.name, "two calls would give it") for weight in conflicts]
-    made: dict[_Weight, Tensor] = {}
+    tensors: dict[_Weight, Tensor] = {}
     copied: list[CopiedWeight] = []
     for into, taken in chosen.items():
-        found = _graft(source, target, taken, into)
-        if isinstance(found, str):
-            skipped.append(SkippedWeight(into.name, found))
+        grafted = _graft(source, target, taken, into)
+        if isinstance(grafted, str):
+            skipped.append(SkippedWeight(into.name, grafted))
         else:
-            made[into], row = found
+            tensors[into], row = grafted
             copied.append(row)
     known = {*chosen, *conflicts}
     for weight in _every_weight(target):
@@ -122,7 +122,7 @@ def transplant(
             skipped.append(SkippedWeight(weight.name, "no block of the other file fits"))
     blocks = tuple(_block(sides, run) for run in runs if _has_weights(sides, run))
     report = Transplant(blocks, tuple(copied), tuple(skipped))
-    return with_tensors(target, {(w.id, w.name): tensor for w, tensor in made.items()}), report
+    return with_tensors(target, {(w.id, w.name): tensor for w, tensor in tensors.items()}), report
 
 
 def prefix_problem(model: NacModel, prefix: str) -> str | None:
@@ -167,13 +167,13 @@ def _match_weights(
     pairs: list[tuple[_Call, _Call]],
 ) -> tuple[dict[_Weight, _Weight], list[_Weight]]:
     """Which weight goes where; one that several calls share must get the same from each."""
-    made: dict[_Weight, _Weight] = {}
+    matches: dict[_Weight, _Weight] = {}
     conflicts: dict[_Weight, None] = {}
     for taken, into in pairs:
         for source, target in zip(taken.weights, into.weights, strict=True):
-            if made.setdefault(target, source) != source:
+            if matches.setdefault(target, source) != source:
                 conflicts[target] = None
-    return {k: v for k, v in made.items() if k not in conflicts}, list(conflicts)
+    return {k: v for k, v in matches.items() if k not in conflicts}, list(conflicts)
 
 
 def _graft(
@@ -185,13 +185,13 @@ def _graft(
         return f"its elements are {before.dtype}, those of the other {given.dtype}"
     old, other = target.weights.tensor(into.id), source.weights.tensor(taken.id)
     if _storage_form(old) == _storage_form(other):
-        made = replace(other, id=into.id)
+        tensor = replace(other, id=into.id)
     else:
         stored = _store(given, old, target.file.header.quant)
         if isinstance(stored, str):
             return stored
-        made = stored
-    after = _dequantized(made, before)
+        tensor = stored
+    after = _dequantized(tensor, before)
     row = CopiedWeight(
         taken.name,
         into.name,
@@ -199,7 +199,7 @@ def _graft(
         max_difference(after, before),
         max_difference(after, given),
     )
-    return made, row
+    return tensor, row
 
 
 def _storage_form(tensor: Tensor) -> tuple[int, ...]:

@@ -18,10 +18,10 @@ def _read(cursor: Cursor, reading: ReadContext, tag: str, what: str) -> tuple[Na
         id_, length = cursor.u16(f"the id of an {what}"), cursor.u8("a length")
         return NameEntry(id_, cursor.text(length, f"the text of {what} {id_}"))
 
-    made = cursor.records(3, f"{what}s", entry)
+    entries = cursor.records(3, f"{what}s", entry)
     reading.record_offsets[tag] = tuple(offsets)
-    reading.report_repeated((named.id for named in made), tuple(offsets), tag, what)
-    return made
+    reading.report_repeated((named.id for named in entries), tuple(offsets), tag, what)
+    return entries
 
 
 def _write(entries: tuple[NameEntry, ...], what: str) -> bytes:

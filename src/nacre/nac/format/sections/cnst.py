@@ -21,10 +21,10 @@ def read(cursor: Cursor, reading: ReadContext) -> tuple[Constant, ...]:
         offsets.append(cursor.at)
         return read_constant(cursor, reading)
 
-    made = cursor.records(LEAST_BYTES, "constants", record)
+    constants = cursor.records(LEAST_BYTES, "constants", record)
     reading.record_offsets["CNST"] = tuple(offsets)
-    reading.report_repeated((c.id for c in made), tuple(offsets), "CNST", "constant")
-    return made
+    reading.report_repeated((c.id for c in constants), tuple(offsets), "CNST", "constant")
+    return constants
 
 
 def read_constant(cursor: Cursor, reading: ReadContext) -> Constant:

@@ -34,11 +34,11 @@ def _names(cursor: Cursor, reading: ReadContext, what: str) -> tuple[NameEntry, 
         id_, length = cursor.u16(f"the id of a {what}"), cursor.u16("the length of a name")
         return NameEntry(id_, cursor.text(length, f"the name of {what} {id_}"))
 
-    made = cursor.records(4, f"names of {what}s", record)
+    entries = cursor.records(4, f"names of {what}s", record)
     reading.record_offsets[f"{_TAG} {what}"] = tuple(offsets)
-    reading.report_repeated((n.id for n in made), tuple(offsets), _TAG, what)
-    reading.report_repeated((n.text for n in made), tuple(offsets), _TAG, f"the name of {what}")
-    return made
+    reading.report_repeated((n.id for n in entries), tuple(offsets), _TAG, what)
+    reading.report_repeated((n.text for n in entries), tuple(offsets), _TAG, f"the name of {what}")
+    return entries
 
 
 def _tensors(cursor: Cursor, reading: ReadContext) -> tuple[Tensor, ...]:
@@ -55,9 +55,9 @@ def _tensors(cursor: Cursor, reading: ReadContext) -> tuple[Tensor, ...]:
         data = cursor.take(length, f"the data of tensor {id_}")
         return _tensor(reading, id_, meta, data, start)
 
-    made = cursor.records(_RECORD_BYTES, "tensors", record)
-    kept = [(t, o) for t, o in zip(made, offsets, strict=True) if t is not None]
-    if len(kept) < len(made):
+    tensors = cursor.records(_RECORD_BYTES, "tensors", record)
+    kept = [(t, o) for t, o in zip(tensors, offsets, strict=True) if t is not None]
+    if len(kept) < len(tensors):
         reading.lost.add(f"{_TAG} tensor")
     reading.record_offsets[f"{_TAG} tensor"] = tuple(offset for _, offset in kept)
     reading.report_repeated(ids, tuple(offsets), _TAG, "the tensor of parameter")

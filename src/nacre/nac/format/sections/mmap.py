@@ -21,9 +21,9 @@ def read(cursor: Cursor, reading: ReadContext) -> tuple[Tick, ...]:
         at, count = cursor.u16("a tick"), cursor.u8("a number of commands")
         return Tick(at, cursor.take_records(count, 3, "memory commands", command, start))
 
-    made = cursor.records(3, "ticks", tick)
+    ticks = cursor.records(3, "ticks", tick)
     reading.record_offsets["MMAP"] = tuple(offsets)
-    return made
+    return ticks
 
 
 def write(ticks: tuple[Tick, ...]) -> bytes:

@@ -35,9 +35,9 @@ def read(cursor: Cursor, reading: ReadContext) -> tuple[Instruction, ...]:
                 raise Broken(problem.rule, place, problem.message) from None
             raise
 
-    made = cursor.records(2, "instructions", instruction)
+    instructions = cursor.records(2, "instructions", instruction)
     reading.record_offsets["OPS "] = tuple(offsets)
-    return made
+    return instructions
 
 
 def _instruction(cursor: Cursor, reading: ReadContext, place: Position) -> Instruction:
@@ -56,11 +56,11 @@ def _variant(op: int, variant: int, place: Position) -> Variant:
     if variants is None:
         known = ", ".join(f"{id_} {name}" for id_, name in SYSTEM_NAMES.items())
         raise Broken(NAC21, place, f"no system operation has id {op}, expected {known}")
-    found = variants.get(variant)
-    if found is None:
+    row = variants.get(variant)
+    if row is None:
         message = f"{SYSTEM_NAMES[op]} has no variant {variant}, expected 0 to {max(variants)}"
         raise Broken(NAC21, place, message)
-    return found
+    return row
 
 
 Fields = tuple[tuple[int, ...], tuple[int, ...]]

@@ -19,10 +19,10 @@ def read(cursor: Cursor, reading: ReadContext) -> tuple[Resource, ...]:
         name = cursor.text(cursor.u16("the length of a name"), "the name of a resource")
         return Resource(name, cursor.take(cursor.u32("the length of a resource"), f"`{name}`"))
 
-    made = cursor.records(6, "resources", record)
+    resources = cursor.records(6, "resources", record)
     reading.record_offsets["RSRC"] = tuple(offsets)
-    reading.report_repeated((r.name for r in made), tuple(offsets), "RSRC", "resource")
-    return made
+    reading.report_repeated((r.name for r in resources), tuple(offsets), "RSRC", "resource")
+    return resources
 
 
 def write(resources: tuple[Resource, ...]) -> Iterator[Bytes]:

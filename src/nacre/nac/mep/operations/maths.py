@@ -111,8 +111,8 @@ def _softmax(x: Array) -> Array:
     top = wide.max(axis=-1, keepdims=True)
     powers = np.exp(wide - np.where(np.isneginf(top), 0.0, top))
     total = powers.sum(axis=-1, keepdims=True)
-    made = powers / np.where(total == 0, 1.0, total)
-    return np.asarray(made.astype(np.float32 if x.dtype.kind in "biu" else x.dtype))
+    shares = powers / np.where(total == 0, 1.0, total)
+    return np.asarray(shares.astype(np.float32 if x.dtype.kind in "biu" else x.dtype))
 
 
 _UNARY: dict[str, Callable[[Any], Any]] = {

@@ -46,12 +46,12 @@ class CalleeError(Exception):
 def res_load_model(work: Work, model: int, name: str) -> None:
     """A model that the caller has given, or a file in the folder."""
     work.budget.charge(steps=CALL_STEPS)
-    found = work.surroundings.models.get(name)
-    if found is None:
-        found = _from_file(work, name)
+    loaded = work.surroundings.models.get(name)
+    if loaded is None:
+        loaded = _from_file(work, name)
     try:
-        runner = found.session() if hasattr(found, "session") else found
-        inputs = tuple(str(getattr(one, "name", one)) for one in found.inputs)
+        runner = loaded.session() if hasattr(loaded, "session") else loaded
+        inputs = tuple(str(getattr(one, "name", one)) for one in loaded.inputs)
     except Exception as error:
         raise Fault(NAC97, f"model {backquote(name)} failed: {brief_error(error)}") from None
     work.models[model] = LoadedModel(name, runner.run, inputs)
@@ -97,16 +97,16 @@ def model_run_static(
         name: array(value, f"input {backquote(name)}")
         for name, value in zip(loaded.inputs, values, strict=True)
     }
-    made = _call(backquote(loaded.name), loaded.run, given)
-    if not isinstance(made, list | tuple):
-        name = type(made).__name__
+    results = _call(backquote(loaded.name), loaded.run, given)
+    if not isinstance(results, list | tuple):
+        name = type(results).__name__
         raise Fault(NAC97, f"{backquote(loaded.name)} gave a {name}, expected a list of arrays")
-    if len(made) < outs:
-        message = f"{backquote(loaded.name)} gives {len(made)} outputs, {outs} are taken"
+    if len(results) < outs:
+        message = f"{backquote(loaded.name)} gives {len(results)} outputs, {outs} are taken"
         raise Fault(NAC91, message)
     return tuple(
         _output(one, f"output {place} of {backquote(loaded.name)}")
-        for place, one in enumerate(made[:outs])
+        for place, one in enumerate(results[:outs])
     )
 
 
@@ -138,13 +138,13 @@ def res_load_extern(work: Work, type: str, id: ConstantValue) -> Value:
     number = whole_number(id, "the number of a model", 0, 255)
     if number not in work.models:
         raise Fault(NAC90, f"there is no model {number}")
-    found = work.surroundings.tokenizers
-    if isinstance(found, Mapping):
-        found = found.get(number)
-    if found is None:
+    tokenizers = work.surroundings.tokenizers
+    if isinstance(tokenizers, Mapping):
+        tokenizers = tokenizers.get(number)
+    if tokenizers is None:
         message = f"the caller has given no tokenizer for model {number}"
         raise Fault(NAC90, message, "give the machine a `tokenizer`")
-    return TokenizerValue(found)
+    return TokenizerValue(tokenizers)
 
 
 def _tokenizer(value: Value) -> Any:  # noqa: ANN401 - whatever the caller has given
@@ -172,10 +172,10 @@ def preproc_decode(work: Work, tokenizer: Value, ids: Value) -> str:
     if given.dtype.kind not in "iu":
         raise unfit_fault("the ids", given, "whole numbers")
     work.budget.take(64 * given.size)
-    found = _call("the tokenizer", callee.decode, [int(one) for one in given])
-    if not isinstance(found, str):
-        raise Fault(NAC97, f"the tokenizer gave a {type(found).__name__}, expected a text")
-    return found
+    decoded = _call("the tokenizer", callee.decode, [int(one) for one in given])
+    if not isinstance(decoded, str):
+        raise Fault(NAC97, f"the tokenizer gave a {type(decoded).__name__}, expected a text")
+    return decoded
 
 
 @performs("preproc_get_id")
@@ -188,9 +188,9 @@ def preproc_get_id(work: Work, tokenizer: Value, token: str) -> int:
         if len(ids) != 1:
             raise Fault(NAC97, f"{backquote(token)} is {len(ids)} ids, expected one")
         return ids[0]
-    found = _call("the tokenizer", getattr(callee, named), token)
-    if not isinstance(found, int | np.integer):
+    token_id = _call("the tokenizer", getattr(callee, named), token)
+    if not isinstance(token_id, int | np.integer):
         raise Fault(NAC97, f"the tokenizer has no token {backquote(token)}")
-    value = value_from(int(found), "the id", NAC97)
+    value = value_from(int(token_id), "the id", NAC97)
     assert isinstance(value, int), describe(value)
     return value

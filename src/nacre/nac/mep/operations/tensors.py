@@ -55,9 +55,9 @@ def tensor_create(work: Work, dtype: str, kind: str, argument: Value) -> Array:
     """A tensor of an element type."""
     element = GRAPH_TYPES[DTYPE_WORDS[dtype]].dtype
     if kind == "values":
-        found = numbers(argument, "the argument")
-        work.budget.take((8 + element.itemsize) * found.size)
-        return _convert(found, element).reshape(1, -1)
+        given_numbers = numbers(argument, "the argument")
+        work.budget.take((8 + element.itemsize) * given_numbers.size)
+        return _convert(given_numbers, element).reshape(1, -1)
     if kind == "arange":
         end = whole_number(argument, "the end", 0)
         work.budget.take((8 + element.itemsize) * end)
@@ -160,11 +160,11 @@ def tensor_extract(work: Work, tensor: Value, index: Value) -> Value:
         raise unfit_fault("the tensor", operand, "a first axis that is not empty")
     row = operand if operand.ndim == 1 else rows[0]
     place = whole_number(index, "the index", -len(row), len(row) - 1)
-    found = row[place]
-    if isinstance(found, np.ndarray):
-        work.budget.take(found.nbytes)  # a copy: a view would keep all of the tensor alive
-        found = found.copy()
-    return slot_value(found)
+    element = row[place]
+    if isinstance(element, np.ndarray):
+        work.budget.take(element.nbytes)  # a copy: a view would keep all of the tensor alive
+        element = element.copy()
+    return slot_value(element)
 
 
 @performs("sys_copy")

@@ -45,7 +45,7 @@ def added_tokens(part: Part) -> list[AddedToken]:
     """All that the file lists."""
     if not part:
         return []
-    made: list[AddedToken] = []
+    tokens: list[AddedToken] = []
     for each in part.list():
         content = each["content"].text()
         flags = [each.get(name, False).flag() for name in ("single_word", "lstrip", "rstrip")]
@@ -55,8 +55,10 @@ def added_tokens(part: Part) -> list[AddedToken]:
         if not 0 <= index <= MOST_ID:
             raise each.wrong(f"ids go from 0 to {MOST_ID:,}")
         word, left, right = flags
-        made.append(AddedToken(each, content, index, word, left, right, is_normalized, is_special))
-    return [token for token in made if token.content]
+        tokens.append(
+            AddedToken(each, content, index, word, left, right, is_normalized, is_special)
+        )
+    return [token for token in tokens if token.content]
 
 
 def check_ids(tokens: Sequence[AddedToken], ids: Mapping[str, int]) -> None:
@@ -147,9 +149,9 @@ def check_normalized(
         except BudgetError as error:
             raise token.part.unsupported(f"the normaliser needs {error} for it") from None
         if fragments != [(token.content, False)]:
-            found = "".join(text for text, _ in fragments)
+            after = "".join(text for text, _ in fragments)
             raise token.part.unsupported(
-                f"{token.content!r} is looked for as {found!r}, and TISA takes the id of the text"
+                f"{token.content!r} is looked for as {after!r}, and TISA takes the id of the text"
                 " that it finds"
             )
         if has_ideographs and (token.is_word or any(_parts(c) for c in token.content)):

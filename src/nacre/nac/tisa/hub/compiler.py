@@ -42,8 +42,8 @@ def compile_tokenizer(source: object, *, unlimited: bool = False) -> bytes:
         unlimited: Take a tokenizer that truncates or pads for one that does not. Both are options
             of `TisaProgram.encode`; TISA has no instructions for them.
     """
-    made = compile_bundle(source, unlimited=unlimited)
-    return join(made.manifest, made.resources)
+    bundle = compile_bundle(source, unlimited=unlimited)
+    return join(bundle.manifest, bundle.resources)
 
 
 def compile_bundle(source: object, *, unlimited: bool = False) -> Bundle:
@@ -142,10 +142,10 @@ class _TokenizerCompiler:
             if token.content not in entries:
                 entries[token.content] = Entry(token.content, token.id, math.nan)
         ordered = sorted(entries.values(), key=lambda entry: entry.token)
-        made = Vocabulary(tuple(ordered), model.merges)
+        vocabulary = Vocabulary(tuple(ordered), model.merges)
         if not scores:
-            return made
+            return vocabulary
         wide = tuple(scores[e.token] if e.is_piece else math.nan for e in ordered)
-        pairs = zip(wide, made.scores, strict=True)
+        pairs = zip(wide, vocabulary.scores, strict=True)
         is_enough = all(one == other or math.isnan(one) for one, other in pairs)
-        return made if is_enough else replace(made, wide=wide)
+        return vocabulary if is_enough else replace(vocabulary, wide=wide)

@@ -53,26 +53,26 @@ def _guess_kind(part: Part) -> str:
 
 
 def _ids(part: Part) -> dict[str, int]:
-    made = {}
+    ids = {}
     for token, value in part.members():
         Part(token, value.path).text()
-        made[token] = value.integer()
-    if len(set(made.values())) < len(made):
+        ids[token] = value.integer()
+    if len(set(ids.values())) < len(ids):
         raise part.wrong("two tokens have the same id")
-    if made and not 0 <= min(made.values()) <= max(made.values()) <= MOST_ID:
+    if ids and not 0 <= min(ids.values()) <= max(ids.values()) <= MOST_ID:
         raise part.wrong(f"ids go from 0 to {MOST_ID:,}")
-    return made
+    return ids
 
 
 def _check_unknown(part: Part, kind: str, wanted: int, ids: Mapping[str, int]) -> None:
     """TISA finds the token of what is unknown by its name."""
     names, otherwise = _UNKNOWN[kind]
-    found = next((ids[name] for name in names if name in ids), otherwise)
-    if found != wanted:
+    token_id = next((ids[name] for name in names if name in ids), otherwise)
+    if token_id != wanted:
         shown = " or ".join(f"`{name}`" for name in names)
         raise part.unsupported(
             f"what is unknown becomes id {wanted}; TISA takes {shown}, else {otherwise}, which"
-            f" gives {found} here"
+            f" gives {token_id} here"
         )
 
 

@@ -41,11 +41,11 @@ def sets_ideographs_apart(part: Part) -> bool:
     TISA cannot insert spaces. The ideographs are cut off instead, which is the same where spaces
     go away before anything else happens; so it must be the last normaliser that wants them.
     """
-    found = [p for p in _flatten(part) if _wants_ideographs(p)]
-    if not found:
+    normalizers = [p for p in _flatten(part) if _wants_ideographs(p)]
+    if not normalizers:
         return False
-    if [p.path for p in found] != [_flatten(part)[-1].path]:
-        raise found[0].unsupported(
+    if [p.path for p in normalizers] != [_flatten(part)[-1].path]:
+        raise normalizers[0].unsupported(
             "`handle_chinese_chars` inserts spaces, and another normaliser comes behind it"
         )
     return True
@@ -94,20 +94,20 @@ def _prepend(part: Part, before: Steps) -> Steps:
 def _bert(part: Part) -> Steps:
     lowers = part.get("lowercase", True).flag()
     accents = part.get("strip_accents")
-    made: Steps = []
+    steps: Steps = []
     if part.get("clean_text", True).flag():
-        made += [step("REPLACE", mark, " ") for mark in "\t\n\r"]
-        made += replace_characters(BERT_FORMATS, "")
-        made.append(step("FILTER_CATEGORY", ("Cc", "Co")))  # these two never change
+        steps += [step("REPLACE", mark, " ") for mark in "\t\n\r"]
+        steps += replace_characters(BERT_FORMATS, "")
+        steps.append(step("FILTER_CATEGORY", ("Cc", "Co")))  # these two never change
         spaces = [
             p for p in code_points(WHITE_SPACE) if p > 0x9F
         ]  # below are Cc, gone, and the space
-        made += [step("REPLACE", chr(point), " ") for point in spaces]
+        steps += [step("REPLACE", chr(point), " ") for point in spaces]
     if accents.flag() if accents else lowers:
-        made += [step("UNICODE_NORM", "NFD"), *replace_characters(BERT_ACCENTS, "")]
+        steps += [step("UNICODE_NORM", "NFD"), *replace_characters(BERT_ACCENTS, "")]
     if lowers:
-        made.append(step("LOWERCASE"))
-    return made
+        steps.append(step("LOWERCASE"))
+    return steps
 
 
 def _replace(part: Part) -> Steps:

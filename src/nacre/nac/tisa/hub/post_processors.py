@@ -54,20 +54,20 @@ def _id(part: Part) -> Item:
 
 
 def _template(part: Part) -> list[Item]:
-    made: list[Item] = []
+    items: list[Item] = []
     for each in part["single"].list():
         if each.has("Sequence"):
             if each["Sequence"]["id"].value != "A":
                 raise each.unsupported("the template for one text has a second one")
-            made.append(Item())
+            items.append(Item())
         else:
             name = each["SpecialToken"]["id"].text()
             known = part["special_tokens"][name]["ids"]
-            made += [Item(index.integer()) for index in known.list()]
-    if made.count(Item()) != 1:
-        count = made.count(Item())
+            items += [Item(index.integer()) for index in known.list()]
+    if items.count(Item()) != 1:
+        count = items.count(Item())
         raise part.unsupported(f"the template has the text {count} times, not once")
-    return made
+    return items
 
 
 _MAKERS: Mapping[str, Callable[[Part], list[Item]]] = MappingProxyType(

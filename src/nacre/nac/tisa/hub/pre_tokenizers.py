@@ -86,7 +86,7 @@ def _metaspace(part: Part) -> Steps:
     mark = part.get("replacement", "\u2581").text()
     if len(mark) != 1:
         raise part.wrong(f"the replacement {mark!r} is not one character")
-    made = [step("REPLACE", " ", mark)]
+    steps = [step("REPLACE", " ", mark)]
     if metaspace_scheme(part) == "first":
         raise part["prepend_scheme"].unsupported(
             "PREPEND is for every fragment; it cannot tell the first one from those behind an"
@@ -94,10 +94,10 @@ def _metaspace(part: Part) -> Steps:
             help="the scheme `always` is the same for texts without added tokens",
         )
     if metaspace_scheme(part) == "always":
-        made.append(step("PREPEND", mark))
+        steps.append(step("PREPEND", mark))
     if part.get("split", True).flag():
-        made.append(_behaviour(part, literal(mark), "MergedWithNext"))
-    return made
+        steps.append(_behaviour(part, literal(mark), "MergedWithNext"))
+    return steps
 
 
 def metaspace_scheme(part: Part) -> str:
