@@ -193,43 +193,45 @@ def compile_module(
     return bundle
 
 
-def _unsound_plan_finding(made: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
+def _unsound_plan_finding(compiled: Compiled, first: Diagnostic, options: Options) -> Diagnostic:
     """What is wrong with a plan, and with which layer of it where the place says so."""
     message = f"no plan for `{options.device.name}` is sound: {first.code}, {first.message}"
     line = first.span.source.line_text(first.location.line)
     names = re.findall(r"@debug\((\w+)\)", line)
     # Parts of a layer that was cut have names of their own.
-    layers = (*made.partition.layers, *made.cut.layers)
+    layers = (*compiled.partition.layers, *compiled.cut.layers)
     layer = next((x for x in layers if x.name in names), None)
     if layer is None:
-        return CMP06.at(model_place(made.legal), message, help=first.help)
+        return CMP06.at(model_place(compiled.legal), message, help=first.help)
     values = [op.value_id for op in layer.operations]
-    message += f", in `{layer.name}`{nodes_text(made.legal, values)}"
-    return CMP06.at(place_of(made.legal, values), message, help=first.help)
+    message += f", in `{layer.name}`{nodes_text(compiled.legal, values)}"
+    return CMP06.at(place_of(compiled.legal, values), message, help=first.help)
 
 
-def _bundle(module: Module, made: Compiled, options: Options) -> CompiledModel:
+def _bundle(module: Module, compiled: Compiled, options: Options) -> CompiledModel:
     described = manifest(
         module,
-        layers_for_manifest(made.partition, made.cut),
-        made.placement,
-        made.program,
+        layers_for_manifest(compiled.partition, compiled.cut),
+        compiled.placement,
+        compiled.program,
         options,
-        made.quantised,
+        compiled.quantised,
     )
-    placed = made.placement
-    described = msgspec.structs.replace(described, member_values=_member_values(made, described))
+    placed = compiled.placement
+    described = msgspec.structs.replace(
+        described, member_values=_member_values(compiled, described)
+    )
     return CompiledModel(
-        module, made.text, placed.weights, described, made.legal.module, placed.parts
+        module, compiled.text, placed.weights, described, compiled.legal.module, placed.parts
     )
 
 
-def _member_values(made: Compiled, described: Manifest) -> dict[str, tuple[int, ...]]:
+def _member_values(compiled: Compiled, described: Manifest) -> dict[str, tuple[int, ...]]:
     """The values of layers that run in others: bounds count each layer for itself."""
     inside = {name for entry in described.layers for name in entry.members}
     return {
         layer.name: tuple(op.value_id for op in layer.operations)
-        for layer in made.partition.layers
+        for layer in compiled.partition.layers
         if layer.name in inside
     }
 

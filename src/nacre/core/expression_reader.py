@@ -325,7 +325,7 @@ _EXPECTED = {
 }
 
 
-def _is_pads(found: Any) -> bool:  # noqa: ANN401 - whatever was read
+def _is_pads(value: Any) -> bool:  # noqa: ANN401 - whatever was read
     return all(
-        isinstance(pair, tuple) and all(type(item) is int for item in pair) for pair in found
+        isinstance(pair, tuple) and all(type(item) is int for item in pair) for pair in value
     )

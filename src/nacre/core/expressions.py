@@ -163,17 +163,17 @@ class _TypeInference:
         self,
         node: Node,
         types: tuple[TensorType, ...],
-        made: Attributes,
+        completed: Attributes,
         type_: TensorType | None = None,
     ) -> _Step | None:
         """The node, if no rule of the verifier speaks against it."""
         spec = OPS[node.opcode]
-        result = type_ or spec.infer(types, made) or TensorType(types[0].dtype)
-        verdict = verdict_of(OperationFacts(node.opcode, spec, types, made, result, "core-v1"))
+        result = type_ or spec.infer(types, completed) or TensorType(types[0].dtype)
+        verdict = verdict_of(OperationFacts(node.opcode, spec, types, completed, result, "core-v1"))
         errors = [(rule, message) for rule, message in verdict if rule.severity == "error"]
         span = self._source.span(node.start, node.end)
         self._found += [rule.at(span, message) for rule, message in errors]
-        return None if errors else _Step(made, result)
+        return None if errors else _Step(completed, result)
 
 
 def _operands_of_result_type(node: Node) -> tuple[int, ...]:

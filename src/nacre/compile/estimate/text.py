@@ -23,19 +23,19 @@ DERATING_FACTORS = {
 Row = tuple[str, ...]
 
 
-def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = None) -> str:
+def estimate_text(model: str, estimates: Mapping[str, Estimate], most: int | None = None) -> str:
     """Every device in a column, then their layers, problems and assumptions.
 
     `most` is how many layers of a device are shown, the costliest first.
     """
-    parts = [_headline(model, found), _figures(found)]
-    shown = most if most is not None else MOST_LAYERS if len(found) == 1 else MOST_LAYERS // 2
-    for name, one in found.items():
+    parts = [_headline(model, estimates), _figures(estimates)]
+    shown = most if most is not None else MOST_LAYERS if len(estimates) == 1 else MOST_LAYERS // 2
+    for name, one in estimates.items():
         if one.plan is not None:
             parts += layer_tables(name, one, shown)
         else:
             parts.append(_problems(name, one))
-    for name, one in found.items():
+    for name, one in estimates.items():
         if one.escaped:
             parts.append(_vpu_text(name, one.escaped))
         if one.plan is not None and one.bounds and one.plan.ideal.cycles < one.bounds.whole:
@@ -45,20 +45,22 @@ def estimate_text(model: str, found: Mapping[str, Estimate], most: int | None = 
             )
         if one.plan is not None and one.plan.bundle.manifest.notes:
             parts.append(_notes(name, one.plan.bundle.manifest.notes))
-    parts.append(_assumptions_text(found))
+    parts.append(_assumptions_text(estimates))
     return "\n\n".join(parts)
 
 
-def _headline(model: str, found: Mapping[str, Estimate]) -> str:
+def _headline(model: str, estimates: Mapping[str, Estimate]) -> str:
     """The model, the precision, and how sure of that one can be."""
-    first = next(iter(found.values()))
+    first = next(iter(estimates.values()))
     text = f"{safe(model)} in {first.precision}"
-    precisions = {one.plan.bundle.precision_text for one in found.values() if one.plan is not None}
+    precisions = {
+        one.plan.bundle.precision_text for one in estimates.values() if one.plan is not None
+    }
     if len(precisions) == 1:
         text = f"{safe(model)} in {precisions.pop()}"
-    if first.precision == "i8" and any(one.most_cycles is not None for one in found.values()):
-        ranges = [_range(one) for one in found.values() if one.most_cycles is not None]
-        cycles = f"{ranges[0]} cycles, " if len(found) == 1 else ""
+    if first.precision == "i8" and any(one.most_cycles is not None for one in estimates.values()):
+        ranges = [_range(one) for one in estimates.values() if one.most_cycles is not None]
+        cycles = f"{ranges[0]} cycles, " if len(estimates) == 1 else ""
         text += f": {cycles}all on integers to all in f16, for without calibration data nothing "
         text += "says which layers stay f16"
     return text
@@ -80,12 +82,12 @@ def _range_ms(one: Estimate) -> str:
 # One column a device
 
 
-def _figures(found: Mapping[str, Estimate]) -> str:
-    columns = [_column(one) for one in found.values()]
+def _figures(estimates: Mapping[str, Estimate]) -> str:
+    columns = [_column(one) for one in estimates.values()]
     titles = list(columns[0])
     rows = [(title, *(column[title] for column in columns)) for title in titles]
     used = [row for row in rows if any(cell for cell in row[1:])]
-    return _table(("", *map(safe, found)), used)
+    return _table(("", *map(safe, estimates)), used)
 
 
 def _column(one: Estimate) -> dict[str, str]:
@@ -238,8 +240,8 @@ def _vpu_text(name: str, escaped: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(f"  {safe(op)}: {safe(why)}" for op, why in escaped.items())])
 
 
-def _assumptions_text(found: Mapping[str, Estimate]) -> str:
-    every = dict.fromkeys(line for one in found.values() for line in one.assumptions)
+def _assumptions_text(estimates: Mapping[str, Estimate]) -> str:
+    every = dict.fromkeys(line for one in estimates.values() for line in one.assumptions)
     return "\n".join(["assumptions", *(_wrap(safe(line)) for line in every)])
 
 

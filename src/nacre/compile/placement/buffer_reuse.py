@@ -39,14 +39,14 @@ def _chain(tensor: int, follows: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _is_tile_by_tile(layer: Layer, tensor: int, made: Access) -> bool:
+def _is_tile_by_tile(layer: Layer, tensor: int, result: Access) -> bool:
     """Whether tiles read of a tensor what they write of another, byte for byte."""
-    writes = [r.access for r in layer.results if r.access.tensor == made.tensor]
+    writes = [r.access for r in layer.results if r.access.tensor == result.tensor]
     reads = [a for a in layer.operands if a.tensor == tensor]
-    return writes == [made] and all(
+    return writes == [result] and all(
         not a.stays
         and (a.axes, a.strides, a.offset, a.image)
-        == (made.axes, made.strides, made.offset, made.image)
-        and element_bytes(a.elem) == element_bytes(made.elem)
+        == (result.axes, result.strides, result.offset, result.image)
+        and element_bytes(a.elem) == element_bytes(result.elem)
         for a in reads
     )

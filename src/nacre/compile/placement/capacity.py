@@ -157,24 +157,26 @@ def _type_text(type_: TensorType) -> str:
     return f"{type_.dtype}[{', '.join(map(str, type_.shape))}]"
 
 
-def _refuse(found: list[_TooLargeTensor], legal: Legal, options: Options) -> None:
+def _refuse(too_large: list[_TooLargeTensor], legal: Legal, options: Options) -> None:
     """Raise InputError with the tensors that were found, if any."""
-    if found:
-        what = "a tensor of the model takes" if len(found) == 1 else "each of these tensors takes"
+    if too_large:
+        what = (
+            "a tensor of the model takes" if len(too_large) == 1 else "each of these tensors takes"
+        )
         message = f"DDR has {options.ddr_bytes} bytes, and {what} more"
-        raise _refusal(found, legal, message, f"make it smaller, or {_HELP}")
+        raise _refusal(too_large, legal, message, f"make it smaller, or {_HELP}")
 
 
-def _refusal(found: list[_TooLargeTensor], legal: Legal, message: str, help: str) -> InputError:
+def _refusal(too_large: list[_TooLargeTensor], legal: Legal, message: str, help: str) -> InputError:
     """The exception with the largest of what was found, at the place of the first."""
-    found = sorted(found, key=lambda one: -one.size)
+    too_large = sorted(too_large, key=lambda one: -one.size)
     listed = [
         f"{one.name} {one.size} for {one.type}{nodes_text(legal, one.values)}"
-        for one in found[:_MOST_NAMED]
+        for one in too_large[:_MOST_NAMED]
     ]
-    more = len(found) - len(listed)
+    more = len(too_large) - len(listed)
     listed += [f"{more} more"] if more else []
-    span = place_of(legal, found[0].values)
+    span = place_of(legal, too_large[0].values)
     return InputError([CMP05.at(span, f"{message}: {', '.join(listed)}", help=help)])
 
 

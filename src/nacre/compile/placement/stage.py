@@ -215,10 +215,10 @@ def _place_between_layers(
     return taken, spilled
 
 
-def _most_bytes_alive(taken: list[Span], layers: int) -> int:
+def _most_bytes_alive(spans: list[Span], layers: int) -> int:
     """The most bytes that are alive at once."""
     change = [0] * (layers + 1)
-    for begin, end, first, last in taken:
+    for begin, end, first, last in spans:
         change[first] += end - begin
         change[last + 1] -= end - begin
     return int(np.cumsum(change).max(initial=0))

@@ -27,7 +27,7 @@ class Staged:
 
 
 def staged_blocks(
-    layers: tuple[Layer, ...], tiled: Tilings, taken: list[Span], options: Options
+    layers: tuple[Layer, ...], tiled: Tilings, occupied: list[Span], options: Options
 ) -> dict[tuple[str, int], Staged]:
     """Blocks by layer and number, as far as gaps between what is taken hold them."""
     if "residency" in options.disabled:
@@ -41,10 +41,10 @@ def staged_blocks(
         first, last = weights_lifetime(layers, users)
         for number, (_, count) in enumerate(tiling.column_blocks(layer.columns)):
             size = align_up(layer.packed.block_bytes(count))
-            offset = lowest_gap(taken, size, first, last)
+            offset = lowest_gap(occupied, size, first, last)
             if offset + size > options.l2_bytes:
                 break
-            taken.append((offset, offset + size, first, last))
+            occupied.append((offset, offset + size, first, last))
             for user in users:
                 staged[layers[user].name, number] = Staged(offset, user == users[0])
     return staged

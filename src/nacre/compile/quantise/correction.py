@@ -28,13 +28,13 @@ _FINE = 2.0**-12  # the step in which means are taken, of the result's own
 
 
 def correct_biases(
-    made: Rewritten, means: Mapping[int, Array], samples: Sequence[Sample]
+    rewritten: Rewritten, means: Mapping[int, Array], samples: Sequence[Sample]
 ) -> Rewritten:  # fmt: skip
     """The module with biases that give back the means that the float module had."""
-    runner = StepwiseRunner(made.module)
-    uses = Counter(product.bias for product in made.products)
+    runner = StepwiseRunner(rewritten.module)
+    uses = Counter(product.bias for product in rewritten.products)
     # A bias of several products has no mean of its own.
-    products = {product.value: product for product in made.products if uses[product.bias] == 1}
+    products = {product.value: product for product in rewritten.products if uses[product.bias] == 1}
     live = [runner.start(sample) for sample in samples]
     biases: dict[int, Array] = {}
     for step in runner.steps:
@@ -51,9 +51,9 @@ def correct_biases(
                 del values[value]
     operations = tuple(
         _with_data(op, biases[op.value_id]) if op.value_id in biases else op
-        for op in made.module.operations
+        for op in rewritten.module.operations
     )
-    return replace(made, module=replace(made.module, operations=operations))
+    return replace(rewritten, module=replace(rewritten.module, operations=operations))
 
 
 def _corrected_bias(

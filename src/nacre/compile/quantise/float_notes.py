@@ -61,12 +61,12 @@ def round_to_half(array: Array) -> Array:
 
 
 def notes_beyond_f16(
-    graph: Graph, found: FloatIslands, seen: Observations, value_text: ValueText
+    graph: Graph, islands: FloatIslands, seen: Observations, value_text: ValueText
 ) -> Iterator[str]:
     """A note on floats that were seen where f16 has only infinities."""
     hiding = hiding_values(graph.module)
     reached: dict[int, float] = {}
-    for value in sorted(found.floats - graph.wide):  # which stay f32
+    for value in sorted(islands.floats - graph.wide):  # which stay f32
         if value in seen.histograms and graph.is_float(value) and value not in graph.constants:
             ends = seen.histograms[value]
             hides = ends.low >= _NEAR * hiding.get(value, 0.0)
@@ -81,11 +81,11 @@ def notes_beyond_f16(
 
 
 def notes_without_integers(
-    graph: Graph, found: FloatIslands, value_text: ValueText
+    graph: Graph, islands: FloatIslands, value_text: ValueText
 ) -> Iterator[str]:
     """A note on why no product of a model is on integers."""
     products = [v for v, role in graph.roles.items() if role in ("product", "pair")]
-    if not products or any(found.is_i8(graph, value) for value in products):
+    if not products or any(islands.is_i8(graph, value) for value in products):
         return
     pairs = [v for v in products if len(graph.computed_operands(graph.op(v))) > 1]
     named = pairs or products

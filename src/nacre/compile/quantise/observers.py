@@ -125,9 +125,9 @@ def _least_error(seen: Histogram, after: Function | None) -> Affine:
     wanted = reals if after is None else after(reals)
     low, high = min(seen.low, 0.0), max(seen.high, 0.0)
 
-    def error(found: Affine) -> float:
-        steps = np.clip(np.rint(reals / found.scale) + found.zero, LOW, HIGH)
-        made = (steps - found.zero) * found.scale
+    def error(affine: Affine) -> float:
+        steps = np.clip(np.rint(reals / affine.scale) + affine.zero, LOW, HIGH)
+        made = (steps - affine.zero) * affine.scale
         lost = np.asarray(made if after is None else after(made), np.float64) - wanted
         return float(np.dot(lost * lost, weights))
 

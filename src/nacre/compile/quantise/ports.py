@@ -49,22 +49,26 @@ class Port(Struct, frozen=True):
 
 
 def ports_of(
-    source: Module, module: Module, made: Rewritten, imported: QuantisedPort
+    source: Module, module: Module, rewritten: Rewritten, imported: QuantisedPort
 ) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     """Inputs, and outputs with the next values of states behind them."""
     inputs = []
     for op in module.inputs:
         name = str(op.attributes["name"])
-        port = _port(name, source.input_types[name].dtype, made.stored[op.value_id], made.module)
+        port = _port(
+            name, source.input_types[name].dtype, rewritten.stored[op.value_id], rewritten.module
+        )
         inputs.append(_as_imported(port, imported.inputs.get(name)))
     values = (*source.outputs, *(state.output for state in source.states))
     names = (*source.output_names, *(f"state {state.name}" for state in source.states))
     outputs = [
         _as_imported(
-            _port(name, source.by_id[own].type.dtype, stored, made.module),
+            _port(name, source.by_id[own].type.dtype, stored, rewritten.module),
             imported.outputs.get(index),
         )
-        for index, (name, own, stored) in enumerate(zip(names, values, made.outputs, strict=True))
+        for index, (name, own, stored) in enumerate(
+            zip(names, values, rewritten.outputs, strict=True)
+        )
     ]
     return tuple(inputs), tuple(outputs)
 
@@ -83,11 +87,11 @@ def _as_imported(port: Port, imported: ImportedScales | None) -> Port:
     return Port(port.name, imported.dtype, port.elem, imported.shift.scale, imported.shift.zero)
 
 
-def stored_inputs(module: Module, made: Rewritten, sample: Sample) -> Sample:
+def stored_inputs(module: Module, rewritten: Rewritten, sample: Sample) -> Sample:
     """Inputs of the float module as the module on integers takes them."""
     found: Sample = {}
     for op in module.inputs:
         name = str(op.attributes["name"])
-        port = _port(name, op.type.dtype, made.stored[op.value_id], made.module)
+        port = _port(name, op.type.dtype, rewritten.stored[op.value_id], rewritten.module)
         found[name] = port.to_memory(sample[name])
     return found

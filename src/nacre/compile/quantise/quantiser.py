@@ -153,19 +153,19 @@ def _restore_floats(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Qu
 
 
 def _fewest_float_layers(
-    attempt: _Attempt, forced: Set[int], kept: Set[int], lossy: Set[int], found: Quantised
+    attempt: _Attempt, forced: Set[int], in_floats: Set[int], lossy: Set[int], quantised: Quantised
 ) -> tuple[Quantised, set[int]]:
     """As few of some layers as it takes, found by halves; those next to the outputs come first."""
     last = sorted(lossy, reverse=True)
     too_few, enough = 0, len(last)
     while enough - too_few > 1 and enough >= _FEW:
         middle = (too_few + enough) // 2
-        tried = attempt.quantise({*forced, *kept, *last[:middle]})
+        tried = attempt.quantise({*forced, *in_floats, *last[:middle]})
         if tried.report.missed_outputs:
             too_few = middle
         else:
-            enough, found = middle, tried
-    return found, {*kept, *last[:enough]}
+            enough, quantised = middle, tried
+    return quantised, {*in_floats, *last[:enough]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,26 +225,30 @@ class _Attempt:
         return Quantised(_legal_on_integers(legal, rewritten, notes), inputs, outputs, report)
 
 
-def _is_bound_left_to_storage(graph: Graph, made: Rewritten, value: int) -> bool:
+def _is_bound_left_to_storage(graph: Graph, rewritten: Rewritten, value: int) -> bool:
     """Whether bounds of floats are left to the integers that these become."""
-    op, own = graph.op(value), made.stored[value]
-    return bounds_of(op) is not None and own.affine is None and own == made.stored[op.operands[0]]
+    op, own = graph.op(value), rewritten.stored[value]
+    return (
+        bounds_of(op) is not None and own.affine is None and own == rewritten.stored[op.operands[0]]
+    )
 
 
-def _add_notes(found: Quantised, kept: Set[int]) -> Quantised:
+def _add_notes(quantised: Quantised, in_floats: Set[int]) -> Quantised:
     """With notes on layers that went back to floats, and on outputs that are still far off."""
     notes = []
-    if kept:
-        count = f"{len(kept)} layer{'s' if len(kept) > 1 else ''}"
+    if in_floats:
+        count = f"{len(in_floats)} layer{'s' if len(in_floats) > 1 else ''}"
         notes.append(f"{count} kept in f16: on integers of 8 bits the outputs lose too much")
-    for output in found.report.missed_outputs:
+    for output in quantised.report.missed_outputs:
         notes.append(
             f"output `{output.name}` {_VERBS[output.measure]} {output.describe} on the calibration "
             f"data, less than {output.describe_bound}: a precision map can keep more layers in f16"
         )
     if not notes:
-        return found
-    return replace(found, legal=replace(found.legal, notes=(*found.legal.notes, *notes)))
+        return quantised
+    return replace(
+        quantised, legal=replace(quantised.legal, notes=(*quantised.legal.notes, *notes))
+    )
 
 
 def _option_error(message: str, hint: str | None = None) -> InputError:
@@ -279,7 +283,7 @@ def _imported_affines(graph: Graph, imported: QuantisedPort) -> dict[int, Affine
 
 
 def _paired_samples(
-    data: Samples, runner: StepwiseRunner, made: Rewritten
+    data: Samples, runner: StepwiseRunner, rewritten: Rewritten
 ) -> Iterator[tuple[Sample, Sample]]:  # fmt: skip
     """Samples for the float module, and the same for the module on integers.
 
@@ -287,7 +291,7 @@ def _paired_samples(
     """
     feeds = SampleFeeds(data, runner.module)
     for sample in feeds:
-        yield sample, stored_inputs(runner.module, made, sample)
+        yield sample, stored_inputs(runner.module, rewritten, sample)
         if data.source.states:
             for value, array in runner.run(sample):
                 feeds.keep(value, array)
@@ -295,7 +299,7 @@ def _paired_samples(
 
 def _report(
     runner: StepwiseRunner,
-    made: Rewritten,
+    rewritten: Rewritten,
     data: Samples | None,
     scope: ReportScope,
     legal: Legal,
@@ -303,34 +307,34 @@ def _report(
     accuracy_db: float | None,
 ) -> Report:
     if data is None:
-        return Report((), {}, 0, made.notes)
+        return Report((), {}, 0, rewritten.notes)
     values = zip(source.output_names, source.outputs, strict=True)
-    stored = zip(legal.module.outputs, made.outputs, strict=True)
+    stored = zip(legal.module.outputs, rewritten.outputs, strict=True)
     outputs = [
         Output(name, value, own, AccuracyMeter(name, source, model, "i8", accuracy_db))
         for (name, model), (value, own) in zip(values, stored, strict=False)
     ]
-    pairs = islice(_paired_samples(data, runner, made), _MOST_REPORTED)
-    return losses(runner, made, pairs, scope, outputs, made.notes)
+    pairs = islice(_paired_samples(data, runner, rewritten), _MOST_REPORTED)
+    return losses(runner, rewritten, pairs, scope, outputs, rewritten.notes)
 
 
-def _legal_on_integers(legal: Legal, made: Rewritten, more: tuple[str, ...]) -> Legal:
+def _legal_on_integers(legal: Legal, rewritten: Rewritten, more: tuple[str, ...]) -> Legal:
     """The module on integers, with where each of its operations comes from."""
     origins: dict[int, tuple[int, ...]] = {}
     escaped: dict[int, str] = {}
-    for value, stored in made.stored.items():
+    for value, stored in rewritten.stored.items():
         if value in legal.origins:  # bounds that a scale keeps are part of what they bound
             own = (*origins.get(stored.value, ()), *legal.origins[value])
             origins[stored.value] = tuple(dict.fromkeys(own))
         if value in legal.escaped:
             escaped[stored.value] = legal.escaped[value]
-    notes = (*legal.notes, *more, *made.notes)
-    wide, by_name = mask_values(made.module), escapes_at("i8", made.module, legal.lacking)
+    notes = (*legal.notes, *more, *rewritten.notes)
+    wide, by_name = mask_values(rewritten.module), escapes_at("i8", rewritten.module, legal.lacking)
     escaped |= {value: reason for value, reason in by_name.items() if value in wide}
     return replace(
         legal,
-        module=made.module,
-        origins=complete_origins(made.module, origins),
+        module=rewritten.module,
+        origins=complete_origins(rewritten.module, origins),
         notes=notes,
         escaped=escaped,
         precision="i8",

@@ -126,7 +126,7 @@ class _SignalAndNoise:
 
 def losses(
     floats: StepwiseRunner,
-    made: Rewritten,
+    rewritten: Rewritten,
     feeds: Iterable[tuple[Sample, Sample]],
     scope: ReportScope,
     outputs: Sequence[Output],
@@ -136,9 +136,9 @@ def losses(
 
     The modules run in step, so that no more than one value waits for its other.
     """
-    integers = StepwiseRunner(made.module)
+    integers = StepwiseRunner(rewritten.module)
     layers = scope.layers
-    wanted = {value: made.stored[value] for value in layers if value in made.stored}
+    wanted = {value: rewritten.stored[value] for value in layers if value in rewritten.stored}
     powers = {value: _SignalAndNoise() for value in wanted}
     count = 0
     for real, stored in feeds:
@@ -155,7 +155,7 @@ def losses(
     ratios = {value: powers[value].sqnr for value in wanted}
     return Report(
         tuple(
-            _loss(name, value, floats.module, made, ratios[value])
+            _loss(name, value, floats.module, rewritten, ratios[value])
             for value, name in layers.items()
             if value in wanted
         ),
@@ -304,16 +304,16 @@ def _real(array: Array, affine: Affine | None) -> Array:
 
 
 def _loss(
-    name: str, value: int, module: Module, made: Rewritten, sqnr: float | None
+    name: str, value: int, module: Module, rewritten: Rewritten, sqnr: float | None
 ) -> Loss:  # fmt: skip
-    stored = made.stored[value]
+    stored = rewritten.stored[value]
     affine = stored.affine
     return Loss(
         name,
         module.by_id[value].opcode,
         value,
         stored.value,
-        made.module.by_id[stored.value].type.dtype,
+        rewritten.module.by_id[stored.value].type.dtype,
         None if affine is None else affine.scale,
         None if affine is None else affine.zero,
         sqnr,

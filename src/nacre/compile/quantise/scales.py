@@ -222,9 +222,9 @@ class Scales:
                 self._groups.setdefault(self._root(op.value_id), []).append(op.value_id)
         return self._groups[root]
 
-    def _function_of_members(self, made: list[int]) -> Function | None:
+    def _function_of_members(self, members: list[int]) -> Function | None:
         """What becomes of each element before anything else sees it, where that is a function."""
-        found = function_after(self._graph, made[0]) if len(made) == 1 else None
+        found = function_after(self._graph, members[0]) if len(members) == 1 else None
         if found is not None:
-            self.functions[made[0]] = found
+            self.functions[members[0]] = found
         return found

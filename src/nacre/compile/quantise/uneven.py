@@ -110,7 +110,9 @@ def _needed_shares(sizes: _StepSizes, starts: list[int]) -> dict[int, float]:
     return shares
 
 
-def _needs_of_readers(sizes: _StepSizes, value: int, found: Mapping[int, float]) -> Iterator[float]:
+def _needs_of_readers(
+    sizes: _StepSizes, value: int, shares: Mapping[int, float]
+) -> Iterator[float]:
     """What each reader of a value needs of it."""
     graph = sizes.graph
     if value in graph.kept:
@@ -123,9 +125,9 @@ def _needs_of_readers(sizes: _StepSizes, value: int, found: Mapping[int, float])
             yield 1.0  # it is stored in its own scale there
         elif role == "keep":
             own = sizes.step(user.value_id)
-            yield 1.0 if own == inf else found[user.value_id] * own / sizes.step(value)
+            yield 1.0 if own == inf else shares[user.value_id] * own / sizes.step(value)
         else:
-            yield found[user.value_id]
+            yield shares[user.value_id]
 
 
 def _keeps_floats(sizes: _StepSizes, op: CoreOperation) -> bool:

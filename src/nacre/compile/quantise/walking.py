@@ -132,18 +132,18 @@ class Walk:
         """Floats of 16 bits that count in steps from zero on as integers."""
         return self.quantize(self.builder.add("Cast", value, to="f32"), Affine(1.0, 0))
 
-    def _rescale(self, found: Stored, affine: Affine) -> int:
+    def _rescale(self, stored: Stored, affine: Affine) -> int:
         """Integers of one scale as integers of another: bounds that hold everything."""
-        assert found.affine is not None
-        real = self.real(found)
-        held = self.builder.add("Clip", real, min=found.affine.low, max=found.affine.high)
+        assert stored.affine is not None
+        real = self.real(stored)
+        held = self.builder.add("Clip", real, min=stored.affine.low, max=stored.affine.high)
         return self.quantize(held, affine)
 
-    def real(self, found: Stored) -> int:
+    def real(self, stored: Stored) -> int:
         """Integers as reals, for one use."""
-        assert found.affine is not None
-        scale, zero = self.parameters(found.affine)
-        return self.builder.add("Dequantize", found.value, scale, zero)
+        assert stored.affine is not None
+        scale, zero = self.parameters(stored.affine)
+        return self.builder.add("Dequantize", stored.value, scale, zero)
 
     def quantize(self, value: int, affine: Affine) -> int:
         """Reals of f32 as integers."""
@@ -208,15 +208,15 @@ class Walk:
             (value, "f32"), lambda: self.builder.add("Cast", stored.value, to="f32")
         )
 
-    def _floats_from_integers(self, value: int, found: Stored, affine: Affine) -> int:
+    def _floats_from_integers(self, value: int, stored: Stored, affine: Affine) -> int:
         """Integers as floats of 16 bits: a cast, a sum and a product where that is exact enough.
 
         `dequantize` would be work for the slowest unit. A softmax sees differences only, and needs
         no zero point.
         """
         if not _LEAST_HALF <= affine.scale <= _MOST_HALF:
-            return self.builder.add("Cast", self.real(found), to="f16")
-        floats = self.builder.add("Cast", found.value, to="f16")
+            return self.builder.add("Cast", self.real(stored), to="f16")
+        floats = self.builder.add("Cast", stored.value, to="f16")
         if affine.zero and not self._sees_differences(value):
             zero = np.float16(affine.zero)
             floats = self.builder.add("BinOp", floats, self.half_constant(zero), op="Sub")

@@ -39,32 +39,32 @@ def draw_inputs(
     }
 
 
-def _as_counter(found: InputRange, type_: TensorType, longest: int) -> InputRange:
+def _as_counter(range_: InputRange, type_: TensorType, longest: int) -> InputRange:
     """A few integers that are no rows of a table count something: no more than the model has."""
     is_counter = type_.element.is_integer and type_.element.bits > _SHORT
     is_few = prod(type_.shape) <= _FEW
-    if found.kind == "any" and is_counter and is_few:
+    if range_.kind == "any" and is_counter and is_few:
         return InputRange("length", 1, longest)
-    return found
+    return range_
 
 
 def _draw_array(
     rng: np.random.Generator,
-    found: InputRange,
+    range_: InputRange,
     type_: TensorType,
     shape: tuple[int, ...],
     size: float,
 ) -> Array:
     element = type_.element
-    if found.kind == "mask":
+    if range_.kind == "mask":
         values = _mask(rng, shape)
-    elif found.kind in ("index", "length"):
-        low, high = integer_range(found, most=1)
-        low = max(low, (low + high + 1) // 2) if found.kind == "length" else low
+    elif range_.kind in ("index", "length"):
+        low, high = integer_range(range_, most=1)
+        low = max(low, (low + high + 1) // 2) if range_.kind == "length" else low
         low, high = (int(min(max(e, element.lowest), element.highest)) for e in (low, high))
         values = rng.integers(low, high, shape, endpoint=True)
     elif element.kind == "float":
-        values = _reals(rng, found, shape, size)
+        values = _reals(rng, range_, shape, size)
     elif element.bits <= _SHORT:
         values = rng.integers(int(element.lowest), int(element.highest), shape, endpoint=True)
     else:
@@ -83,15 +83,15 @@ def _mask(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def _reals(
-    rng: np.random.Generator, found: InputRange, shape: tuple[int, ...], size: float
+    rng: np.random.Generator, range_: InputRange, shape: tuple[int, ...], size: float
 ) -> Array:
-    ends = -found.low, found.high
+    ends = -range_.low, range_.high
     if max(ends) == inf and min(ends) > _FAR * size:
         drawn: Array = size * rng.standard_normal(shape)
-        return drawn.clip(found.low, found.high)
-    if found.low == -inf or found.high == inf:
+        return drawn.clip(range_.low, range_.high)
+    if range_.low == -inf or range_.high == inf:
         away: Array = size * (_EDGE + np.abs(rng.standard_normal(shape)))
-        return found.low + away if found.high == inf else found.high - away
-    edge = _EDGE * (found.high - found.low)
-    within: Array = rng.uniform(found.low + edge, found.high - edge, shape)
+        return range_.low + away if range_.high == inf else range_.high - away
+    edge = _EDGE * (range_.high - range_.low)
+    within: Array = rng.uniform(range_.low + edge, range_.high - edge, shape)
     return within

@@ -336,8 +336,8 @@ _INDICES: Mapping[str, int] = MappingProxyType(
 )
 
 
-def integer_range(found: InputRange, most: int) -> tuple[int, int]:
+def integer_range(range_: InputRange, most: int) -> tuple[int, int]:
     """The first and the last integer of a range, which ends at `most` where it has no end."""
-    low = 0 if found.low == -inf else int(-floor(-found.low))
-    high = max(low, low + most if found.high == inf else floor(found.high))
+    low = 0 if range_.low == -inf else int(-floor(-range_.low))
+    high = max(low, low + most if range_.high == inf else floor(range_.high))
     return low, high

@@ -72,21 +72,21 @@ class Order:
                     found |= 1 << number
         return self._names(self._latest(found))
 
-    def _latest(self, found: int) -> int:
+    def _latest(self, tasks: int) -> int:
         covered = 0
-        rest = found
+        rest = tasks
         while rest:
             number = rest.bit_length() - 1
             rest ^= 1 << number
             covered |= self._after[number]
-        return found & ~covered
+        return tasks & ~covered
 
-    def _names(self, found: int) -> tuple[str, ...]:
+    def _names(self, tasks: int) -> tuple[str, ...]:
         names = []
-        while found:
-            low = found & -found
+        while tasks:
+            low = tasks & -tasks
             names.append(self._tokens[low.bit_length() - 1])
-            found ^= low
+            tasks ^= low
         return tuple(names)
 
     def add(self, token: str, deps: Iterable[str], touches: Iterable[Touch]) -> None:

@@ -29,12 +29,12 @@ _MOST_GROWTH = 8  # how much larger weights may be than the constants that they 
 
 
 def derived_constants(
-    own: StoredConstants, others: Mapping[str, tuple[str, Array]], file: str
+    constants: StoredConstants, others: Mapping[str, tuple[str, Array]], file: str
 ) -> dict[str, Reference]:
     """The constants that follow from tensors of a file, by key."""
     references: dict[str, Reference] = {}
     sums = _TensorsBySum(others)
-    for key, (dtype, array) in own.tensors.items():
+    for key, (dtype, array) in constants.tensors.items():
         type_ = TensorType(dtype, array.shape)
         for other in sums.candidates(dtype, array):
             axes = _axes(others[other][1], array, type_)
@@ -216,7 +216,7 @@ def _view(segment: WeightsSegment, constant: Array) -> np.ndarray[Any, Any]:
     return np.lib.stride_tricks.as_strided(flat, segment.shape, strides, writeable=False)
 
 
-def _write_bytes(made: bytearray, offset: int, raw: bytes) -> None:
-    if not 0 <= offset <= len(made) - len(raw):
+def _write_bytes(weights: bytearray, offset: int, raw: bytes) -> None:
+    if not 0 <= offset <= len(weights) - len(raw):
         raise ValueError(f"puts {len(raw):,} bytes of weights at {offset}, which is outside")
-    made[offset : offset + len(raw)] = raw
+    weights[offset : offset + len(raw)] = raw

@@ -116,25 +116,25 @@ class _GroupSearch:
         return is_over and between not in self.partition.spilled
 
     def _separate_cycles(
-        self, first: Layer, second: Layer, tensor: int, own: Mapping[int, Tensor]
+        self, first: Layer, second: Layer, tensor: int, new_tensors: Mapping[int, Tensor]
     ) -> Iterator[float]:
         """What both take one after the other, also with the tensor in L1 where it may stay."""
         fits = self._size(tensor) * _ZONE <= self._options.l1_bytes
         stays = fits and "residency" not in self._options.disabled
         for resident in (None, tensor) if stays else (None,):
-            cycles = [self._cycles(layer, resident, own) for layer in (first, second)]
+            cycles = [self._cycles(layer, resident, new_tensors) for layer in (first, second)]
             if None not in cycles:
                 yield sum(c for c in cycles if c is not None)
 
     def _cycles(
-        self, layer: Layer, resident: int | None, own: Mapping[int, Tensor]
+        self, layer: Layer, resident: int | None, new_tensors: Mapping[int, Tensor]
     ) -> float | None:
         key = layer, resident
         if key not in self._known:
             zone = (
                 Residency() if resident is None else Residency({resident: 0}, self._size(resident))
             )
-            grown = replace(self.partition, tensors={**self.partition.tensors, **own})
+            grown = replace(self.partition, tensors={**self.partition.tensors, **new_tensors})
             chosen = best_tiling(layer, grown, self._options, zone)
             self._known[key] = None if chosen is None else chosen[0]
         return self._known[key]

@@ -105,26 +105,26 @@ def weights_lifetime(layers: Sequence[Layer], users: Sequence[int]) -> tuple[int
 
 
 def _shared_weights(
-    partition: Partition, users: Mapping[Key, list[int]], zone: int, taken: list[Span]
+    partition: Partition, users: Mapping[Key, list[int]], zone: int, occupied: list[Span]
 ) -> dict[Key, int]:
     """Weights of several layers that fit in half of the zone together."""
     offsets: dict[Key, int] = {}
     for key, layers in sorted(users.items(), key=lambda item: -len(item[1])):
         size, is_kept = _weights_of(partition.layers[layers[-1]])
         first, last = weights_lifetime(partition.layers, layers)
-        offset = lowest_gap(taken, size, first, last)
+        offset = lowest_gap(occupied, size, first, last)
         if len(layers) > 1 and not is_kept and offset + size <= zone // 2:
-            taken.append((offset, offset + size, first, last))
+            occupied.append((offset, offset + size, first, last))
             offsets[key] = offset
     return offsets
 
 
 def _resident_weights(
-    partition: Partition, users: Mapping[Key, list[int]], taken: list[Span]
+    partition: Partition, users: Mapping[Key, list[int]], occupied: list[Span]
 ) -> tuple[dict[Key, int], dict[str, int]]:
     """Weights that layers keep for each other, behind all else; and where tiles begin with them."""
     offsets: dict[Key, int] = {}
-    heights = HighWaterMarks(len(partition.layers), taken)
+    heights = HighWaterMarks(len(partition.layers), occupied)
     beside = np.zeros(len(partition.layers), bool)  # layers that run while such weights are there
     for key, layers in users.items():
         size, is_kept = _weights_of(partition.layers[layers[0]])
@@ -152,9 +152,9 @@ def _weights_of(layer: Layer) -> tuple[int, bool]:
 class HighWaterMarks:
     """The end of all that is there while a layer runs, by the number of the layer."""
 
-    def __init__(self, count: int, taken: Iterable[Span] = ()) -> None:
+    def __init__(self, count: int, occupied: Iterable[Span] = ()) -> None:
         self._ends = np.zeros(count, np.int64)
-        for _, end, first, last in taken:
+        for _, end, first, last in occupied:
             self._raise(end, first, last)
 
     def _raise(self, end: int, first: int, last: int) -> None:
@@ -172,10 +172,10 @@ class HighWaterMarks:
         return begin
 
 
-def lowest_gap(taken: list[Span], size: int, first: int, last: int) -> int:
+def lowest_gap(occupied: list[Span], size: int, first: int, last: int) -> int:
     """The lowest offset at which nothing else lives at the same time."""
     offset = 0
-    for start, end, begun, over in sorted(taken):
+    for start, end, begun, over in sorted(occupied):
         if begun > last or over < first:
             continue
         if offset + size <= start:

@@ -127,15 +127,17 @@ class AtenCall:
         """An argument as a value of the module, of a type if one is named."""
         return self.as_value(self.get(name), dtype, name)
 
-    def as_value(self, found: Argument, dtype: str | None = None, name: str = "an operand") -> int:
+    def as_value(
+        self, argument: Argument, dtype: str | None = None, name: str = "an operand"
+    ) -> int:
         """A tensor, an array or a number as a value of the module."""
-        if isinstance(found, Tensor):
-            value = found.id if isinstance(found, Value) else found.value(dtype)
+        if isinstance(argument, Tensor):
+            value = argument.id if isinstance(argument, Value) else argument.value(dtype)
             return value if dtype is None else self.cast(value, dtype)
-        if isinstance(found, np.ndarray):
-            return self.constant(found, dtype)
-        if isinstance(found, bool | int | float):
-            return self.scalar(found, dtype or number_type(found))
+        if isinstance(argument, np.ndarray):
+            return self.constant(argument, dtype)
+        if isinstance(argument, bool | int | float):
+            return self.scalar(argument, dtype or number_type(argument))
         raise Unsupported(f"`{name}` is no tensor")
 
     def shape_of(self, name: str) -> tuple[int, ...]:
@@ -152,9 +154,9 @@ class AtenCall:
         """The element type in which ATen computes with these arguments."""
         return self.common_type([self.get(name) for name in names])
 
-    def common_type(self, found: Sequence[Argument]) -> str:
+    def common_type(self, arguments: Sequence[Argument]) -> str:
         """The element type in which ATen computes with tensors and numbers."""
-        return common_type([self.tensor_type(f) if isinstance(f, Tensor) else f for f in found])
+        return common_type([self.tensor_type(f) if isinstance(f, Tensor) else f for f in arguments])
 
     def tensor_type(self, tensor: Tensor) -> TensorType:
         """The type of a tensor among the arguments."""
@@ -165,11 +167,11 @@ class AtenCall:
         rank = max(len(self.shape_of(of)) + extra, 1)
         return as_axis(self.integer(name, default), rank, name)
 
-    def elements(self, found: Argument) -> Array | None:
+    def elements(self, argument: Argument) -> Array | None:
         """The elements of a tensor or a number, where they are known."""
-        if isinstance(found, Value):
-            return self._elements(found.id)
-        return found.elements() if isinstance(found, ConstantTensor) else np.asarray(found)
+        if isinstance(argument, Value):
+            return self._elements(argument.id)
+        return argument.elements() if isinstance(argument, ConstantTensor) else np.asarray(argument)
 
     def _literal(self, value: int) -> Array | None:
         """The elements of a constant of the module."""
@@ -308,6 +310,6 @@ Result = int | Number | Sequence[int | LazyValue]
 Handler = Callable[[AtenCall], Result]
 
 
-def ready_values(made: Sequence[int | LazyValue]) -> list[int]:
+def ready_values(results: Sequence[int | LazyValue]) -> list[int]:
     """The results that are there at once."""
-    return [value for value in made if isinstance(value, int)]
+    return [value for value in results if isinstance(value, int)]

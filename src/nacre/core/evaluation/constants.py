@@ -48,7 +48,7 @@ def _takes_stored(op: CoreOperation) -> bool:
 
 
 def _stored_value(
-    op: CoreOperation, module: Module, constants: Mapping[int, Array], found: Mapping[int, Known]
+    op: CoreOperation, module: Module, constants: Mapping[int, Array], known: Mapping[int, Known]
 ) -> Known | None:
     """What an operation makes of bytes that are known; None where it is none of these."""
     if op.opcode == "Cast":
@@ -58,7 +58,7 @@ def _stored_value(
         return Known(array)
     if op.opcode != "BinOp" or op.attributes["op"] != "Sub":
         return None
-    wide, zero = found.get(op.operands[0]), constants.get(op.operands[1])
+    wide, zero = known.get(op.operands[0]), constants.get(op.operands[1])
     if wide is None or wide.zero is not None or zero is None or not _is_zero_point(zero, op):
         return None
     return Known(wide.stored, zero=zero)

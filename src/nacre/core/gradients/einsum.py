@@ -52,18 +52,19 @@ def _labels_text(labels: Labels, names: dict[Label, str]) -> str:
     return "".join(names[label] for label in labels)
 
 
-def _label_sizes(own: Labels, kept: Labels, found: Value) -> list[int]:
+def _label_sizes(operand_labels: Labels, gradient_labels: Labels, gradient: Value) -> list[int]:
     """The sizes of a gradient at the first place of each of its labels, 1 elsewhere."""
-    sizes = dict(zip(kept, found.shape, strict=True))
+    sizes = dict(zip(gradient_labels, gradient.shape, strict=True))
     return [
-        sizes.get(label, 1) if own.index(label) == axis else 1 for axis, label in enumerate(own)
+        sizes.get(label, 1) if operand_labels.index(label) == axis else 1
+        for axis, label in enumerate(operand_labels)
     ]
 
 
-def _on_diagonals(site: GradientSite, own: Labels, value: Value) -> Value:
+def _on_diagonals(site: GradientSite, operand_labels: Labels, value: Value) -> Value:
     shape = site.operand.shape
-    for axis, label in enumerate(own):
-        first = own.index(label)
+    for axis, label in enumerate(operand_labels):
+        first = operand_labels.index(label)
         if axis != first and shape[axis] > 1:
             square = tuple(n if a in (first, axis) else 1 for a, n in enumerate(shape))
             places = [site.writer.iota(square, a) for a in (first, axis)]

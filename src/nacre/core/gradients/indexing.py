@@ -182,12 +182,12 @@ def _by_tuples(site: GradientSite, indices: Value, updates: Value) -> _Scatter:
     )
 
 
-def _scatter_rules(made: Callable[[GradientSite], _Scatter]) -> tuple[Rule, None, Rule]:
+def _scatter_rules(scatter_of: Callable[[GradientSite], _Scatter]) -> tuple[Rule, None, Rule]:
     def by_input(site: GradientSite) -> Value:
-        return made(site).by_input(site.attributes.get("reduction", "none"))
+        return scatter_of(site).by_input(site.attributes.get("reduction", "none"))
 
     def by_updates(site: GradientSite) -> Value:
-        gradient = made(site).by_updates(site.attributes.get("reduction", "none"))
+        gradient = scatter_of(site).by_updates(site.attributes.get("reduction", "none"))
         return gradient.reshape(site.operand.shape)
 
     return by_input, None, by_updates

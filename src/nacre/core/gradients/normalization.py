@@ -91,9 +91,9 @@ class _NormGroups:
         return value.sum(_broadcast_to(value.shape, self.spread)).reshape(self.site.operand.shape)
 
 
-def _broadcast_to(shape: Sequence[int], spread: Sequence[int]) -> Shape:
+def _broadcast_to(shape: Sequence[int], scale_shape: Sequence[int]) -> Shape:
     """The axes along which a parameter is the same."""
-    return tuple(a for a, size in enumerate(spread) if size == 1 and shape[a] != 1)
+    return tuple(a for a, size in enumerate(scale_shape) if size == 1 and shape[a] != 1)
 
 
 def _trailing_groups(site: GradientSite) -> _NormGroups:

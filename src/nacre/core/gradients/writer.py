@@ -141,15 +141,15 @@ class Writer:
         return known
 
     def _type(
-        self, opcode: str, types: tuple[TensorType, ...], made: Attributes, shown: str
+        self, opcode: str, types: tuple[TensorType, ...], filled: Attributes, opcode_text: str
     ) -> TensorType:
-        key = (opcode, types, shown)
+        key = (opcode, types, opcode_text)
         type_ = self._inferred.get(key)
         if type_ is None:
-            inferred = OPS[opcode].infer(types, made)
+            inferred = OPS[opcode].infer(types, filled)
             if inferred is None:
                 operand_types = ", ".join(map(str, types))
-                raise InternalError(f"a gradient has `{opcode}` {shown} of {operand_types}")
+                raise InternalError(f"a gradient has `{opcode}` {opcode_text} of {operand_types}")
             problem = dimension_problem(inferred)
             if problem is not None:
                 raise NoGradient(f"it would take a {opcode} to {inferred}, and {problem}")
@@ -157,10 +157,10 @@ class Writer:
         return type_
 
     def _append(
-        self, opcode: str, operands: tuple[int, ...], made: Attributes, type_: TensorType
+        self, opcode: str, operands: tuple[int, ...], filled: Attributes, type_: TensorType
     ) -> Value:
         value = Value(self, self._next, type_)
-        self.operations.append(CoreOperation(self._next, opcode, operands, made, type_))
+        self.operations.append(CoreOperation(self._next, opcode, operands, filled, type_))
         self._next += 1
         return value
 

@@ -60,9 +60,9 @@ class Derivations(Generic[BuilderT]):
                 self._emit(waiting.pop(), derivation, builder)
         return self._made.get(key)
 
-    def _emit(self, key: Key, found: _Derivation[BuilderT], builder: BuilderT) -> None:
+    def _emit(self, key: Key, derivation: _Derivation[BuilderT], builder: BuilderT) -> None:
         if key not in self._made:
             try:
-                self._made[key] = found.emit(builder)
+                self._made[key] = derivation.emit(builder)
             except Unsupported:  # it becomes a constant
                 self._made[key] = None

@@ -58,23 +58,23 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
     return replace(walk.builder.module(*(values[name] for name in outs)), labels=labels)
 
 
-def _type_mismatch(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
+def _type_mismatch(value: Any, actual: TensorType) -> str | None:  # noqa: ANN401
     """As what else an output is declared: no tensor, or one of another element type."""
     if value.type.WhichOneof("value") not in (None, "tensor_type"):
-        return f"as no tensor, its node makes {describe_tensor(found)}"
+        return f"as no tensor, its node makes {describe_tensor(actual)}"
     declared = value.type.tensor_type.elem_type
-    if not declared or declared == onnx.helper.np_dtype_to_tensor_dtype(found.element.dtype):
+    if not declared or declared == onnx.helper.np_dtype_to_tensor_dtype(actual.element.dtype):
         return None
-    return f"as {type_title(declared)}, its node makes {describe_tensor(found)}"
+    return f"as {type_title(declared)}, its node makes {describe_tensor(actual)}"
 
 
-def _shape_mismatch(value: Any, found: TensorType) -> str | None:  # noqa: ANN401
+def _shape_mismatch(value: Any, actual: TensorType) -> str | None:  # noqa: ANN401
     """With which other shape an output is declared; open sizes fit all."""
     if not value.type.tensor_type.HasField("shape"):
         return None
     dims = value.type.tensor_type.shape.dim
-    is_same = len(dims) == found.rank and all(
+    is_same = len(dims) == actual.rank and all(
         dim.dim_value < 1 or dim.dim_value == own
-        for dim, own in zip(dims, found.shape, strict=True)
+        for dim, own in zip(dims, actual.shape, strict=True)
     )
-    return None if is_same else f"with the shape {format_dims(dims)}, it has {list(found.shape)}"
+    return None if is_same else f"with the shape {format_dims(dims)}, it has {list(actual.shape)}"

@@ -231,17 +231,19 @@ class Walk(Reports):
             return self._by_definition(node, proto, operation)
         return _as_list(handler(operation))
 
-    def _derive(self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]) -> None:
+    def _derive(
+        self, node: Node, results: Sequence[Array], sources: Sequence[Array | None]
+    ) -> None:
         """An initialiser that was laid out anew is still that initialiser."""
         origins, source = self.builder.origins, next(iter(sources), None)
         names = origins.of_array(source) if node.op in LAID_OUT and source is not None else ()
-        for array in made if names else ():
+        for array in results if names else ():
             origins.add_array(array, names)
         if self.builder.keep_parameters and not names:
-            self._record_derivation(node, made, sources)
+            self._record_derivation(node, results, sources)
 
     def _record_derivation(
-        self, node: Node, made: Sequence[Array], sources: Sequence[Array | None]
+        self, node: Node, results: Sequence[Array], sources: Sequence[Array | None]
     ) -> None:
         """How arrays were computed that follow from initialisers."""
         known = [array for array in sources if array is not None]
@@ -257,7 +259,7 @@ class Walk(Reports):
                 return None
             return value if isinstance(value, int) else None
 
-        for place, array in enumerate(made):
+        for place, array in enumerate(results):
             self.builder.add_derived(array, given, partial(emit, place=place))
 
     def _by_definition(self, node: Node, proto: Any, operation: OnnxNode) -> Sequence[Tensor]:  # noqa: ANN401
@@ -363,8 +365,8 @@ def _dtype(operand: Tensor, builder: ModelBuilder) -> np.dtype[Any]:
     return operand.dtype
 
 
-def _as_list(made: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
-    return [made] if isinstance(made, int | np.ndarray) else made
+def _as_list(results: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
+    return [results] if isinstance(results, int | np.ndarray) else results
 
 
 def _default_name(node: Node) -> str:

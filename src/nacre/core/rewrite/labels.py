@@ -81,18 +81,18 @@ def join_labels(module: Module, ids: Mapping[int, int]) -> Labels | None:
 
 
 def _names(
-    own: Labels, op: CoreOperation, site: CoreOperation, gone: list[CoreOperation]
+    old_labels: Labels, op: CoreOperation, site: CoreOperation, gone: list[CoreOperation]
 ) -> tuple[str, ...]:
     """The names of a new operation: first that of what is most like it."""
     is_silent = op.opcode in _MOVES or _is_constant(op)
     if not gone:
-        return own.names(site.value_id)[:1] if is_silent else own.names(site.value_id)
+        return old_labels.names(site.value_id)[:1] if is_silent else old_labels.names(site.value_id)
     kind = kind_of(op)
     alike = [other for other in (site, *gone) if kind_of(other) == kind]
     if is_silent:
-        return own.names((alike or [site])[0].value_id)[:1]
+        return old_labels.names((alike or [site])[0].value_id)[:1]
     done = [*alike, site, *(other for other in gone if other.opcode not in _MOVES)]
-    return tuple(dict.fromkeys(name for other in done for name in own.names(other.value_id)))
+    return tuple(dict.fromkeys(name for other in done for name in old_labels.names(other.value_id)))
 
 
 def _superseded(

@@ -69,8 +69,8 @@ def quote(text: str) -> str:
     return f'"{_SPECIAL.sub(_escape, text)}"'
 
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
     return _ESCAPES.get(character) or f"\\u{ord(character):04x}"
 
 

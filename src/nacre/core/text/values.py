@@ -164,13 +164,13 @@ def _as_float(value: int) -> int | float:
         return value
 
 
-def _with_literal(found: dict[str, Any], has_truth: bool) -> dict[str, Any]:
+def _with_literal(entries: dict[str, Any], has_truth: bool) -> dict[str, Any]:
     """`data` as an array where it is one of the declared type; the verifier explains the rest."""
-    element = GRAPH_TYPES.get(str(found.get("dtype")))
-    if element is None or "data" not in found or (has_truth and element.kind != "bool"):
-        return found
-    array = literal_array(found["data"], element)
-    return found if array is None else {**found, "data": Literal(array)}
+    element = GRAPH_TYPES.get(str(entries.get("dtype")))
+    if element is None or "data" not in entries or (has_truth and element.kind != "bool"):
+        return entries
+    array = literal_array(entries["data"], element)
+    return entries if array is None else {**entries, "data": Literal(array)}
 
 
 def literal_array(data: object, element: ElementType) -> np.ndarray[Any, Any] | None:

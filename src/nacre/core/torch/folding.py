@@ -94,15 +94,15 @@ def first_line(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-def leaves_of(found: Any) -> Iterator[Any]:  # noqa: ANN401 - nested lists
+def leaves_of(nested: Any) -> Iterator[Any]:  # noqa: ANN401 - nested lists
     """Everything in lists of lists."""
-    if isinstance(found, list | tuple):
-        for part in found:
+    if isinstance(nested, list | tuple):
+        for part in nested:
             yield from leaves_of(part)
-    elif isinstance(found, dict):
-        yield from leaves_of(list(found.values()))
+    elif isinstance(nested, dict):
+        yield from leaves_of(list(nested.values()))
     else:
-        yield found
+        yield nested
 
 
 def _count(shape: Any) -> int:  # noqa: ANN401 - torch.Size

@@ -217,9 +217,9 @@ class Walk:
         self._require_types(results, result)
         return results
 
-    def _require_types(self, made: Any, wanted: Any) -> None:  # noqa: ANN401 - values, fake tensors
+    def _require_types(self, results: Any, wanted: Any) -> None:  # noqa: ANN401 - values, fake tensors
         """That what was made is what PyTorch says: handlers work types out on their own."""
-        parts, metas = ([x] if not isinstance(x, list | tuple) else x for x in (made, wanted))
+        parts, metas = ([x] if not isinstance(x, list | tuple) else x for x in (results, wanted))
         for value, meta in zip(parts, metas, strict=False):
             if isinstance(value, Value) and not is_open(meta):
                 found, expected = self.builder.type_of(value.id), static_type(meta)
@@ -227,20 +227,20 @@ class Walk:
                     reason = f"it is taken to give {found}, and PyTorch gives {expected}"
                     raise Unsupported(f"{reason}: a mistake of ours", OTHERWISE)
 
-    def _keep_names(self, node: Any, made: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _keep_names(self, node: Any, results: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What was computed; a parameter that was laid out anew is still that parameter."""
         source = args[0] if args and is_layout(key_of(node.target)) else None
         names = self.constants.names_of(source) if isinstance(source, torch().Tensor) else ()
-        for tensor in leaves_of(made) if names else ():
+        for tensor in leaves_of(results) if names else ():
             self.constants.add_parameter(tensor, names)
         if self.builder.keep_parameters and not names:
-            self._record_derivation(node, made, args, kwargs)
-        return made
+            self._record_derivation(node, results, args, kwargs)
+        return results
 
     def _record_derivation(
         self,
         node: Any,  # noqa: ANN401 - fx.Node
-        made: Any,  # noqa: ANN401 - tensors
+        results: Any,  # noqa: ANN401 - tensors
         args: list[Any],
         kwargs: dict[str, Any],
     ) -> None:
@@ -255,20 +255,20 @@ class Walk:
             value = values[place] if place < len(values) else None
             return value.id if isinstance(value, Value) else None
 
-        for place, tensor in enumerate(leaves_of(made)):
+        for place, tensor in enumerate(leaves_of(results)):
             self.constants.add_derived(tensor, given, partial(emit, place=place))
 
     def _result_shape(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What a call gives, without elements, where a shape followed from ones that are known."""
         library = torch()
 
-        def as_meta(found: Any) -> Any:  # noqa: ANN401 - an argument
-            if isinstance(found, Value):
-                type_ = self.builder.type_of(found.id)
+        def as_meta(argument: Any) -> Any:  # noqa: ANN401 - an argument
+            if isinstance(argument, Value):
+                type_ = self.builder.type_of(argument.id)
                 return library.empty(type_.shape, dtype=dtype_of(type_.dtype), device="meta")
-            if isinstance(found, library.device):
+            if isinstance(argument, library.device):
                 return library.device("meta")
-            return found.to("meta") if isinstance(found, library.Tensor) else found
+            return argument.to("meta") if isinstance(argument, library.Tensor) else argument
 
         if key_of(target) == "index.Tensor":
             args = [args[0], _without_masks(args[1])]

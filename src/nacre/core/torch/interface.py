@@ -81,12 +81,12 @@ def _changed_states(program: Any) -> set[str]:  # noqa: ANN401 - ExportedProgram
     return {spec.target for spec in outputs if spec.kind.name in kinds}
 
 
-def _user_input(made: Interface, node: Any) -> None:  # noqa: ANN401
+def _user_input(interface: Interface, node: Any) -> None:  # noqa: ANN401
     meta = node.meta.get("val")
     if not hasattr(meta, "dtype"):
-        made.known[node.name] = meta  # a number or None, which export has fixed
+        interface.known[node.name] = meta  # a number or None, which export has fixed
     elif not is_open(meta):
-        made.inputs[node.name] = (node.name, static_type(meta))
+        interface.inputs[node.name] = (node.name, static_type(meta))
 
 
 def is_open(meta: Any) -> bool:  # noqa: ANN401 - fake tensors, or a number
@@ -131,22 +131,22 @@ def _tensor(program: Any, spec: Any) -> Any:  # noqa: ANN401 - a weight or const
 
 
 def _outputs(
-    made: Interface,
+    interface: Interface,
     program: Any,  # noqa: ANN401 - ExportedProgram
-    kept: dict[str, tuple[str, Any]],
-    found: list[Diagnostic],
+    changed_states: dict[str, tuple[str, Any]],
+    findings: list[Diagnostic],
     name: str,
 ) -> None:
     graph = program.graph_module.graph
     given = next(node for node in graph.nodes if node.op == "output").args[0]
     for spec, value in zip(program.graph_signature.output_specs, given, strict=True):
-        if spec.target in kept:
-            title, initial = kept[spec.target]
-            made.states.append((title, value, initial))
+        if spec.target in changed_states:
+            title, initial = changed_states[spec.target]
+            interface.states.append((title, value, initial))
         elif spec.kind.name == "USER_OUTPUT":
             if value is not None:
-                made.outputs.append(value)
+                interface.outputs.append(value)
         elif spec.kind.name != "TOKEN":
             message = f"`{spec.target}` is changed in place ({spec.kind.name.lower()})"
             help_ = "return the new value, or keep the tensor as a buffer of the module"
-            found.append(finding(TCH01, name, message, help_))
+            findings.append(finding(TCH01, name, message, help_))

@@ -53,38 +53,38 @@ def arguments_by_name(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:  #
     return found
 
 
-def argument(found: Any, constants: Constants) -> Any:  # noqa: ANN401 - whatever it is
+def argument(given: Any, constants: Constants) -> Any:  # noqa: ANN401 - whatever it is
     """An argument as handlers have it: tuples, known tensors, element types by their words."""
     library = torch()
-    if isinstance(found, list | tuple):
-        return tuple(argument(part, constants) for part in found)
-    if isinstance(found, library.Tensor):
-        return KnownTensor(found, constants)
-    if isinstance(found, library.dtype):
-        return str(found).removeprefix("torch.")
-    return found
+    if isinstance(given, list | tuple):
+        return tuple(argument(part, constants) for part in given)
+    if isinstance(given, library.Tensor):
+        return KnownTensor(given, constants)
+    if isinstance(given, library.dtype):
+        return str(given).removeprefix("torch.")
+    return given
 
 
-def _is_node(found: object) -> bool:
-    return hasattr(found, "all_input_nodes")
+def _is_node(argument: object) -> bool:
+    return hasattr(argument, "all_input_nodes")
 
 
-def map_arguments(found: Any, function: Any, is_meant: Callable[[Any], bool] = _is_node) -> Any:  # noqa: ANN401
+def map_arguments(arguments: Any, function: Any, is_meant: Callable[[Any], bool] = _is_node) -> Any:  # noqa: ANN401
     """Nested arguments with every node, or what else is meant, replaced."""
-    if isinstance(found, list | tuple):
-        return [map_arguments(part, function, is_meant) for part in found]
-    if isinstance(found, dict):
-        return {name: map_arguments(part, function, is_meant) for name, part in found.items()}
-    return function(found) if is_meant(found) else found
+    if isinstance(arguments, list | tuple):
+        return [map_arguments(part, function, is_meant) for part in arguments]
+    if isinstance(arguments, dict):
+        return {name: map_arguments(part, function, is_meant) for name, part in arguments.items()}
+    return function(arguments) if is_meant(arguments) else arguments
 
 
-def contains_kind(found: Any, kind: type) -> bool:  # noqa: ANN401 - nested lists
+def contains_kind(arguments: Any, kind: type) -> bool:  # noqa: ANN401 - nested lists
     """Whether something of a kind is among arguments."""
-    if isinstance(found, list | tuple):
-        return any(contains_kind(part, kind) for part in found)
-    if isinstance(found, dict):
-        return any(contains_kind(part, kind) for part in found.values())
-    return isinstance(found, kind)
+    if isinstance(arguments, list | tuple):
+        return any(contains_kind(part, kind) for part in arguments)
+    if isinstance(arguments, dict):
+        return any(contains_kind(part, kind) for part in arguments.values())
+    return isinstance(arguments, kind)
 
 
 _MOST_STEPS = 16  # from a tensor to its transform: converted, padded, copied
@@ -130,20 +130,20 @@ def fold_number_call(target: Any, args: list[Any]) -> Any:  # noqa: ANN401 - a f
         raise Unsupported(f"it cannot be computed: {error}", NEWER) from None
 
 
-def output_item(found: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
+def output_item(outputs: Any, index: int) -> Any:  # noqa: ANN401 - a list of tensors
     """One output of a call; some are made only now."""
-    if not isinstance(found, list | tuple) or index >= len(found):
+    if not isinstance(outputs, list | tuple) or index >= len(outputs):
         raise Unsupported(f"output {index} of the operation has no form", UNUSED)
-    return as_tensors(found[index]()) if callable(found[index]) else found[index]
+    return as_tensors(outputs[index]()) if callable(outputs[index]) else outputs[index]
 
 
-def as_tensors(made: Result) -> Any:  # noqa: ANN401 - tensors and numbers of the program
+def as_tensors(results: Result) -> Any:  # noqa: ANN401 - tensors and numbers of the program
     """What a handler gives, values told apart from numbers; what is made later stays so."""
-    if isinstance(made, Number):
-        return made.number
-    if isinstance(made, int):
-        return Value(made)
-    return [Value(part) if isinstance(part, int) else part for part in made]
+    if isinstance(results, Number):
+        return results.number
+    if isinstance(results, int):
+        return Value(results)
+    return [Value(part) if isinstance(part, int) else part for part in results]
 
 
 def describe(meta: Any) -> str:  # noqa: ANN401 - a fake tensor

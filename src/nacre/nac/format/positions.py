@@ -66,10 +66,10 @@ def shorten(message: str) -> str:
     return made if len(made) <= _LONGEST else f"{made[:_LONGEST]}..."
 
 
-def _shortened_list(found: re.Match[str]) -> str:
-    items = found.group(1).split(", ")
+def _shortened_list(match: re.Match[str]) -> str:
+    items = match.group(1).split(", ")
     if len(items) <= _SHOWN_ITEMS:
-        return found.group()
+        return match.group()
     half = _SHOWN_ITEMS // 2
     return f"[{', '.join((*items[:half], '...', *items[-half:]))}]"
 

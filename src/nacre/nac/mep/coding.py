@@ -91,15 +91,15 @@ def _row(cursor: Cursor) -> Row:
     raise unknown_choice(rows, first)
 
 
-def unknown_choice(rows: Sequence[Row], found: int) -> Broken:
+def unknown_choice(rows: Sequence[Row], choice: int) -> Broken:
     """The refusal of a choice that none of the rows has."""
     words = {n: word for row in rows for n, word in row.operands[0].words.items()}
-    return _unknown_choice(rows[0], rows[0].operands[0].name, words, found)
+    return _unknown_choice(rows[0], rows[0].operands[0].name, words, choice)
 
 
-def _unknown_choice(row: Row, name: str, words: dict[int, str], found: int) -> Broken:
+def _unknown_choice(row: Row, name: str, words: dict[int, str], choice: int) -> Broken:
     known = ", ".join(f"{n} ({word})" for n, word in sorted(words.items()))
-    message = f"`{name}` of `{row.mnemonic}` is {found}, expected {known}"
+    message = f"`{name}` of `{row.mnemonic}` is {choice}, expected {known}"
     return Broken(NAC83, Position(0, "ORCH"), message)
 
 

@@ -20,13 +20,13 @@ _WORDS: dict[str, ConstantValue] = {
 LITERAL_WORDS = frozenset({*_WORDS, "raw"})
 
 
-def format_literal(made: Constant) -> str:
+def format_literal(literal: Constant) -> str:
     """A literal that is read as the same bytes."""
-    value = made.value
+    value = literal.value
     read = tuple(map(_read_back, value)) if isinstance(value, tuple) else _read_back(value)
-    if constant(made.id, read) == made:
+    if constant(literal.id, read) == literal:
         return _format_value(value)
-    return f'raw {made.tag} {made.ignored} "{made.payload.hex()}"'
+    return f'raw {literal.tag} {literal.ignored} "{literal.payload.hex()}"'
 
 
 def _read_back(value: Any) -> Any:  # noqa: ANN401 - any value of a constant

@@ -96,8 +96,8 @@ class NumberAllocator:
             self._report(named, f"there is no constant {backquote(named.name)}", hint)
         return index or 0
 
-    def _constant_index(self, made: Constant) -> int:
-        key = (made.tag, made.payload, made.ignored)
+    def _constant_index(self, literal: Constant) -> int:
+        key = (literal.tag, literal.payload, literal.ignored)
         if key not in self._ids:
             id_ = next(self._free_ids, None)
             if id_ is None:

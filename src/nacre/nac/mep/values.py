@@ -136,14 +136,14 @@ def truth_value(value: Value, what: str) -> bool:
     return False if value is None else bool(one_number(value, what))
 
 
-def slot_value(made: Any) -> Value:  # noqa: ANN401 - what NumPy returns
+def slot_value(result: Any) -> Value:  # noqa: ANN401 - what NumPy returns
     """What an instruction made, for a slot: without axes it is a number or a text."""
-    if isinstance(made, np.ndarray | np.generic) and made.ndim == 0:
-        if made.dtype.kind == "U":
-            return str(made)
-        found: Number = np.asarray(made).astype(_wide(made.dtype)).item()
+    if isinstance(result, np.ndarray | np.generic) and result.ndim == 0:
+        if result.dtype.kind == "U":
+            return str(result)
+        found: Number = np.asarray(result).astype(_wide(result.dtype)).item()
         return found
-    value: Value = made
+    value: Value = result
     return value
 
 
@@ -165,12 +165,12 @@ def value_from(given: object, what: str, rule: Rule) -> Value:
     return _check_array(made, what, rule)
 
 
-def _check_array(made: Array, what: str, rule: Rule) -> Value:
+def _check_array(array: Array, what: str, rule: Rule) -> Value:
     # The floats that NumPy does not know itself have kind V, and a name.
-    is_known = made.dtype.kind in _KINDS or made.dtype.name in ("bfloat16", "float16")
-    if not is_known or not made.dtype.isnative:
-        raise Fault(rule, f"{what} is an array of {made.dtype.name}, expected numbers or texts")
-    return slot_value(made)
+    is_known = array.dtype.kind in _KINDS or array.dtype.name in ("bfloat16", "float16")
+    if not is_known or not array.dtype.isnative:
+        raise Fault(rule, f"{what} is an array of {array.dtype.name}, expected numbers or texts")
+    return slot_value(array)
 
 
 def ids_of(given: object, what: str, rule: Rule) -> tuple[int, ...]:

@@ -105,16 +105,20 @@ def _is_size(item: Given) -> bool:
     return isinstance(item, Ref) or (isinstance(item, int) and not isinstance(item, bool))
 
 
-def _parameter_value(parameter: Parameter, taken: Sequence[Given]) -> Given:
+def _parameter_value(parameter: Parameter, arguments: Sequence[Given]) -> Given:
     if parameter.is_list:
-        return tuple(taken)
-    if not taken:
+        return tuple(arguments)
+    if not arguments:
         return parameter.default
-    if parameter.kind in _LENGTHS and not isinstance(taken[0], tuple) and taken[0] is not None:
-        return tuple(taken)
-    if taken[0] is None and not parameter.is_optional:
+    if (
+        parameter.kind in _LENGTHS
+        and not isinstance(arguments[0], tuple)
+        and arguments[0] is not None
+    ):
+        return tuple(arguments)
+    if arguments[0] is None and not parameter.is_optional:
         return parameter.default
-    return taken[0]
+    return arguments[0]
 
 
 def _fits(parameter: Parameter, item: Given, is_lenient: bool) -> bool:

@@ -116,8 +116,8 @@ def _branch_stretches(
     return tuple(zip(starts, bounds[1:], strict=True)), None
 
 
-def _end_problem(instructions: Sequence[Instruction], made: tuple[Stretch, ...]) -> str | None:
-    for start, end in made:
+def _end_problem(instructions: Sequence[Instruction], stretches: tuple[Stretch, ...]) -> str | None:
+    for start, end in stretches:
         last = instructions[end - 1]
         if (last.op, last.variant) != (OUTPUT, BRANCH):
             return f"the branch of instructions {start} to {end - 1} does not end in <OUTPUT B=1>"

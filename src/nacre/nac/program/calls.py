@@ -139,13 +139,13 @@ def attribute_constant(attribute: AttributeSpec, value: Any) -> Any:  # noqa: AN
     return value
 
 
-def _attribute_value(attribute: AttributeSpec, found: Any) -> Any:  # noqa: ANN401 - see above
+def _attribute_value(attribute: AttributeSpec, constant: Any) -> Any:  # noqa: ANN401 - see above
     """The attribute that a constant stands for."""
-    if attribute.kind == "floats" and isinstance(found, str):
-        return tuple(float(part) for part in found.split(",") if part)
-    if attribute.kind == "padding" and ":" in str(found):
-        pairs = [part.split(":") for part in str(found).split(",")]
+    if attribute.kind == "floats" and isinstance(constant, str):
+        return tuple(float(part) for part in constant.split(",") if part)
+    if attribute.kind == "padding" and ":" in str(constant):
+        pairs = [part.split(":") for part in str(constant).split(",")]
         return Custom((int(before), int(behind)) for before, behind in pairs)
-    if attribute.kind == "ints" and not isinstance(found, tuple):
+    if attribute.kind == "ints" and not isinstance(constant, tuple):
         raise Unsupported(f"`{attribute.name}` is no list")
-    return found
+    return constant

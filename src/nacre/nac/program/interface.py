@@ -132,7 +132,7 @@ def program_interface(
 
 
 def _decode(
-    file: NacFile, source: Source, name: str, kind: type[Record], found: list[Diagnostic]
+    file: NacFile, source: Source, name: str, kind: type[Record], findings: list[Diagnostic]
 ) -> Record | None:
     raw = file.resource(name)
     if raw is None:
@@ -141,7 +141,7 @@ def _decode(
         return msgspec.json.decode(bytes(raw), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         rule = NAC42 if name == STATES else NAC43
-        found.append(finding(rule, source, _place(file, name), f"{name} is malformed: {error}"))
+        findings.append(finding(rule, source, _place(file, name), f"{name} is malformed: {error}"))
         return None
 
 
@@ -166,7 +166,7 @@ def _states(
     source: Source,
     external: External | None,
     table: StateTable,
-    found: list[Diagnostic],
+    findings: list[Diagnostic],
 ) -> dict[int, StateRecord]:
     states: dict[int, StateRecord] = {}
     for record in table.states:
@@ -179,7 +179,7 @@ def _states(
             problem = _initial_problem(file, external, record)
         if problem:
             message = f"{STATES}: state {record.id}: {problem}"
-            found.append(finding(NAC42, source, _place(file, STATES), message))
+            findings.append(finding(NAC42, source, _place(file, STATES), message))
         states[record.id] = record
     for index, instruction in enumerate(file.instructions):
         is_state = (instruction.op, instruction.variant) == (INPUT, STATE)
@@ -187,7 +187,7 @@ def _states(
             offsets = file.record_offsets.get("OPS ", ())
             place = Position(offsets[index] if offsets else 0, "OPS ", index)
             message = f"state {instruction.c[1]} is not described in {STATES}"
-            found.append(finding(NAC42, source, place, message))
+            findings.append(finding(NAC42, source, place, message))
     return states
 
 

@@ -155,34 +155,36 @@ class Interpreter:
             made.arguments[operand.name] = self._argument(operand, made)
         return made
 
-    def _argument(self, operand: Operand, made: Operands) -> Given:
+    def _argument(self, operand: Operand, operands: Operands) -> Given:
         source = operand.source
         if isinstance(source, Ref):
-            return self._operand_of_result(source.index, operand, made)
+            return self._operand_of_result(source.index, operand, operands)
         return tuple(
-            self._operand_of_result(part.index, operand, made) if isinstance(part, Ref) else part
+            self._operand_of_result(part.index, operand, operands)
+            if isinstance(part, Ref)
+            else part
             for part in source
         )
 
-    def _operand_of_result(self, index: int, operand: Operand, made: Operands) -> Given:
+    def _operand_of_result(self, index: int, operand: Operand, operands: Operands) -> Given:
         found, kind = self.results[index], operand.kind
         if isinstance(found, list) and kind == _SEVERAL:
             parts = enumerate(found)
-            return tuple(self._add_leaf(part, kind, (index, at), made) for at, part in parts)
+            return tuple(self._add_leaf(part, kind, (index, at), operands) for at, part in parts)
         if isinstance(found, list):
             found = self._single_result(index, f"`{operand.name}`")
-        return self._add_leaf(found, kind, (index, 0), made)
+        return self._add_leaf(found, kind, (index, 0), operands)
 
-    def _add_leaf(self, found: Any, kind: str, route: Route, made: Operands) -> Given:  # noqa: ANN401
-        if isinstance(found, self._tensor):
+    def _add_leaf(self, leaf: Any, kind: str, route: Route, operands: Operands) -> Given:  # noqa: ANN401
+        if isinstance(leaf, self._tensor):
             if kind in _TENSORS:
-                made.tensors.append(found)
-                made.routes.append(route)
-                made.leaves.append(found)
-                return Value(len(made.tensors) - 1)
-            found = self._domain.number(found)
-        made.leaves.append(found)
-        return found
+                operands.tensors.append(leaf)
+                operands.routes.append(route)
+                operands.leaves.append(leaf)
+                return Value(len(operands.tensors) - 1)
+            leaf = self._domain.number(leaf)
+        operands.leaves.append(leaf)
+        return leaf
 
     def _apply_schedule(self, index: int) -> None:
         """The memory commands of a tick."""

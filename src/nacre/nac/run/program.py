@@ -60,9 +60,9 @@ class PreparedCall:
         """What was made for types, or for types and the very weights that lie there."""
         return self._bound.get(key) or self._bound.get((key, *paths))
 
-    def keep(self, key: object, paths: Sequence[Route], made: BoundCall) -> None:
+    def keep(self, key: object, paths: Sequence[Route], bound: BoundCall) -> None:
         """Keep it for instructions that look alike; with weights in it, for those of one place."""
-        self._bound[(key, *paths) if made.is_for_weights else key] = made
+        self._bound[(key, *paths) if bound.is_for_weights else key] = bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +182,12 @@ def _prepare_system(index: int, instruction: Instruction) -> PreparedInstruction
 
 
 def _call(
-    name: str, schema: Schema, taken: Mapping[str, Given], calls: dict[object, PreparedCall]
+    name: str, schema: Schema, arguments: Mapping[str, Given], calls: dict[object, PreparedCall]
 ) -> PreparedInstruction:
     operands: list[Operand] = []
     constants: dict[str, Given] = {}
     for parameter in schema.parameters:
-        value = taken[parameter.name]
+        value = arguments[parameter.name]
         if refs_of(value):
             operands.append(Operand(parameter.name, parameter.kind, value))
         else:
@@ -204,17 +204,17 @@ def _key(value: Given) -> object:
     return id(value) if isinstance(value, Numbers) else repr(value)
 
 
-def single_result(made: Any, maker: PreparedInstruction, name: str) -> Any:  # noqa: ANN401 - what a call gives
+def single_result(result: Any, maker: PreparedInstruction, name: str) -> Any:  # noqa: ANN401 - what a call gives
     """The result that stands where one is asked for; Unsupported where none of several does.
 
     Files in use name the first result of a norm by the norm itself. Parts are equals.
     """
-    if not isinstance(made, list):
-        return made
+    if not isinstance(result, list):
+        return result
     has_first = maker.call is not None and maker.call.name not in PARTS
-    if len(made) != 1 and not has_first:
-        raise Unsupported(f"{name} is a list of {len(made)} tensors, expected one of them")
-    return made[0]
+    if len(result) != 1 and not has_first:
+        raise Unsupported(f"{name} is a list of {len(result)} tensors, expected one of them")
+    return result[0]
 
 
 def _operand_layout(source: Given) -> object:

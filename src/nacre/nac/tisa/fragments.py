@@ -133,7 +133,7 @@ class _PartitionStep:
         budget.hold(len(text))
         return not any(part in text for part in self._needed)
 
-    def _cut(self, text: str, made: list[Fragment], budget: Budget) -> None:
+    def _cut(self, text: str, parts: list[Fragment], budget: Budget) -> None:
         at = 0
         for start, end, index in self._scanner.matches(text, budget):
             rule = self._rules[index]
@@ -141,12 +141,12 @@ class _PartitionStep:
             if rule.trim and gap.endswith(rule.trim):
                 gap = gap[: -len(rule.trim)]
             if gap:
-                made.append((gap, False))
+                parts.append((gap, False))
             if rule.behaviour != REMOVE:
-                made.append((text[start:end], rule.protected))
+                parts.append((text[start:end], rule.protected))
             at = end
         if at < len(text):
-            made.append((text[at:], False))
+            parts.append((text[at:], False))
 
 
 def _checked_pattern(index: int, pattern: str) -> Node:

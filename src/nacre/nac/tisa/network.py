@@ -104,43 +104,43 @@ def network(rules: Listed[Node]) -> Network:
     return nodes
 
 
-def _node(made: Network, node: Node, following: int) -> int:
+def _node(network: Network, node: Node, following: int) -> int:
     """The node where a tree begins that goes on at another one."""
     match node:
         case Chars():
-            return made.add(_TAKE, made.member(node), following)
+            return network.add(_TAKE, network.member(node), following)
         case Near():
-            return made.condition(node, following)
+            return network.condition(node, following)
         case Sequence(parts):
             for part in reversed(parts):
-                following = _node(made, part, following)
+                following = _node(network, part, following)
             return following
         case Choice(parts):
-            starts = [_node(made, part, following) for part in parts]
+            starts = [_node(network, part, following) for part in parts]
             at = starts.pop()
             for start in reversed(starts):
-                at = made.add(_FORK, start, at)
+                at = network.add(_FORK, start, at)
             return at
         case Repeat():
-            return _repeat(made, node, following)
+            return _repeat(network, node, following)
 
 
-def _repeat(made: Network, node: Repeat, following: int) -> int:
+def _repeat(network: Network, node: Repeat, following: int) -> int:
     if node.most is None:
         if is_nullable(node.part):
             raise PatternError("a repetition without end of what may be empty", 0)
         # A fork that comes back to itself: made first, so that the body can lead to it.
-        fork = made.add(_FORK, following, following)
-        body = _node(made, node.part, fork)
-        made.set_fork(fork, body, following, node.greedy)
+        fork = network.add(_FORK, following, following)
+        body = _node(network, node.part, fork)
+        network.set_fork(fork, body, following, node.greedy)
         at = fork
     else:
         at = following
         for _ in range(node.most - node.least):
-            body = _node(made, node.part, at)
-            at = made.add(_FORK, *((body, following) if node.greedy else (following, body)))
+            body = _node(network, node.part, at)
+            at = network.add(_FORK, *((body, following) if node.greedy else (following, body)))
     for _ in range(node.least):
-        at = _node(made, node.part, at)
+        at = _node(network, node.part, at)
     return at
 
 

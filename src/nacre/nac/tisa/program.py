@@ -190,10 +190,10 @@ class TisaProgram:
         return Bpe(self._pieces, merges, self._unknown, suffix or "")
 
     def _surrounding_ids(
-        self, found: Sequence[Instruction]
+        self, compositions: Sequence[Instruction]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids before and behind those of a text."""
-        items = cast(tuple[Item, ...], found[0].operands[0]) if found else (Item(),)
+        items = cast(tuple[Item, ...], compositions[0].operands[0]) if compositions else (Item(),)
         slots = [index for index, item in enumerate(items) if item.value is None]
         if len(slots) != 1:
             message = f"COMPOSE has the ids of the text {len(slots)} times, not once"

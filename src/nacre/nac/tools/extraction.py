@@ -91,9 +91,9 @@ def plan(opened: OpenedFile) -> Entries:
     yield from _text_entry("plan.txt", lambda: disassemble(section))
 
 
-def _text_entry(name: str, made: Callable[[], str]) -> Entries:
+def _text_entry(name: str, make_text: Callable[[], str]) -> Entries:
     try:
-        yield name, [made().encode()]
+        yield name, [make_text().encode()]
     except InputError:  # the bytes are there all the same
         return
 

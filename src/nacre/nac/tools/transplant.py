@@ -177,15 +177,15 @@ def _match_weights(
 
 
 def _graft(
-    source: NacModel, target: NacModel, taken: _Weight, into: _Weight
+    source: NacModel, target: NacModel, source_weight: _Weight, target_weight: _Weight
 ) -> tuple[Tensor, CopiedWeight] | str:
     """The new tensor of a weight; a text where it cannot be."""
-    given, before = source.weights[taken.id], target.weights[into.id]
+    given, before = source.weights[source_weight.id], target.weights[target_weight.id]
     if given.dtype != before.dtype:
         return f"its elements are {before.dtype}, those of the other {given.dtype}"
-    old, other = target.weights.tensor(into.id), source.weights.tensor(taken.id)
+    old, other = target.weights.tensor(target_weight.id), source.weights.tensor(source_weight.id)
     if _storage_form(old) == _storage_form(other):
-        tensor = replace(other, id=into.id)
+        tensor = replace(other, id=target_weight.id)
     else:
         stored = _store(given, old, target.file.header.quant)
         if isinstance(stored, str):
@@ -193,8 +193,8 @@ def _graft(
         tensor = stored
     after = _dequantized(tensor, before)
     row = CopiedWeight(
-        taken.name,
-        into.name,
+        source_weight.name,
+        target_weight.name,
         given.shape,
         max_difference(after, before),
         max_difference(after, given),

@@ -88,7 +88,7 @@ class _TypeChanger:
         module: Module,
         types: Types,
         note: Note,
-        told: Callable[[CoreOperation], str],
+        describe: Callable[[CoreOperation], str],
         finite: bool,
         wide: frozenset[int],
     ) -> None:
@@ -103,7 +103,7 @@ class _TypeChanger:
         self._constants: dict[int, CoreOperation] = {}
         self._types = types
         self._note = note
-        self._describe = told
+        self._describe = describe
         self._finite = finite
 
     def take(self, op: CoreOperation) -> None:
@@ -176,21 +176,21 @@ class _TypeChanger:
             value = self.builder.add("Cast", value, to=dtype)
         return self._in_four_bits(op, value) if op.type.element.bits < 8 else value
 
-    def _in_four_bits(self, op: CoreOperation, made: int) -> int:
+    def _in_four_bits(self, op: CoreOperation, value: int) -> int:
         """What an operation makes of 4-bit integers in bytes, where it could leave 4 bits."""
         element = op.type.element
         if op.opcode in _PICKING:
-            return made
+            return value
         inner = self._seen[op.operands[0]].type.element if op.opcode == "Cast" else element
         stops = op.attributes.get("saturate") or not inner.is_integer
         if op.opcode in _SATURATING or (op.opcode == "Cast" and stops):
             ends = {"min": float(element.lowest), "max": float(element.highest)}
-            return self.builder.add("Clip", made, **ends)
+            return self.builder.add("Clip", value, **ends)
         if inner.kind == "bool":
-            return made
+            return value
         # The upper half of a byte drops out, and the lower one takes its place, with its sign.
-        sixteen = self.builder.constant(np.array(16, self.builder.type_of(made).element.dtype))
-        moved = self.builder.add("BinOp", made, sixteen, op="Mul")
+        sixteen = self.builder.constant(np.array(16, self.builder.type_of(value).element.dtype))
+        moved = self.builder.add("BinOp", value, sixteen, op="Mul")
         return self.builder.add("BinOp", moved, sixteen, op="Div")
 
     def _is_idle_cast(self, op: CoreOperation, operand: int, dtype: str) -> bool:

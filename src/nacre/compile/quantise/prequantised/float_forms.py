@@ -56,12 +56,12 @@ def move(walk: Walk, op: CoreOperation) -> bool:
     return True
 
 
-def _has_same_scale(walk: Walk, source: int, found: StoredReals) -> bool:
+def _has_same_scale(walk: Walk, source: int, reals: StoredReals) -> bool:
     """Whether a part is constant, or stands for its floats as the others do."""
     own = walk.stored.get(source)
     if own is None:
         return walk.constant(source) is not None
-    return replace(own, value=found.value) == found
+    return replace(own, value=reals.value) == reals
 
 
 def _table(walk: Walk, op: CoreOperation) -> bool:

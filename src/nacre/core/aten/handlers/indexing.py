@@ -17,11 +17,11 @@ _MASK = (
 )
 
 
-def as_indices(call: AtenCall, found: Argument, name: str) -> int:
+def as_indices(call: AtenCall, argument: Argument, name: str) -> int:
     """Indices as a value, i64 unless they are i32; what is between two places is no index."""
-    if isinstance(found, bool | float) and float(found).is_integer():
-        found = int(found)  # in files in use 1, 1.0 and True are one constant
-    value = call.as_value(found, None, name)
+    if isinstance(argument, bool | float) and float(argument).is_integer():
+        argument = int(argument)  # in files in use 1, 1.0 and True are one constant
+    value = call.as_value(argument, None, name)
     dtype = call.type_of(value).dtype
     if GRAPH_TYPES[dtype].kind not in ("signed", "unsigned"):
         raise Unsupported(f"`{name}` is of {dtype}, expected integers")

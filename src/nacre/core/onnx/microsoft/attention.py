@@ -168,15 +168,17 @@ def quantized_attention(node: OnnxNode) -> Sequence[Tensor]:
     return _attend_projected(node, made, Masks(optional_tensor(node, 5)), optional_tensor(node, 8))
 
 
-def _attend_projected(node: OnnxNode, made: int, masks: Masks, past: Tensor | None) -> list[Tensor]:
+def _attend_projected(
+    node: OnnxNode, projected: int, masks: Masks, past: Tensor | None
+) -> list[Tensor]:
     """Attention of query, key and value that lie side by side; and the cache as one tensor."""
-    width, count = node.builder.type_of(made).shape[2], int(node.require("num_heads"))
+    width, count = node.builder.type_of(projected).shape[2], int(node.require("num_heads"))
     sizes = node.ints("qkv_hidden_sizes", None, (width // 3,) * 3) or ()
     if len(sizes) != 3 or sum(sizes) != width:
         raise Unsound(f"{width} columns of weights, expected those of query, key and value")
     starts = (0, sizes[0], sizes[0] + sizes[1])
     heads = Heads(*(
-        split_heads(node, slice_axis(node, made, 2, start, start + size), count)
+        split_heads(node, slice_axis(node, projected, 2, start, start + size), count)
         for start, size in zip(starts, sizes, strict=True)
     ))  # fmt: skip
     attended, k, v = _attend(node, heads, masks, _split_cache(node, past))

@@ -103,10 +103,10 @@ def tensor_array(
     tensor: Any,  # noqa: ANN401 - onnx.TensorProto
     folder: Path | None,
     name: str,
-    held: Mapping[bytes, DetachedBytes] = NONE_HELD,
+    detached: Mapping[bytes, DetachedBytes] = NONE_HELD,
 ) -> Array:
     """The elements of a TensorProto; held ones are not copied, external ones are mapped."""
-    apart = held.get(tensor.raw_data) if held else None
+    apart = detached.get(tensor.raw_data) if detached else None
     if apart is not None:
         elements = apart.elements(tensor)
         if elements is not None:

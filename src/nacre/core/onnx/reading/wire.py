@@ -91,15 +91,15 @@ class _Reader:
     detached: dict[bytes, DetachedBytes] = field(default_factory=dict)
     ticket_prefix: bytes = field(default_factory=lambda: secrets.token_bytes(16))
 
-    def rewrite(self, found: _Field, inside: _Place) -> bytes:
+    def rewrite(self, entry: _Field, inside: _Place) -> bytes:
         """A field as it is, but with tickets for large tensors that it may hold."""
-        below = inside.get(found.number)
-        if below is None or not found.is_large:
-            return self._bytes(found.start, found.end)
-        parts = list(self.fields(found.first, found.end))
+        below = inside.get(entry.number)
+        if below is None or not entry.is_large:
+            return self._bytes(entry.start, entry.end)
+        parts = list(self.fields(entry.first, entry.end))
         if below is _TENSOR:
-            return _message(found.number, self._tensor(parts))
-        return _message(found.number, b"".join(self.rewrite(part, below) for part in parts))
+            return _message(entry.number, self._tensor(parts))
+        return _message(entry.number, b"".join(self.rewrite(part, below) for part in parts))
 
     def _tensor(self, parts: Sequence[_Field]) -> bytes:
         """A tensor; what holds elements in several fields is left to protobuf."""
@@ -119,14 +119,14 @@ class _Reader:
             yield entry
             start = entry.end
 
-    def _detach(self, found: _Field) -> bytes:
-        array = np.empty(found.end - found.first, np.uint8)
-        self.file.seek(found.first)
+    def _detach(self, entry: _Field) -> bytes:
+        array = np.empty(entry.end - entry.first, np.uint8)
+        self.file.seek(entry.first)
         if self.file.readinto(array.data) != array.nbytes:  # type: ignore[attr-defined]
             raise IrregularError
         array.flags.writeable = False
         ticket = self.ticket_prefix + len(self.detached).to_bytes(8, "little")
-        self.detached[ticket] = DetachedBytes(found.number, array)
+        self.detached[ticket] = DetachedBytes(entry.number, array)
         return ticket
 
     def _bytes(self, start: int, end: int) -> bytes:

@@ -126,13 +126,13 @@ def _broadcasts(a: Array, b: Array) -> bool:
     return True
 
 
-def _with_scale_and_bias(site: RewriteSite, made: int, scale: Array, bias: Array) -> int:
+def _with_scale_and_bias(site: RewriteSite, norm: int, scale: Array, bias: Array) -> int:
     dtype, shape = site.op.type.dtype, site.op.type.shape
     for name, array, idle in (("Mul", scale, 1.0), ("Add", bias, 0.0)):
         if bool((array == idle).all()):
             continue
-        made = site.add("BinOp", made, site.literal(array, dtype), op=name)
-    return site.reshape(made, shape)
+        norm = site.add("BinOp", norm, site.literal(array, dtype), op=name)
+    return site.reshape(norm, shape)
 
 
 def scale_and_bias(site: RewriteSite) -> int | None:

@@ -27,9 +27,9 @@ _IDENTIFIERS = re.compile(r"[\w.]*")
 _WEIGHT_NAMES = re.compile(r"[^\"'\\\x00-\x1f\x7f-\x9f\u2028\u2029]*")
 
 
-def objects_of(found: Json) -> Iterator[dict[str, Any]]:
+def objects_of(json_value: Json) -> Iterator[dict[str, Any]]:
     """Every object of a JSON value, the outer ones first."""
-    waiting = [found]
+    waiting = [json_value]
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
@@ -126,8 +126,8 @@ def _names_in_use(model: Json, graphs: list[dict[str, Any]]) -> set[str]:
     return set(_texts(model, tables))
 
 
-def _texts(found: Json, passed_over: frozenset[int] | set[int] = frozenset()) -> Iterator[str]:
-    waiting = [found]
+def _texts(json_value: Json, passed_over: frozenset[int] | set[int] = frozenset()) -> Iterator[str]:
+    waiting = [json_value]
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):

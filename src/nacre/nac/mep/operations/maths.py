@@ -49,11 +49,11 @@ def _charge_for_result(work: Work, *operands: Any) -> None:  # noqa: ANN401 - nu
     work.budget.take(8 * math.prod(shape))
 
 
-def _bounded_integer(made: Any) -> Value:  # noqa: ANN401 - what an operation gave
+def _bounded_integer(number: Any) -> Value:  # noqa: ANN401 - what an operation gave
     """A number that fits in 64 bits."""
-    if isinstance(made, int) and made not in INT64:
+    if isinstance(number, int) and number not in INT64:
         raise Fault(NAC91, "the result does not fit in 64 bits")
-    return slot_value(made)
+    return slot_value(number)
 
 
 # Of two elements
