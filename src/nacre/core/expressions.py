@@ -95,7 +95,7 @@ class _TypeInference:
         self._nodes = nodes
         self._inputs = inputs
         self._hints = Suggestions(inputs)
-        self._found: list[Diagnostic] = []
+        self._findings: list[Diagnostic] = []
 
     def steps(self) -> list[_Step]:
         """All nodes, checked."""
@@ -103,8 +103,8 @@ class _TypeInference:
         steps: list[_Step | None] = []
         for node, dtype in zip(self._nodes, dtypes, strict=True):
             steps.append(self._step(node, dtype, steps))
-        if self._found:
-            raise InputError(self._found[:MAX_FINDINGS])
+        if self._findings:
+            raise InputError(self._findings[:MAX_FINDINGS])
         return [step for step in steps if step is not None]
 
     def _dtypes(self) -> list[str]:
@@ -144,7 +144,9 @@ class _TypeInference:
         if type_ is None:
             help = self._hints.help(name)
             span = self._source.span(node.start, node.end)
-            self._found.append(LOW02.at(span, f"no input {backquote(name)} was given", help=help))
+            self._findings.append(
+                LOW02.at(span, f"no input {backquote(name)} was given", help=help)
+            )
             return None
         return self._verified_step(node, (), attributes({"name": name}), type_)
 
@@ -154,7 +156,7 @@ class _TypeInference:
             span = self._source.span(node.start, node.end)
             text = backquote(self._source.text[node.start : node.end])
             problem = _literal_problem(node.given["data"], dtype)
-            self._found.append(LOW04.at(span, f"the literal {text} {problem}"))
+            self._findings.append(LOW04.at(span, f"the literal {text} {problem}"))
             return None
         given = {"data": Literal(array), "dtype": Word(dtype), "shape": array.shape}
         return self._verified_step(node, (), attributes(given), TensorType(dtype, array.shape))
@@ -172,7 +174,7 @@ class _TypeInference:
         verdict = verdict_of(OperationFacts(node.opcode, spec, types, completed, result, "core-v1"))
         errors = [(rule, message) for rule, message in verdict if rule.severity == "error"]
         span = self._source.span(node.start, node.end)
-        self._found += [rule.at(span, message) for rule, message in errors]
+        self._findings += [rule.at(span, message) for rule, message in errors]
         return None if errors else _Step(completed, result)
 
 

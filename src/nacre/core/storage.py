@@ -183,8 +183,8 @@ def load_source(
         return module
     resolver = _Resolver(folder, module, contents)
     operations = tuple(resolver.resolve(i, op) for i, op in enumerate(module.operations))
-    if resolver.found:
-        raise InputError(resolver.found)
+    if resolver.findings:
+        raise InputError(resolver.findings)
     return Module(operations, module.outputs, module.states, module.source_spans)
 
 
@@ -204,7 +204,7 @@ class _Resolver:
         self._files: dict[str, TensorFile | None] = {}  # None: reported already
         self._literals: dict[tuple[str, Reference], Literal] = {}
         self._grown = 0  # bytes of constants that follow from others
-        self.found: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
 
     def resolve(self, index: int, op: CoreOperation) -> CoreOperation:
         """The operation with its data."""
@@ -213,7 +213,7 @@ class _Resolver:
         reference = _reference(op.attributes)
         if reference is None:
             message = f"constant %{op.value_id} needs a string `file`, a string `key` and no `data`"
-            self.found.append(STO03.at(self._span(index), message))
+            self.findings.append(STO03.at(self._span(index), message))
             return op
         file = self._file(reference.file, index)
         if file is None:
@@ -222,7 +222,7 @@ class _Resolver:
             literal = self._literal(file, reference, op)
         except TensorProblem as problem:
             message = f"constant %{op.value_id}: {problem}"
-            self.found.append(STO03.at(self._span(index), message))
+            self.findings.append(STO03.at(self._span(index), message))
             return op
         kept = {k: v for k, v in op.attributes.items() if k not in (*_REFERENCE, _AXES)}
         return _with_attributes(op, attributes({**kept, "data": literal}))
@@ -250,7 +250,7 @@ class _Resolver:
         if self._folder is None and self._contents is None:
             message = f"constants lie in {backquote(name)}, and the text has no folder beside it"
             help_ = "give the name of the module's file"
-            self.found.append(STO02.at(self._span(index), message, help=help_))
+            self.findings.append(STO02.at(self._span(index), message, help=help_))
             return None
         try:
             if self._contents is not None:
@@ -261,11 +261,11 @@ class _Resolver:
                 message = (
                     f"constants lie in {backquote(name)}, expected a `{_SUFFIX}` beside the text"
                 )
-                self.found.append(STO02.at(self._span(index), message))
+                self.findings.append(STO02.at(self._span(index), message))
                 return None
             return read_tensor_file(path)
         except TensorProblem as problem:
-            self.found.append(STO01.at(self._span(index), f"{backquote(name)} {problem}"))
+            self.findings.append(STO01.at(self._span(index), f"{backquote(name)} {problem}"))
             return None
 
     def _span(self, index: int) -> Span:

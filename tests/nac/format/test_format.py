@@ -35,7 +35,7 @@ def test_what_is_written_reads_back(file: NacFile) -> None:
     raw = to_bytes(file)
     made = examine(raw)
     # A gap is only a warning; anything else would be a fault of the reader.
-    assert [d for d in made.found if d.severity == "error"] == []
+    assert [d for d in made.findings if d.severity == "error"] == []
     assert made.file == file
     assert to_bytes(made.file) == raw
 

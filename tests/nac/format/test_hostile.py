@@ -190,7 +190,7 @@ def test_a_promise_of_any_section_takes_no_memory(file: NacFile) -> None:
     _, offsets = read_header(memoryview(raw))
     for at in offsets.values():
         tracemalloc.start()
-        found = examine(raw[: at + 4] + b"\xff" * 4 + raw[at + 8 :]).found
+        found = examine(raw[: at + 4] + b"\xff" * 4 + raw[at + 8 :]).findings
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         _checked(found)

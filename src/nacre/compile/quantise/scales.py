@@ -39,15 +39,15 @@ class Scales:
         self._shifted: set[int] = set()  # those of them that take its integers
         self.bounded: set[int] = set()  # values whose range is that of what bounds them
         self.functions: dict[int, Function] = {}  # that scales of values were chosen for
-        self._found: dict[int, Affine] = {}
+        self._affines: dict[int, Affine] = {}
         self._gather()
 
     def of(self, value: int) -> Affine:
         """The scale of a value; of one in floats, that in which integers would have it."""
         root = self._root(value)
-        if root not in self._found:
-            self._found[root] = self._choose(root)
-        return self._found[root]
+        if root not in self._affines:
+            self._affines[root] = self._choose(root)
+        return self._affines[root]
 
     def is_factor(self, value: int) -> bool:
         """Whether a value is another one under another scale."""

@@ -152,7 +152,7 @@ class _BackwardWalk:
         self._active = _needed_values(module, _dependent_values(module, named))
         self._writer = Writer(module, not has_errors(verify(module, "core-v1")))
         self._parts: dict[int, list[Value]] = {}  # of the gradient by each value
-        self._found: list[Diagnostic] = []
+        self._findings: list[Diagnostic] = []
 
     def module(self) -> Module:
         """The module with its gradients."""
@@ -164,8 +164,8 @@ class _BackwardWalk:
         for op in reversed(self._module.operations):
             if op.opcode != "Input" and op.value_id in self._active:
                 self._add_operand_gradients(op)
-        if self._found:
-            raise InputError(self._found[:MAX_FINDINGS])
+        if self._findings:
+            raise InputError(self._findings[:MAX_FINDINGS])
         gradients = tuple(self._gradient(op) for op in self._named)
         operations = (*self._module.operations, *self._writer.operations)
         outputs = (*self._module.outputs, *gradients)
@@ -204,7 +204,7 @@ class _BackwardWalk:
             try:
                 self._parts.setdefault(operand, []).append(rule(site))
             except NoGradient as reason:
-                self._found.append(self._refusal(op, str(reason)))
+                self._findings.append(self._refusal(op, str(reason)))
 
     def _value(self, value: int) -> Value:
         return Value(self._writer, value, self._module.by_id[value].type)

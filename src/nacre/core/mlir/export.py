@@ -36,8 +36,8 @@ def to_mlir(module: Module) -> str:
     for at, op in enumerate(module.operations):
         if op.opcode != "Input" and not (_is_constant(op) and op.value_id not in used):
             body.lower(at, op)
-    if body.found:
-        raise InputError(body.found[:MAX_FINDINGS])
+    if body.findings:
+        raise InputError(body.findings[:MAX_FINDINGS])
     results = [*module.outputs, *(state.output for state in module.states)]
     functions = [
         *_notes(module, arguments),
@@ -64,7 +64,7 @@ class _FunctionWriter:
         self._module = module
         self._values = dict(arguments)
         self.lines: list[str] = []
-        self.found: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
 
     def lower(self, at: int, op: CoreOperation) -> None:
         """One operation; where it has no form, the ones after it are looked at all the same."""
@@ -73,7 +73,7 @@ class _FunctionWriter:
             value, lines = writer.finish(LOWERINGS.get(op.opcode, _refuse_opcode)(writer))
         except Unsupported as reason:
             message = f"`{op.opcode}` %{op.value_id} cannot be written in MLIR: {reason}"
-            self.found.append(MLR01.at(operation_span(self._module, at), message))
+            self.findings.append(MLR01.at(operation_span(self._module, at), message))
             value, lines = Value(f"%{op.value_id}", op.type), []
         self._values[op.value_id] = value
         self.lines += lines

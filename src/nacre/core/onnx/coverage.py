@@ -24,7 +24,7 @@ def coverage(
     walk, graph = walk_model(source, shapes, constants)
     # Inputs without a form stop the walk, as what breaks ONNX's rules does.
     of_nodes = {id(refusal.diagnostic) for refusal in walk.refused}
-    unsound = [d for d in walk.found if id(d) not in of_nodes]
+    unsound = [d for d in walk.findings if id(d) not in of_nodes]
     if unsound:
         raise InputError(unsound)
     counted: Counter[str] = Counter(map(_key, graph.node))

@@ -47,8 +47,8 @@ def from_onnx(
 
 def finish_module(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
     """The module of a walk, and what is odd about it told; InputError lists what was found."""
-    if walk.found:
-        raise InputError(walk.found)
+    if walk.findings:
+        raise InputError(walk.findings)
     module = module_of(walk, graph)
     if warn is not None:
         for odd in walk.odd:
@@ -89,7 +89,7 @@ def walk_model(
     bound, problems = bind_inputs(model.graph.input, constants or {}, name)
     walk.tensors.update({given: bound.get(given, LostTensor()) for given in constants or {}})
     walk.bound = frozenset(bound)
-    walk.found += problems
+    walk.findings += problems
     walk.states = match_states(walk, model)
     walk.odd += warn_of_fixed_inputs(model, {*walk.states, *(constants or {})}, name)
     walk.import_graph(model.graph, shapes or {})

@@ -38,7 +38,7 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
             values[output.name] = node.value(0)
         except Unsupported as problem:
             message = f"{title}: {problem.reason}"
-            walk.found.append(finding(ONX01, walk.name, message, problem.help))
+            walk.findings.append(finding(ONX01, walk.name, message, problem.help))
             continue
         kind = _type_mismatch(output, node.type(0))
         shape = _shape_mismatch(output, node.type(0))
@@ -47,11 +47,11 @@ def module_of(walk: Walk, graph: Any) -> Module:  # noqa: ANN401
         elif shape is not None:
             message = f"{title} is declared {shape}"
             walk.odd.append(finding(ONX08, walk.name, message, _DECLARE))
-    if not walk.found:
+    if not walk.findings:
         following = {given: values[output] for given, output in walk.states.items()}
         keep_states(walk, following, walk.initial)
-    if walk.found:
-        raise InputError(walk.found)
+    if walk.findings:
+        raise InputError(walk.findings)
     # The next value of a state is no output: the module keeps it.
     outs = tuple(o.name for o in graph.output if o.name not in walk.states.values())
     labels = Labels(outs, walk.labels, source=walk.name, parameters=walk.builder.parameters)

@@ -45,7 +45,7 @@ class Reports:
     tensors: ChainMap[str, Tensor | LostTensor | None] = field(
         default_factory=ChainMap, kw_only=True
     )
-    found: list[Diagnostic] = field(default_factory=list, kw_only=True)
+    findings: list[Diagnostic] = field(default_factory=list, kw_only=True)
     odd: list[Diagnostic] = field(default_factory=list, kw_only=True)  # warnings
     refused: list[Refusal] = field(default_factory=list, kw_only=True)
     protos: Sequence[Any] = field(default=(), kw_only=True)  # the nodes of the graph
@@ -53,7 +53,7 @@ class Reports:
 
     def name_hint(self, name: str) -> str:
         """What a name that nothing defines may have meant: looked up for the first few only."""
-        if len(self.found) >= MOST_HINTS or self._is_defined_later(name):
+        if len(self.findings) >= MOST_HINTS or self._is_defined_later(name):
             return _NAMED
         return did_you_mean(name, islice(self.tensors, _MOST_NAMES)) or _NAMED
 
@@ -76,7 +76,7 @@ class Reports:
         """Report a node without a form, at a place among the findings, else behind them."""
         message = f"{self._describe(node, operands)}: {problem.reason}"
         diagnostic = finding(ONX01, self.name, message, problem.help)
-        self.found.insert(len(self.found) if place is None else place, diagnostic)
+        self.findings.insert(len(self.findings) if place is None else place, diagnostic)
         self.refused.append(Refusal(node, problem.reason, diagnostic))
         self.mark_lost(node.outputs)
 
@@ -85,7 +85,7 @@ class Reports:
     ) -> None:
         """Report a node that breaks a rule of ONNX."""
         message = f"{self._describe(node, operands)}: {reason}"
-        self.found.append(finding(ONX04, self.name, message, help))
+        self.findings.append(finding(ONX04, self.name, message, help))
         self.mark_lost(node.outputs)
 
     def _describe(self, node: Node, operands: Sequence[Tensor | None]) -> str:
@@ -99,7 +99,7 @@ class Reports:
 
     def unsound(self, message: str, help: str) -> None:
         """Report what breaks a rule of ONNX."""
-        self.found.append(finding(ONX04, self.name, f"{message}{self._enclosing_nodes()}", help))
+        self.findings.append(finding(ONX04, self.name, f"{message}{self._enclosing_nodes()}", help))
 
     def _enclosing_nodes(self) -> str:
         return "".join(f", in {holder.title}" for holder in reversed(self.holders))

@@ -39,7 +39,7 @@ def match_states(walk: Walk, model: Any) -> dict[str, str]:  # noqa: ANN401 - on
         pairs = [pair for text in texts for pair in _pairs(text)]
         _check(pairs, model.graph)
     except _StateProblem as problem:
-        walk.found.append(finding(ONX09, walk.name, str(problem), _MEND))
+        walk.findings.append(finding(ONX09, walk.name, str(problem), _MEND))
         return {}
     return {given: following for given, following in pairs if given not in walk.bound}
 
@@ -92,4 +92,4 @@ def keep_states(walk: Walk, following: Mapping[str, int], initial: Mapping[str, 
             walk.builder.state(given, output, walk.builder.constant(initial[given]))
         except InputError as error:
             message = f"the state {backquote(given)}: {describe_error(error)}"
-            walk.found.append(finding(ONX09, walk.name, message, _MEND))
+            walk.findings.append(finding(ONX09, walk.name, message, _MEND))

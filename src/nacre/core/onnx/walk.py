@@ -87,10 +87,10 @@ class Walk(Reports):
         held = [name for name in shapes if name in self.tensors]
         for name in held:
             message = f"{backquote(name)} has a value already, a shape was given for it"
-            self.found.append(finding(ONX06, self.name, message, "leave the shape out"))
+            self.findings.append(finding(ONX06, self.name, message, "leave the shape out"))
         wanted = {name: shape for name, shape in shapes.items() if name not in held}
         types, problems = input_types(declared, wanted, self.name, type_only_inputs(graph))
-        self.found += problems
+        self.findings += problems
         if problems:
             return
         for name, type_ in types.items():
@@ -101,7 +101,7 @@ class Walk(Reports):
                 is_size = first.code == "MOD12"  # else the name is none, or taken
                 rule, help_ = (ONX01, "give it another shape") if is_size else (ONX04, RENAME)
                 message = f"input {backquote(name)}: {describe_error(error)}"
-                self.found.append(finding(rule, self.name, message, help_))
+                self.findings.append(finding(rule, self.name, message, help_))
                 self.tensors[name] = LostTensor()
         self.nodes(graph.node)
 
@@ -123,7 +123,7 @@ class Walk(Reports):
             except Unsound as problem:
                 self.unsound(str(problem), problem.help)
             except InputError as error:
-                self.found += error.diagnostics
+                self.findings += error.diagnostics
 
     def nodes(self, protos: Sequence[Any]) -> None:
         """Nodes in their order, which is that of their definitions."""
@@ -141,7 +141,7 @@ class Walk(Reports):
                 self.unsound(f"{backquote(proto.op_type)}{named}: {problem}", problem.help)
                 self.mark_lost(proto.output)
             except InputError as error:  # weights beside the model
-                self.found += error.diagnostics
+                self.findings += error.diagnostics
                 self.mark_lost(proto.output)
             else:
                 self._import_node(node, proto)
@@ -156,7 +156,7 @@ class Walk(Reports):
         if operands is None:
             self.mark_lost(node.outputs)
             return
-        before, problems = self.builder.count, len(self.found)
+        before, problems = self.builder.count, len(self.findings)
         try:
             self._define(node, self._node_results(node, proto, operands))
             for op in self.builder.operations_since(before):
@@ -274,7 +274,7 @@ class Walk(Reports):
                 raise Unsupported(
                     "it is in a layout that onnxruntime made for one machine", LAYOUT_HELP
                 )
-            few = len(self.found) < MOST_HINTS
+            few = len(self.findings) < MOST_HINTS
             hint = did_you_mean(node.key, handlers()) if few else None
             raise Unsupported("the operation is not known", hint or _UNKNOWN)
         return self._call(node, function, operands)
@@ -297,7 +297,7 @@ class Walk(Reports):
         require_distinct((value.name for value in graph.input), "a graph")
         tensors = self.tensors.new_child()
         walk = replace(self, tensors=tensors, bound=frozenset(), is_run=self.is_run and is_run)
-        problems = len(self.found)
+        problems = len(self.findings)
         walk.initialisers(graph)
         walk.tensors.update(zip((value.name for value in graph.input), given, strict=True))
         walk.nodes(graph.node)
@@ -305,7 +305,7 @@ class Walk(Reports):
 
     def types_of(self, graph: Any, given: Sequence[Tensor]) -> list[TensorType] | None:  # noqa: ANN401
         """The types of the outputs of a graph, which itself is left out; None where it has none."""
-        walk = replace(self, builder=self.builder.fork(), found=[], refused=[], labels={})
+        walk = replace(self, builder=self.builder.fork(), findings=[], refused=[], labels={})
         try:
             made = walk.nested(graph, given, is_run=False)
             return [OnnxNode(NO_NODE, [t], walk.builder).type(0) for t in made]
@@ -328,7 +328,7 @@ class Walk(Reports):
         # Those of onnx itself name their own domain only.
         opsets = {**self.opsets, **function.opsets}
         walk = replace(self._nested_walk(node), tensors=tensors, opsets=opsets)
-        problems = len(self.found)
+        problems = len(self.findings)
         walk.nodes(function.nodes)
         return walk.results(function.outputs[: len(node.outputs)], problems)
 
@@ -337,7 +337,7 @@ class Walk(Reports):
         results: list[Tensor] = []
         for name in names:
             tensor = self.tensors.get(name)
-            if isinstance(tensor, LostTensor) or len(self.found) > problems:
+            if isinstance(tensor, LostTensor) or len(self.findings) > problems:
                 raise AlreadyReported(self.tensors)
             if tensor is None:
                 message = f"the output {backquote(name)} of what it holds is not defined"

@@ -42,8 +42,8 @@ def to_onnx(
     writing = _Exporter(module)
     for at, op in enumerate(module.operations):
         writing.take(at, op)
-    if writing.found:
-        raise InputError(writing.found[:MAX_FINDINGS])
+    if writing.findings:
+        raise InputError(writing.findings[:MAX_FINDINGS])
     interface = writing.interface()
     write_model(Path(path), writing.graph, interface, most_inline)
 
@@ -53,7 +53,7 @@ class _Exporter:
 
     def __init__(self, module: Module) -> None:
         self.graph = Graph()
-        self.found: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
         self._module = module
         self._labels: Mapping[int, str] = module.labels.nodes if module.labels else {}
         self._parameters = module.labels.parameters if module.labels else {}
@@ -87,7 +87,7 @@ class _Exporter:
             self._values[op.value_id] = self._named(op, FORMS.registered[op.opcode](writer), first)
         except Unsupported as reason:
             message = f"`{op.opcode}` %{op.value_id} cannot be written in ONNX: {reason}"
-            self.found.append(EXP01.at(operation_span(self._module, at), message))
+            self.findings.append(EXP01.at(operation_span(self._module, at), message))
             self._values[op.value_id] = Value(f"%{op.value_id}", op.type)
 
     def _label(self, op: CoreOperation) -> str:

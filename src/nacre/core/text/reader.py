@@ -45,8 +45,8 @@ def parse_source(source: Source) -> Module:
     """A module from a source."""
     reader = _LineReader(source)
     reader.read()
-    if reader.found:
-        raise InputError(reader.found)
+    if reader.findings:
+        raise InputError(reader.findings)
     spans = SourceSpans(source, tuple(reader.spans), reader.outputs_span, tuple(reader.state_spans))
     return Module(tuple(reader.operations), reader.outputs, tuple(reader.states), spans)
 
@@ -61,7 +61,7 @@ class _LineReader:
     has_outputs: bool = False
     states: list[State] = field(default_factory=list)
     state_spans: list[tuple[int, int]] = field(default_factory=list)
-    found: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
     _types: dict[str, TensorType] = field(default_factory=dict)
     _attributes: dict[tuple[str, str], Attributes] = field(default_factory=dict)
 
@@ -77,9 +77,9 @@ class _LineReader:
                     continue
                 except ValueProblem:
                     pass  # read again, with care, for the place
-            if len(self.found) < _MOST_FINDINGS:
+            if len(self.findings) < _MOST_FINDINGS:
                 self._line(line.rstrip("\r"), start)
-        if not self.has_outputs and not self.found:
+        if not self.has_outputs and not self.findings:
             end = len(self.source.text.rstrip())
             self._report(TXT02, "the module has no `outputs:` line", end, end)
 
@@ -172,7 +172,7 @@ class _LineReader:
         self.state_spans.append((start, start + len(line.rstrip())))
 
     def _report(self, rule: object, message: str, start: int, end: int) -> None:
-        self.found.append(rule.at(self.source.span(start, end), message))  # type: ignore[attr-defined]
+        self.findings.append(rule.at(self.source.span(start, end), message))  # type: ignore[attr-defined]
 
 
 def _tensor_type(dtype: str, dims: str, at: int = 0) -> TensorType:

@@ -28,7 +28,7 @@ def coverage(
     """
     exported = program_of(source, example_args, example_kwargs, shapes)
     walk, _ = walk_graph(exported, shapes)
-    unsound = [d for d in walk.found if d.code != "TCH01"]
+    unsound = [d for d in walk.findings if d.code != "TCH01"]
     if unsound:
         raise InputError(unsound)
     graph = exported[0].graph_module.graph

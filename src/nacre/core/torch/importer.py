@@ -110,7 +110,7 @@ class Walk:
     progress: Progress | None = None
     builder: ModelBuilder = field(default_factory=ModelBuilder)
     tensors: dict[str, Any] = field(default_factory=dict)
-    found: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     lost: int = 0  # nodes that could not be looked at
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
@@ -286,7 +286,7 @@ class Walk:
         message = f"node `{node.name}` ({key}) of ({shapes}){place}: {problem.reason}"
         help_ = problem.help or OTHERWISE
         self.refused.append(Refusal(node, problem.reason, help_))
-        self.found.append(finding(TCH01, self.name, message, help_))
+        self.findings.append(finding(TCH01, self.name, message, help_))
 
     def module(self, interface: Interface) -> Module:
         """The module, when every node is in."""
@@ -295,8 +295,8 @@ class Walk:
         for name, node, initial in interface.states:
             output = self._output(name, node)
             states.append((name, output, self._constant(name, initial)))
-        if self.found:
-            raise InputError(self.found)
+        if self.findings:
+            raise InputError(self.findings)
         for name, output, start in states:
             self.builder.state(name, output, start)
         named = self.builder.parameters
@@ -316,7 +316,7 @@ class Walk:
             return self.constants.value(tensor)
         except Unsupported as problem:
             message = f"output `{place}`: {problem.reason}"
-            self.found.append(finding(TCH01, self.name, message, problem.help))
+            self.findings.append(finding(TCH01, self.name, message, problem.help))
             return 0
 
 

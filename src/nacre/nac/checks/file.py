@@ -56,7 +56,7 @@ def _check(
     path: FileSource, checks: Sequence[Check]
 ) -> tuple[ReadResult, External | None, list[Diagnostic]]:
     result = examine(path)
-    findings = list(result.found)
+    findings = list(result.findings)
     if result.file is None:
         return result, None, findings
     external = None

@@ -36,7 +36,7 @@ class ReadResult:
     """What can be read of a file, and all that is wrong with its structure."""
 
     file: NacFile | None  # None: not even the header can be read
-    found: list[Diagnostic]
+    findings: list[Diagnostic]
     source: Source
     lost: frozenset[str] = frozenset()  # sections that are there and cannot be read
 
@@ -44,8 +44,8 @@ class ReadResult:
 def read(source: FileSource, name: str | None = None) -> NacFile:
     """A file, or its bytes, as values; InputError has all that is wrong with its structure."""
     made = examine(source, name)
-    if made.file is None or has_errors(made.found):
-        raise InputError(in_order(made.found))
+    if made.file is None or has_errors(made.findings):
+        raise InputError(in_order(made.findings))
     return made.file
 
 
@@ -96,7 +96,7 @@ def _examine_bytes(view: memoryview, title: str) -> ReadResult:
         reading.header, offsets = header.read(view)
     except Broken as problem:
         reading.report_broken(problem)
-        return ReadResult(None, reading.found, reading.source)
+        return ReadResult(None, reading.findings, reading.source)
     starts = _section_starts(view, reading, offsets)
     if "OPS " not in offsets:
         reading.report(NAC08, Position(0), "the file has no section OPS")
@@ -108,7 +108,7 @@ def _examine_bytes(view: memoryview, title: str) -> ReadResult:
     gaps = _gaps(view, reading, starts, ends)
     ordered = {tag: sections[tag] for tag in starts if tag in sections}
     file = NacFile(reading.header, ordered, gaps, reading.record_offsets)
-    return ReadResult(file, reading.found, reading.source, frozenset(reading.lost))
+    return ReadResult(file, reading.findings, reading.source, frozenset(reading.lost))
 
 
 def _section_starts(

@@ -26,13 +26,13 @@ class ReadContext:
     header: Header
     signatures: dict[int, str] | None = None  # None: PERM cannot be read
     record_offsets: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    found: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)  # parts that are there and cannot be read
 
     def report(self, rule: Rule, place: Position, message: str, help: str | None = None) -> None:
         """Keep a finding; a thousand are enough."""
-        if len(self.found) < _MOST_FINDINGS:
-            self.found.append(finding(rule, self.source, place, message, help))
+        if len(self.findings) < _MOST_FINDINGS:
+            self.findings.append(finding(rule, self.source, place, message, help))
 
     def report_broken(self, problem: Broken) -> None:
         """Keep what ended the reading of a part."""

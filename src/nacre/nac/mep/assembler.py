@@ -45,13 +45,13 @@ def assemble(text: str, name: str = "<plan>") -> bytes:
         try:
             _line(assembly, Line(source, number))
         except LineError as problem:
-            assembly.found.append(problem.found)
-        if len(assembly.found) >= MOST_FINDINGS:
+            assembly.findings.append(problem.diagnostic)
+        if len(assembly.findings) >= MOST_FINDINGS:
             break
-    if not assembly.found:
+    if not assembly.findings:
         plan = NumberAllocator(assembly).plan()
-    if assembly.found:
-        raise InputError(assembly.found)
+    if assembly.findings:
+        raise InputError(assembly.findings)
     return to_bytes(plan)
 
 

@@ -30,7 +30,7 @@ class LineError(Exception):
 
     def __init__(self, rule: Rule, span: Span, message: str, help: str | None = None) -> None:
         super().__init__(message)
-        self.found = rule.at(span, message, help=help)
+        self.diagnostic = rule.at(span, message, help=help)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,6 @@ def raw_constant(id_: int, tag: int, ignored: int, payload: bytes) -> Constant:
         read_back = read_constant(Cursor(memoryview(written)), reading)
     except Broken as problem:
         raise ValueError(problem.message) from None
-    if reading.found or read_back != written_constant:
+    if reading.findings or read_back != written_constant:
         raise ValueError(f"these bytes are no {TAGS[tag].name}")
     return written_constant

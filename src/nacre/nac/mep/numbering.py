@@ -22,7 +22,7 @@ class Assembly:
     """What has been read so far."""
 
     source: Source
-    found: list[Diagnostic] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
     steps: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)  # the instruction that follows
     given: dict[int, Constant] = field(default_factory=dict)  # by the id that the text says
@@ -103,7 +103,7 @@ class NumberAllocator:
             if id_ is None:
                 place = self._assembly.source.span(0, 0)
                 message = f"there are more than {MOST_ID + 1:,} constants"
-                self._assembly.found.append(NAC83.at(place, message))
+                self._assembly.findings.append(NAC83.at(place, message))
                 return 0
             self._ids[key] = id_
             self._pool.append(Constant(id_, *key))
@@ -118,13 +118,13 @@ class NumberAllocator:
         distance = starts[target] - starts[index + 1]
         if not -32768 <= distance <= 32767:
             message = f"label {backquote(label.name)} is {distance:,} bytes away, at most 32,767"
-            self._assembly.found.append(NAC83.at(label.span, message))
+            self._assembly.findings.append(NAC83.at(label.span, message))
             return 0
         return distance
 
     def _report(self, where: NamedOperand | Label, message: str, help: str | None = None) -> None:
-        if len(self._assembly.found) < MOST_FINDINGS:
-            self._assembly.found.append(NAC81.at(where.span, message, help=help))
+        if len(self._assembly.findings) < MOST_FINDINGS:
+            self._assembly.findings.append(NAC81.at(where.span, message, help=help))
 
 
 def _slot_numbers(step: Instruction) -> list[int]:

@@ -82,8 +82,8 @@ def read(raw: bytes | bytearray | memoryview) -> Plan:
         plan = _section(view, reading)
     except Broken as problem:
         reading.report_broken(problem)
-    if reading.found:
-        raise InputError(in_order(reading.found))
+    if reading.findings:
+        raise InputError(in_order(reading.findings))
     return plan
 
 

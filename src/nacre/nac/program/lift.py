@@ -65,7 +65,7 @@ class ValueDomain:
 
     def __init__(self, program: LoadedProgram, types: Types, windows: Mapping[int, Window]) -> None:
         self.builder = Builder()
-        self.found: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
         # Of loads that have names, by id and name; filters with their channels last.
         self.weights: dict[tuple[int, str], Value] = {}
         self.filters: dict[tuple[int, str], Value] = {}
@@ -103,7 +103,7 @@ class ValueDomain:
             help_ = (
                 f'give it: `types={{"{_message_name(wanted.name)}": TensorType("f32", (1, 3))}}`'
             )
-            self.found.append(self._program.finding(wanted.instruction, NAC46, message, help_))
+            self.findings.append(self._program.finding(wanted.instruction, NAC46, message, help_))
             return MISSING
         return Value(self.builder.input(wanted.name, dtype, shape))
 
@@ -189,7 +189,7 @@ class ValueDomain:
     def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
         """Write down why, and go on."""
         message = f"{backquote(self._program.program[index].name, 80)}: {problem}"
-        self.found.append(self._program.finding(index, NAC49, message))
+        self.findings.append(self._program.finding(index, NAC49, message))
         return MISSING
 
     def _elements(self, value: int) -> Array | None:
@@ -222,8 +222,8 @@ class _Lifter:
         interpreter = Interpreter(program, self._domain, memory, schedule)
         self._outputs = interpreter.outputs()
         self._results = interpreter.results
-        if self._domain.found:
-            raise InputError(self._domain.found)
+        if self._domain.findings:
+            raise InputError(self._domain.findings)
 
     def run_module(self) -> Module:
         """The module without names, states or an order of its own."""

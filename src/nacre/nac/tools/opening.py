@@ -70,7 +70,7 @@ class OpenedFile:
 def open_nac(source: FileSource) -> OpenedFile:
     """A file; InputError has all that is wrong with its structure."""
     examined, external, findings = check_file(source)
-    if examined.file is None or has_errors(examined.found):
+    if examined.file is None or has_errors(examined.findings):
         raise InputError(in_order(d for d in findings if d.severity == "error"))
     view = memoryview(source) if isinstance(source, bytes | memoryview) else map_file(Path(source))
     _, offsets = header.read(view)

@@ -64,7 +64,7 @@ class _TokenizerCompiler:
         self._raw = [token for token in tokens if not token.is_normalized]
         self._normalized = [token for token in tokens if token.is_normalized]
         self._tokens = tokens
-        self._found: list[Diagnostic] = []
+        self._findings: list[Diagnostic] = []
 
     def run(self, unlimited: bool) -> Bundle:
         """Every part; InputError with all that cannot be said."""
@@ -72,11 +72,11 @@ class _TokenizerCompiler:
             self._attempt(self._check_limits, None)
         before = self._steps(self._text_steps)
         # Whether a model can be said depends on what comes before it.
-        model = None if self._found else self._attempt(lambda: self._model(before), None)
+        model = None if self._findings else self._attempt(lambda: self._model(before), None)
         behind = self._steps(lambda: post_processor_steps(self._whole.get("post_processor")))
         decoding = self._attempt(self._token_decoder, TokenDecoder(None))
-        if self._found or model is None:
-            raise InputError(self._found)
+        if self._findings or model is None:
+            raise InputError(self._findings)
         vocabulary = self._vocabulary(model)
         instructions = (*before, model.step, *behind)
         raw = manifest.write(instructions)
@@ -99,7 +99,7 @@ class _TokenizerCompiler:
         try:
             return make()
         except UnsupportedPart as unfit:
-            self._found += unfit.refusal().diagnostics
+            self._findings += unfit.refusal().diagnostics
             return otherwise
 
     def _check_limits(self) -> None:
