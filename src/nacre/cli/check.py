@@ -19,7 +19,7 @@ from nacre.cli.fixing import FixedFiles, fix_files, messages_on_stderr
 from nacre.cli.inputs import STDIN, distinct, import_option, program_in, read_argument, show
 from nacre.cli.options import include_root_option, max_instances_option
 from nacre.cli.progress import show_stages
-from nacre.nem.checks.engine import Checked, CheckOptions, check_source
+from nacre.nem.checks.engine import CheckOptions, CheckResult, check_source
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
 
@@ -148,7 +148,7 @@ def _others(
     return {**({"tokens": tokens} if tokens else {}), **fixed}
 
 
-def _verdict(name: str, checked: Checked) -> list[tuple[str, TokenVerdict]]:
+def _verdict(name: str, checked: CheckResult) -> list[tuple[str, TokenVerdict]]:
     from nacre.nem.api.token_verdict import token_verdict
 
     verdict = token_verdict(checked)

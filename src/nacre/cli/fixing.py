@@ -20,8 +20,8 @@ from nacre.cli.exit_status import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.inputs import STDIN, program_in, read_argument, show_diff
 from nacre.cli.progress import show_stages
 from nacre.cli.terminal.streams import echo_document
-from nacre.nem.checks.engine import Checked, CheckOptions
-from nacre.nem.checks.fixing import Fixed, fix_source
+from nacre.nem.checks.engine import CheckOptions, CheckResult
+from nacre.nem.checks.fixing import FixResult, fix_source
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.syntax.parser import ParsedSource
 
@@ -34,7 +34,7 @@ class FixedFiles:
     applied: list[Diagnostic] = field(default_factory=list)
     _changed: int = 0
     _sources: dict[str, Source | Diagnostic | str] = field(default_factory=dict)
-    _checked: dict[str, Checked] = field(default_factory=dict)
+    _checked: dict[str, CheckResult] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -47,7 +47,7 @@ class FixedFiles:
             return self._sources[name]
         return read_argument(program_in(name))
 
-    def checked(self, name: str) -> Checked | None:
+    def checked(self, name: str) -> CheckResult | None:
         """What the last check said, where nothing has changed since."""
         return self._checked.get(name) if self._is_settled else None
 
@@ -55,13 +55,15 @@ class FixedFiles:
     def _is_settled(self) -> bool:
         return not self._changed or len(self._sources) == 1
 
-    def keep(self, name: str, found: Source | Diagnostic | str, checked: Checked | None) -> None:
+    def keep(
+        self, name: str, found: Source | Diagnostic | str, checked: CheckResult | None
+    ) -> None:
         """Note what a file is, and what a check says about it."""
         self._sources[name] = found
         if checked is not None:
             self._checked[name] = checked
 
-    def note_change(self, fixed: Fixed) -> None:
+    def note_change(self, fixed: FixResult) -> None:
         """Note that a file was rewritten."""
         self._changed += 1
         self.applied += fixed.applied
@@ -109,7 +111,7 @@ def _is_sealed(name: str) -> bool:
     return name != STDIN and (os.path.isdir(name) or is_program_of_bundle(Path(name).resolve()))
 
 
-def _preview(name: str, source: Source, fixed: Fixed, files: FixedFiles) -> None:
+def _preview(name: str, source: Source, fixed: FixResult, files: FixedFiles) -> None:
     _show_refused(fixed, on_stderr=True)
     if fixed.source.text != source.text:
         show_diff(name, source.text, fixed.source.text)
@@ -118,7 +120,9 @@ def _preview(name: str, source: Source, fixed: Fixed, files: FixedFiles) -> None
         files.status = max(files.status, ERRORS_FOUND)
 
 
-def _settle(name: str, source: Source, fixed: Fixed, files: FixedFiles, on_stderr: bool) -> None:
+def _settle(
+    name: str, source: Source, fixed: FixResult, files: FixedFiles, on_stderr: bool
+) -> None:
     if name == STDIN:
         echo_document(fixed.source.text)
     elif fixed.source.text != source.text:
@@ -138,7 +142,7 @@ def _settle(name: str, source: Source, fixed: Fixed, files: FixedFiles, on_stder
     _show_refused(fixed, on_stderr)
 
 
-def _show_refused(fixed: Fixed, on_stderr: bool) -> None:
+def _show_refused(fixed: FixResult, on_stderr: bool) -> None:
     for refused in fixed.refused:
         found, new = refused.diagnostic, refused.because
         assert found.fix is not None

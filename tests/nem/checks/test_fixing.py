@@ -13,7 +13,7 @@ from nacre.base.rules import RULES
 from nacre.base.source import Source, read_source
 from nacre.nem.checks import catalogue
 from nacre.nem.checks.engine import CheckOptions, check_source
-from nacre.nem.checks.fixing import Fixed, fix_source
+from nacre.nem.checks.fixing import FixResult, fix_source
 from tests.conformance.expectations import Case, all_cases
 
 catalogue.load()
@@ -262,7 +262,7 @@ CASES = [
 STRICT = CheckOptions(strict=True)
 
 
-def fixed(text: str, options: CheckOptions = STRICT) -> Fixed:
+def fixed(text: str, options: CheckOptions = STRICT) -> FixResult:
     return fix_source(Source("case.nem", text), options)
 
 
@@ -355,7 +355,7 @@ def test_findings_that_are_not_asked_for_are_not_fixed() -> None:
     assert [d.code for d in result.applied] == ["DOC13"]
 
 
-def assert_better(source: Source, options: CheckOptions) -> Fixed:
+def assert_better(source: Source, options: CheckOptions) -> FixResult:
     before = Counter(map(said, check_source(source, options).diagnostics))
     result = fix_source(source, options)
     after = Counter(map(said, result.checked.diagnostics))

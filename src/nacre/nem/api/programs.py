@@ -13,7 +13,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.rules import RULES
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
-from nacre.nem.checks.engine import Checked, CheckOptions, check_source
+from nacre.nem.checks.engine import CheckOptions, CheckResult, check_source
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.devices import Device
 from nacre.nem.model.imports import Import
@@ -63,7 +63,7 @@ class LoadedProgram:
         return self.document
 
     @cached_property
-    def _checked(self) -> Checked:
+    def _checked(self) -> CheckResult:
         return check_source(self.source, self.options)
 
     @property

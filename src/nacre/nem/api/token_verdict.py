@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import InputError
 from nacre.nem.api.timing import time_plan
-from nacre.nem.checks.engine import Checked
+from nacre.nem.checks.engine import CheckResult
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.plan.live_tokens import live_tokens
 from nacre.nem.run.timing.status import deadlock_findings
@@ -44,7 +44,7 @@ class TokenVerdict(Struct, frozen=True):
         }
 
 
-def token_verdict(checked: Checked) -> TokenVerdict | None:
+def token_verdict(checked: CheckResult) -> TokenVerdict | None:
     """The verdict about a program that has been checked; None where no task takes a token."""
     facts = checked.facts
     if facts is None or not facts.program.tasks:

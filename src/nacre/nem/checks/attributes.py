@@ -32,19 +32,19 @@ class Problem(Struct, frozen=True):
     text: str
 
 
-def node_of(task: Task, name: str) -> ast.Attribute | None:
+def attribute_node(task: Task, name: str) -> ast.Attribute | None:
     """Where an attribute is given."""
     if isinstance(task.node, ast.Copy):
         return None
     return next((a for a in task.node.attributes if a.name.name == name), None)
 
 
-def usable(task: Task, spec: AttributeSpec) -> object:
+def attribute_value(task: Task, spec: AttributeSpec) -> object:
     """An attribute's value, or its default; None where it is missing or nothing can be made of it.
 
     Integers may depend on loop variables; whether they are in range is not asked here.
     """
-    node = node_of(task, spec.name)
+    node = attribute_node(task, spec.name)
     if node is None:
         return spec.default
     value = task.attributes.get(spec.name)
@@ -84,8 +84,8 @@ def _list_problem(spec: AttributeSpec, value: object, node: ast.Value) -> Proble
         return Problem(node, f"is {value_text(value, node)}, expected {_EXPECTED[spec.type]}")
     for index, item in enumerate(value):
         if item is not None and as_term(item) is None:
-            place = item_node(node, index)
-            return Problem(place, f"holds {value_text(item, place)}, expected integers")
+            item_at = item_node(node, index)
+            return Problem(item_at, f"holds {value_text(item, item_at)}, expected integers")
     if spec.length is not None and len(value) != spec.length:
         count = f"{len(value)} value{'s' if len(value) != 1 else ''}"
         return Problem(node, f"has {count}, expected {spec.length}: {spec.summary}")

@@ -57,7 +57,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
     imports: tuple[Import, ...] = ()  # buffers whose contents are the host's
 
 
-class Checked(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """The device that was chosen, every finding in order, and the program where there is one."""
 
     device: Device
@@ -65,19 +65,19 @@ class Checked(Struct, frozen=True):
     facts: ProgramFacts | None = None
 
 
-def check_source(source: Source, options: CheckOptions) -> Checked:
+def check_source(source: Source, options: CheckOptions) -> CheckResult:
     """Ask every rule about a document and what it includes."""
     with stage("reading"):
         root = load(parse(source), default_roots(source.path, options.include_roots))
     linked = link(root)
-    found = _check_files(root, linked)
+    findings = _check_files(root, linked)
     target = _target(root, linked, options)
-    found += target.diagnostics
+    findings += target.diagnostics
     if not root.parsed.document.is_program:
-        return Checked(target.device, tuple(_select_findings(found, options.strict)))
+        return CheckResult(target.device, tuple(_select_findings(findings, options.strict)))
     of_program, facts = _check_program(root, target, options)
-    found += of_program
-    return Checked(facts.device, tuple(_select_findings(found, options.strict)), facts)
+    findings += of_program
+    return CheckResult(facts.device, tuple(_select_findings(findings, options.strict)), facts)
 
 
 def _target(root: File, linked: Mapping[int, LinkedFile], options: CheckOptions) -> Target:
@@ -123,16 +123,16 @@ def _check_files(root: File, linked: Mapping[int, LinkedFile]) -> list[Diagnosti
         if file.is_builtin:
             by_file[id(file)] = []
             continue
-        found = [*file.parsed.diagnostics, *file.findings, *_check_configs(linked[id(file)])]
+        findings = [*file.parsed.diagnostics, *file.findings, *_check_configs(linked[id(file)])]
         references = [*file.includes, *([file.device_file] if file.device_file else [])]
         for span, target in references:
             errors = [d for d in by_file.get(id(target), ()) if d.severity == "error"]
             if errors:
                 message = f"included file `{target.source.name}` has errors"
-                found.append(INC03.at(span, message, related=_cause(errors[0])))
-        by_file[id(file)] = in_order(found)
-    own = by_file.pop(id(root))
-    return own + [d for found in by_file.values() for d in found]
+                findings.append(INC03.at(span, message, related=_cause(errors[0])))
+        by_file[id(file)] = in_order(findings)
+    of_root = by_file.pop(id(root))
+    return of_root + [d for findings in by_file.values() for d in findings]
 
 
 def _cause(first: Diagnostic) -> tuple[Related, ...]:
@@ -176,7 +176,7 @@ def _check_program(
 ) -> tuple[list[Diagnostic], ProgramFacts]:
     with stage("resolving names"):
         resolved = resolve(root.source, root.parsed.document, is_valid=root.parsed.is_valid)
-    found = list(resolved.diagnostics)
+    findings = list(resolved.diagnostics)
     facts = ProgramFacts(
         resolved.program,
         target.device,
@@ -190,22 +190,22 @@ def _check_program(
     asked = 0
     with stage("checking", "rules", lambda: (asked, len(rules))):
         for check in rules:
-            found += check(facts)
+            findings += check(facts)
             asked += 1
-    return found, facts
+    return findings, facts
 
 
-def _select_findings(found: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:
+def _select_findings(findings: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:
     if strict:
-        return _limit_findings(in_order(warnings_as_errors(found)))
-    return _limit_findings(in_order(d for d in found if not RULES[d.code].strict_only))
+        return _limit_findings(in_order(warnings_as_errors(findings)))
+    return _limit_findings(in_order(d for d in findings if not RULES[d.code].strict_only))
 
 
-def _limit_findings(found: list[Diagnostic]) -> list[Diagnostic]:
+def _limit_findings(findings: list[Diagnostic]) -> list[Diagnostic]:
     """At most so many findings, errors before others, and a note where some are left out."""
-    if len(found) <= MAX_DIAGNOSTICS:
-        return found
+    if len(findings) <= MAX_DIAGNOSTICS:
+        return findings
     rank = {"error": 0, "warning": 1, "info": 2}
-    kept = in_order(sorted(found, key=lambda d: rank[d.severity])[:MAX_DIAGNOSTICS])
+    first = in_order(sorted(findings, key=lambda d: rank[d.severity])[:MAX_DIAGNOSTICS])
     message = f"more than {MAX_DIAGNOSTICS} findings; the rest is left out"
-    return [*kept, DOC25.at(kept[-1].span, message, help="mend these first")]
+    return [*first, DOC25.at(first[-1].span, message, help="mend these first")]

@@ -13,7 +13,7 @@ Judge = Callable[[Opcode, Instance], str | None]
 
 def bound_types(opcode: Opcode, instance: Instance, directions: Iterable[str]) -> list[str]:
     """The element types that a variant gives to operands, indices and positions left out."""
-    found = []
+    types = []
     for name, type_ in instance.operands.items():
         specs = [
             o
@@ -21,20 +21,20 @@ def bound_types(opcode: Opcode, instance: Instance, directions: Iterable[str]) -
             if o.direction in directions and o.elem is None
         ]
         if specs and type_ in ELEMENT_TYPES:
-            found.append(type_)
-    return found
+            types.append(type_)
+    return types
 
 
 def type_problem(opcode: Opcode, instance: Instance) -> str | None:
     """Why an opcode cannot compute with the types of a variant; None where it can."""
-    problem = _bindings(opcode, instance) or _positions(opcode, instance)
+    problem = _binding_problem(opcode, instance) or _position_problem(opcode, instance)
     if problem is not None:
         return problem
     judge = _JUDGES.get(opcode.name) or _JUDGES.get(opcode.category)
     return judge(opcode, instance) if judge is not None else None
 
 
-def _bindings(opcode: Opcode, instance: Instance) -> str | None:
+def _binding_problem(opcode: Opcode, instance: Instance) -> str | None:
     """Why the operands of an opcode have no types, or two of them, by a variant."""
     input_ = input_type(opcode, instance)
     for operand in opcode.operands:
@@ -52,7 +52,7 @@ def _bindings(opcode: Opcode, instance: Instance) -> str | None:
     return None
 
 
-def _positions(opcode: Opcode, instance: Instance) -> str | None:
+def _position_problem(opcode: Opcode, instance: Instance) -> str | None:
     for name, type_ in instance.operands.items():
         specs = [o for o in opcode.operands_bound_to(name) if o.elem == "integer"]
         if specs and not _is_integer(type_) and type_ not in (ABSENT, ANY):
@@ -60,14 +60,14 @@ def _positions(opcode: Opcode, instance: Instance) -> str | None:
     return None
 
 
-def _keeps_type(opcode: Opcode, instance: Instance) -> str | None:
+def _changed_type_problem(opcode: Opcode, instance: Instance) -> str | None:
     types = list(dict.fromkeys(bound_types(opcode, instance, ("in", "out"))))
     if len(types) <= 1 or opcode.name in ("argmax", "argmin"):
         return None
     return f"`{opcode.name}` keeps the element type, found {' and '.join(types)}"
 
 
-def _on_reals(opcode: Opcode, instance: Instance) -> str | None:
+def _integer_problem(opcode: Opcode, instance: Instance) -> str | None:
     types = list(dict.fromkeys(bound_types(opcode, instance, ("in", "out"))))
     integers = [t for t in types if _is_integer(t)]
     if len(types) <= 1 or not integers or _asks_for_quant(instance):
@@ -78,7 +78,7 @@ def _on_reals(opcode: Opcode, instance: Instance) -> str | None:
     )
 
 
-def _conversion(kinds: tuple[bool, bool], words: str) -> Judge:
+def _conversion_judge(kinds: tuple[bool, bool], words: str) -> Judge:
     def judge(opcode: Opcode, instance: Instance) -> str | None:
         for direction, is_integer in zip(("in", "out"), kinds, strict=True):
             if any(_is_integer(t) != is_integer for t in bound_types(opcode, instance, direction)):
@@ -97,17 +97,17 @@ def _is_integer(type_: str) -> bool:
 
 
 _JUDGES: dict[str, Judge] = {
-    "view": _keeps_type,
-    "pooling": _keeps_type,
-    "reduction": _keeps_type,
-    "elementwise_unary": _on_reals,
-    "elementwise_binary": _on_reals,
-    "elementwise_other": _on_reals,
-    "normalization": _on_reals,
-    "softmax": _on_reals,
-    "quantize": _conversion((False, True), "floats to integers"),
-    "store": _conversion((False, True), "floats to integers where it converts"),
-    "dequantize": _conversion((True, False), "integers to floats"),
+    "view": _changed_type_problem,
+    "pooling": _changed_type_problem,
+    "reduction": _changed_type_problem,
+    "elementwise_unary": _integer_problem,
+    "elementwise_binary": _integer_problem,
+    "elementwise_other": _integer_problem,
+    "normalization": _integer_problem,
+    "softmax": _integer_problem,
+    "quantize": _conversion_judge((False, True), "floats to integers"),
+    "store": _conversion_judge((False, True), "floats to integers where it converts"),
+    "dequantize": _conversion_judge((True, False), "integers to floats"),
 }
 
 

@@ -10,34 +10,34 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic, Edit
 from nacre.base.fixes import apply_edits, moved_offset, overlaps
 from nacre.base.source import Source
-from nacre.nem.checks.engine import Checked, CheckOptions, check_source
+from nacre.nem.checks.engine import CheckOptions, CheckResult, check_source
 
 # Every round checks the whole file once; what is left after so many is left to people.
 _MOST_CHECKS = 200
 _MOST_STEPS = 4  # of fixes that only go together, one after the other
 
 
-class Refused(Struct, frozen=True):
+class RefusedFix(Struct, frozen=True):
     """A remedy that was not kept, and the first finding that it would bring up."""
 
     diagnostic: Diagnostic
     because: Diagnostic | None  # None where it mends nothing
 
 
-class Fixed(Struct, frozen=True):
+class FixResult(Struct, frozen=True):
     """A source after its fixes, what a check says about it now, and what was done."""
 
     source: Source
-    checked: Checked
+    checked: CheckResult
     applied: tuple[Diagnostic, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedFix, ...] = ()
 
 
 def fix_source(
     source: Source,
     options: CheckOptions,
     is_asked: Callable[[Diagnostic], bool] = lambda _: True,
-) -> Fixed:
+) -> FixResult:
     """Apply what has one sure remedy, as long as that leaves fewer findings and no new one.
 
     Only the source itself changes, not what it includes. Findings that are not asked for are
@@ -56,21 +56,21 @@ class _Fixer:
         self._source = source
         self._checked = check_source(source, options)
         self._applied: list[Diagnostic] = []
-        self._refused: dict[Diagnostic, Refused] = {}
+        self._refused: dict[Diagnostic, RefusedFix] = {}
         self._left = _MOST_CHECKS
 
-    def run(self) -> Fixed:
-        while self._left > 0 and (offered := self._offered()):
+    def run(self) -> FixResult:
+        while self._left > 0 and (offered := self._offered_fixes()):
             while offered and not self._accepts(offered) and self._left > 0:
                 if len(offered) == 1:
                     break
                 offered = offered[: len(offered) // 2]  # one of many spoils the rest: find it
         refused = tuple(self._refused.values())
-        return Fixed(self._source, self._checked, tuple(self._applied), refused)
+        return FixResult(self._source, self._checked, tuple(self._applied), refused)
 
-    def _offered(self) -> list[Diagnostic]:
-        left = (d for d in self._asked(self._checked) if d not in self._refused)
-        return _compatible(left, self._source)
+    def _offered_fixes(self) -> list[Diagnostic]:
+        left = (d for d in self._asked_findings(self._checked) if d not in self._refused)
+        return _compatible_fixes(left, self._source)
 
     def _accepts(self, offered: Sequence[Diagnostic]) -> bool:
         """Take fixes over where the file is better for them; else note why one is refused.
@@ -78,18 +78,18 @@ class _Fixer:
         A fix may bring up what could not be seen before. Where that has a sure remedy as well, it
         is tried together with it.
         """
-        known = [_Known.of(d, self._source) for d in self._asked(self._checked)]
+        known = [_KnownFinding.of(d, self._source) for d in self._asked_findings(self._checked)]
         source, applied, chosen = self._source, list[Diagnostic](), list(offered)
         for _ in range(_MOST_STEPS):
             self._left -= 1
             edits = _edits(chosen)
-            source, known = apply_edits(source, edits), [one.moved(edits) for one in known]
+            source, known = apply_edits(source, edits), [one.move(edits) for one in known]
             checked = check_source(source, self._options)
             applied += chosen
             new, fewer = self._compare(known, checked, source)
             if not new:
                 break
-            chosen = _compatible(new, source)
+            chosen = _compatible_fixes(new, source)
             if len(chosen) < len(new) or self._left <= 0:
                 break
         if not new and fewer:
@@ -98,28 +98,28 @@ class _Fixer:
             self._refused.clear()
             return True
         if len(offered) == 1:
-            self._refused[offered[0]] = Refused(offered[0], new[0] if new else None)
+            self._refused[offered[0]] = RefusedFix(offered[0], new[0] if new else None)
         return False
 
     def _compare(
-        self, known: Sequence[_Known], checked: Checked, source: Source
+        self, known: Sequence[_KnownFinding], checked: CheckResult, source: Source
     ) -> tuple[list[Diagnostic], bool]:
         """The findings that were not there before, and whether there are fewer than before."""
         left = Counter(one.on_line(source) for one in known)
-        found = self._asked(checked)
+        asked = self._asked_findings(checked)
         new = []
-        for one in found:
-            key = _Known.of(one, source).on_line(source)
+        for one in asked:
+            key = _KnownFinding.of(one, source).on_line(source)
             left[key] -= 1
             if left[key] < 0:
                 new.append(one)
-        return new, len(found) < len(known)
+        return new, len(asked) < len(known)
 
-    def _asked(self, checked: Checked) -> list[Diagnostic]:
+    def _asked_findings(self, checked: CheckResult) -> list[Diagnostic]:
         return [d for d in checked.diagnostics if self._is_asked(d)]
 
 
-class _Known(Struct, frozen=True):
+class _KnownFinding(Struct, frozen=True):
     """What a finding says, and where it stands in a text that changes."""
 
     says: tuple[str, ...]
@@ -127,16 +127,16 @@ class _Known(Struct, frozen=True):
     line: int = 0  # in a file that it includes
 
     @staticmethod
-    def of(found: Diagnostic, source: Source) -> _Known:
-        says = (found.code, found.severity, found.message, found.span.source.name)
-        if found.span.source is source:
-            return _Known(says, found.span.start)
-        return _Known(says, None, found.location.line)
+    def of(finding: Diagnostic, source: Source) -> _KnownFinding:
+        says = (finding.code, finding.severity, finding.message, finding.span.source.name)
+        if finding.span.source is source:
+            return _KnownFinding(says, finding.span.start)
+        return _KnownFinding(says, None, finding.location.line)
 
-    def moved(self, edits: Sequence[Edit]) -> _Known:
+    def move(self, edits: Sequence[Edit]) -> _KnownFinding:
         if self.offset is None:
             return self
-        return _Known(self.says, moved_offset(edits, self.offset))
+        return _KnownFinding(self.says, moved_offset(edits, self.offset))
 
     def on_line(self, source: Source) -> tuple[tuple[str, ...], int]:
         """What makes it the same finding before and after: what it says, and on which line."""
@@ -144,17 +144,17 @@ class _Known(Struct, frozen=True):
 
 
 def _edits(chosen: Iterable[Diagnostic]) -> list[Edit]:
-    return [edit for found in chosen if found.fix is not None for edit in found.fix.edits]
+    return [edit for finding in chosen if finding.fix is not None for edit in finding.fix.edits]
 
 
-def _compatible(findings: Iterable[Diagnostic], source: Source) -> list[Diagnostic]:
+def _compatible_fixes(findings: Iterable[Diagnostic], source: Source) -> list[Diagnostic]:
     """Findings of a source whose fixes do not overlap, the first ones first."""
     chosen: list[Diagnostic] = []
     edits: list[Edit] = []
-    for found in findings:
-        if found.fix is None or any(e.span.source is not source for e in found.fix.edits):
+    for finding in findings:
+        if finding.fix is None or any(e.span.source is not source for e in finding.fix.edits):
             continue
-        if not overlaps([*edits, *found.fix.edits]):
-            chosen.append(found)
-            edits += found.fix.edits
+        if not overlaps([*edits, *finding.fix.edits]):
+            chosen.append(finding)
+            edits += finding.fix.edits
     return chosen

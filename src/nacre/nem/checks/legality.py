@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.tasks import computes
+from nacre.nem.checks.tasks import compute_tasks
 from nacre.nem.model.families import Instance
 from nacre.nem.model.matching import Difference, Match, Matcher, TypeMatches, quantised_operands
 from nacre.nem.model.program import Operand, Task
@@ -26,58 +26,62 @@ class Violation(Struct, frozen=True):
 
     task: Task
     opcode: Opcode
-    typing: TypeMatches
+    matches: TypeMatches
     nearest: Match  # on the device where the device is the matter, else in all families
     differences: Differences
 
     @property
     def operands(self) -> list[Operand]:
         """The operands that the rule speaks of."""
-        return [self.task.operands[place] for d in self.differences for place in d.operand_indices]
+        return [self.task.operands[index] for d in self.differences for index in d.operand_indices]
 
 
-Typed = tuple[Task, Opcode, TypeMatches]
-_made: WeakKeyDictionary[Plan, list[Typed]] = WeakKeyDictionary()
+MatchedTask = tuple[Task, Opcode, TypeMatches]
+_by_plan: WeakKeyDictionary[Plan, list[MatchedTask]] = WeakKeyDictionary()
 
 
-def typings(facts: ProgramFacts) -> list[Typed]:
+def type_matches(facts: ProgramFacts) -> list[MatchedTask]:
     """Every task that families govern, with what they say about it; made once for a program."""
-    if facts.plan not in _made:
+    if facts.plan not in _by_plan:
         matcher = Matcher(facts.device)
-        pairs = ((task, opcode, matcher.match(task)) for task, opcode in computes(facts))
-        _made[facts.plan] = [(task, opcode, typing) for task, opcode, typing in pairs if typing]
-    return _made[facts.plan]
+        pairs = ((task, opcode, matcher.match(task)) for task, opcode in compute_tasks(facts))
+        _by_plan[facts.plan] = [
+            (task, opcode, matches) for task, opcode, matches in pairs if matches
+        ]
+    return _by_plan[facts.plan]
 
 
 def violations(facts: ProgramFacts, code: str) -> Iterator[Violation]:
     """The tasks whose types break a rule."""
-    for task, opcode, typing in typings(facts):
-        if typing.is_legal or typing.nearest_known is None:
+    for task, opcode, matches in type_matches(facts):
+        if matches.is_legal or matches.nearest_known is None:
             continue
-        known = typing.nearest_known
-        for cause, differences in causes(opcode, typing, known):
+        known = matches.nearest_known
+        for cause, differences in causes(opcode, matches, known):
             if cause == code:
-                yield Violation(task, opcode, typing, known, differences)
+                yield Violation(task, opcode, matches, known, differences)
 
 
-def causes(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
+def causes(opcode: Opcode, matches: TypeMatches, known: Match) -> Iterator[Cause]:
     """The rules that a task breaks which is not legal on its device."""
     if known.is_exact:
         yield "TYP02", ()
         return
-    judge = _JUDGES.get(known.instance.family, _by_operand)
+    judge = _JUDGES.get(known.instance.family, _operand_causes)
     yield from (
-        judge(opcode, typing, known) if _elements(known) else _by_operand(opcode, typing, known)
+        judge(opcode, matches, known)
+        if _element_differences(known)
+        else _operand_causes(opcode, matches, known)
     )
 
 
-def _elements(known: Match) -> Differences:
+def _element_differences(known: Match) -> Differences:
     return tuple(d for d in known.differences if d.kind == "elem")
 
 
-def _by_operand(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
+def _operand_causes(opcode: Opcode, matches: TypeMatches, known: Match) -> Iterator[Cause]:
     """Families that tell operands apart; where a main operand is another type, that is all."""
-    if any(_role(opcode, d) != "bias" for d in _elements(known)):
+    if any(_role(opcode, d) != "bias" for d in _element_differences(known)):
         yield "TYP01", known.differences
         return
     for difference in known.differences:
@@ -116,52 +120,52 @@ def _quant_code(opcode: Opcode, instance: Instance) -> str:
 Judge = Callable[[Opcode, TypeMatches, Match], Iterator[Cause]]
 
 
-def _one_type(inputs_differ: str, output_differs: str) -> Judge:
+def _one_type_judge(inputs_differ: str, output_differs: str) -> Judge:
     """Families with one type for all that they bind."""
 
-    def judge(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
+    def judge(opcode: Opcode, matches: TypeMatches, known: Match) -> Iterator[Cause]:
         bound = {
             spec.name for name in known.instance.operands for spec in opcode.operands_bound_to(name)
         }
-        uses = [use for use in typing.signature.uses if use.name in bound]
+        uses = [use for use in matches.signature.uses if use.name in bound]
         outputs = {spec.name for spec in opcode.outputs}
         inputs = {use.elem for use in uses if use.name not in outputs}
         if len(inputs) > 1:
-            yield inputs_differ, _elements(known)
+            yield inputs_differ, _element_differences(known)
         elif any(use.elem not in inputs for use in uses):
-            yield output_differs, _elements(known)
+            yield output_differs, _element_differences(known)
         else:
-            yield "TYP16", _elements(known)
+            yield "TYP16", _element_differences(known)
 
     return judge
 
 
-def _floats(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
+def _float_causes(opcode: Opcode, matches: TypeMatches, known: Match) -> Iterator[Cause]:
     """Normalisation and softmax: floats only, and scales of the input's type."""
     main = {spec.name for spec in opcode.operands if spec.is_main}
-    found = {use.elem for use in typing.signature.uses if use.name in main}
-    if any(ELEMENT_TYPES[elem].is_integer for elem in found):
-        yield "TYP11", _elements(known)
-    elif any(name in main for d in _elements(known) for name in d.names):
+    types = {use.elem for use in matches.signature.uses if use.name in main}
+    if any(ELEMENT_TYPES[elem].is_integer for elem in types):
+        yield "TYP11", _element_differences(known)
+    elif any(name in main for d in _element_differences(known) for name in d.names):
         yield "TYP01", known.differences
     else:
-        yield "TYP10", _elements(known)
+        yield "TYP10", _element_differences(known)
 
 
-def _pairs(code: str) -> Judge:
+def _pair_judge(code: str) -> Judge:
     """Conversions: the two types make a pair."""
 
-    def judge(opcode: Opcode, typing: TypeMatches, known: Match) -> Iterator[Cause]:
-        yield code, _elements(known)
+    def judge(opcode: Opcode, matches: TypeMatches, known: Match) -> Iterator[Cause]:
+        yield code, _element_differences(known)
 
     return judge
 
 
 _JUDGES: dict[str, Judge] = {
-    "eltwise": _one_type("TYP07", "TYP08"),
-    "view": _one_type("TYP09", "TYP09"),
-    "norm": _floats,
-    "softmax": _floats,
-    "quantize": _pairs("TYP12"),
-    "dequantize": _pairs("TYP13"),
+    "eltwise": _one_type_judge("TYP07", "TYP08"),
+    "view": _one_type_judge("TYP09", "TYP09"),
+    "norm": _float_causes,
+    "softmax": _float_causes,
+    "quantize": _pair_judge("TYP12"),
+    "dequantize": _pair_judge("TYP13"),
 }

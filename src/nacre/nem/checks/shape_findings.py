@@ -8,20 +8,20 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Check
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.shapes import Dims
+from nacre.nem.checks.concrete_tasks import ConcreteTask, concrete_tasks
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import Reading, readings
 from nacre.nem.checks.tasks import (
     attribute_span,
-    computes,
-    declaration_of,
+    compute_tasks,
     has_its_operands,
-    named,
-    span_of,
+    operand_declaration,
+    operand_span,
+    operand_title,
 )
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
 
-Finder = Callable[[ProgramFacts, Reading], Iterator[Diagnostic]]
+Finder = Callable[[ProgramFacts, ConcreteTask], Iterator[Diagnostic]]
 
 
 def first_findings(facts: ProgramFacts, find: Finder, *kinds: str) -> Iterator[Diagnostic]:
@@ -30,17 +30,17 @@ def first_findings(facts: ProgramFacts, find: Finder, *kinds: str) -> Iterator[D
     `kinds` are the opcodes or categories that the rule is about.
     Tasks with a wrong rank or layout are left out: their dimensions cannot be told apart.
     """
-    for task, opcode in computes(facts, *kinds):
-        if not _can_be_read(task, opcode):
+    for task, opcode in compute_tasks(facts, *kinds):
+        if not _has_known_shapes(task, opcode):
             continue
-        for reading in readings(facts, task, opcode):
-            found = list(find(facts, reading))
-            if found:
-                yield from found
+        for concrete in concrete_tasks(facts, task, opcode):
+            findings = list(find(facts, concrete))
+            if findings:
+                yield from findings
                 break
 
 
-def _can_be_read(task: Task, opcode: Opcode) -> bool:
+def _has_known_shapes(task: Task, opcode: Opcode) -> bool:
     return has_its_operands(task, opcode) and not any(
         rank_problem(opcode, operand) or layout_problem(operand) for operand in task.operands
     )
@@ -80,70 +80,70 @@ def shape_text(dims: Dims) -> str:
     return f"[{', '.join(map(str, dims))}]"
 
 
-def at_shape(
+def shape_finding(
     facts: ProgramFacts,
     check: Check[ProgramFacts],
-    reading: Reading,
+    concrete: ConcreteTask,
     operand: Operand,
     message: str,
     help: str | None = None,
 ) -> Diagnostic:
     """A finding about an operand's shape; `message` goes on after the operand's name."""
     return check.at(
-        span_of(facts, operand, "shape"),
-        f"{named(reading.task, operand)} {message}{reading.iteration}",
-        related=declaration_of(facts, operand, "shape"),
+        operand_span(facts, operand, "shape"),
+        f"{operand_title(concrete.task, operand)} {message}{concrete.iteration}",
+        related=operand_declaration(facts, operand, "shape"),
         help=help,
     )
 
 
-def at_attribute(
-    facts: ProgramFacts, check: Check[ProgramFacts], reading: Reading, name: str, message: str
+def attribute_finding(
+    facts: ProgramFacts, check: Check[ProgramFacts], concrete: ConcreteTask, name: str, message: str
 ) -> Diagnostic:
     """A finding about an attribute; `message` goes on after the attribute's name."""
     return check.at(
-        attribute_span(facts, reading.task, name),
-        f"`{name}` of `{reading.task.op}` {message}{reading.iteration}",
+        attribute_span(facts, concrete.task, name),
+        f"`{name}` of `{concrete.task.op}` {message}{concrete.iteration}",
     )
 
 
-def differing(
+def unexpected_shapes(
     facts: ProgramFacts,
     check: Check[ProgramFacts],
-    reading: Reading,
+    concrete: ConcreteTask,
     name: str,
     expected: Dims,
     why: str = "",
     help: str | None = None,
 ) -> Iterator[Diagnostic]:
     """A finding for the first operand of a name whose shape is not the expected one."""
-    for operand, dims in zip(reading.task.operands, reading.shapes, strict=True):
+    for operand, dims in zip(concrete.task.operands, concrete.shapes, strict=True):
         is_meant = operand.spec is not None and operand.spec.name == name
         if is_meant and dims != expected:
             message = f"has shape {shape_text(dims)}, expected {shape_text(expected)}{why}"
-            yield at_shape(facts, check, reading, operand, message, help)
+            yield shape_finding(facts, check, concrete, operand, message, help)
             return
 
 
-def unlike_first(
-    facts: ProgramFacts, check: Check[ProgramFacts], reading: Reading
+def shapes_unlike_first(
+    facts: ProgramFacts, check: Check[ProgramFacts], concrete: ConcreteTask
 ) -> Iterator[Diagnostic]:
     """A finding for the first main operand that has another shape than the first operand."""
-    first = reading.task.operands[0].spec
-    for operand, dims in zip(reading.task.operands, reading.shapes, strict=True):
+    first = concrete.task.operands[0].spec
+    for operand, dims in zip(concrete.task.operands, concrete.shapes, strict=True):
         is_main = operand.spec is not None and operand.spec.is_main
-        if is_main and first is not None and dims != reading.shapes[0]:
-            expected = f"{shape_text(reading.shapes[0])} like `{first.name}`"
+        if is_main and first is not None and dims != concrete.shapes[0]:
+            expected = f"{shape_text(concrete.shapes[0])} like `{first.name}`"
             message = f"has shape {shape_text(dims)}, expected {expected}"
-            yield at_shape(facts, check, reading, operand, message)
+            yield shape_finding(facts, check, concrete, operand, message)
             return
 
 
 def axis_out_of_range(
-    facts: ProgramFacts, check: Check[ProgramFacts], reading: Reading, rank: int
+    facts: ProgramFacts, check: Check[ProgramFacts], concrete: ConcreteTask, rank: int
 ) -> Iterator[Diagnostic]:
     """A finding where the attribute `axis` is no axis of a tensor."""
-    axis = reading.number("axis")
+    axis = concrete.number("axis")
     if axis is not None and shapes.axis_of(axis, rank) is None:
         message = f"is {axis}, expected {-rank} to {rank - 1}"
-        yield at_attribute(facts, check, reading, "axis", message)
+        yield attribute_finding(facts, check, concrete, "axis", message)

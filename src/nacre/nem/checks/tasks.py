@@ -7,7 +7,7 @@ from typing import Literal
 
 from nacre.base.diagnostics import Related
 from nacre.base.source import Span
-from nacre.nem.checks.attributes import node_of
+from nacre.nem.checks.attributes import attribute_node
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.spec.opcodes import Opcode
@@ -16,7 +16,7 @@ from nacre.nem.syntax import ast
 Part = Literal["elem", "shape", "layout", "quant"]
 
 
-def computes(facts: ProgramFacts, *kinds: str) -> Iterator[tuple[Task, Opcode]]:
+def compute_tasks(facts: ProgramFacts, *kinds: str) -> Iterator[tuple[Task, Opcode]]:
     """The compute tasks whose opcode is known: all, or those of some opcodes or categories."""
     for task in facts.program.tasks:
         opcode = task.opcode
@@ -28,8 +28,8 @@ def computes(facts: ProgramFacts, *kinds: str) -> Iterator[tuple[Task, Opcode]]:
 
 def has_its_operands(task: Task, opcode: Opcode) -> bool:
     """Whether a task has as many operands as its signature asks for, no less and no more."""
-    given = {operand.spec.name for operand in task.operands if operand.spec is not None}
-    is_complete = all(spec.name in given for spec in opcode.operands if spec.required)
+    count = {operand.spec.name for operand in task.operands if operand.spec is not None}
+    is_complete = all(spec.name in count for spec in opcode.operands if spec.required)
     return is_complete and all(operand.spec is not None for operand in task.operands)
 
 
@@ -43,15 +43,15 @@ def operand(task: Task, name: str) -> Operand | None:
     return next(iter(operands(task, name)), None)
 
 
-def named(task: Task, one: Operand) -> str:
+def operand_title(task: Task, one: Operand) -> str:
     """`` operand `B` of `gemm` ``, or `` input 2 of `concat` `` where there may be several."""
     spec = one.spec
     if spec is None or not spec.variadic:
         return f"operand `{spec.name if spec is not None else '?'}` of `{task.op}`"
     side = [o for o in task.operands if o.access == one.access]
     word = "input" if one.access == "read" else "output"
-    place = next(index for index, o in enumerate(side, 1) if o is one)
-    return f"{word} {place} of `{task.op}`"
+    number = next(index for index, o in enumerate(side, 1) if o is one)
+    return f"{word} {number} of `{task.op}`"
 
 
 def task_title(task: Task) -> str:
@@ -66,11 +66,11 @@ def op_span(facts: ProgramFacts, task: Task) -> Span:
 
 def attribute_span(facts: ProgramFacts, task: Task, name: str) -> Span:
     """Where an attribute's value stands, or the opcode where the attribute is left out."""
-    node = node_of(task, name)
+    node = attribute_node(task, name)
     return op_span(facts, task) if node is None else facts.span(node.value)
 
 
-def span_of(facts: ProgramFacts, one: Operand, part: Part) -> Span:
+def operand_span(facts: ProgramFacts, one: Operand, part: Part) -> Span:
     """The operand's name, or the part of its type where the region stands in the task itself."""
     node = one.node.value
     if isinstance(node, ast.RegionExpr) and node.type is not None:
@@ -78,7 +78,7 @@ def span_of(facts: ProgramFacts, one: Operand, part: Part) -> Span:
     return facts.span(node)
 
 
-def declaration_of(facts: ProgramFacts, one: Operand, part: Part) -> tuple[Related, ...]:
+def operand_declaration(facts: ProgramFacts, one: Operand, part: Part) -> tuple[Related, ...]:
     """The place of a region's declaration that gives a part of its type."""
     region = one.region
     if region is None or region.name is None or region.node.type is None:

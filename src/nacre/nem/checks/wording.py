@@ -47,7 +47,7 @@ def device_text(facts: ProgramFacts) -> str:
     return f"device `{facts.device.name}`" if facts.device_is_named else "the default device"
 
 
-def iteration_of(grid: Grid, row: int) -> str:
+def iteration_text(grid: Grid, row: int) -> str:
     """The loop variables of a row: `i=4, j=0`; empty outside loops."""
     pairs = zip(grid.loops, grid.iteration(row), strict=True)
     return ", ".join(f"{loop.variable.name}={value}" for loop, value in pairs)
@@ -55,11 +55,13 @@ def iteration_of(grid: Grid, row: int) -> str:
 
 def in_iteration(grid: Grid, row: int) -> str:
     """` in iteration i=4`, to stand inside a message; empty outside loops."""
-    text = iteration_of(grid, row)
+    text = iteration_text(grid, row)
     return f" in iteration {text}" if text else ""
 
 
-def no_value(facts: ProgramFacts, node: ast.Node, grid: Grid, problem: TermProblem) -> Diagnostic:
+def no_value_finding(
+    facts: ProgramFacts, node: ast.Node, grid: Grid, problem: TermProblem
+) -> Diagnostic:
     """An expression that divides by zero or leaves 64 bits in some iteration."""
     rule, text = _NO_VALUE[problem.kind]
     return rule.at(facts.span(node), f"{text}{in_iteration(grid, problem.row)}")

@@ -15,29 +15,29 @@ from nacre.nem.plan.aliasing import OperandOverlap, operand_overlaps
 _HAZARDS = "Hazards and Aliasing Rules"
 
 
-def _report_sharings(
-    facts: ProgramFacts, check: Check[ProgramFacts], kind: str, said: str, help_: str | None = None
+def _report_overlaps(
+    facts: ProgramFacts, check: Check[ProgramFacts], kind: str, verb: str, help_: str | None = None
 ) -> Iterator[Diagnostic]:
-    for sharing in operand_overlaps(facts.plan):
-        if sharing.kind == kind:
-            yield _explain(facts, check, sharing, said, help_)
+    for overlap in operand_overlaps(facts.plan):
+        if overlap.kind == kind:
+            yield _explain(facts, check, overlap, verb, help_)
 
 
 def _explain(
     facts: ProgramFacts,
     check: Check[ProgramFacts],
-    sharing: OperandOverlap,
-    said: str,
+    overlap: OperandOverlap,
+    verb: str,
     help_: str | None,
 ) -> Diagnostic:
-    task = sharing.task
-    region = sharing.second.region
+    task = overlap.task
+    region = overlap.second.region
     buffer = region.buffer.name if region is not None and region.buffer is not None else "?"
-    when = in_iteration(sharing.grid, sharing.row) if sharing.varies else ""
+    when = in_iteration(overlap.grid, overlap.row) if overlap.varies else ""
     return check.at(
-        facts.span(sharing.second.node.value),
-        f"{task_text(task)} {said} bytes {sharing.low}..{sharing.high - 1} of `{buffer}`{when}",
-        related=(Related(facts.span(sharing.first.node.value), "the other operand stands here"),),
+        facts.span(overlap.second.node.value),
+        f"{task_text(task)} {verb} bytes {overlap.low}..{overlap.high - 1} of `{buffer}`{when}",
+        related=(Related(facts.span(overlap.first.node.value), "the other operand stands here"),),
         help=help_,
     )
 
@@ -55,9 +55,9 @@ def copy_onto_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8))
         + t = transfer.async(dst=region(B, 4, 8), src=region(B, 0, 8)) @memmove
     """
-    said = "reads and writes"
-    yield from _report_sharings(facts, copy_onto_itself, "transfer", said, "add `@memmove`")
-    yield from _report_sharings(facts, copy_onto_itself, "store", said)
+    verb = "reads and writes"
+    yield from _report_overlaps(facts, copy_onto_itself, "transfer", verb, "add `@memmove`")
+    yield from _report_overlaps(facts, copy_onto_itself, "store", verb)
 
 
 @rule("HAZ09", "compute-onto-its-input", f"{_HAZARDS} 1")
@@ -79,14 +79,14 @@ def compute_onto_its_input(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + r = relu.sync in X out X
         + s = store.sync(dst=region(A, 0, 64), src=X)
     """
-    yield from _report_sharings(
+    yield from _report_overlaps(
         facts,
         compute_onto_its_input,
         "shifted",
         "works in place, but not element on element: it reads and writes",
         "let input and output be the same region, or share no byte",
     )
-    yield from _report_sharings(
+    yield from _report_overlaps(
         facts,
         compute_onto_its_input,
         "in place",
@@ -112,7 +112,7 @@ def outputs_overlap(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - s = store.sync(dst=region(A, 0, 48), src=region(B, 64, 48))
         + s = store.sync(dst=region(A, 0, 64), src=region(B, 64, 64))
     """
-    yield from _report_sharings(facts, outputs_overlap, "outputs", "writes twice")
+    yield from _report_overlaps(facts, outputs_overlap, "outputs", "writes twice")
 
 
 # Imported buffers

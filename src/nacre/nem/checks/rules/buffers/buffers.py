@@ -9,6 +9,7 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.hints import setting
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
+from nacre.nem.checks.wording import device_text
 from nacre.nem.model.program import Buffer
 from nacre.nem.syntax.ast import Expr
 
@@ -109,18 +110,13 @@ def no_such_engine(facts: ProgramFacts) -> Iterator[Diagnostic]:
         if level is None or facts.device.is_abstract or _has_engine(facts, buffer):
             continue
         last = f"L1[0] to L1[{engines - 1}]" if engines > 1 else "L1[0] only"
-        message = (
-            f"buffer `{buffer.name}` is in L1[{buffer.engine}], but {_named(facts)} has {last}"
-        )
+        here = f"buffer `{buffer.name}` is in L1[{buffer.engine}]"
+        message = f"{here}, but {device_text(facts)} has {last}"
         yield no_such_engine.at(facts.span(level), message, help=_name_a_device(facts))
 
 
 def _has_engine(facts: ProgramFacts, buffer: Buffer) -> bool:
     return buffer.engine is None or 0 <= buffer.engine < facts.device.num_engines
-
-
-def _named(facts: ProgramFacts) -> str:
-    return f"device `{facts.device.name}`" if facts.device_is_named else "the default device"
 
 
 def _name_a_device(facts: ProgramFacts) -> str | None:
@@ -176,16 +172,16 @@ def _over_capacity(
     facts: ProgramFacts, level: str, check: Check[ProgramFacts]
 ) -> Iterator[Diagnostic]:
     capacity = _capacity(facts, level)
-    for place, buffers in _by_place(facts, level).items():
+    for memory, buffers in _by_memory(facts, level).items():
         needed = sum(buffer.size or 0 for buffer in buffers)
         if capacity is not None and needed > capacity:
-            yield _over(facts, check, place, buffers, needed, capacity)
+            yield _capacity_finding(facts, check, memory, buffers, needed, capacity)
 
 
-def _over(
+def _capacity_finding(
     facts: ProgramFacts,
     check: Check[ProgramFacts],
-    place: str,
+    memory: str,
     buffers: list[Buffer],
     needed: int,
     capacity: int,
@@ -203,26 +199,26 @@ def _over(
         for b in largest
         if b is not culprit
     )
-    many = f"the buffers in {place} take {needed} bytes, `{culprit.name}` {culprit.size} of them"
-    alone = f"buffer `{culprit.name}` in {place} takes {needed} bytes"
+    many = f"the buffers in {memory} take {needed} bytes, `{culprit.name}` {culprit.size} of them"
+    alone = f"buffer `{culprit.name}` in {memory} takes {needed} bytes"
     return check.at(
         facts.span(culprit.node.name),
-        f"{many if len(buffers) > 1 else alone}, but {_named(facts)} has {capacity}",
+        f"{many if len(buffers) > 1 else alone}, but {device_text(facts)} has {capacity}",
         related=related,
         help=_name_a_device(facts),
     )
 
 
-def _by_place(facts: ProgramFacts, level: str) -> dict[str, list[Buffer]]:
+def _by_memory(facts: ProgramFacts, level: str) -> dict[str, list[Buffer]]:
     """The buffers of a level by memory, without those that other rules have something against."""
-    places: dict[str, list[Buffer]] = defaultdict(list)
+    by_memory: dict[str, list[Buffer]] = defaultdict(list)
     seen: set[str] = set()
     for buffer in facts.program.buffers:
         is_sound = buffer.size is not None and buffer.size > 0 and _has_engine(facts, buffer)
         if buffer.level == level and is_sound and buffer.name not in seen:
-            places[buffer.memory].append(buffer)
+            by_memory[buffer.memory].append(buffer)
         seen.add(buffer.name)
-    return places
+    return by_memory
 
 
 def _capacity(facts: ProgramFacts, level: str) -> int | None:
@@ -251,7 +247,7 @@ def padding_does_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for level in ("L2", "L1", "DDR"):
         capacity = _capacity(facts, level)
-        for place, buffers in _by_place(facts, level).items():
+        for memory, buffers in _by_memory(facts, level).items():
             needed = sum(buffer.size or 0 for buffer in buffers)
             if capacity is None or needed > capacity:
                 continue
@@ -261,8 +257,8 @@ def padding_does_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 if end > capacity:
                     yield padding_does_not_fit.at(
                         facts.span(buffer.node.name),
-                        f"buffer `{buffer.name}` ends at byte {end} of {place} when aligned to "
-                        f"{buffer.align}, but {_named(facts)} has {capacity}",
+                        f"buffer `{buffer.name}` ends at byte {end} of {memory} when aligned to "
+                        f"{buffer.align}, but {device_text(facts)} has {capacity}",
                         help="declare the buffers with large alignments first",
                     )
                     break

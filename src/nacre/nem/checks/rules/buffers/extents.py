@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.wording import in_iteration, no_value, region_text
+from nacre.nem.checks.wording import in_iteration, no_value_finding, region_text
 from nacre.nem.plan.bounds import RegionProblem, region_problems
 
 _REGIONS = "Core Program Objects / Regions"
@@ -20,7 +20,7 @@ def _past_the_buffer(p: RegionProblem, region: str, when: str) -> str:
     return f"{region} ends at byte {p.value}{when}, but buffer `{buffer}` has {p.limit}"
 
 
-def _short(p: RegionProblem, region: str, when: str) -> str:
+def _extent_too_small(p: RegionProblem, region: str, when: str) -> str:
     has = f"{region} has an extent of {p.value}{when}"
     return f"{has}, but its `{p.region.elem}` elements take {p.limit} bytes"
 
@@ -35,7 +35,7 @@ def _before_the_start(p: RegionProblem, region: str, when: str) -> str:
 
 _MESSAGES: dict[str, Callable[[RegionProblem, str, str], str]] = {
     "past the buffer": _past_the_buffer,
-    "short": _short,
+    "short": _extent_too_small,
     "stride past the end": _past_the_extent,
     "stride before the start": _before_the_start,
     "offset below 0": lambda p, region, when: (
@@ -86,7 +86,7 @@ def regions_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Expressions of regions that divide by zero or leave 64 bits in some iteration."""
     for problem in region_problems(facts.plan):
         if problem.problem is not None:
-            yield no_value(facts, problem.node, problem.grid, problem.problem)
+            yield no_value_finding(facts, problem.node, problem.grid, problem.problem)
 
 
 @rule("EXT01", "region-out-of-bounds", _REGIONS)

@@ -40,38 +40,41 @@ def read_of_bytes_never_written(facts: ProgramFacts) -> Iterator[Diagnostic]:
         if use.buffer.level != "L1" or use.buffer.name in facts.host_filled:
             continue
         seen: set[int] = set()
-        for found in unwritten_reads(facts.plan, use):
-            region = found.read.access.operand.region
+        for unwritten in unwritten_reads(facts.plan, use):
+            region = unwritten.read.access.operand.region
             if region is None or id(region) in seen:
                 continue
             seen.add(id(region))
-            yield _never_written(facts, use, found, region)
+            yield _never_written(facts, use, unwritten, region)
             if not use.writes:  # once says it all
                 break
 
 
 def _never_written(
-    facts: ProgramFacts, use: BufferUse, found: UnwrittenRead, region: Region
+    facts: ProgramFacts, use: BufferUse, unwritten: UnwrittenRead, region: Region
 ) -> Diagnostic:
-    access = found.read.access
-    varies = not isinstance(access.footprint.low, int) or _is_ever_written(use, found)
-    when = in_iteration(access.grid, found.row) if varies else ""
+    access = unwritten.read.access
+    varies = not isinstance(access.footprint.low, int) or _is_ever_written(use, unwritten)
+    when = in_iteration(access.grid, unwritten.row) if varies else ""
     return read_of_bytes_never_written.at(
         facts.span(access.operand.node.value),
         f"{task_text(access.task)} reads {region_text(region)}{when}, but bytes "
-        f"{found.low}..{found.high - 1} of `{use.buffer.name}` hold nothing: {_who(use, found)}",
+        f"{unwritten.low}..{unwritten.high - 1} of `{use.buffer.name}` hold nothing: "
+        f"{_reason_text(use, unwritten)}",
         help="fill them first, or name the buffer as one that the host fills",
     )
 
 
-def _is_ever_written(use: BufferUse, found: UnwrittenRead) -> bool:
-    return bool(is_covered(np.array([[found.low, found.high]], np.int64), use.written_runs).all())
+def _is_ever_written(use: BufferUse, unwritten: UnwrittenRead) -> bool:
+    return bool(
+        is_covered(np.array([[unwritten.low, unwritten.high]], np.int64), use.written_runs).all()
+    )
 
 
-def _who(use: BufferUse, found: UnwrittenRead) -> str:
+def _reason_text(use: BufferUse, unwritten: UnwrittenRead) -> str:
     if not use.writes:
         return "no task writes the buffer"
-    return f"no task writes them{' before' if _is_ever_written(use, found) else ''}"
+    return f"no task writes them{' before' if _is_ever_written(use, unwritten) else ''}"
 
 
 @rule("TOK09", "result-never-read", "Core Program Objects / Tasks and Tokens", severity="info")
@@ -127,8 +130,8 @@ def _is_unread(write: AccessCoverage, uses: dict[int, BufferUse]) -> bool:
         return False
     use = uses[region.buffer.index]
     others = use.readers.count_meeting(write.runs)
-    own = use.reads_by_task.get(write.access.position, [])
-    return others == (RunCounter(own).count_meeting(write.runs) if own else 0)
+    own_reads = use.reads_by_task.get(write.access.position, [])
+    return others == (RunCounter(own_reads).count_meeting(write.runs) if own_reads else 0)
 
 
 @rule("LOP07", "transfer-can-be-hoisted", _LOOPS, severity="info")

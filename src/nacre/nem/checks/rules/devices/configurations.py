@@ -116,11 +116,11 @@ def variant_listed_twice(facts: DeviceFacts) -> Iterator[Diagnostic]:
         for ref in _variants(block):
             id_ = variant_text(ref)
             if id_ in seen:
-                found = _redundant(facts, ref, id_, seen[id_])
+                finding = _redundant(facts, ref, id_, seen[id_])
                 if how == "mandatory" and seen[id_].startswith("extended"):
                     # Without the entry it would not be mandatory: that is not for us to choose.
-                    found = replace(found, help=_PROMOTED, fix=None)
-                yield found
+                    finding = replace(finding, help=_PROMOTED, fix=None)
+                yield finding
             seen[id_] = f"listed as {how}"
 
 
@@ -157,11 +157,11 @@ def must_variants_missing(facts: DeviceFacts) -> Iterator[Diagnostic]:
     missing = sorted(must_instances() - set(device.mandatory))
     known = {id_ for family in facts.families.values() for id_ in family.instances}
     if len(missing) > len(set(device.mandatory) - known):  # else they are there, misspelt
-        shown = ", ".join(f"`{id_}`" for id_ in missing[:4])
+        listed = ", ".join(f"`{id_}`" for id_ in missing[:4])
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         yield must_variants_missing.at(
             facts.span(node.name),
-            f"device `{device.name}` lacks {len(missing)} mandatory variants: {shown}{more}",
+            f"device `{device.name}` lacks {len(missing)} mandatory variants: {listed}{more}",
             help="extend `nem_baseline_1_0`, which lists them",
         )
 
@@ -217,13 +217,13 @@ def unknown_variant(facts: DeviceFacts) -> Iterator[Diagnostic]:
         if family is None:
             message = f"no type family {backquote(ref.family)}"
             help_ = did_you_mean(ref.family, facts.families)
-            place = facts.source.span(ref.start, ref.start + len(ref.family))
-            fix = respelling_fix(place, ref.family, facts.families)
+            part = facts.source.span(ref.start, ref.start + len(ref.family))
+            fix = respelling_fix(part, ref.family, facts.families)
         elif ref.variant not in family.variants:
             message = f"type family `{family.name}` has no variant {backquote(ref.variant)}"
             help_ = did_you_mean(ref.variant, family.variants)
-            place = facts.source.span(ref.end - len(ref.variant), ref.end)
-            fix = respelling_fix(place, ref.variant, family.variants)
+            part = facts.source.span(ref.end - len(ref.variant), ref.end)
+            fix = respelling_fix(part, ref.variant, family.variants)
         elif len(ref.types or ()) != family.parameter_count or id_ in family.instances:
             continue
         elif not {t.name for t in ref.types or ()} <= ELEMENT_TYPES.keys():

@@ -40,11 +40,11 @@ def engine_count(facts: DeviceFacts) -> Iterator[Diagnostic]:
         if not topology.starts[0]:
             yield engine_count.at(_topology_word(facts), "the topology lacks `num_engines`")
     else:
-        found, bounds = topology.num_engines.value, bounds_of(TOPOLOGY, "num_engines")
-        if bounds is not None and not bounds.admit(found):
-            message = f"`num_engines` is {found}; a device has at least 1 engine"
-            if found > bounds.most:
-                message = f"`num_engines` is {found}, expected at most {bounds.most}"
+        count, bounds = topology.num_engines.value, bounds_of(TOPOLOGY, "num_engines")
+        if bounds is not None and not bounds.admit(count):
+            message = f"`num_engines` is {count}; a device has at least 1 engine"
+            if count > bounds.most:
+                message = f"`num_engines` is {count}, expected at most {bounds.most}"
             yield engine_count.at(facts.span(topology.num_engines), message)
 
 
@@ -156,9 +156,9 @@ def l1_size(facts: DeviceFacts) -> Iterator[Diagnostic]:
     node, topology = facts.node.topology, facts.device.topology
     if node is None or node.per_engine is None or topology is None:
         return
-    problem, place = _size_problem("l1_size_bytes", topology.l1_size_bytes), node.per_engine.l1_size
-    if place is not None and problem is not None:
-        yield l1_size.at(facts.span(place), problem)
+    problem, size = _size_problem("l1_size_bytes", topology.l1_size_bytes), node.per_engine.l1_size
+    if size is not None and problem is not None:
+        yield l1_size.at(facts.span(size), problem)
 
 
 @rule("DEV10", "memory-size-missing", f"{_GRAMMAR} (Memory Capacity Fields)")

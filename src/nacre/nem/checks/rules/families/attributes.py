@@ -136,10 +136,11 @@ def _accumulator_problem(
         )
     for instance in family.instances.values():
         wanted = accumulator_of(summing[0], instance)
-        found = instance.attributes[ACCUM]
-        if found != wanted:
+        accumulator = instance.attributes[ACCUM]
+        if accumulator != wanted:
             return (
-                f"`{instance.id}` sums in {found}, but the operands' sums are kept in {wanted}",
+                f"`{instance.id}` sums in {accumulator}, "
+                f"but the operands' sums are kept in {wanted}",
                 f"write `accum = {wanted}`",
             )
     return None

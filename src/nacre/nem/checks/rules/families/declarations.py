@@ -50,8 +50,8 @@ def conformance_given_twice(family: Family) -> Iterator[Diagnostic]:
             types = tuple(t.name for t in entry.types)
             before = seen.setdefault((variant.name.name, *types), entry)
             if before is not entry:
-                shown = f"<{', '.join(types)}>" if types else "the family"
-                message = f"`{variant.name.name}` gives {shown} a second conformance class"
+                combination = f"<{', '.join(types)}>" if types else "the family"
+                message = f"`{variant.name.name}` gives {combination} a second conformance class"
                 first = family.source.span(before.start, before.end)
                 yield conformance_given_twice.at(
                     family.source.span(entry.start, entry.end),
@@ -83,16 +83,16 @@ def family_type_not_declared(family: Family) -> Iterator[Diagnostic]:
         span = family.source.span(entry.start, entry.end)
         if len(entry.types) != len(node.params):
             wanted = _count_text(len(node.params), "type parameter")
-            found = _count_text(len(entry.types), "type")
-            message = f"`{family.name}` has {wanted}, found {found}"
+            written = _count_text(len(entry.types), "type")
+            message = f"`{family.name}` has {wanted}, found {written}"
             yield family_type_not_declared.at(span, message)
             continue
-        for given, parameter in zip(entry.types, node.params, strict=True):
+        for type_, parameter in zip(entry.types, node.params, strict=True):
             allowed = [t.name for t in parameter.types]
-            if given.name not in allowed:
+            if type_.name not in allowed:
                 yield family_type_not_declared.at(
-                    family.source.span(given.start, given.end),
-                    f"`{given.name}` is not in the set of `{parameter.name.name}`",
+                    family.source.span(type_.start, type_.end),
+                    f"`{type_.name}` is not in the set of `{parameter.name.name}`",
                     help=f"`{parameter.name.name}` is one of {', '.join(allowed)}",
                 )
 

@@ -109,10 +109,10 @@ def copy_between_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
           t = transfer.async(dst=Y, src=X)
     """
     for copy in _copies(facts):
-        found = _mismatch(copy, facts.device)
-        if found is None or (_has_same_elem(copy) and _misfit(copy, "small") is not None):
+        mismatch = _mismatch(copy, facts.device)
+        if mismatch is None or (_has_same_elem(copy) and _misfit(copy, "small") is not None):
             continue
-        source, destination, when = found
+        source, destination, when = mismatch
         where = Related(facts.span(copy.src.node.value), "the source stands here")
         yield copy_between_types.at(
             facts.span(copy.dst.node.value),
@@ -170,14 +170,14 @@ def _extent(region: Region, grid: Grid) -> Values | None:
     return values if is_sound else None
 
 
-def _unequal(
+def _report_misfits(
     facts: ProgramFacts, check: Check[ProgramFacts], how: str, help_: str
 ) -> Iterator[Diagnostic]:
     for copy in _copies(facts):
-        found = _misfit(copy, how)
-        if found is None or not _has_fitting_types(copy, how, facts.device):
+        misfit = _misfit(copy, how)
+        if misfit is None or not _has_fitting_types(copy, how, facts.device):
             continue
-        source, destination, when = found
+        source, destination, when = misfit
         yield check.at(
             facts.span(copy.dst.node.value),
             f"`{copy.task.op}` copies {source} bytes{when}, but its destination has {destination}",
@@ -204,7 +204,7 @@ def destination_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - t = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 64))
         + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
-    yield from _unequal(
+    yield from _report_misfits(
         facts, destination_too_small, "small", "make the destination as large as the source"
     )
 
@@ -220,6 +220,6 @@ def destination_too_large(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 32))
         + t = transfer.async(dst=region(B, 0, 32), src=region(A, 0, 32))
     """
-    yield from _unequal(
+    yield from _report_misfits(
         facts, destination_too_large, "large", "make the destination as large as the source"
     )

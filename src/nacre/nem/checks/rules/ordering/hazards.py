@@ -44,17 +44,17 @@ def _report_conflicts(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterat
             return
         if code_of(conflict) == check.code and pair not in seen:
             seen.add(pair)
-            yield _explain(facts, check, conflict, remedies.other(conflict))
+            yield _explain(facts, check, conflict, remedies.remedied_by(conflict))
 
 
 def _explain(
     facts: ProgramFacts, check: Check[ProgramFacts], conflict: Conflict, cause: Conflict | None
 ) -> Diagnostic:
     first, second = conflict.first, conflict.second
-    earlier = f"{_named(first.task)}{_iteration(first, conflict.first_row)}"
-    later = f"{_named(second.task)}{_iteration(second, conflict.second_row)}"
-    place = facts.span(first.operand.node)
-    related = (Related(place, f"{_named(first.task)} {_verb(first)} them here"),)
+    earlier = f"{_task_words(first.task)}{_iteration(first, conflict.first_row)}"
+    later = f"{_task_words(second.task)}{_iteration(second, conflict.second_row)}"
+    first_span = facts.span(first.operand.node)
+    related = (Related(first_span, f"{_task_words(first.task)} {_verb(first)} them here"),)
     diagnostic = check.at(
         facts.span(second.operand.node),
         f"{later} {_verb(second)} bytes {conflict.low}..{conflict.high - 1} of "
@@ -90,7 +90,7 @@ def _buffer(access: Access) -> str:
     return region.buffer.name if region is not None and region.buffer is not None else "?"
 
 
-def _named(task: Task) -> str:
+def _task_words(task: Task) -> str:
     return f"`{task.token}`" if task.token is not None else f"this `{task.op}`"
 
 
@@ -116,7 +116,7 @@ def _why(conflict: Conflict) -> str:
 
 
 def _mend_there(cause: Conflict) -> str:
-    first, second = _named(cause.first.task), _named(cause.second.task)
+    first, second = _task_words(cause.first.task), _task_words(cause.second.task)
     return (
         f"nothing here: once {second} waits for {first}, which is reported too, "
         "these two are ordered as well"
@@ -127,8 +127,10 @@ def _mend(conflict: Conflict) -> str:
     first, second, loop = conflict.first.task, conflict.second.task, conflict.loop
     if loop is None:
         if first.token is None:
-            return f"give the `{first.op}` a token and name it in `deps` of {_named(second)}"
-        return f"add `{first.token}` to the `deps` of {_named(second)}, or `wait({first.token})`"
+            return f"give the `{first.op}` a token and name it in `deps` of {_task_words(second)}"
+        return (
+            f"add `{first.token}` to the `deps` of {_task_words(second)}, or `wait({first.token})`"
+        )
     if code_of(conflict) == "HAZ06":
         return f"use a ring of at least {loop.window} slots, or a smaller `@max_in_flight`"
     name = loop.variable.name

@@ -30,19 +30,19 @@ def imported_buffers_may_alias(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _conflicts(facts: ProgramFacts) -> Iterator[Diagnostic]:
     seen: set[frozenset[int]] = set()
-    for found in find_alias_conflicts(facts.plan, _aliases(facts)):
-        pair = frozenset({found.first.position, found.second.position})
+    for conflict in find_alias_conflicts(facts.plan, _aliases(facts)):
+        pair = frozenset({conflict.first.position, conflict.second.position})
         if pair in seen:
             continue
         seen.add(pair)
-        first = f"{_touch(found.first)}{in_iteration(found.first.grid, found.first_row)}"
-        second = f"{_touch(found.second)}{in_iteration(found.second.grid, found.second_row)}"
+        first = _access_text(conflict.first, conflict.first_row)
+        second = _access_text(conflict.second, conflict.second_row)
         yield imported_buffers_may_alias.at(
-            facts.span(found.second.operand.node.value),
+            facts.span(conflict.second.operand.node.value),
             f"{second}, {first}, both buffers are imported and may be the same memory, and "
             "nothing orders the two",
-            related=(Related(facts.span(found.first.operand.node.value), f"{first} here"),),
-            help=_mend(found.second.operand),
+            related=(Related(facts.span(conflict.first.operand.node.value), f"{first} here"),),
+            help=_mend(conflict.second.operand),
         )
 
 
@@ -68,22 +68,23 @@ def _within_tasks(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _aliases(facts: ProgramFacts) -> dict[int, str]:
     """The buffers that may alias others, and the memory in which each lies."""
-    found: dict[int, str] = {}
+    memories: dict[int, str] = {}
     for buffer in facts.program.buffers:
         mark = facts.imports.get(buffer.name)
         if mark is not None and mark.may_alias:
-            found[buffer.index] = buffer.memory
-    return found
+            memories[buffer.index] = buffer.memory
+    return memories
 
 
 def _buffer(operand: Operand) -> Buffer | None:
     return operand.region.buffer if operand.region is not None else None
 
 
-def _touch(access: Access) -> str:
+def _access_text(access: Access, row: int) -> str:
     buffer = _buffer(access.operand)
     verb = "writes" if access.is_write else "reads"
-    return f"{task_text(access.task)} {verb} `{buffer.name if buffer is not None else '?'}`"
+    name = buffer.name if buffer is not None else "?"
+    return f"{task_text(access.task)} {verb} `{name}`{in_iteration(access.grid, row)}"
 
 
 def _mend(operand: Operand) -> str:

@@ -8,7 +8,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.hints import setting
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.wording import argument_text, in_iteration, no_value
+from nacre.nem.checks.wording import argument_text, in_iteration, no_value_finding
 from nacre.nem.model.program import Decorator, Loop, Task
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import EmptyLoop, TooManyRows
@@ -141,7 +141,9 @@ def loop_bounds_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
     for loop_problem in facts.plan.problems:
         problem = loop_problem.problem
         if isinstance(problem, TermProblem):
-            yield no_value(facts, _bound_without_value(loop_problem), loop_problem.outer, problem)
+            yield no_value_finding(
+                facts, _bound_without_value(loop_problem), loop_problem.outer, problem
+            )
 
 
 def _bound_without_value(problem: LoopProblem) -> ast.Node:

@@ -23,18 +23,18 @@ class Remedies:
                 firsts = self._by_second[conflict.second.position]
                 firsts.setdefault(conflict.first.position, conflict)
 
-    def other(self, conflict: Conflict) -> Conflict | None:
+    def remedied_by(self, conflict: Conflict) -> Conflict | None:
         """A conflict whose remedy orders this pair too; None where there is no other."""
         first, second = conflict.first.position, conflict.second.position
         if conflict.loop is not None:
             return None
-        for later in sorted(self._up_to(second) & self._by_second.keys()):
-            for earlier, found in self._by_second[later].items():
-                if (earlier, later) != (first, second) and first in self._up_to(earlier):
-                    return found
+        for later in sorted(self._ancestors(second) & self._by_second.keys()):
+            for earlier, candidate in self._by_second[later].items():
+                if (earlier, later) != (first, second) and first in self._ancestors(earlier):
+                    return candidate
         return None
 
-    def _up_to(self, position: int) -> set[int]:
+    def _ancestors(self, position: int) -> set[int]:
         """A task and those that it waits for."""
         if position not in self._before:
             seen, left = {position}, [position]

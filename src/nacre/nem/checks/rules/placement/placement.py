@@ -12,7 +12,7 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.fixes import insertion_fix
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.wording import device_text, in_iteration, no_value
+from nacre.nem.checks.wording import device_text, in_iteration, no_value_finding
 from nacre.nem.model.program import Buffer, Operand, Task
 from nacre.nem.plan.columns import first_row
 from nacre.nem.plan.grid import Grid
@@ -155,7 +155,7 @@ def engine_indices_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
         try:
             grid.evaluate(term)
         except TermProblem as problem:
-            yield no_value(facts, decorator.node, grid, problem)
+            yield no_value_finding(facts, decorator.node, grid, problem)
 
 
 @rule("PLC04", "no-such-engine-for-task", _PLACEMENT)

@@ -14,7 +14,7 @@ from nacre.nem.spec.units import RESOURCE_TARGETS, UNITS
 _TARGETS = "Decorators / Resource-invalid unit types"
 
 
-def _untargetable(
+def _report_untargetable(
     facts: ProgramFacts, check: Check[ProgramFacts], unit: str
 ) -> Iterator[Diagnostic]:
     for request in requests(facts):
@@ -40,7 +40,7 @@ def resource_is_a_sequencer(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(SEQ[0])
         + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
-    yield from _untargetable(facts, resource_is_a_sequencer, "SEQ")
+    yield from _report_untargetable(facts, resource_is_a_sequencer, "SEQ")
 
 
 @rule("DEC05", "resource-is-a-system-dma", _TARGETS, fix="takes `@resource` out")
@@ -54,7 +54,7 @@ def resource_is_a_system_dma(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(sDMA[0])
         + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
-    yield from _untargetable(facts, resource_is_a_system_dma, "sDMA")
+    yield from _report_untargetable(facts, resource_is_a_system_dma, "sDMA")
 
 
 @rule("DEC06", "resource-is-a-decompressor", _TARGETS, fix="takes `@resource` out")
@@ -68,4 +68,4 @@ def resource_is_a_decompressor(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(WDM[0])
         + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
-    yield from _untargetable(facts, resource_is_a_decompressor, "WDM")
+    yield from _report_untargetable(facts, resource_is_a_decompressor, "WDM")

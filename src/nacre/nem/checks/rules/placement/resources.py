@@ -9,7 +9,7 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import declare, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.wording import device_text, in_iteration, no_value
+from nacre.nem.checks.wording import device_text, in_iteration, no_value_finding
 from nacre.nem.model.program import Task, UnitIndex
 from nacre.nem.plan.columns import as_term, first_row, value_at
 from nacre.nem.plan.grid import Grid
@@ -115,7 +115,7 @@ def resource_indices_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
         grid = facts.plan.grid_of(request.task.loops)
         problem = _problem(request, grid) if grid is not None else None
         if grid is not None and problem is not None:
-            yield no_value(facts, request.node.index, grid, problem)
+            yield no_value_finding(facts, request.node.index, grid, problem)
 
 
 @rule("DEC09", "resource-absent", f"{_VALIDITY} 3", severity="info")
@@ -146,7 +146,7 @@ def resource_absent(facts: ProgramFacts) -> Iterator[Diagnostic]:
         unit = request.unit.unit
         if not has_unit(facts.device, unit):
             message = f"{device_text(facts)} has no `{unit}`; `{request.task.op}` runs on "
-            yield resource_absent.at(facts.span(request.node), message + _way_text(way))
+            yield resource_absent.at(facts.span(request.node), message + _units_text(way))
 
 
 def _translated_requests(facts: ProgramFacts) -> Iterator[tuple[Request, UnitCombination]]:
@@ -157,7 +157,7 @@ def _translated_requests(facts: ProgramFacts) -> Iterator[tuple[Request, UnitCom
             yield request, ways[0]
 
 
-def _way_text(way: UnitCombination) -> str:
+def _units_text(way: UnitCombination) -> str:
     return " and ".join(f"`{unit}`" for unit in way)
 
 
@@ -179,7 +179,7 @@ def resource_cannot_run_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
     for request, way in _translated_requests(facts):
         unit = request.unit.unit
         if has_unit(facts.device, unit):
-            able = " or ".join(_way_text(way) for way in capable_units(request.task))
+            able = " or ".join(_units_text(way) for way in capable_units(request.task))
             yield resource_cannot_run_task.at(
                 facts.span(request.node.unit),
                 f"a `{unit}` cannot run this `{request.task.op}`, which takes {able}",
@@ -207,9 +207,9 @@ def negative_resource_index(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     for request in requests(facts):
         grid = facts.plan.grid_of(request.task.loops)
-        found = _first_negative(request, grid) if grid is not None else None
-        if grid is not None and found is not None:
-            value, row = found
+        negative = _first_negative(request, grid) if grid is not None else None
+        if grid is not None and negative is not None:
+            value, row = negative
             when = "" if isinstance(request.unit.index, int) else in_iteration(grid, row)
             message = f"the index of `{request.unit.unit}` is {value}{when}, expected 0 or more"
             yield negative_resource_index.at(facts.span(request.node.index), message)

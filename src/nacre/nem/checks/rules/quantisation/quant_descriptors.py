@@ -11,8 +11,8 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, declare, rule
 from nacre.kernels.interface.shapes import axis_of
 from nacre.nem.checks.attributes import item_node, value_text
+from nacre.nem.checks.concrete_tasks import distinct_values
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import distinct
 from nacre.nem.checks.wording import region_text
 from nacre.nem.model.program import Quant, Region
 from nacre.nem.plan.columns import as_term
@@ -22,7 +22,7 @@ _QUANT = "Type System / Quantization Descriptor"
 _LEAST_SCALE = 2.0**-149  # the least f32 above 0; scales are computed with in f32
 
 
-class _Described(Struct, frozen=True):
+class _QuantisedRegion(Struct, frozen=True):
     """A region that carries a descriptor."""
 
     region: Region
@@ -43,10 +43,10 @@ class _Described(Struct, frozen=True):
         return size if size is not None and size > 0 else None
 
 
-def _descriptors(facts: ProgramFacts, *forms: str) -> Iterator[_Described]:
+def _descriptors(facts: ProgramFacts, *forms: str) -> Iterator[_QuantisedRegion]:
     for region in facts.program.regions:
         if region.quant is not None and (not forms or region.quant.form in forms):
-            yield _Described(region, region.quant)
+            yield _QuantisedRegion(region, region.quant)
 
 
 def _wrong_counts(
@@ -55,34 +55,34 @@ def _wrong_counts(
     """Findings for lists that have more or fewer entries than channels or groups."""
     for one in _descriptors(facts, form):
         quant = one.quant
-        given = quant.scales if part == "scales" else quant.zero_points
+        values = quant.scales if part == "scales" else quant.zero_points
         node = quant.node.scales if part == "scales" else quant.node.zero_points
-        if given is None or node is None:
+        if values is None or node is None:
             continue
         for size, iteration in _sizes(facts, one):
             expected = -(-size // (one.group or 1))
-            if expected != len(given):
+            if expected != len(values):
                 message = (
-                    f"{region_text(one.region)} has {len(given)} {part.replace('_', ' ')}, "
+                    f"{region_text(one.region)} has {len(values)} {part.replace('_', ' ')}, "
                     f"expected {expected} {_reason(one, size)}{iteration}"
                 )
                 yield check.at(facts.span(node), message)
                 break
 
 
-def _sizes(facts: ProgramFacts, one: _Described) -> Iterator[tuple[int, str]]:
+def _sizes(facts: ProgramFacts, one: _QuantisedRegion) -> Iterator[tuple[int, str]]:
     """The positive sizes that the axis of a descriptor has, each with its first iteration."""
     axis, shape = one.axis, one.region.shape
     if axis is None or shape is None or one.group is None:
         return
     term = as_term(shape[axis])
     if term is not None:
-        for (size,), iteration in distinct(facts, one.region.loops, [term]):
+        for (size,), iteration in distinct_values(facts, one.region.loops, [term]):
             if size > 0:
                 yield size, iteration
 
 
-def _reason(one: _Described, size: int) -> str:
+def _reason(one: _QuantisedRegion, size: int) -> str:
     axis, group = one.quant.axis, one.quant.group_size
     if one.quant.form == "per_channel":
         return f"for the {size} channels of axis {axis}"
@@ -179,8 +179,8 @@ def quant_axis_out_of_range(facts: ProgramFacts) -> Iterator[Diagnostic]:
     for one in _descriptors(facts, "per_channel", "per_group"):
         node, shape = one.quant.node.axis, one.region.shape
         if node is not None and shape is not None and one.axis is None:
-            found = f"{region_text(one.region)} is quantised along axis {one.quant.axis}"
-            message = f"{found}, expected {-len(shape)} to {len(shape) - 1}"
+            text = f"{region_text(one.region)} is quantised along axis {one.quant.axis}"
+            message = f"{text}, expected {-len(shape)} to {len(shape) - 1}"
             yield quant_axis_out_of_range.at(facts.span(node), message)
 
 
@@ -205,27 +205,31 @@ def wrong_scale_or_zero_point(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 continue
             problem = _value_problem(one, what, values, node)
             if problem is not None:
-                place, text = problem
+                entry, text = problem
                 message = f"{region_text(one.region)} has {text}"
-                yield wrong_scale_or_zero_point.at(facts.span(place), message)
+                yield wrong_scale_or_zero_point.at(facts.span(entry), message)
 
 
 def _value_problem(
-    one: _Described, what: str, values: tuple[object, ...], node: ast.Value
+    one: _QuantisedRegion, what: str, values: tuple[object, ...], node: ast.Value
 ) -> tuple[ast.Value, str] | None:
     if one.quant.form == "per_tensor" and len(values) != 1:
         return node, f"{len(values)} {what}s, expected one for the whole tensor"
     for index, value in enumerate(values):
-        place = item_node(node, index)
+        entry = item_node(node, index)
         if value is None:
             continue
-        expected = _scale(value) if what == "scale" else _zero_point(value, one.region.elem)
+        expected = (
+            _expected_scale(value)
+            if what == "scale"
+            else _expected_zero_point(value, one.region.elem)
+        )
         if expected is not None:
-            return place, f"{value_text(value, place)} as {what}, expected {expected}"
+            return entry, f"{value_text(value, entry)} as {what}, expected {expected}"
     return None
 
 
-def _scale(value: object) -> str | None:
+def _expected_scale(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "a number"
     if _LEAST_SCALE <= value <= ELEMENT_TYPES["f32"].highest:
@@ -233,7 +237,7 @@ def _scale(value: object) -> str | None:
     return "a number above 0 that f32 can hold"
 
 
-def _zero_point(value: object, elem: str | None) -> str | None:
+def _expected_zero_point(value: object, elem: str | None) -> str | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return "an integer"
     element = ELEMENT_TYPES[elem] if elem is not None else None

@@ -8,8 +8,8 @@ from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.legality import Violation, typings, violations
-from nacre.nem.checks.tasks import declaration_of, named, span_of
+from nacre.nem.checks.legality import Violation, type_matches, violations
+from nacre.nem.checks.tasks import operand_declaration, operand_span, operand_title
 from nacre.nem.model.families import QUANT, REQUIRED
 from nacre.nem.model.matching import join_names
 
@@ -17,26 +17,28 @@ _CONSTRAINTS = "Opcode Type Legality and Type Families / Quantization Constraint
 _APPENDIX = "Appendix: Type Family Definitions"
 
 
-def _named_once(
-    facts: ProgramFacts, check: Check[ProgramFacts], found: Violation, text: str, help: str
+def _one_finding(
+    facts: ProgramFacts, check: Check[ProgramFacts], violation: Violation, text: str, help: str
 ) -> Diagnostic:
     """A finding for a task, at the first operand that the rule speaks of, naming all of them."""
-    names = [name for d in found.differences for name in d.names]
+    names = [name for d in violation.differences for name in d.names]
     several = len(names) > 1
     message = (
-        f"{'operands' if several else 'operand'} {join_names(names)} of `{found.task.op}` "
-        f"{'carry' if several else 'carries'} {text.format(found.nearest.instance.id)}"
+        f"{'operands' if several else 'operand'} {join_names(names)} of `{violation.task.op}` "
+        f"{'carry' if several else 'carries'} {text.format(violation.nearest.instance.id)}"
     )
-    first, *others = found.operands
-    related = tuple(Related(span_of(facts, o, "quant"), named(found.task, o)) for o in others)
-    return check.at(span_of(facts, first, "quant"), message, related=related, help=help)
+    first, *others = violation.operands
+    related = tuple(
+        Related(operand_span(facts, o, "quant"), operand_title(violation.task, o)) for o in others
+    )
+    return check.at(operand_span(facts, first, "quant"), message, related=related, help=help)
 
 
-def _lacking(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
-    for found in violations(facts, check.code):
+def _report_missing_quant(facts: ProgramFacts, check: Check[ProgramFacts]) -> Iterator[Diagnostic]:
+    for violation in violations(facts, check.code):
         text = "no `quant`, which variant `{}` requires"
         help_ = "add `quant=per_tensor(scale=..., zero_point=...)` to the region"
-        yield _named_once(facts, check, found, text, help_)
+        yield _one_finding(facts, check, violation, text, help_)
 
 
 @rule("QNT09", "product-without-quant", _CONSTRAINTS)
@@ -61,7 +63,7 @@ def product_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
         +     quant=per_tensor(scale=0.25, zero_point=-10)
           g = gemm.sync in A, B out Y accum_type=i32
     """
-    yield from _lacking(facts, product_without_quant)
+    yield from _report_missing_quant(facts, product_without_quant)
 
 
 @rule("QNT10", "weights-without-quant", f"{_APPENDIX} / conv2d.int4 and gemm.int4, note 2")
@@ -83,7 +85,7 @@ def weights_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
               quant=per_tensor(scale=0.25, zero_point=-10)
           g = gemm.sync in A, B out Y accum_type=i32
     """
-    yield from _lacking(facts, weights_without_quant)
+    yield from _report_missing_quant(facts, weights_without_quant)
 
 
 @rule("QNT11", "float-product-with-quant", f"{_APPENDIX} / conv2d and gemm")
@@ -102,10 +104,10 @@ def float_product_with_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
           let Y = region(M, 64, 32) elem=f16, shape=[4, 4], layout=MN
           g = gemm.sync in A, B out Y accum_type=f32
     """
-    for found in violations(facts, "QNT11"):
+    for violation in violations(facts, "QNT11"):
         text = "`quant`, which variant `{}` does not take"
         help_ = "leave `quant` out; floats have their own scale"
-        yield _named_once(facts, float_product_with_quant, found, text, help_)
+        yield _one_finding(facts, float_product_with_quant, violation, text, help_)
 
 
 @rule("QNT12", "quantize-without-quant", f"{_APPENDIX} / quantize")
@@ -123,7 +125,7 @@ def quantize_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
         +     quant=per_tensor(scale=0.5, zero_point=0)
           q = quantize.sync in X out Y
     """
-    yield from _lacking(facts, quantize_without_quant)
+    yield from _report_missing_quant(facts, quantize_without_quant)
 
 
 @rule("QNT13", "dequantize-without-quant", f"{_APPENDIX} / dequantize")
@@ -141,7 +143,7 @@ def dequantize_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
           let Y = region(M, 16, 32) elem=f16, shape=[16], layout=C
           d = dequantize.sync in X out Y
     """
-    yield from _lacking(facts, dequantize_without_quant)
+    yield from _report_missing_quant(facts, dequantize_without_quant)
 
 
 @rule("QNT16", "output-without-quant", _CONSTRAINTS, severity="warning")
@@ -165,20 +167,20 @@ def output_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
         +     quant=per_tensor(scale=0.25, zero_point=-10)
           g = gemm.sync in A, B out Y accum_type=i32
     """
-    for task, opcode, typing in typings(facts):
-        instance = typing.instance
+    for task, opcode, matches in type_matches(facts):
+        instance = matches.instance
         if instance is None or not opcode.is_product:
             continue
         if instance.attributes.get(QUANT) != REQUIRED:
             continue
-        for operand, use in zip(task.operands, typing.signature.uses, strict=True):
+        for operand, use in zip(task.operands, matches.signature.uses, strict=True):
             is_bare = ELEMENT_TYPES[use.elem].is_integer and not use.has_quant
             if operand.access == "write" and is_bare:
                 yield output_without_quant.at(
-                    span_of(facts, operand, "elem"),
-                    f"{named(task, operand)} is {use.elem} without `quant`; "
+                    operand_span(facts, operand, "elem"),
+                    f"{operand_title(task, operand)} is {use.elem} without `quant`; "
                     f"sums are cut to {use.elem} unscaled",
-                    related=declaration_of(facts, operand, "elem"),
+                    related=operand_declaration(facts, operand, "elem"),
                     help="add `quant=per_tensor(scale=..., zero_point=...)` to the region",
                 )
 
@@ -201,4 +203,4 @@ def operand_without_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     `softmax` of i8 needs `quant=per_tensor(scale=..., zero_point=...)` on its input and its output.
     """
-    yield from _lacking(facts, operand_without_quant)
+    yield from _report_missing_quant(facts, operand_without_quant)

@@ -10,11 +10,11 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.fixes import item_removal_fix
 from nacre.base.rules import rule
 from nacre.kernels.interface.shapes import Dims, axes_of, axis_of
+from nacre.nem.checks.concrete_tasks import ConcreteTask, concrete_tasks
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.legality import typings
-from nacre.nem.checks.readings import Reading, readings
+from nacre.nem.checks.legality import type_matches
 from nacre.nem.checks.shape_findings import first_findings
-from nacre.nem.checks.tasks import computes, declaration_of, named, span_of
+from nacre.nem.checks.tasks import compute_tasks, operand_declaration, operand_span, operand_title
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.matching import OperandUse, TypeMatches, signature_of
 from nacre.nem.model.program import Operand, Task
@@ -44,11 +44,11 @@ def view_changes_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
         +     quant=per_tensor(scale=0.5, zero_point=0)
           r = reshape.sync in X out Y target_shape=[4, 4]
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if "keeps_quant" not in opcode.traits:
             continue
-        for reading in readings(facts, task, opcode):
-            pair = _pair_that_differs(reading)
+        for concrete in concrete_tasks(facts, task, opcode):
+            pair = _pair_that_differs(concrete)
             if pair is not None:
                 yield _report_change(facts, task, *pair)
             break  # scales do not vary with the iteration
@@ -56,26 +56,29 @@ def view_changes_quant(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _report_change(facts: ProgramFacts, task: Task, source: Operand, result: Operand) -> Diagnostic:
     return view_changes_quant.at(
-        span_of(facts, result, "quant"),
-        f"{named(task, result)} has another `quant` than {named(task, source)}, "
+        operand_span(facts, result, "quant"),
+        f"{operand_title(task, result)} has another `quant` than {operand_title(task, source)}, "
         "but the values are kept",
-        related=(*declaration_of(facts, source, "quant"), *declaration_of(facts, result, "quant")),
+        related=(
+            *operand_declaration(facts, source, "quant"),
+            *operand_declaration(facts, result, "quant"),
+        ),
         help="give both sides the same `quant`, or rescale with a quantised `clamp` first",
     )
 
 
-def _pair_that_differs(reading: Reading) -> tuple[Operand, Operand] | None:
+def _pair_that_differs(concrete: ConcreteTask) -> tuple[Operand, Operand] | None:
     """The first input and output of a task whose descriptors contradict each other."""
-    kept = _whole_axes(reading)
+    output_axis = _whole_axes(concrete)
     sides: dict[str, list[tuple[Operand, _Meaning]]] = {"read": [], "write": []}
-    for operand, dims in zip(reading.task.operands, reading.shapes, strict=True):
+    for operand, dims in zip(concrete.task.operands, concrete.shapes, strict=True):
         meaning = _meaning(operand, dims)
         if meaning is not None and operand.spec is not None and operand.spec.role != "indices":
             sides[operand.access].append((operand, meaning))
     for source, a in sides["read"]:
         for result, b in sides["write"]:
-            is_known = a.axis in (None, *kept) and b.axis in (None, *kept.values())
-            moved = None if a.axis is None else kept.get(a.axis)
+            is_known = a.axis in (None, *output_axis) and b.axis in (None, *output_axis.values())
+            moved = None if a.axis is None else output_axis.get(a.axis)
             if is_known and (moved, a.values) != (b.axis, b.values):
                 return source, result
     return None
@@ -105,28 +108,28 @@ def _meaning(operand: Operand, dims: Dims) -> _Meaning | None:
     return _Meaning(None, pairs[:1])
 
 
-def _whole_axes(reading: Reading) -> dict[int, int]:
+def _whole_axes(concrete: ConcreteTask) -> dict[int, int]:
     """Where the axes go that a task leaves whole: axis of the input -> axis of the output."""
-    rank = len(reading.shapes[0])
-    needed = {a.name for a in reading.opcode.required_attributes if a.type in ("int", "int_list")}
-    perm = reading.numbers("perm")
+    rank = len(concrete.shapes[0])
+    needed = {a.name for a in concrete.opcode.required_attributes if a.type in ("int", "int_list")}
+    perm = concrete.numbers("perm")
     if perm is not None:
-        return {axis: place for place, axis in enumerate(perm)}
-    if "target_shape" in needed or not needed <= reading.values.keys():
+        return {axis: output_axis for output_axis, axis in enumerate(perm)}
+    if "target_shape" in needed or not needed <= concrete.values.keys():
         return {}
-    touched = _touched_axes(reading, rank)
-    indices = reading.shape("indices")
+    touched = _touched_axes(concrete, rank)
+    indices = concrete.shape("indices")
     shift = len(indices) - 1 if indices is not None else 0
     return {
         a: a + shift * (a > min(touched, default=rank)) for a in range(rank) if a not in touched
     }
 
 
-def _touched_axes(reading: Reading, rank: int) -> set[int]:
+def _touched_axes(concrete: ConcreteTask, rank: int) -> set[int]:
     """The axes along which a task cuts, joins, pads or picks."""
-    if reading.opcode.category == "pooling":
+    if concrete.opcode.category == "pooling":
         return set(range(1, rank - 1))
-    axis, axes, pads = reading.number("axis"), reading.numbers("axes"), reading.numbers("pads")
+    axis, axes, pads = concrete.number("axis"), concrete.numbers("axes"), concrete.numbers("pads")
     if pads is not None:
         return {index % rank for index, width in enumerate(pads) if width}
     named_axes = axes if axes is not None else () if axis is None else (axis,)
@@ -157,51 +160,51 @@ def quant_along_reduction(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _along_reduction, *_REDUCED)
 
 
-def _along_reduction(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    for place, operand in enumerate(reading.task.operands):
+def _along_reduction(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    for index, operand in enumerate(concrete.task.operands):
         quant = operand.region.quant if operand.region is not None else None
         if operand.access == "write" or quant is None or quant.form != "per_channel":
             continue
-        dims = reading.shapes[place]
+        dims = concrete.shapes[index]
         axis = axis_of(quant.axis, len(dims)) if quant.axis is not None else None
-        reduced = _REDUCED[reading.opcode.category](reading, place)
+        reduced = _REDUCED[concrete.opcode.category](concrete, index)
         if axis is not None and dims[axis] > 1 and axis in reduced:
             yield quant_along_reduction.at(
-                span_of(facts, operand, "quant"),
-                f"{named(reading.task, operand)} has a scale for each index of axis "
-                f"{quant.axis}, over which `{reading.task.op}` reduces",
-                related=declaration_of(facts, operand, "quant"),
+                operand_span(facts, operand, "quant"),
+                f"{operand_title(concrete.task, operand)} has a scale for each index of axis "
+                f"{quant.axis}, over which `{concrete.task.op}` reduces",
+                related=operand_declaration(facts, operand, "quant"),
             )
 
 
-def _product_axes(reading: Reading, place: int) -> set[int]:
-    rank = len(reading.shapes[place])
-    return {rank - 1} if place == 0 else {rank - 2} if place == 1 else set()
+def _product_axes(concrete: ConcreteTask, index: int) -> set[int]:
+    rank = len(concrete.shapes[index])
+    return {rank - 1} if index == 0 else {rank - 2} if index == 1 else set()
 
 
-def _convolution_axes(reading: Reading, place: int) -> set[int]:
-    x, w = reading.shapes[:2]
-    mixes_channels = reading.opcode.attribute("groups") is not None
-    if place == 1:
+def _convolution_axes(concrete: ConcreteTask, index: int) -> set[int]:
+    x, w = concrete.shapes[:2]
+    mixes_channels = concrete.opcode.attribute("groups") is not None
+    if index == 1:
         return set(range(len(w) - 1 if mixes_channels else len(w) - 2))
-    if place > 1:
+    if index > 1:
         return set()
     channels = {len(x) - 1} if mixes_channels and w[-2] > 1 else set[int]()
     return {axis for axis, size in enumerate(w[:-2], 1) if size > 1} | channels
 
 
-def _pooling_axes(reading: Reading, place: int) -> set[int]:
-    window = reading.numbers("kernel_shape") or ()
+def _pooling_axes(concrete: ConcreteTask, index: int) -> set[int]:
+    window = concrete.numbers("kernel_shape") or ()
     return {axis for axis, size in enumerate(window, 1) if size > 1}
 
 
-def _reduction_axes(reading: Reading, place: int) -> set[int]:
-    axis = reading.number("axis")
-    axes = reading.numbers("axes") if axis is None else (axis,)
-    return set(axes_of(axes or (), len(reading.shapes[place])) or ())
+def _reduction_axes(concrete: ConcreteTask, index: int) -> set[int]:
+    axis = concrete.number("axis")
+    axes = concrete.numbers("axes") if axis is None else (axis,)
+    return set(axes_of(axes or (), len(concrete.shapes[index])) or ())
 
 
-_REDUCED: dict[str, Callable[[Reading, int], set[int]]] = {
+_REDUCED: dict[str, Callable[[ConcreteTask, int], set[int]]] = {
     "linear_algebra": _product_axes,
     "convolution": _convolution_axes,
     "pooling": _pooling_axes,
@@ -235,8 +238,8 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
           t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
           r = relu.sync in X out Y
     """
-    typed = {task.position: typing for task, _, typing in typings(facts)}
-    for task, opcode in computes(facts):
+    typed = {task.position: matches for task, _, matches in type_matches(facts)}
+    for task, opcode in compute_tasks(facts):
         signature = signature_of(task)
         if signature is None or _is_judged_elsewhere(opcode, typed.get(task.position)):
             continue
@@ -248,25 +251,27 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
             yield _quant_without_effect(facts, task, ignored[0])
         elif bare and carrying:
             yield quant_on_some_operands.at(
-                span_of(facts, bare[0], "elem"),
-                f"{named(task, bare[0])} carries no `quant`, but {named(task, carrying[0])} does; "
-                f"`{task.op}` computes on the raw integers",
-                related=declaration_of(facts, bare[0], "elem"),
+                operand_span(facts, bare[0], "elem"),
+                f"{operand_title(task, bare[0])} carries no `quant`, but "
+                f"{operand_title(task, carrying[0])} does; `{task.op}` computes "
+                "on the raw integers",
+                related=operand_declaration(facts, bare[0], "elem"),
                 help="give all its operands `quant`, or none",
             )
 
 
 def _quant_without_effect(facts: ProgramFacts, task: Task, operand: Operand) -> Diagnostic:
     return quant_on_some_operands.at(
-        span_of(facts, operand, "quant"),
-        f"{named(task, operand)} carries `quant`, but its elements are floats; it has no effect",
-        related=declaration_of(facts, operand, "quant"),
+        operand_span(facts, operand, "quant"),
+        f"{operand_title(task, operand)} carries `quant`, but its elements are floats; "
+        "it has no effect",
+        related=operand_declaration(facts, operand, "quant"),
         help="leave `quant` out",
-        fix=_without_quant(facts, operand),
+        fix=_quant_removal_fix(facts, operand),
     )
 
 
-def _without_quant(facts: ProgramFacts, operand: Operand) -> Fix | None:
+def _quant_removal_fix(facts: ProgramFacts, operand: Operand) -> Fix | None:
     region = operand.region
     type_ = None if region is None else region.node.type
     if type_ is None or type_.quant is None:
@@ -276,17 +281,17 @@ def _without_quant(facts: ProgramFacts, operand: Operand) -> Fix | None:
     return None if start < type_.start else item_removal_fix(source.span(start, type_.quant.end))
 
 
-def _is_judged_elsewhere(opcode: Opcode, typing: TypeMatches | None) -> bool:
+def _is_judged_elsewhere(opcode: Opcode, matches: TypeMatches | None) -> bool:
     """Whether `quant` does nothing to an opcode, or another rule speaks about the task."""
     if opcode.category in ("view", "conversion", "generic") or "keeps_quant" in opcode.traits:
         return True
     if "integers_need_quant" in opcode.traits:  # TYP17
         return True
-    if typing is None:
+    if matches is None:
         return False
-    instance = typing.instance
+    instance = matches.instance
     is_standard = instance is not None and instance.family in standard_families()
-    return not typing.is_legal or (opcode.is_product and is_standard)
+    return not matches.is_legal or (opcode.is_product and is_standard)
 
 
 def _may_carry_quant(opcode: Opcode, operand: Operand) -> bool:

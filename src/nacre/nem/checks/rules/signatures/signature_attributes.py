@@ -10,11 +10,11 @@ from nacre.base.excerpt import backquote
 from nacre.base.fixes import respelling_fix
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean, nearest
-from nacre.nem.checks.attributes import item_node, kind_problem, node_of, usable
+from nacre.nem.checks.attributes import attribute_node, attribute_value, item_node, kind_problem
+from nacre.nem.checks.concrete_tasks import distinct_values
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import distinct
-from nacre.nem.checks.tasks import attribute_span, computes, has_its_operands, op_span
-from nacre.nem.checks.wording import in_iteration, no_value
+from nacre.nem.checks.tasks import attribute_span, compute_tasks, has_its_operands, op_span
+from nacre.nem.checks.wording import in_iteration, no_value_finding
 from nacre.nem.model.folding import Term
 from nacre.nem.model.matching import join_names
 from nacre.nem.model.program import Task
@@ -42,12 +42,12 @@ def attribute_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - s = softmax.sync in X out X
         + s = softmax.sync in X out X axis=1
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if opcode.category == "generic":  # SIG22 speaks of the operation's name
             continue
         missing = [a for a in opcode.required_attributes if a.name not in task.attributes]
         if missing:
-            misspelt = _meant(task, opcode)
+            misspelt = _intended_names(task, opcode)
             missing = [a for a in missing if a.name not in misspelt]
         if missing:
             word = "attribute" if len(missing) == 1 else "attributes"
@@ -56,7 +56,7 @@ def attribute_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
             yield attribute_missing.at(op_span(facts, task), message, help=help_)
 
 
-def _meant(task: Task, opcode: Opcode) -> set[str | None]:
+def _intended_names(task: Task, opcode: Opcode) -> set[str | None]:
     """The attributes that unknown ones were meant to be; SIG04 speaks of those."""
     known = [attribute.name for attribute in opcode.attributes]
     return {nearest(name, known) for name in task.attributes if name not in known}
@@ -80,7 +80,7 @@ def unknown_attribute(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - r = relu.sync in X out X alpha=0.1
         + r = leaky_relu.sync in X out X alpha=0.1
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if "open_attributes" in opcode.traits or isinstance(task.node, ast.Copy):
             continue
         known = [attribute.name for attribute in opcode.attributes]
@@ -119,11 +119,11 @@ def wrong_attribute_value(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - s = softmax.sync in X out X axis=1.5
         + s = softmax.sync in X out X axis=1
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if opcode.category == "generic":
             continue
         for spec in opcode.attributes:
-            node = node_of(task, spec.name)
+            node = attribute_node(task, spec.name)
             if node is not None:
                 yield from _wrong_kind(facts, task, spec, node)
                 yield from _out_of_range(facts, task, spec, node)
@@ -147,21 +147,23 @@ def _out_of_range(
     facts: ProgramFacts, task: Task, spec: AttributeSpec, node: ast.Attribute
 ) -> Iterator[Diagnostic]:
     """The first integer of an attribute that has no value, or one below the minimum."""
-    value = usable(task, spec)
+    value = attribute_value(task, spec)
     items = value if isinstance(value, tuple) else (value,)
     for index, item in enumerate(items):
-        place = item_node(node.value, index) if isinstance(value, tuple) else node.value
+        value_node = item_node(node.value, index) if isinstance(value, tuple) else node.value
         term = as_term(item)
         if term is None:
             continue
-        found = _without_value(facts, task, term, place) or _below(facts, task, spec, term, place)
-        if found is not None:
-            yield found
+        finding = _no_value_finding(facts, task, term, value_node) or _minimum_finding(
+            facts, task, spec, term, value_node
+        )
+        if finding is not None:
+            yield finding
             return
 
 
-def _without_value(
-    facts: ProgramFacts, task: Task, term: Term, place: ast.Value
+def _no_value_finding(
+    facts: ProgramFacts, task: Task, term: Term, value_node: ast.Value
 ) -> Diagnostic | None:
     grid = facts.plan.grid_of(task.loops)
     if grid is None or isinstance(term, int):
@@ -169,20 +171,20 @@ def _without_value(
     try:
         grid.evaluate(term)
     except TermProblem as problem:
-        return no_value(facts, place, grid, problem)
+        return no_value_finding(facts, value_node, grid, problem)
     return None
 
 
-def _below(
-    facts: ProgramFacts, task: Task, spec: AttributeSpec, term: Term, place: ast.Value
+def _minimum_finding(
+    facts: ProgramFacts, task: Task, spec: AttributeSpec, term: Term, value_node: ast.Value
 ) -> Diagnostic | None:
     least = spec.minimum
     if least is None:
         return None
-    for (value,), iteration in distinct(facts, task.loops, [term]):
+    for (value,), iteration in distinct_values(facts, task.loops, [term]):
         if value < least:
             message = f"`{spec.name}` of `{task.op}` holds {value}, expected at least {least}"
-            return wrong_attribute_value.at(facts.span(place), f"{message}{iteration}")
+            return wrong_attribute_value.at(facts.span(value_node), f"{message}{iteration}")
     return None
 
 
@@ -202,7 +204,7 @@ def future_opcode(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let Y = region(M, 16, 4) elem=i8, shape=[1, 4, 1, 1], layout=NHWC
         + p = maxpool.sync in X out Y kernel_shape=[1, 4] pads=[0, 0, 0, 0] strides=[1, 1]
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if opcode.status == "future":
             message = f"`{task.op}` is a future opcode: binders for current silicon reject it"
             yield future_opcode.at(op_span(facts, task), message)
@@ -226,13 +228,13 @@ def operation_not_named(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - c = compute.sync in X out Y
         + c = compute.sync in X out Y op="core.Relu"
     """
-    for task, opcode in computes(facts, "generic"):
+    for task, opcode in compute_tasks(facts, "generic"):
         for spec in opcode.required_attributes:
             yield from _operation(facts, task, spec)
 
 
 def _operation(facts: ProgramFacts, task: Task, spec: AttributeSpec) -> Iterator[Diagnostic]:
-    node = node_of(task, spec.name)
+    node = attribute_node(task, spec.name)
     if node is None:
         message = f"`{task.op}` does not name its operation"
         help_ = f'add `{spec.name}="core.NAME"`'
@@ -268,7 +270,7 @@ def operation_cannot_run(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     if not facts.program.is_whole:
         return
-    for task, opcode in computes(facts, "generic"):
+    for task, opcode in compute_tasks(facts, "generic"):
         name, grid = task.attributes.get("op"), facts.plan.grid_of(task.loops)
         if not isinstance(name, str) or grid is None or not has_its_operands(task, opcode):
             continue
@@ -277,8 +279,8 @@ def operation_cannot_run(facts: ProgramFacts) -> Iterator[Diagnostic]:
         except (TermProblem, ValueError, TypeError, KeyError):  # reported where it is met
             continue
         problems = ((call_problem(name, call), row) for call, row in calls)
-        found = next(((p, row) for p, row in problems if p is not None), None)
-        if found is not None:
-            when = in_iteration(grid, found[1]) if len(calls) > 1 else ""
-            message = f"{backquote(name)} cannot run{when}: {found[0]}"
+        problem = next(((p, row) for p, row in problems if p is not None), None)
+        if problem is not None:
+            when = in_iteration(grid, problem[1]) if len(calls) > 1 else ""
+            message = f"{backquote(name)} cannot run{when}: {problem[0]}"
             yield operation_cannot_run.at(attribute_span(facts, task, "op"), message)

@@ -8,24 +8,24 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, rule
 from nacre.kernels.interface import shapes
-from nacre.nem.checks.attributes import usable
+from nacre.nem.checks.attributes import attribute_value
+from nacre.nem.checks.concrete_tasks import ConcreteTask
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (
-    at_attribute,
-    at_shape,
+    attribute_finding,
     axis_out_of_range,
-    differing,
     first_findings,
+    shape_finding,
     shape_text,
+    unexpected_shapes,
 )
 from nacre.nem.checks.tasks import (
-    computes,
-    declaration_of,
+    compute_tasks,
     has_its_operands,
-    named,
+    operand_declaration,
+    operand_span,
+    operand_title,
     operands,
-    span_of,
 )
 
 _VIEWS = "Compute Tasks / Layout and Tensor View Operations"
@@ -53,49 +53,49 @@ def parts_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _split, "split")
 
 
-def _concat(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    axis = reading.number("axis")
-    inputs = reading.shapes_of("X")
+def _concat(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    axis = concrete.number("axis")
+    inputs = concrete.shapes_of("X")
     if axis is None:
         return
     at = shapes.axis_of(axis, len(inputs[0]))
     if at is None:
-        yield from axis_out_of_range(facts, parts_do_not_fit, reading, len(inputs[0]))
+        yield from axis_out_of_range(facts, parts_do_not_fit, concrete, len(inputs[0]))
         return
     result = shapes.concat(inputs, at)
     if result is not None:
-        yield from differing(facts, parts_do_not_fit, reading, "Y", result)
+        yield from unexpected_shapes(facts, parts_do_not_fit, concrete, "Y", result)
         return
-    for operand, dims in zip(operands(reading.task, "X"), inputs, strict=True):
+    for operand, dims in zip(operands(concrete.task, "X"), inputs, strict=True):
         if shapes.sizes_off_axis(dims, at) != shapes.sizes_off_axis(inputs[0], at):
             expected = f"{shape_text(inputs[0])} off axis {axis}"
             message = f"has shape {shape_text(dims)}, expected {expected}"
-            yield at_shape(facts, parts_do_not_fit, reading, operand, message)
+            yield shape_finding(facts, parts_do_not_fit, concrete, operand, message)
             return
 
 
-def _split(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    axis, sizes = reading.number("axis"), reading.numbers("split_sizes")
-    x, outputs = reading.shapes[0], operands(reading.task, "Y")
+def _split(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    axis, sizes = concrete.number("axis"), concrete.numbers("split_sizes")
+    x, outputs = concrete.shapes[0], operands(concrete.task, "Y")
     if axis is None or sizes is None:
         return
     at = shapes.axis_of(axis, len(x))
     if at is None:
-        yield from axis_out_of_range(facts, parts_do_not_fit, reading, len(x))
+        yield from axis_out_of_range(facts, parts_do_not_fit, concrete, len(x))
         return
     parts = shapes.split(x, at, sizes)
     if parts is None:
         message = f"is {shape_text(sizes)}, expected positive sizes that add up to {x[at]}"
-        yield at_attribute(facts, parts_do_not_fit, reading, "split_sizes", message)
+        yield attribute_finding(facts, parts_do_not_fit, concrete, "split_sizes", message)
         return
     if len(parts) != len(outputs):
         message = f"has {len(parts)} entries, expected {len(outputs)}, one for each output"
-        yield at_attribute(facts, parts_do_not_fit, reading, "split_sizes", message)
+        yield attribute_finding(facts, parts_do_not_fit, concrete, "split_sizes", message)
         return
-    for operand, dims, part in zip(outputs, reading.shapes_of("Y"), parts, strict=True):
+    for operand, dims, part in zip(outputs, concrete.shapes_of("Y"), parts, strict=True):
         if dims != part:
             message = f"has shape {shape_text(dims)}, expected {shape_text(part)}"
-            yield at_shape(facts, parts_do_not_fit, reading, operand, message)
+            yield shape_finding(facts, parts_do_not_fit, concrete, operand, message)
             return
 
 
@@ -122,10 +122,10 @@ def reduction_output(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _reduction, "reduction")
 
 
-def _reduction(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    x = reading.shapes[0]
-    axis = reading.number("axis")
-    axes = reading.numbers("axes") if axis is None else (axis,)
+def _reduction(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    x = concrete.shapes[0]
+    axis = concrete.number("axis")
+    axes = concrete.numbers("axes") if axis is None else (axis,)
     name = "axes" if axis is None else "axis"
     if axes is None:
         return
@@ -134,21 +134,21 @@ def _reduction(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
         found = str(axis) if axis is not None else shape_text(axes)
         allowed = "" if axis is not None else "different axes from "
         message = f"is {found}, expected {allowed}{-len(x)} to {len(x) - 1}"
-        yield at_attribute(facts, reduction_output, reading, name, message)
+        yield attribute_finding(facts, reduction_output, concrete, name, message)
         return
-    spec = reading.opcode.attribute("keepdims")
-    keepdims = usable(reading.task, spec) if spec is not None else None
+    spec = concrete.opcode.attribute("keepdims")
+    keepdims = attribute_value(concrete.task, spec) if spec is not None else None
     if isinstance(keepdims, bool):
         result = shapes.reduce(x, known, keepdims)
         why = f" with `keepdims={str(keepdims).lower()}`"
-        yield from differing(facts, reduction_output, reading, "Y", result, why)
+        yield from unexpected_shapes(facts, reduction_output, concrete, "Y", result, why)
 
 
 def _not_integers(
     facts: ProgramFacts, check: Check[ProgramFacts], *kinds: str
 ) -> Iterator[Diagnostic]:
     """A finding for each operand that must be an integer by the registry and is not."""
-    for task, opcode in computes(facts, *kinds):
+    for task, opcode in compute_tasks(facts, *kinds):
         if not has_its_operands(task, opcode):
             continue
         for operand in task.operands:
@@ -156,9 +156,9 @@ def _not_integers(
             wants_integer = operand.spec is not None and operand.spec.elem == "integer"
             if wants_integer and elem is not None and not ELEMENT_TYPES[elem].is_integer:
                 yield check.at(
-                    span_of(facts, operand, "elem"),
-                    f"{named(task, operand)} is {elem}, expected an integer type",
-                    related=declaration_of(facts, operand, "elem"),
+                    operand_span(facts, operand, "elem"),
+                    f"{operand_title(task, operand)} is {elem}, expected an integer type",
+                    related=operand_declaration(facts, operand, "elem"),
                 )
 
 
@@ -183,12 +183,12 @@ def gather_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _gather, "gather")
 
 
-def _gather(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    x, indices = reading.shapes[:2]
-    axis = reading.number("axis")
+def _gather(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    x, indices = concrete.shapes[:2]
+    axis = concrete.number("axis")
     at = shapes.axis_of(axis, len(x)) if axis is not None else None
     if at is None:
-        yield from axis_out_of_range(facts, gather_operands, reading, len(x))
+        yield from axis_out_of_range(facts, gather_operands, concrete, len(x))
     else:
         result = shapes.gather(x, indices, at)
-        yield from differing(facts, gather_operands, reading, "Y", result)
+        yield from unexpected_shapes(facts, gather_operands, concrete, "Y", result)

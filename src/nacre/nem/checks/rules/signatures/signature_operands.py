@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
+from nacre.nem.checks.concrete_tasks import ConcreteTask
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (
-    differing,
     first_findings,
     layout_problem,
     rank_problem,
+    unexpected_shapes,
 )
 from nacre.nem.checks.tasks import (
-    computes,
-    declaration_of,
+    compute_tasks,
     has_its_operands,
-    named,
     op_span,
-    span_of,
+    operand_declaration,
+    operand_span,
+    operand_title,
 )
 from nacre.nem.model.matching import join_names
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
@@ -43,9 +43,9 @@ def operand_missing(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
         + r = add.sync in A, B out A
     """
-    for task, opcode in computes(facts):
-        given = {operand.spec.name for operand in task.operands if operand.spec is not None}
-        missing = [s.name for s in opcode.operands if s.required and s.name not in given]
+    for task, opcode in compute_tasks(facts):
+        names = {operand.spec.name for operand in task.operands if operand.spec is not None}
+        missing = [s.name for s in opcode.operands if s.required and s.name not in names]
         if missing:
             word = "operand" if len(missing) == 1 else "operands"
             message = f"`{task.op}` lacks {word} {join_names(missing)}"
@@ -75,7 +75,7 @@ def too_many_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - r = relu.sync in A, B out A
         + r = relu.sync in A out A
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         for access, most in (("read", opcode.max_inputs), ("write", opcode.max_outputs)):
             side = [operand for operand in task.operands if operand.access == access]
             if most is not None and len(side) > most:
@@ -102,25 +102,27 @@ def wrong_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
           let Y = region(M, 40, 8) elem=f16, shape=[1, 4], layout=MN
           g = gemm.sync in A, B out Y accum_type=f32
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if not has_its_operands(task, opcode):
             continue
         for operand in task.operands:
             problem = rank_problem(opcode, operand)
             if problem is not None:
-                span = span_of(facts, operand, "shape")
-                related = declaration_of(facts, operand, "shape")
-                yield wrong_rank.at(span, f"{named(task, operand)} {problem}", related=related)
+                span = operand_span(facts, operand, "shape")
+                related = operand_declaration(facts, operand, "shape")
+                yield wrong_rank.at(
+                    span, f"{operand_title(task, operand)} {problem}", related=related
+                )
     yield from first_findings(facts, _bias_size, "convolution")
 
 
-def _bias_size(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    weights = reading.shape("W")
+def _bias_size(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    weights = concrete.shape("W")
     if weights is not None:
-        is_depthwise = reading.opcode.attribute("groups") is None
+        is_depthwise = concrete.opcode.attribute("groups") is None
         channels = weights[-2] * weights[-1] if is_depthwise else weights[-1]
         why = ", one element for each output channel"
-        yield from differing(facts, wrong_rank, reading, "B", (channels,), why)
+        yield from unexpected_shapes(facts, wrong_rank, concrete, "B", (channels,), why)
 
 
 @rule("SIG07", "wrong-layout", _CONVOLUTION)
@@ -139,14 +141,14 @@ def wrong_layout(facts: ProgramFacts) -> Iterator[Diagnostic]:
           let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
           p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if not has_its_operands(task, opcode):
             continue
         for operand in task.operands:
             problem = layout_problem(operand)
             if problem is not None and rank_problem(opcode, operand) is None:
                 yield wrong_layout.at(
-                    span_of(facts, operand, "layout"),
-                    f"{named(task, operand)} {problem}",
-                    related=declaration_of(facts, operand, "layout"),
+                    operand_span(facts, operand, "layout"),
+                    f"{operand_title(task, operand)} {problem}",
+                    related=operand_declaration(facts, operand, "layout"),
                 )

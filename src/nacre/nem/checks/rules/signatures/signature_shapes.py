@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
 from nacre.kernels.interface import shapes
+from nacre.nem.checks.concrete_tasks import ConcreteTask
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (
-    at_shape,
     axis_out_of_range,
-    differing,
     first_findings,
+    shape_finding,
     shape_text,
-    unlike_first,
+    shapes_unlike_first,
+    unexpected_shapes,
 )
 
 _APPENDIX = "Appendix: Type Family Definitions"
@@ -36,8 +36,8 @@ def elementwise_shapes_differ(facts: ProgramFacts) -> Iterator[Diagnostic]:
           r = add.sync in A, B out A
     """
 
-    def find(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-        yield from unlike_first(facts, elementwise_shapes_differ, reading)
+    def find(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+        yield from shapes_unlike_first(facts, elementwise_shapes_differ, concrete)
 
     yield from first_findings(
         facts, find, "elementwise_unary", "elementwise_binary", "elementwise_other"
@@ -60,9 +60,9 @@ def softmax_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + s = softmax.sync in X out X axis=-1
     """
 
-    def find(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-        yield from axis_out_of_range(facts, softmax_shape, reading, len(reading.shapes[0]))
-        yield from unlike_first(facts, softmax_shape, reading)
+    def find(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+        yield from axis_out_of_range(facts, softmax_shape, concrete, len(concrete.shapes[0]))
+        yield from shapes_unlike_first(facts, softmax_shape, concrete)
 
     yield from first_findings(facts, find, "softmax")
 
@@ -86,16 +86,16 @@ def normalisation_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _normalisation, "normalization")
 
 
-def _normalisation(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    x = reading.shapes[0]
-    yield from axis_out_of_range(facts, normalisation_shape, reading, len(x))
-    yield from unlike_first(facts, normalisation_shape, reading)
-    axis = reading.number("axis")
+def _normalisation(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    x = concrete.shapes[0]
+    yield from axis_out_of_range(facts, normalisation_shape, concrete, len(x))
+    yield from shapes_unlike_first(facts, normalisation_shape, concrete)
+    axis = concrete.number("axis")
     at = shapes.axis_of(axis, len(x)) if axis is not None else None
     if at is not None:
         why = f", the size of axis {axis}"
         for name in ("scale", "bias"):
-            yield from differing(facts, normalisation_shape, reading, name, (x[at],), why)
+            yield from unexpected_shapes(facts, normalisation_shape, concrete, name, (x[at],), why)
 
 
 @rule("SIG14", "product-shapes", "Compute Tasks / Linear Algebra Operations")
@@ -120,23 +120,23 @@ def product_shapes(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _product, "linear_algebra")
 
 
-def _product(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    a, b = reading.shapes[:2]
-    weights = reading.task.operands[1]
+def _product(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    a, b = concrete.shapes[:2]
+    weights = concrete.task.operands[1]
     if a[-1] != b[-2]:
         message = f"has {b[-2]} rows, expected {a[-1]}, the columns of `A` {shape_text(a)}"
-        yield at_shape(facts, product_shapes, reading, weights, message)
+        yield shape_finding(facts, product_shapes, concrete, weights, message)
         return
     result = shapes.matmul(a, b)
     if result is None:
         message = f"has batch {shape_text(b[:-2])}, which does not fit {shape_text(a[:-2])} of `A`"
-        yield at_shape(facts, product_shapes, reading, weights, message)
+        yield shape_finding(facts, product_shapes, concrete, weights, message)
         return
-    yield from differing(facts, product_shapes, reading, "Y", result)
-    bias = reading.shape("C")
+    yield from unexpected_shapes(facts, product_shapes, concrete, "Y", result)
+    bias = concrete.shape("C")
     if bias is not None and not shapes.broadcasts_to(bias, result):
         message = f"has shape {shape_text(bias)}, which does not broadcast to {shape_text(result)}"
-        yield at_shape(facts, product_shapes, reading, reading.task.operands[2], message)
+        yield shape_finding(facts, product_shapes, concrete, concrete.task.operands[2], message)
 
 
 @rule("SIG24", "conversion-changes-shape", "Compute Tasks / Casting and Quantization Operations")
@@ -154,7 +154,7 @@ def conversion_changes_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
           c = cast.sync in X out Y
     """
 
-    def find(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-        yield from unlike_first(facts, conversion_changes_shape, reading)
+    def find(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+        yield from shapes_unlike_first(facts, conversion_changes_shape, concrete)
 
     yield from first_findings(facts, find, "conversion")

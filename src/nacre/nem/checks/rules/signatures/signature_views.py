@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
 from nacre.kernels.interface import shapes
+from nacre.nem.checks.concrete_tasks import ConcreteTask
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (
-    at_attribute,
-    differing,
+    attribute_finding,
     first_findings,
     shape_text,
+    unexpected_shapes,
 )
 
 _VIEWS = "Compute Tasks / Layout and Tensor View Operations"
@@ -37,20 +37,20 @@ def reshape_changes_elements(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _reshape, "reshape")
 
 
-def _reshape(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    target = reading.numbers("target_shape")
+def _reshape(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    target = concrete.numbers("target_shape")
     if target is None:
         return
-    x = reading.shapes[0]
+    x = concrete.shapes[0]
     if any(dim < 1 for dim in target) or shapes.count(target) != shapes.count(x):
         found = f"is {shape_text(target)}, {shapes.count(target)} elements"
         if any(dim < 1 for dim in target):
             found = f"is {shape_text(target)}"
         message = f"{found}, expected the {shapes.count(x)} elements of {shape_text(x)}"
-        yield at_attribute(facts, reshape_changes_elements, reading, "target_shape", message)
+        yield attribute_finding(facts, reshape_changes_elements, concrete, "target_shape", message)
         return
     why = " by `target_shape`"
-    yield from differing(facts, reshape_changes_elements, reading, "Y", target, why)
+    yield from unexpected_shapes(facts, reshape_changes_elements, concrete, "Y", target, why)
 
 
 @rule("SIG12", "transpose-shape", _VIEWS)
@@ -72,17 +72,17 @@ def transpose_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _transpose, "transpose")
 
 
-def _transpose(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    perm = reading.numbers("perm")
+def _transpose(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    perm = concrete.numbers("perm")
     if perm is None:
         return
-    result = shapes.transpose(reading.shapes[0], perm)
+    result = shapes.transpose(concrete.shapes[0], perm)
     if result is None:
-        rank = len(reading.shapes[0])
+        rank = len(concrete.shapes[0])
         message = f"is {shape_text(perm)}, expected each of 0 to {rank - 1} once"
-        yield at_attribute(facts, transpose_shape, reading, "perm", message)
+        yield attribute_finding(facts, transpose_shape, concrete, "perm", message)
     else:
-        yield from differing(facts, transpose_shape, reading, "Y", result)
+        yield from unexpected_shapes(facts, transpose_shape, concrete, "Y", result)
 
 
 @rule("SIG17", "slice-shape", _VIEWS)
@@ -105,26 +105,26 @@ def slice_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _slice, "slice")
 
 
-def _slice(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    starts, ends = reading.numbers("starts"), reading.numbers("ends")
-    axes, steps = reading.numbers("axes"), reading.numbers("steps")
+def _slice(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    starts, ends = concrete.numbers("starts"), concrete.numbers("ends")
+    axes, steps = concrete.numbers("axes"), concrete.numbers("steps")
     if starts is None or ends is None or axes is None or steps is None:
         return
-    x = reading.shapes[0]
+    x = concrete.shapes[0]
     for name, values in (("starts", starts), ("ends", ends), ("steps", steps)):
         if len(values) != len(axes):
             message = f"has {len(values)} entries, expected {len(axes)}, as many as `axes`"
-            yield at_attribute(facts, slice_shape, reading, name, message)
+            yield attribute_finding(facts, slice_shape, concrete, name, message)
             return
     known = shapes.axes_of(axes, len(x))
     if known is None:
         message = f"is {shape_text(axes)}, expected different axes from {-len(x)} to {len(x) - 1}"
-        yield at_attribute(facts, slice_shape, reading, "axes", message)
+        yield attribute_finding(facts, slice_shape, concrete, "axes", message)
     elif 0 in steps:
-        yield at_attribute(facts, slice_shape, reading, "steps", "holds 0, expected no zero")
+        yield attribute_finding(facts, slice_shape, concrete, "steps", "holds 0, expected no zero")
     else:
         result = shapes.slice_(x, starts, ends, known, steps)
-        yield from differing(facts, slice_shape, reading, "Y", result)
+        yield from unexpected_shapes(facts, slice_shape, concrete, "Y", result)
 
 
 @rule("SIG25", "pad-shape", _VIEWS)
@@ -147,21 +147,21 @@ def pad_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _pad, "pad")
 
 
-def _pad(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    pads = reading.numbers("pads")
+def _pad(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    pads = concrete.numbers("pads")
     if pads is None or min(pads, default=0) < 0:
         return
-    x = reading.shapes[0]
+    x = concrete.shapes[0]
     if len(pads) != 2 * len(x):
         message = f"has {len(pads)} entries, expected {2 * len(x)}, two for each axis"
-        yield at_attribute(facts, pad_shape, reading, "pads", message)
+        yield attribute_finding(facts, pad_shape, concrete, "pads", message)
         return
-    if reading.task.attributes.get("mode") == "reflect":
+    if concrete.task.attributes.get("mode") == "reflect":
         for index, width in enumerate(pads):
             axis = index % len(x)
             if width >= x[axis]:
                 message = f"reflects {width} elements of axis {axis}, expected at most"
                 message = f"{message} {x[axis] - 1}"
-                yield at_attribute(facts, pad_shape, reading, "pads", message)
+                yield attribute_finding(facts, pad_shape, concrete, "pads", message)
                 return
-    yield from differing(facts, pad_shape, reading, "Y", shapes.pad(x, pads))
+    yield from unexpected_shapes(facts, pad_shape, concrete, "Y", shapes.pad(x, pads))

@@ -8,22 +8,22 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.shapes import Dims
+from nacre.nem.checks.concrete_tasks import ConcreteTask
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.readings import Reading
 from nacre.nem.checks.shape_findings import (
-    at_attribute,
-    at_shape,
-    differing,
+    attribute_finding,
     first_findings,
+    shape_finding,
     shape_text,
+    unexpected_shapes,
 )
 from nacre.nem.checks.tasks import (
-    computes,
-    declaration_of,
+    compute_tasks,
     has_its_operands,
-    named,
+    operand_declaration,
+    operand_span,
+    operand_title,
     operands,
-    span_of,
 )
 
 _CONVOLUTION = "Compute Tasks / Convolution Operations"
@@ -50,64 +50,64 @@ def window_output_shape(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _window_output, "convolution", "pooling")
 
 
-def _window_output(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    parts = _parts(reading)
+def _window_output(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    parts = _parts(concrete)
     if parts is None:
         return
-    expected = _derive(reading, parts)
+    expected = _derive(concrete, parts)
     if min(expected) < 1:
-        yield _window_too_large(facts, reading, parts, expected)
+        yield _window_too_large(facts, concrete, parts, expected)
         return
-    help_ = _advice(reading.shapes[0][1:-1], parts, reading.shapes[-1][1:-1])
-    yield from differing(facts, window_output_shape, reading, "Y", expected, help=help_)
+    help_ = _advice(concrete.shapes[0][1:-1], parts, concrete.shapes[-1][1:-1])
+    yield from unexpected_shapes(facts, window_output_shape, concrete, "Y", expected, help=help_)
 
 
 Parts = tuple[Dims, Dims, Dims, Dims]  # window, pads, strides, dilations
 
 
-def _parts(reading: Reading) -> Parts | None:
+def _parts(concrete: ConcreteTask) -> Parts | None:
     """The window and how it moves; None where an attribute is missing or wrong."""
-    weights = reading.shape("W")
-    window = reading.numbers("kernel_shape") if weights is None else weights[:-2]
-    pads, strides = reading.numbers("pads"), reading.numbers("strides")
+    weights = concrete.shape("W")
+    window = concrete.numbers("kernel_shape") if weights is None else weights[:-2]
+    pads, strides = concrete.numbers("pads"), concrete.numbers("strides")
     if window is None or pads is None or strides is None:
         return None
     dilations = (1,) * len(window)
-    if reading.opcode.attribute("dilations") is not None:
-        given = reading.numbers("dilations")
-        if given is None:
+    if concrete.opcode.attribute("dilations") is not None:
+        written = concrete.numbers("dilations")
+        if written is None:
             return None
-        dilations = given
+        dilations = written
     if min((*window, *strides, *dilations)) < 1 or min(pads) < 0:
         return None
     return window, pads, strides, dilations
 
 
-def _derive(reading: Reading, parts: Parts) -> Dims:
-    x, weights = reading.shapes[0], reading.shape("W")
+def _derive(concrete: ConcreteTask, parts: Parts) -> Dims:
+    x, weights = concrete.shapes[0], concrete.shape("W")
     window, *motion = parts
     if weights is None:
         return shapes.pool(x, window, *motion[:2])
-    derive = shapes.depthwise if _is_depthwise(reading) else shapes.conv
+    derive = shapes.depthwise if _is_depthwise(concrete) else shapes.conv
     return derive(x, weights, *motion)
 
 
 def _window_too_large(
-    facts: ProgramFacts, reading: Reading, parts: Parts, derived: Dims
+    facts: ProgramFacts, concrete: ConcreteTask, parts: Parts, derived: Dims
 ) -> Diagnostic:
     window, pads, _, dilations = parts
     axis = next(axis for axis, size in enumerate(derived[1:-1]) if size < 1)
-    room = reading.shapes[0][axis + 1] + pads[axis] + pads[axis + len(window)]
+    room = concrete.shapes[0][axis + 1] + pads[axis] + pads[axis + len(window)]
     reach = dilations[axis] * (window[axis] - 1) + 1
     message = f"has {room} elements along axis {axis + 1}, pads included, expected at least {reach}"
-    operand = reading.task.operands[0]
-    return at_shape(
-        facts, window_output_shape, reading, operand, f"{message}, the reach of the window"
+    operand = concrete.task.operands[0]
+    return shape_finding(
+        facts, window_output_shape, concrete, operand, f"{message}, the reach of the window"
     )
 
 
-def _is_depthwise(reading: Reading) -> bool:
-    return reading.opcode.attribute("groups") is None
+def _is_depthwise(concrete: ConcreteTask) -> bool:
+    return concrete.opcode.attribute("groups") is None
 
 
 def _advice(size: Dims, parts: Parts, declared_size: Dims) -> str | None:
@@ -115,7 +115,7 @@ def _advice(size: Dims, parts: Parts, declared_size: Dims) -> str | None:
     window, pads, strides, dilations = parts
     count = shapes.windows(size, *parts)
     pairs = enumerate(zip(count, declared_size, strict=False))
-    axis = next((axis for axis, (found, given) in pairs if found != given), None)
+    axis = next((axis for axis, (derived, declared) in pairs if derived != declared), None)
     if axis is None:
         return None
     begin, end = pads[axis], pads[axis + len(size)]
@@ -154,24 +154,24 @@ def channels_do_not_fit(facts: ProgramFacts) -> Iterator[Diagnostic]:
     yield from first_findings(facts, _channel_findings, "convolution")
 
 
-def _channel_findings(facts: ProgramFacts, reading: Reading) -> Iterator[Diagnostic]:
-    x, w = reading.shapes[:2]
-    weights = reading.task.operands[1]
-    if _is_depthwise(reading):
+def _channel_findings(facts: ProgramFacts, concrete: ConcreteTask) -> Iterator[Diagnostic]:
+    x, w = concrete.shapes[:2]
+    weights = concrete.task.operands[1]
+    if _is_depthwise(concrete):
         if shapes.depthwise_multiplier(x[-1], w) is None:
             message = _depthwise_problem(x[-1], w)
-            yield at_shape(facts, channels_do_not_fit, reading, weights, message)
+            yield shape_finding(facts, channels_do_not_fit, concrete, weights, message)
         return
-    groups = reading.number("groups")
+    groups = concrete.number("groups")
     if groups is None or groups < 1:
         return
     times = f" * {groups} groups = {w[-2] * groups}" if groups > 1 else ""
     if x[-1] != w[-2] * groups:
         message = f"takes {w[-2]}{times} channels, expected {x[-1]}, the channels of `X`"
-        yield at_shape(facts, channels_do_not_fit, reading, weights, message)
+        yield shape_finding(facts, channels_do_not_fit, concrete, weights, message)
     elif w[-1] % groups:
         message = f"is {groups}, which does not divide the {w[-1]} output channels of `W`"
-        yield at_attribute(facts, channels_do_not_fit, reading, "groups", message)
+        yield attribute_finding(facts, channels_do_not_fit, concrete, "groups", message)
 
 
 def _depthwise_problem(channels: int, w: Dims) -> str:
@@ -196,7 +196,7 @@ def element_type_not_kept(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let Y = region(M, 32, 8) elem=i8, shape=[1, 2, 2, 2], layout=NHWC
           p = maxpool.sync in X out Y kernel_shape=[2, 2] pads=[0, 0, 0, 0] strides=[2, 2]
     """
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if not has_its_operands(task, opcode) or opcode.name in facts.device.effective_by_opcode:
             continue
         alike = [one for name in opcode.same_elem for one in operands(task, name)]
@@ -204,10 +204,10 @@ def element_type_not_kept(facts: ProgramFacts) -> Iterator[Diagnostic]:
         for one, elem in typed:
             if elem != typed[0][1]:
                 yield element_type_not_kept.at(
-                    span_of(facts, one, "elem"),
-                    f"{named(task, one)} is {elem}, expected {typed[0][1]} "
+                    operand_span(facts, one, "elem"),
+                    f"{operand_title(task, one)} is {elem}, expected {typed[0][1]} "
                     f"like `{opcode.same_elem[0]}`",
-                    related=declaration_of(facts, one, "elem"),
+                    related=operand_declaration(facts, one, "elem"),
                     help="convert with `cast`",
                 )
                 break

@@ -8,8 +8,14 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Check, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import violations
-from nacre.nem.checks.rules.types.type_help import at_first, bindings_text
-from nacre.nem.checks.tasks import attribute_span, computes, declaration_of, op_span, span_of
+from nacre.nem.checks.rules.types.type_help import bindings_text, first_operand_finding
+from nacre.nem.checks.tasks import (
+    attribute_span,
+    compute_tasks,
+    op_span,
+    operand_declaration,
+    operand_span,
+)
 from nacre.nem.model.matching import join_names
 from nacre.nem.spec.opcodes import Opcode
 
@@ -31,12 +37,14 @@ def scale_of_another_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let g = region(M, 32, 16) elem=f16, shape=[8], layout=N
           r = rmsnorm.sync in X, g out X axis=1 epsilon=1.0e-5
     """
-    for found in violations(facts, "TYP10"):
-        first = found.differences[0]
-        names = join_names([name for d in found.differences for name in d.names])
-        verb = "are" if len(found.differences) > 1 else "is"
-        message = f"{names} of `{found.task.op}` {verb} {first.actual}, but its input is"
-        yield at_first(facts, scale_of_another_type, found, f"{message} {first.wanted}")
+    for violation in violations(facts, "TYP10"):
+        first = violation.differences[0]
+        names = join_names([name for d in violation.differences for name in d.names])
+        verb = "are" if len(violation.differences) > 1 else "is"
+        message = f"{names} of `{violation.task.op}` {verb} {first.actual}, but its input is"
+        yield first_operand_finding(
+            facts, scale_of_another_type, violation, f"{message} {first.wanted}"
+        )
 
 
 @rule("TYP11", "not-a-float", f"{_APPENDIX} / Normalization and Softmax")
@@ -55,13 +63,13 @@ def not_a_float(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let X = region(M, 0, 32) elem=f16, shape=[2, 8], layout=MN
           r = softmax.sync in X out X axis=1
     """
-    for found in violations(facts, "TYP11"):
-        message = f"`{found.task.op}` takes floats only: {bindings_text(found)}"
-        operand = found.operands[0]
+    for violation in violations(facts, "TYP11"):
+        message = f"`{violation.task.op}` takes floats only: {bindings_text(violation)}"
+        operand = violation.operands[0]
         yield not_a_float.at(
-            span_of(facts, operand, "elem"),
+            operand_span(facts, operand, "elem"),
             message,
-            related=declaration_of(facts, operand, "elem"),
+            related=operand_declaration(facts, operand, "elem"),
             help="convert to f16 with `dequantize` or `cast` first",
         )
 
@@ -103,10 +111,10 @@ def not_a_dequantisation(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 
 def _pairs(facts: ProgramFacts, check: Check[ProgramFacts], pairs: str) -> Iterator[Diagnostic]:
-    for found in violations(facts, check.code):
-        source, result = (use.elem for use in found.typing.signature.uses)
-        message = f"`{found.task.op}` goes from {pairs}, found {source} to {result}"
-        yield at_first(facts, check, found, message)
+    for violation in violations(facts, check.code):
+        source, result = (use.elem for use in violation.matches.signature.uses)
+        message = f"`{violation.task.op}` goes from {pairs}, found {source} to {result}"
+        yield first_operand_finding(facts, check, violation, message)
 
 
 @rule("TYP22", "attribute-not-of-variant", _MATCHING)
@@ -117,13 +125,13 @@ def attribute_not_of_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
     other family on the device that takes the element types of the task, `pad` with `mode=reflect`
     matches nothing.
     """
-    for found in violations(facts, "TYP22"):
-        for difference in found.differences:
+    for violation in violations(facts, "TYP22"):
+        for difference in violation.differences:
             (name,) = difference.names
             yield attribute_not_of_variant.at(
-                attribute_span(facts, found.task, name),
-                f"`{name}` of `{found.task.op}` is {difference.actual}, but variant "
-                f"`{found.nearest.instance.id}` takes {difference.wanted}",
+                attribute_span(facts, violation.task, name),
+                f"`{name}` of `{violation.task.op}` is {difference.actual}, but variant "
+                f"`{violation.nearest.instance.id}` takes {difference.wanted}",
                 help=f"write `{name}={difference.wanted}`",
             )
 
@@ -148,7 +156,7 @@ def no_type_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + r = relu.sync in X out X
     """
     seen: set[str] = set()
-    for task, opcode in computes(facts):
+    for task, opcode in compute_tasks(facts):
         if not _lacks_family(facts, opcode) or opcode.name in seen:
             continue
         seen.add(opcode.name)

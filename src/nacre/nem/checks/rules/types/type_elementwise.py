@@ -8,9 +8,9 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import rule
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.checks.legality import typings, violations
-from nacre.nem.checks.rules.types.type_help import at_first, bindings_text
-from nacre.nem.checks.tasks import declaration_of, named, span_of
+from nacre.nem.checks.legality import type_matches, violations
+from nacre.nem.checks.rules.types.type_help import bindings_text, first_operand_finding
+from nacre.nem.checks.tasks import operand_declaration, operand_span, operand_title
 
 _APPENDIX = "Appendix: Type Family Definitions"
 _CASTS = "Opcode Type Legality and Type Families / No Implicit Casts"
@@ -30,9 +30,11 @@ def inputs_of_different_types(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let B = region(M, 16, 16) elem=i8, shape=[16], layout=C
           r = add.sync in A, B out A
     """
-    for found in violations(facts, "TYP07"):
-        message = f"`{found.task.op}` takes inputs of one element type: {bindings_text(found)}"
-        yield at_first(facts, inputs_of_different_types, found, message)
+    for violation in violations(facts, "TYP07"):
+        message = (
+            f"`{violation.task.op}` takes inputs of one element type: {bindings_text(violation)}"
+        )
+        yield first_operand_finding(facts, inputs_of_different_types, violation, message)
 
 
 @rule("TYP08", "elementwise-changes-type", _CASTS)
@@ -49,9 +51,9 @@ def elementwise_changes_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let Y = region(M, 16, 16) elem=i8, shape=[16], layout=C
           r = relu.sync in X out Y
     """
-    for found in violations(facts, "TYP08"):
-        message = f"`{found.task.op}` keeps the element type: {bindings_text(found)}"
-        yield at_first(facts, elementwise_changes_type, found, message)
+    for violation in violations(facts, "TYP08"):
+        message = f"`{violation.task.op}` keeps the element type: {bindings_text(violation)}"
+        yield first_operand_finding(facts, elementwise_changes_type, violation, message)
 
 
 @rule("TYP09", "view-changes-type", _CASTS)
@@ -68,9 +70,9 @@ def view_changes_type(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let Y = region(M, 16, 16) elem=i8, shape=[4, 4], layout=HW
           r = reshape.sync in X out Y target_shape=[4, 4]
     """
-    for found in violations(facts, "TYP09"):
-        message = f"`{found.task.op}` keeps the element type: {bindings_text(found)}"
-        yield at_first(facts, view_changes_type, found, message)
+    for violation in violations(facts, "TYP09"):
+        message = f"`{violation.task.op}` keeps the element type: {bindings_text(violation)}"
+        yield first_operand_finding(facts, view_changes_type, violation, message)
 
 
 @rule("TYP16", "type-in-no-family", f"{_APPENDIX} / Elementwise and View")
@@ -88,11 +90,11 @@ def type_in_no_family(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + let X = region(M, 0, 16) elem=i8, shape=[16], layout=C
           r = relu.sync in X out X
     """
-    for found in violations(facts, "TYP16"):
-        first = found.differences[0]
-        types = dict.fromkeys(t for m in found.typing.available for t in m.instance.types)
-        message = f"`{found.task.op}` takes {', '.join(types)} here, found {first.actual}"
-        yield at_first(facts, type_in_no_family, found, message)
+    for violation in violations(facts, "TYP16"):
+        first = violation.differences[0]
+        types = dict.fromkeys(t for m in violation.matches.available for t in m.instance.types)
+        message = f"`{violation.task.op}` takes {', '.join(types)} here, found {first.actual}"
+        yield first_operand_finding(facts, type_in_no_family, violation, message)
 
 
 @rule("TYP17", "no-meaning-in-integers", "nacre: integer elementwise operations")
@@ -111,16 +113,16 @@ def no_meaning_in_integers(facts: ProgramFacts) -> Iterator[Diagnostic]:
         +     quant=per_tensor(scale=0.05, zero_point=0)
           r = sigmoid.sync in X out X
     """
-    for task, opcode, typing in typings(facts):
-        if "integers_need_quant" not in opcode.traits or typing.instance is None:
+    for task, opcode, matches in type_matches(facts):
+        if "integers_need_quant" not in opcode.traits or matches.instance is None:
             continue
-        for operand, use in zip(task.operands, typing.signature.uses, strict=True):
+        for operand, use in zip(task.operands, matches.signature.uses, strict=True):
             if ELEMENT_TYPES[use.elem].is_integer and not use.has_quant:
                 yield no_meaning_in_integers.at(
-                    span_of(facts, operand, "elem"),
-                    f"{named(task, operand)} is {use.elem} without `quant`; "
+                    operand_span(facts, operand, "elem"),
+                    f"{operand_title(task, operand)} is {use.elem} without `quant`; "
                     f"`{task.op}` has no meaning in plain integers",
-                    related=declaration_of(facts, operand, "elem"),
+                    related=operand_declaration(facts, operand, "elem"),
                     help="give all its operands `quant`, or convert to f16",
                 )
                 break

@@ -9,13 +9,13 @@ from nacre.base.fixes import replacement_fix
 from nacre.base.rules import Check, declare, rule
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.legality import Violation, violations
-from nacre.nem.checks.rules.types.type_help import available, cast_help
+from nacre.nem.checks.rules.types.type_help import available_text, cast_help
 from nacre.nem.checks.tasks import (
     attribute_span,
-    declaration_of,
-    named,
     op_span,
-    span_of,
+    operand_declaration,
+    operand_span,
+    operand_title,
     task_title,
 )
 from nacre.nem.model.families import ACCUMULATOR, must_instances
@@ -44,10 +44,11 @@ def no_matching_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
           let Y = region(M, 96, 32) elem=f16, shape=[4, 4], layout=MN
           r = gemm.sync in A, B out Y accum_type=f32
     """
-    for found in violations(facts, "TYP01"):
-        nearest = found.typing.nearest or found.nearest
-        message = f"{task_title(found.task)} matches no variant of a type family; {_near(nearest)}"
-        yield _at_operand(facts, no_matching_variant, found, nearest, message)
+    for violation in violations(facts, "TYP01"):
+        nearest = violation.matches.nearest or violation.nearest
+        title = task_title(violation.task)
+        message = f"{title} matches no variant of a type family; {_nearest_text(nearest)}"
+        yield _operand_finding(facts, no_matching_variant, violation, nearest, message)
 
 
 @rule("TYP02", "variant-not-on-device", _EFFECTIVE)
@@ -70,45 +71,47 @@ def variant_not_on_device(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """
     if facts.device.is_abstract:  # which device it is could not be found out
         return
-    for found in violations(facts, "TYP02"):
-        if found.nearest.instance.id in must_instances():  # the device is at fault: DEV12
+    for violation in violations(facts, "TYP02"):
+        if violation.nearest.instance.id in must_instances():  # the device is at fault: DEV12
             continue
         device = f"device `{facts.device.name}`" if facts.device_is_named else "the baseline"
         message = (
-            f"{task_title(found.task)} needs variant `{found.nearest.instance.id}`, "
+            f"{task_title(violation.task)} needs variant `{violation.nearest.instance.id}`, "
             f"which {device} does not have"
         )
-        nearest = found.typing.nearest
+        nearest = violation.matches.nearest
         if nearest is None:
             yield variant_not_on_device.at(
-                op_span(facts, found.task), message, help=available(facts, found)
+                op_span(facts, violation.task), message, help=available_text(facts, violation)
             )
         else:
-            message = f"{message}; {_near(nearest)}"
-            yield _at_operand(facts, variant_not_on_device, found, nearest, message)
+            message = f"{message}; {_nearest_text(nearest)}"
+            yield _operand_finding(facts, variant_not_on_device, violation, nearest, message)
 
 
-def _near(match: Match) -> str:
+def _nearest_text(match: Match) -> str:
     return f"nearest is `{match.instance.id}`: {describe_differences(match.differences)}"
 
 
-def _at_operand(
+def _operand_finding(
     facts: ProgramFacts,
     check: Check[ProgramFacts],
-    found: Violation,
+    violation: Violation,
     nearest: Match,
     message: str,
 ) -> Diagnostic:
     """Blame the first operand that differs from the nearest variant, else the opcode."""
-    place = next((p for d in nearest.differences for p in d.operand_indices), None)
+    index = next((p for d in nearest.differences for p in d.operand_indices), None)
     help_ = "; ".join(
-        part for part in (cast_help(found.opcode, nearest), available(facts, found)) if part
+        part
+        for part in (cast_help(violation.opcode, nearest), available_text(facts, violation))
+        if part
     )
-    if place is None:
-        return check.at(op_span(facts, found.task), message, help=help_)
-    operand = found.task.operands[place]
-    related = declaration_of(facts, operand, "elem")
-    return check.at(span_of(facts, operand, "elem"), message, related=related, help=help_)
+    if index is None:
+        return check.at(op_span(facts, violation.task), message, help=help_)
+    operand = violation.task.operands[index]
+    related = operand_declaration(facts, operand, "elem")
+    return check.at(operand_span(facts, operand, "elem"), message, related=related, help=help_)
 
 
 declare(
@@ -147,14 +150,14 @@ def accumulator_type_differs(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - r = gemm.sync in A, B out Y accum_type=f16
         + r = gemm.sync in A, B out Y accum_type=f32
     """
-    for found in violations(facts, "TYP04"):
-        for difference in found.differences:
-            span = attribute_span(facts, found.task, ACCUMULATOR)
-            is_written = ACCUMULATOR in found.task.attributes
+    for violation in violations(facts, "TYP04"):
+        for difference in violation.differences:
+            span = attribute_span(facts, violation.task, ACCUMULATOR)
+            is_written = ACCUMULATOR in violation.task.attributes
             yield accumulator_type_differs.at(
                 span,
-                f"`{ACCUMULATOR}` of `{found.task.op}` is {difference.actual}, but variant "
-                f"`{found.nearest.instance.id}` sums in {difference.wanted}",
+                f"`{ACCUMULATOR}` of `{violation.task.op}` is {difference.actual}, but variant "
+                f"`{violation.nearest.instance.id}` sums in {difference.wanted}",
                 help=f"write `{ACCUMULATOR}={difference.wanted}`",
                 fix=replacement_fix(span, str(difference.wanted)) if is_written else None,
             )
@@ -181,21 +184,22 @@ def bias_does_not_fit_variant(facts: ProgramFacts) -> Iterator[Diagnostic]:
         - r = gemm.sync in A, B, C out Y accum_type=f32
         + r = gemm.sync in A, B out Y accum_type=f32
     """
-    for found in violations(facts, "TYP05"):
-        variant = found.nearest.instance.id
-        for operand in found.operands:
+    for violation in violations(facts, "TYP05"):
+        variant = violation.nearest.instance.id
+        for operand in violation.operands:
             yield bias_does_not_fit_variant.at(
-                span_of(facts, operand, "elem"),
-                f"{named(found.task, operand)} is given, but variant `{variant}` takes none",
+                operand_span(facts, operand, "elem"),
+                f"{operand_title(violation.task, operand)} is given, but variant `{variant}` "
+                "takes none",
                 help="no variant of these types takes it; add it with a task of its own",
             )
-        for difference in found.differences:
+        for difference in violation.differences:
             if difference.kind == "missing":
                 name = difference.names[0]
                 yield bias_does_not_fit_variant.at(
-                    op_span(facts, found.task),
-                    f"`{found.task.op}` has no operand `{name}`, but variant `{variant}` takes it "
-                    f"as {difference.wanted}",
+                    op_span(facts, violation.task),
+                    f"`{violation.task.op}` has no operand `{name}`, but variant `{variant}` "
+                    f"takes it as {difference.wanted}",
                     help=f"no variant of these types goes without `{name}`; give it, or zeros",
                 )
 
@@ -219,13 +223,13 @@ def bias_not_i32(facts: ProgramFacts) -> Iterator[Diagnostic]:
               quant=per_tensor(scale=0.5, zero_point=0)
           r = gemm.sync in A, B, C out Y accum_type=i32
     """
-    for found in violations(facts, "TYP06"):
-        variant = found.nearest.instance.id
-        for operand, difference in zip(found.operands, found.differences, strict=True):
+    for violation in violations(facts, "TYP06"):
+        variant = violation.nearest.instance.id
+        for operand, difference in zip(violation.operands, violation.differences, strict=True):
             yield bias_not_i32.at(
-                span_of(facts, operand, "elem"),
-                f"{named(found.task, operand)} is {difference.actual}, but variant `{variant}` "
-                f"takes {difference.wanted}",
-                related=declaration_of(facts, operand, "elem"),
+                operand_span(facts, operand, "elem"),
+                f"{operand_title(violation.task, operand)} is {difference.actual}, "
+                f"but variant `{variant}` takes {difference.wanted}",
+                related=operand_declaration(facts, operand, "elem"),
                 help="convert it first with `cast`",
             )

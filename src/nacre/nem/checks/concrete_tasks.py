@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.kernels.interface.shapes import Dims
-from nacre.nem.checks.attributes import usable
+from nacre.nem.checks.attributes import attribute_value
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.tasks import has_its_operands
 from nacre.nem.checks.wording import in_iteration
@@ -22,7 +22,7 @@ from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.opcodes import Opcode
 
 
-class Reading(Struct, frozen=True):
+class ConcreteTask(Struct, frozen=True):
     """A task's shapes and integer attributes in one iteration."""
 
     task: Task
@@ -51,28 +51,29 @@ class Reading(Struct, frozen=True):
         return value if isinstance(value, tuple) else None
 
 
-# Most tasks read the same in every iteration; several rules ask for that one reading.
-_constant: WeakKeyDictionary[Plan, dict[int, Reading]] = WeakKeyDictionary()
+# Most tasks are the same in every iteration; several rules ask for that one.
+_constant: WeakKeyDictionary[Plan, dict[int, ConcreteTask]] = WeakKeyDictionary()
 
 
-def readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Reading]:
-    """Every distinct reading of a task, in the order of the iterations that first have it.
+def concrete_tasks(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[ConcreteTask]:
+    """A task with every integer known, once for each distinct set of integers.
 
-    None at all where an operand is missing or a shape is not known; a dimension that is not
-    positive has been reported, and iterations that have one are left out.
+    They come in the order of the iterations that first have them. None at all where an operand
+    is missing or a shape is not known; a dimension that is not positive has been reported, and
+    iterations that have one are left out.
     """
-    made = _constant.setdefault(facts.plan, {})
-    reading = made.get(task.position)
-    if reading is not None:
-        yield reading
+    of_plan = _constant.setdefault(facts.plan, {})
+    concrete = of_plan.get(task.position)
+    if concrete is not None:
+        yield concrete
         return
-    for reading in _readings(facts, task, opcode):
-        if not reading.iteration:
-            made[task.position] = reading
-        yield reading
+    for concrete in _evaluate_tasks(facts, task, opcode):
+        if not concrete.iteration:
+            of_plan[task.position] = concrete
+        yield concrete
 
 
-def _readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Reading]:
+def _evaluate_tasks(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[ConcreteTask]:
     if not has_its_operands(task, opcode):
         return
     shapes = [
@@ -81,22 +82,22 @@ def _readings(facts: ProgramFacts, task: Task, opcode: Opcode) -> Iterator[Readi
     sound = [shape for shape in shapes if shape]  # `[]` is no shape
     if len(sound) < len(shapes):
         return
-    row = _Row(task, opcode, sound)
-    for values, iteration in distinct(facts, task.loops, row.terms):
-        made = row.reading(values, iteration)
-        if all(dim > 0 for dims in made.shapes for dim in dims):
-            yield made
+    row = _TermRow(task, opcode, sound)
+    for values, iteration in distinct_values(facts, task.loops, row.terms):
+        concrete = row.concrete_task(values, iteration)
+        if all(dim > 0 for dims in concrete.shapes for dim in dims):
+            yield concrete
 
 
 def known_dimensions(values: tuple[Folded, ...] | None) -> tuple[Term, ...] | None:
     """Dimensions as terms; None where one has no value, which has been reported."""
     if values is None:
         return None
-    found = tuple(term for value in values if (term := as_term(value)) is not None)
-    return found if len(found) == len(values) else None
+    terms = tuple(term for value in values if (term := as_term(value)) is not None)
+    return terms if len(terms) == len(values) else None
 
 
-class _Row:
+class _TermRow:
     """All integers of a task one after the other, and the way back to what they stand for."""
 
     def __init__(self, task: Task, opcode: Opcode, shapes: list[tuple[Term, ...]]) -> None:
@@ -105,14 +106,14 @@ class _Row:
         self._lengths: list[tuple[str, int | None]] = []  # of attributes; None: a single integer
         self.terms: list[Term] = [term for shape in shapes for term in shape]
         for spec in opcode.attributes:
-            value = usable(task, spec) if spec.type in ("int", "int_list") else None
+            value = attribute_value(task, spec) if spec.type in ("int", "int_list") else None
             items = value if isinstance(value, tuple) else (value,)
             terms = known_dimensions(items)
             if terms is not None:
                 self.terms += terms
                 self._lengths.append((spec.name, len(items) if value is items else None))
 
-    def reading(self, row: Dims, iteration: str) -> Reading:
+    def concrete_task(self, row: Dims, iteration: str) -> ConcreteTask:
         """What a row of values means."""
         shapes, at = [], 0
         for rank in self._ranks:
@@ -122,10 +123,10 @@ class _Row:
         for name, length in self._lengths:
             values[name] = row[at] if length is None else row[at : at + length]
             at += 1 if length is None else length
-        return Reading(self._task, self._opcode, tuple(shapes), values, iteration)
+        return ConcreteTask(self._task, self._opcode, tuple(shapes), values, iteration)
 
 
-def distinct(
+def distinct_values(
     facts: ProgramFacts, loops: tuple[Loop, ...], terms: list[Term]
 ) -> Iterator[tuple[Dims, str]]:
     """The distinct values that some terms have together, with words for the first iteration."""
@@ -135,10 +136,10 @@ def distinct(
         return
     grid = facts.plan.grid_of(loops)
     if grid is not None:
-        yield from _varying(grid, terms)
+        yield from _distinct_rows(grid, terms)
 
 
-def _varying(grid: Grid, terms: list[Term]) -> Iterator[tuple[Dims, str]]:
+def _distinct_rows(grid: Grid, terms: list[Term]) -> Iterator[tuple[Dims, str]]:
     try:
         columns = [grid.evaluate(term) for term in terms]
     except TermProblem:  # reported where the expression is checked
