@@ -81,7 +81,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[tuple[str, str, str, str]]:
                 row
             )
         for same in merged.values():
-            worst = max((row.verdict for row in same), key=lambda v: (v.unit == "ulps", v.apart))
+            worst = max((row.verdict for row in same), key=lambda v: (v.unit == "ulps", v.distance))
             cases = sum(row.cases for row in same)
             yield opcode, _types(same, len(of_opcode)), str(cases), str(worst)
 
@@ -111,7 +111,7 @@ def _as_json(name: str, rows: Sequence[Row]) -> dict[str, Any]:
                 "cases": row.cases,
                 "verdict": row.verdict.kind,
                 "text": str(row.verdict),
-                "apart": row.verdict.apart,
+                "apart": row.verdict.distance,
                 "allowed": row.verdict.allowed,
                 "unit": row.verdict.unit,
             }

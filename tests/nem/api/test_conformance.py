@@ -12,7 +12,7 @@ from nacre.kernels.interface.call import Array, Call, Fault, Run, TensorType
 from nacre.nem.api.conformance import Row, check_backend, verdict_of
 from nacre.nem.api.conformance_cases import Case, cases
 from nacre.nem.api.conformance_limits import stated_ulps
-from nacre.nem.api.conformance_types import tried_opcodes, typings
+from nacre.nem.api.conformance_types import tried_opcodes, type_combinations
 from nacre.nem.model.families import effective_by_opcode, standard_families
 from nacre.nem.run.machine.backends import NumpyBackend
 from nacre.nem.run.memory.arrays import RegionView
@@ -288,7 +288,7 @@ def test_every_variant_of_every_family_is_tried() -> None:
     families = standard_families().values()
     by_opcode = effective_by_opcode(i for f in families for i in f.instances.values())
     for name, instances in by_opcode.items():
-        tried = [typing.elems for typing in typings(OPCODES[name])]
+        tried = [typing.elems for typing in type_combinations(OPCODES[name])]
         for instance in instances:
             wanted = {
                 operand.name: elem
@@ -304,7 +304,7 @@ def test_every_variant_of_every_family_is_tried() -> None:
 
 @pytest.mark.parametrize("name", ["gemm", "conv2d", "depthwise_conv2d"])
 def test_integer_products_are_tried_in_every_form_of_quantisation(name: str) -> None:
-    forms = {t.form for t in typings(OPCODES[name]) if t.elems["Y"] == "i8"}
+    forms = {t.form for t in type_combinations(OPCODES[name]) if t.elems["Y"] == "i8"}
     assert forms == {"per_tensor", "per_channel", "per_group", "raw_output"}
     grouped = [c for c in cases(OPCODES[name]) if c.types.endswith("per_group")]
     weights = [c.call.input(1).quant for c in grouped]

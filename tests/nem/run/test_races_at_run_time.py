@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.nem.api.programs import LoadedProgram
-from nacre.nem.api.replay import orders, witness_steps
+from nacre.nem.api.replay import witness_orders, witness_steps
 from nacre.nem.run.sessions.steps import number_steps
 from neminterp import NemInterpreter
 from tests.effort import scaled
@@ -113,7 +113,7 @@ def require_witnesses_met(items: Items) -> None:
         assert diagnostic.data is not None
         witness = diagnostic.data["witness"]
         pair = positions(program, frozenset(entry["position"] for entry in witness))
-        for order in orders(steps, *witness_steps(diagnostic, steps)):
+        for order in witness_orders(steps, *witness_steps(diagnostic, steps)):
             assert pair in met(interpreter, program, order), (order, text(items))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nem.api.programs import LoadedProgram
-from nacre.nem.api.replay import orders, witness_steps
+from nacre.nem.api.replay import witness_orders, witness_steps
 from nacre.nem.run.sessions.steps import number_steps
 from neminterp import NemInterpreter
 from tests.effort import scaled
@@ -64,7 +64,7 @@ def test_a_witness_comes_after_exactly_what_must_precede_it(items: Items) -> Non
     reading, steps = read(items), number_steps(program.plan)
     named = {instance_name(i): i for i in reading.instances}
     for diagnostic in races(program):
-        first, second = orders(steps, *witness_steps(diagnostic, steps))
+        first, second = witness_orders(steps, *witness_steps(diagnostic, steps))
         assert first[:-2] == second[:-2]
         assert first[-2:] == second[:-3:-1]
         pair = [named[name] for name in first[-2:]]

@@ -43,8 +43,8 @@ class BackendChoice:
     def use_for(self, opcode: str, backend: AnyBackend) -> None:
         """Use a backend for one opcode."""
         chosen = _load_or_refuse(backend)
-        given: object = opcode  # which users may get wrong
-        is_supported = isinstance(given, str) and (given == "compute" or chosen.supports(given))
+        named: object = opcode  # which users may get wrong
+        is_supported = isinstance(named, str) and (named == "compute" or chosen.supports(named))
         # Any other name is the `op` of `compute`: Core's, or one that the backend itself knows.
         if not is_supported and opcode not in OPCODES and "." not in str(opcode):
             raise host_error(f"no opcode `{opcode}`", did_you_mean(str(opcode), OPCODES))
@@ -62,7 +62,7 @@ class FirstOf:
         self._backends = backends
         self.deterministic = all(is_deterministic(backend) for backend in backends)
 
-    def _for(self, opcode: str) -> ComputeBackend:
+    def _backend_for(self, opcode: str) -> ComputeBackend:
         return next(b for b in self._backends if b.supports(opcode))
 
     def supports(self, opcode: str) -> bool:
@@ -71,7 +71,7 @@ class FirstOf:
 
     def bind(self, opcode: str, call: Call) -> Run:
         """The function of the first that supports the opcode."""
-        return bind_opcode(self._for(opcode), opcode, call)
+        return bind_opcode(self._backend_for(opcode), opcode, call)
 
     def execute(
         self,
@@ -81,7 +81,7 @@ class FirstOf:
         attrs: dict[str, object],
     ) -> object:
         """Let the first that supports the opcode compute it."""
-        return self._for(opcode).execute(opcode, inputs, outputs, attrs)
+        return self._backend_for(opcode).execute(opcode, inputs, outputs, attrs)
 
 
 def _load_or_refuse(backend: AnyBackend) -> ComputeBackend:

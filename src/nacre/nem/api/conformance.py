@@ -28,7 +28,7 @@ class Verdict:
 
     kind: Kind
     detail: str = ""  # of what differs or failed: the first case, and how
-    apart: float = 0.0  # the largest distance seen, where all are within their limits
+    distance: float = 0.0  # the largest distance seen, where all are within their limits
     allowed: float = 0.0  # the limit there
     unit: Literal["ulps", "steps"] = "ulps"
 
@@ -39,7 +39,7 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.kind == "within":
-            return f"within {_number(self.apart)} {self.unit} ({_number(self.allowed)} allowed)"
+            return f"within {_number(self.distance)} {self.unit} ({_number(self.allowed)} allowed)"
         return f"{self.kind}: {self.detail}" if self.detail else self.kind
 
 
@@ -60,26 +60,28 @@ def check_backend(backend: ComputeBackend, opcodes: Collection[str] | None = Non
             continue
         is_supported = backend.supports(opcode.name)
         for types, group in groupby(cases(opcode), key=lambda case: case.types):
-            found = list(group)
-            verdict = _worst(backend, found) if is_supported else Verdict("not supported")
-            yield Row(opcode.name, types, len(found), verdict)
+            same_types = list(group)
+            verdict = (
+                _worst_verdict(backend, same_types) if is_supported else Verdict("not supported")
+            )
+            yield Row(opcode.name, types, len(same_types), verdict)
 
 
-def _worst(backend: ComputeBackend, tried: Sequence[Case]) -> Verdict:
-    return _gravest([verdict_of(backend, case) for case in tried])
+def _worst_verdict(backend: ComputeBackend, cases: Sequence[Case]) -> Verdict:
+    return _gravest([verdict_of(backend, case) for case in cases])
 
 
 def _gravest(verdicts: Sequence[Verdict]) -> Verdict:
     """The first of the gravest; of those within their limits, the one furthest off."""
-    return min(verdicts, key=lambda v: (_GRAVEST_FIRST.index(v.kind), -v.apart))
+    return min(verdicts, key=lambda v: (_GRAVEST_FIRST.index(v.kind), -v.distance))
 
 
 def verdict_of(backend: ComputeBackend, case: Case) -> Verdict:
     """What one case comes to."""
-    expected, found = case.outputs(), case.outputs()
+    expected, actual = case.outputs(), case.outputs()
     with np.errstate(all="ignore"):
         PRIMITIVES[case.opcode].bind(case.call)(case.inputs, expected)
-    complaint = _run(backend, case, found)
+    complaint = _run(backend, case, actual)
     if complaint is not None:
         if complaint.startswith(_REFUSAL):
             return Verdict("not supported", complaint.removeprefix(_REFUSAL).removeprefix(": "))
@@ -87,7 +89,7 @@ def verdict_of(backend: ComputeBackend, case: Case) -> Verdict:
     limits = None if case.is_exact else limits_of(case.opcode, case.call, case.inputs)
     with np.errstate(all="ignore"):
         return _gravest(
-            [_compare(case, f, e, limits) for f, e in zip(found, expected, strict=True)]
+            [_compare(case, f, e, limits) for f, e in zip(actual, expected, strict=True)]
         )
 
 
@@ -101,34 +103,34 @@ def _run(backend: ComputeBackend, case: Case, outputs: list[Array]) -> str | Non
     return None if fault is None or not fault.is_fatal else fault.message
 
 
-def _compare(case: Case, found: Array, expected: Array, limits: Limits | None) -> Verdict:
-    is_same = (found == expected) | ((found != found) & (expected != expected))  # NaN is NaN
+def _compare(case: Case, actual: Array, expected: Array, limits: Limits | None) -> Verdict:
+    is_same = (actual == expected) | ((actual != actual) & (expected != expected))  # NaN is NaN
     if is_same.all():
         return Verdict("exact")
     if limits is None:
-        return _first(case, found, expected, ~is_same)
-    is_right = is_same | ((limits.low <= found) & (found <= limits.high))
+        return _first_difference(case, actual, expected, ~is_same)
+    is_right = is_same | ((limits.low <= actual) & (actual <= limits.high))
     if not is_right.all():
-        return _first(case, found, expected, ~is_right)
-    apart = _apart(found, expected, limits)
+        return _first_difference(case, actual, expected, ~is_right)
+    apart = _distances(actual, expected, limits)
     allowed = np.maximum(
-        _apart(limits.low, expected, limits), _apart(limits.high, expected, limits)
+        _distances(limits.low, expected, limits), _distances(limits.high, expected, limits)
     )
     worst = np.unravel_index(int(np.where(is_same, 0, apart).argmax()), apart.shape)
     return Verdict("within", "", float(apart[worst]), float(allowed[worst]), limits.unit_name)
 
 
-def _apart(found: Array, expected: Array, limits: Limits) -> Array:
-    distance: Array = np.abs(found.astype(np.float64) - expected.astype(np.float64)) / limits.unit
+def _distances(actual: Array, expected: Array, limits: Limits) -> Array:
+    distance: Array = np.abs(actual.astype(np.float64) - expected.astype(np.float64)) / limits.unit
     return distance
 
 
-def _first(case: Case, found: Array, expected: Array, is_wrong: Array) -> Verdict:
+def _first_difference(case: Case, actual: Array, expected: Array, is_wrong: Array) -> Verdict:
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(is_wrong)), is_wrong.shape))
     count = int(np.count_nonzero(is_wrong))
     others = f", and {count - 1} more" if count > 1 else ""
     detail = (
-        f"element {list(at)} is {found[at]}, expected {expected[at]}{others}; case {case.about}"
+        f"element {list(at)} is {actual[at]}, expected {expected[at]}{others}; case {case.about}"
     )
     return Verdict("differs", detail)
 

@@ -13,7 +13,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.kernels.interface.call import Array, Call, Example, Quantization, TensorType
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.registry import PRIMITIVES
-from nacre.nem.api.conformance_types import Form, Typing, typings
+from nacre.nem.api.conformance_types import Form, TypeCombination, type_combinations
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
 
 _PLAIN_SUMS = ("linear_algebra", "convolution", "pooling", "reduction")
@@ -41,39 +41,39 @@ class Case:
 
     def outputs(self) -> list[Array]:
         """Arrays to be filled, with elements that stand out where nothing was written."""
-        made = []
+        arrays = []
         for type_ in self.call.outputs:
             values = _empty_array(type_.shape, type_.dtype, self.is_strided)
             values.fill(type_.dtype.type(85))
-            made.append(values)
-        return made
+            arrays.append(values)
+        return arrays
 
 
 def cases(opcode: Opcode) -> Iterator[Case]:
     """Every case of an opcode, those of one combination of types together."""
-    for typing in typings(opcode):
+    for types in type_combinations(opcode):
         primitive = PRIMITIVES.get(opcode.name)
         for place, example in enumerate(primitive.examples if primitive else ()):
-            maker = _Maker(opcode, typing, example)
-            yield maker.case()
+            builder = _CaseBuilder(opcode, types, example)
+            yield builder.case()
             if place > 0:
                 continue
-            yield maker.case(values="edges")
-            yield maker.case(values="ties")
-            yield maker.case(is_strided=True)
-            for variation in _variations(opcode, typing):
-                yield maker.case(variation, values="edges")
-                yield maker.case(variation)
+            yield builder.case(values="edges")
+            yield builder.case(values="ties")
+            yield builder.case(is_strided=True)
+            for variation in _variations(opcode, types):
+                yield builder.case(variation, values="edges")
+                yield builder.case(variation)
 
 
-def _variations(opcode: Opcode, typing: Typing) -> Iterator[dict[str, Any]]:
+def _variations(opcode: Opcode, types: TypeCombination) -> Iterator[dict[str, Any]]:
     """Every other choice that an optional attribute offers, one at a time."""
-    floats = [e for e in typing.elems.values() if not ELEMENT_TYPES[e].is_integer]
+    floats = [e for e in types.elems.values() if not ELEMENT_TYPES[e].is_integer]
     for item in opcode.attributes:
-        if item.required or (opcode.category.startswith("elementwise") and typing.form != "plain"):
+        if item.required or (opcode.category.startswith("elementwise") and types.form != "plain"):
             continue
         if item.type == "id":
-            is_idle = opcode.name == "cast" and not (floats and len(floats) < len(typing.elems))
+            is_idle = opcode.name == "cast" and not (floats and len(floats) < len(types.elems))
             choices = () if is_idle else item.allowed
             yield from ({item.name: c} for c in choices if c != item.default)
         elif item.type == "bool" and (item.default is None or not floats):
@@ -81,11 +81,11 @@ def _variations(opcode: Opcode, typing: Typing) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class _Maker:
+class _CaseBuilder:
     """Makes the cases of one combination of types and one geometry."""
 
     opcode: Opcode
-    typing: Typing
+    types: TypeCombination
     example: Example
 
     def case(
@@ -94,8 +94,8 @@ class _Maker:
         values: Kind = "random",
         is_strided: bool = False,
     ) -> Case:
-        label = self.typing.label(self.opcode)
-        about = self._about(variation or {}, values, is_strided)
+        label = self.types.label(self.opcode)
+        about = self._describe(variation or {}, values, is_strided)
         rng = np.random.default_rng(crc32(f"{self.opcode.name} {label} {about}".encode()))
         attributes = self._attributes(variation or {})
         specs = self._specs()
@@ -119,11 +119,11 @@ class _Maker:
         return Case(self.opcode.name, label, about, call, arrays, is_strided, is_exact)
 
     def _specs(self) -> list[OperandSpec]:
-        given = [o for o in self.opcode.inputs if o.name in self.typing.elems]
+        inputs = [o for o in self.opcode.inputs if o.name in self.types.elems]
         # One variadic operand stands for all the shapes there are.
-        return given * len(self.example.shapes) if given[0].variadic else given
+        return inputs * len(self.example.shapes) if inputs[0].variadic else inputs
 
-    def _about(self, variation: Mapping[str, Any], values: Kind, is_strided: bool) -> str:
+    def _describe(self, variation: Mapping[str, Any], values: Kind, is_strided: bool) -> str:
         count = len(self._specs())
         parts = [", ".join(str(list(shape)) for shape in self.example.shapes[:count])]
         parts += [f"{name}={value}" for name, value in self.example.attributes.items()]
@@ -133,16 +133,16 @@ class _Maker:
         return "; ".join(parts)
 
     def _attributes(self, variation: Mapping[str, Any]) -> dict[str, Any]:
-        given = {**self.example.attributes, **variation}
-        if self.typing.accumulator is not None:
-            given["accum_type"] = self.typing.accumulator
+        attributes = {**self.example.attributes, **variation}
+        if self.types.accumulator is not None:
+            attributes["accum_type"] = self.types.accumulator
         defaults = {a.name: a.default for a in self.opcode.attributes if a.default is not None}
-        return {**defaults, **given}
+        return {**defaults, **attributes}
 
     def _type(
         self, spec: OperandSpec, shape: Dims, values: Kind, rng: np.random.Generator
     ) -> TensorType:
-        element = ELEMENT_TYPES[self.typing.elems[spec.name]]
+        element = ELEMENT_TYPES[self.types.elems[spec.name]]
         form = self._form(spec)
         bare = TensorType(element, shape)
         if form == "plain" or not element.is_integer:
@@ -150,12 +150,12 @@ class _Maker:
         axis = self._axis(spec, shape, form)
         quant = self._quantization(spec, bare, axis, form, rng)
         if values == "ties":
-            quant = _halving(quant, is_output=spec.role == "output")
+            quant = _halve_scales(quant, is_output=spec.role == "output")
         return TensorType(element, shape, quant)
 
     def _form(self, spec: OperandSpec) -> Form:
         """How one operand is quantised; beside weights by parts, the others are whole."""
-        form = self.typing.form
+        form = self.types.form
         if spec.role not in ("input", "weight", "output"):
             return "plain"
         if form == "raw_output":
@@ -211,8 +211,8 @@ class _Maker:
             return rng.integers(0, size, type_.shape).astype(type_.dtype)
         if type_.elem.is_integer:
             return self._integers(spec, type_, kind, rng)
-        spread = 60.0 if self.opcode.name == "cast" else 2.0
-        values = rng.standard_normal(type_.shape) * spread
+        deviation = 60.0 if self.opcode.name == "cast" else 2.0
+        values = rng.standard_normal(type_.shape) * deviation
         if kind == "edges":
             chosen = rng.choice(self._float_edges(type_), type_.shape)
             values = np.where(rng.random(type_.shape) < self._edge_share, chosen, values)
@@ -265,11 +265,11 @@ class _Maker:
 def _place_required(values: Array, firm: Sequence[float]) -> None:
     """Put values that must not be missing at places far apart, as far as there are places."""
     step = max(1, values.size // len(firm))
-    for place, value in zip(range(0, values.size, step), firm, strict=False):
-        values.flat[place] = value
+    for index, value in zip(range(0, values.size, step), firm, strict=False):
+        values.flat[index] = value
 
 
-def _halving(quant: Quantization, is_output: bool) -> Quantization:
+def _halve_scales(quant: Quantization, is_output: bool) -> Quantization:
     """The same form of quantisation, in which half of all results lie halfway between two steps.
 
     An odd zero point tells whether it is added before or after rounding.

@@ -66,7 +66,7 @@ def limits_of(opcode: str, call: Call, inputs: tuple[Array, ...]) -> Limits | No
     ulps = stated_ulps(opcode, call)
     if ulps == 0:
         return None
-    reals = [_reals(call.input(place), x) for place, x in enumerate(inputs)]
+    reals = [_reals(call.input(index), x) for index, x in enumerate(inputs)]
     with np.errstate(all="ignore"):
         center = _reference(opcode, _in_f32(call), reals).astype(np.float64)
         unit = _unit(_magnitude(opcode, call, reals, center))
@@ -82,9 +82,9 @@ def limits_of(opcode: str, call: Call, inputs: tuple[Array, ...]) -> Limits | No
             return Limits(
                 store(low.astype(np.float32)), store(high.astype(np.float32)), ones, "steps"
             )
-        own = _spacing(center, type_)
+        spacing = _spacing(center, type_)
         return Limits(
-            low.astype(type_.dtype), high.astype(type_.dtype), np.maximum(unit, own), "ulps"
+            low.astype(type_.dtype), high.astype(type_.dtype), np.maximum(unit, spacing), "ulps"
         )
 
 

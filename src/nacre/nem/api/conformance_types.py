@@ -26,7 +26,7 @@ _RESCALING = frozenset({"pad", "avgpool", "reduce_sum", "reduce_max", "reduce_mi
 
 
 @dataclass(frozen=True)
-class Typing:
+class TypeCombination:
     """One combination of element types, by operand; what is not named is left out."""
 
     elems: Mapping[str, str]
@@ -44,14 +44,14 @@ class Typing:
         return f"{text}{mark}" if self.form == "plain" else f"{text} {self.form}"
 
 
-def typings(opcode: Opcode) -> Iterator[Typing]:
+def type_combinations(opcode: Opcode) -> Iterator[TypeCombination]:
     """Every combination that a family has or, without family, the definition of numbers allows."""
-    for elems, accumulator in _elements(opcode):
+    for elems, accumulator in _element_choices(opcode):
         for form in _forms(opcode, elems):
-            yield Typing(elems, form, accumulator)
+            yield TypeCombination(elems, form, accumulator)
 
 
-def _elements(opcode: Opcode) -> Iterator[tuple[dict[str, str], str | None]]:
+def _element_choices(opcode: Opcode) -> Iterator[tuple[dict[str, str], str | None]]:
     if opcode.families:
         for instance in _instances()[opcode.name]:
             for elems in _bind_types(opcode, instance):
@@ -62,7 +62,7 @@ def _elements(opcode: Opcode) -> Iterator[tuple[dict[str, str], str | None]]:
             if len({elems[name] for name in opcode.same_elem}) == 1:
                 yield elems, instance.attributes.get("accum")
     else:
-        yield from ((elems, None) for elems in _free(opcode, {}))
+        yield from ((elems, None) for elems in _choose_free_types(opcode, {}))
 
 
 @cache
@@ -80,10 +80,10 @@ def _bind_types(opcode: Opcode, instance: Instance) -> Iterator[dict[str, str]]:
         if elem not in (ABSENT, ANY)
     }
     absent = {n for n, elem in instance.operands.items() if elem == ABSENT}
-    yield from _free(opcode, fixed, absent)
+    yield from _choose_free_types(opcode, fixed, absent)
 
 
-def _free(
+def _choose_free_types(
     opcode: Opcode, fixed: Mapping[str, str], absent: set[str] | None = None
 ) -> Iterator[dict[str, str]]:
     """The fixed types with every choice for the other operands; some share one choice."""

@@ -72,7 +72,7 @@ class Ddr:
         raw = raw_bytes(data)
         start = whole_number(offset, "the offset")
         if not self.level.contains(start, raw.size):
-            raise self._outside(raw.size, start)
+            raise self._outside_error(raw.size, start)
         self.level.write(start, raw)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -100,10 +100,10 @@ class Ddr:
         except ValueError as error:
             raise host_error(f"cannot read {backquote(str(path))}: {error}") from None
         if size > self.size:
-            raise self._outside(size, whole_number(offset, "the offset"))
+            raise self._outside_error(size, whole_number(offset, "the offset"))
         self.write(offset, raw)
 
-    def _outside(self, size: int, start: int) -> InputError:
+    def _outside_error(self, size: int, start: int) -> InputError:
         return host_error(
             f"{size} bytes at offset {start} do not lie in DDR, which has {self.size} bytes"
         )
@@ -128,7 +128,7 @@ def load_npy(path: str | Path) -> np.ndarray[Any, Any]:
     except InputError:
         raise
     except Exception as error:  # a stranger's file can be wrong in any way
-        raise host_error(f"`{path}` is no .npy file of plain numbers{_why(error)}") from None
+        raise host_error(f"`{path}` is no .npy file of plain numbers{_reason(error)}") from None
 
 
 def _require_one_array(path: Path) -> None:
@@ -141,7 +141,7 @@ def _require_one_array(path: Path) -> None:
         raise host_error(f"`{path}` is no .npy file of plain numbers")
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """What NumPy says, where that helps: not that pickles might be trusted, nor how it reads."""
     if "ickle" in str(error) or "objects" in str(error):
         return ""

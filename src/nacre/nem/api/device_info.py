@@ -33,7 +33,8 @@ def device_config(device: Device, ddr_size_bytes: int) -> DeviceConfig:
     """A device in plain values."""
     topology = device.topology
     effective = {
-        opcode: [i.id for i in found] for opcode, found in device.effective_by_opcode.items()
+        opcode: [i.id for i in instances]
+        for opcode, instances in device.effective_by_opcode.items()
     }
     return DeviceConfig(
         name=device.name,

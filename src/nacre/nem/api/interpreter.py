@@ -18,8 +18,8 @@ from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceConfig, device_config
 from nacre.nem.api.documents import TEXT_NAME, host_imports
 from nacre.nem.api.program_changes import change_program
-from nacre.nem.api.programs import LoadedProgram, in_spite_of
-from nacre.nem.api.replay import Replay, differing, orders, witness_steps
+from nacre.nem.api.programs import LoadedProgram, report_allowed_errors
+from nacre.nem.api.replay import Replay, differing_buffers, witness_orders, witness_steps
 from nacre.nem.api.timing import Figures, read_profile, time_plan
 from nacre.nem.api.tree_text import tree_text
 from nacre.nem.bytecode.sources import read_program
@@ -89,7 +89,7 @@ class NemInterpreter:
         `imports` marks buffers whose contents the host provides: `["W", "X:mutable:noalias"]`.
         """
         program = LoadedProgram(_read(path), self._check_options)
-        self._latest = program.importing(host_imports(imports))
+        self._latest = program.with_imports(host_imports(imports))
         return self._latest
 
     def load_string(self, text: str, imports: Imports = ()) -> LoadedProgram:
@@ -97,7 +97,7 @@ class NemInterpreter:
         if not isinstance(text, str):
             raise host_error(f"a program is text, found {type(text).__name__}")
         program = LoadedProgram(Source(TEXT_NAME, text), self._check_options)
-        self._latest = program.importing(host_imports(imports))
+        self._latest = program.with_imports(host_imports(imports))
         return self._latest
 
     def parse(self, path: str | Path) -> Document:
@@ -106,7 +106,7 @@ class NemInterpreter:
 
     def validate(self, program: LoadedProgram) -> list[Diagnostic]:
         """Every finding about a program, in order."""
-        return self._own(program).diagnostics
+        return self._require_program(program).diagnostics
 
     def dump_ast(self, program: LoadedProgram | Document) -> None:
         """Print a syntax tree."""
@@ -115,7 +115,7 @@ class NemInterpreter:
         elif isinstance(program, Document):
             sys.stdout.write(tree_text(program, None))
         else:
-            self._own(program)
+            self._require_program(program)
 
     # How programs run
 
@@ -180,13 +180,13 @@ class NemInterpreter:
 
         `changes` are figures such as `{"NMU.int8_macs": 8192, "topology.l1_size_bytes": 2 << 20}`.
         """
-        allowed = self._own(program).require_runnable(allow)
+        allowed = self._require_program(program).require_runnable(allow)
         figures = self._profile if profile is None else read_profile(profile)
         if changes is not None and (changes or not isinstance(changes, Mapping)):
             # On another device the program may no longer fit, or lack a unit: that is the answer.
             program = change_program(program, changes)
             allowed = program.require_runnable(allow)
-        with in_spite_of(allowed):
+        with report_allowed_errors(allowed):
             return time_plan(
                 program.plan, program.device, figures, changes or {}, whole=bool(allowed)
             )
@@ -207,22 +207,22 @@ class NemInterpreter:
         options = self._options(
             inputs, order=order, detect_races=detect_races, history_bytes=history_bytes
         )
-        program = self._own(program).importing(host_imports(imports))
+        program = self._require_program(program).with_imports(host_imports(imports))
         return self._session(program, options, allow)
 
     def replay(
         self, program: LoadedProgram, diagnostic: Diagnostic, inputs: Inputs | None = None
     ) -> Replay:
         """Run the two tasks of a hazard in both orders, after everything that must precede them."""
-        steps = number_steps(self._own(program).plan)
+        steps = number_steps(self._require_program(program).plan)
         self._ddr.place(program.plan.program.buffers)
         sessions = []
-        for order in orders(steps, *witness_steps(diagnostic, steps)):
+        for order in witness_orders(steps, *witness_steps(diagnostic, steps)):
             options = self._options(inputs, order=order)
             # Neither run may see what the other left in DDR.
             sessions.append(self._session(program, options, ["HAZ"], self._ddr.level.copy()))
         first, second = (session.run() for session in sessions)
-        return Replay(first, second, differing(*sessions))
+        return Replay(first, second, differing_buffers(*sessions))
 
     def _options(self, inputs: Inputs | None, **others: Any) -> RunOptions:  # noqa: ANN401
         return RunOptions(
@@ -242,14 +242,16 @@ class NemInterpreter:
         allow: Iterable[str],
         ddr: MemoryLevel | None = None,
     ) -> Session:
-        program = self._own(program).filled_by_host(options.inputs)
+        program = self._require_program(program).with_host_filled(options.inputs)
         allowed = program.require_runnable(allow)
         options = replace(options, allowed=allowed, imports=program.options.imports)
         plan = program.plan
         sizes = memory_sizes(program.device, self._ddr.size)
-        own = sum(sizes.by_memory.values())
-        require_host_memory(own, "the device's L2 and L1 memory", help="name a smaller device")
-        with in_spite_of(allowed):
+        on_chip_bytes = sum(sizes.by_memory.values())
+        require_host_memory(
+            on_chip_bytes, "the device's L2 and L1 memory", help="name a smaller device"
+        )
+        with report_allowed_errors(allowed):
             memory = Memory(plan.program, sizes, ddr or self._ddr.level)
             timing = None
             if self._mode == "timed" and options.order is None:
@@ -263,7 +265,7 @@ class NemInterpreter:
                 'leave `order` out, or call `set_mode("functional")` first',
             )
 
-    def _own(self, program: LoadedProgram) -> LoadedProgram:
+    def _require_program(self, program: LoadedProgram) -> LoadedProgram:
         if not isinstance(program, LoadedProgram):
             raise host_error("load the program first: `interp.load(path)` or `load_string(text)`")
         return program
@@ -273,7 +275,7 @@ class NemInterpreter:
     def get_device_info(self, program: LoadedProgram | None = None) -> DeviceConfig:
         """The device of the interpreter, or that of a program."""
         if program is not None:
-            device = self._own(program).device
+            device = self._require_program(program).device
         elif self._device is not None:
             device = self._device
         else:

@@ -44,14 +44,14 @@ def change_program(program: LoadedProgram, changes: Mapping[str, int]) -> Loaded
     """The program with other figures, its own or its device's, to be checked again."""
     if not isinstance(changes, Mapping):
         raise figures_error("changes map figures such as `NMU.int8_macs` to integers")
-    own = {str(k): v for k, v in changes.items() if is_program_key(str(k))}
-    device_changes = {k: v for k, v in changes.items() if str(k) not in own}
+    edits = {str(k): v for k, v in changes.items() if is_program_key(str(k))}
+    device_changes = {k: v for k, v in changes.items() if str(k) not in edits}
     options = program.options
     try:
         if device_changes:
             device = change_device(program.device, device_changes)
             options = structs.replace(options, device=device)
-        source = change_source(program.facts.program, own) if own else program.source
+        source = change_source(program.facts.program, edits) if edits else program.source
     except ProfileError as error:
         raise figures_error(str(error)) from None
     return LoadedProgram(source, options)
@@ -89,9 +89,9 @@ def _loop(program: Program, name: str, value: int) -> Iterator[Edit]:
         if loop.variable.name != name:
             continue
         node = loop.node
-        own = [d for d in node.decorators if d.name.name == "max_in_flight"]
-        if own:
-            yield own[0].start, own[0].end, f"@max_in_flight({value})"
+        windows = [d for d in node.decorators if d.name.name == "max_in_flight"]
+        if windows:
+            yield windows[0].start, windows[0].end, f"@max_in_flight({value})"
         elif node.last is not None:
             at = program.source.text.index("]", node.last.end) + 1
             yield at, at, f" @max_in_flight({value})"
@@ -113,9 +113,9 @@ def _task(program: Program, name: str, value: int) -> Iterator[Edit]:
     for task in program.tasks:
         if task.token == name:
             # One behind the last operand is the task's as well, so the resolved ones are asked.
-            own = [d.node for d in task.decorators if d.name == "seq_engine"]
-            start, end = (own[0].start, own[0].end) if own else (task.node.end, task.node.end)
-            yield start, end, f"@seq_engine({value})" if own else f" @seq_engine({value})"
+            nodes = [d.node for d in task.decorators if d.name == "seq_engine"]
+            start, end = (nodes[0].start, nodes[0].end) if nodes else (task.node.end, task.node.end)
+            yield start, end, f"@seq_engine({value})" if nodes else f" @seq_engine({value})"
 
 
 def _ring(program: Program, name: str, value: int) -> Iterator[Edit]:

@@ -99,17 +99,17 @@ class LoadedProgram:
             raise host_error(f"`{self.source.name}` has no task that takes a token")
         return verdict
 
-    def filled_by_host(self, names: Iterable[str]) -> LoadedProgram:
+    def with_host_filled(self, names: Iterable[str]) -> LoadedProgram:
         """The program as it is where the host fills buffers; L1 then holds more than it says."""
         filled = self.options.host_filled | {str(name).partition("@")[0] for name in names}
         facts = self._checked.facts
-        own = {b.name for b in facts.program.buffers if b.level == "L1"} if facts else set()
-        if filled & own <= self.options.host_filled:
+        in_l1 = {b.name for b in facts.program.buffers if b.level == "L1"} if facts else set()
+        if filled & in_l1 <= self.options.host_filled:
             return self
         options = msgspec.structs.replace(self.options, host_filled=filled)
         return LoadedProgram(self.source, options)
 
-    def importing(self, imports: tuple[Import, ...]) -> LoadedProgram:
+    def with_imports(self, imports: tuple[Import, ...]) -> LoadedProgram:
         """The program with further buffers that the host provides."""
         if not imports:
             return self
@@ -131,7 +131,7 @@ class LoadedProgram:
 
 
 @contextmanager
-def in_spite_of(allowed: tuple[Diagnostic, ...]) -> Iterator[None]:
+def report_allowed_errors(allowed: tuple[Diagnostic, ...]) -> Iterator[None]:
     """What errors that were allowed through make of the work inside is a finding (RUN12)."""
     try:
         yield
@@ -140,16 +140,16 @@ def in_spite_of(allowed: tuple[Diagnostic, ...]) -> Iterator[None]:
     except Exception as error:
         if not allowed or isinstance(error, MemoryError):
             raise
-        found = unrunnable_finding(allowed, f"the program cannot run: {error}")
-        raise InputError([found]) from None
+        finding = unrunnable_finding(allowed, f"the program cannot run: {error}")
+        raise InputError([finding]) from None
 
 
 def known_codes(codes: Iterable[str] | str) -> Sequence[str]:
     """Codes or groups as they are registered; InputError for one that is not."""
-    given = [codes] if isinstance(codes, str) else [str(code) for code in codes]
+    named = [codes] if isinstance(codes, str) else [str(code) for code in codes]
     known = {*RULES, *(rule.group for rule in RULES.values())}
-    for code in given:
+    for code in named:
         if code.upper() not in known:
             hint = did_you_mean(code.upper(), known)
             raise host_error(f"no rule or group `{code}`", hint)
-    return [code.upper() for code in given]
+    return [code.upper() for code in named]

@@ -33,7 +33,7 @@ def witness_steps(diagnostic: Diagnostic, steps: Steps) -> tuple[int, int]:
     if not isinstance(pair, list) or len(pair) != 2:
         code = getattr(diagnostic, "code", diagnostic)
         raise host_error(f"`{code}` carries no witness to replay")
-    found = []
+    numbers = []
     for entry in pair:
         statement = steps.statements.get(entry["position"])
         row = (
@@ -41,11 +41,11 @@ def witness_steps(diagnostic: Diagnostic, steps: Steps) -> tuple[int, int]:
         )
         if statement is None or row is None:
             raise host_error("the witness belongs to another program")
-        found.append(int(steps.numbers[statement.position][row]))
-    return found[0], found[1]
+        numbers.append(int(steps.numbers[statement.position][row]))
+    return numbers[0], numbers[1]
 
 
-def orders(steps: Steps, first: int, second: int) -> tuple[list[str], list[str]]:
+def witness_orders(steps: Steps, first: int, second: int) -> tuple[list[str], list[str]]:
     """The two orders of a witness, as names of instances."""
     before = _ancestors(steps, [first, second])
     lead = [steps.name(step) for step in sorted(before)]
@@ -64,11 +64,11 @@ def _ancestors(steps: Steps, targets: list[int]) -> set[int]:
             if not seen[source]:
                 seen[source] = True
                 stack.append(source)
-    found = set(steps.step_of_node[np.flatnonzero(seen)].tolist())
-    return found - {-1, *targets}
+    ancestors = set(steps.step_of_node[np.flatnonzero(seen)].tolist())
+    return ancestors - {-1, *targets}
 
 
-def differing(first: Session, second: Session) -> tuple[str, ...]:
+def differing_buffers(first: Session, second: Session) -> tuple[str, ...]:
     """The buffers that two runs of a program leave different."""
     return tuple(
         buffer.name

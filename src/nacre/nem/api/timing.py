@@ -32,17 +32,17 @@ def read_profile(profile: Figures | str | Path | None) -> Figures | None:
     """A profile from a mapping or a file, its figures looked at; InputError says what is wrong."""
     if profile is None:
         return None
-    found: object = _from_file(Path(profile)) if isinstance(profile, str | Path) else profile
-    if not isinstance(found, Mapping):
+    figures: object = _read_file(Path(profile)) if isinstance(profile, str | Path) else profile
+    if not isinstance(figures, Mapping):
         raise figures_error("a timing profile maps units to figures")
     try:
-        timing_profile(default_device(), found)
+        timing_profile(default_device(), figures)
     except ProfileError as error:
         raise figures_error(str(error)) from None
-    return found
+    return figures
 
 
-def _from_file(path: Path) -> object:
+def _read_file(path: Path) -> object:
     raw = read_bytes(path, limit=_MAX_PROFILE_BYTES)
     if isinstance(raw, Unreadable):
         if raw.kind == "too large":
@@ -68,7 +68,7 @@ def time_plan(
     `whole` works everything out now, for a plan of which some of it may have no answer.
     """
     try:
-        figures = timing_profile(device, _besides(profile, changes))
+        figures = timing_profile(device, _without_changed(profile, changes))
         result = TimedResult(time_steps(number_steps(plan), device, figures))
     except (ProfileError, NoUnitError) as error:
         raise figures_error(str(error)) from None
@@ -78,7 +78,7 @@ def time_plan(
     return result
 
 
-def _besides(profile: Figures | None, changes: Mapping[str, int]) -> Figures:
+def _without_changed(profile: Figures | None, changes: Mapping[str, int]) -> Figures:
     """A profile without the figures that a change replaces: what is asked for last holds."""
     return {
         unit: {key: v for key, v in entries.items() if f"{unit}.{key}" not in changes}

@@ -58,10 +58,10 @@ def token_verdict(checked: CheckResult) -> TokenVerdict | None:
     if most <= limit:
         reason = f"at most {most} of the {limit} that an engine keeps are alive at once"
         return TokenVerdict("safe", reason, limit, most)
-    return _by_timing(facts, limit, most)
+    return _verdict_by_timing(facts, limit, most)
 
 
-def _by_timing(facts: ProgramFacts, limit: int, most: int) -> TokenVerdict:
+def _verdict_by_timing(facts: ProgramFacts, limit: int, most: int) -> TokenVerdict:
     """What the timed machine meets: a deadlock is one, a run that ends proves nothing."""
     many = f"{most} may be alive at once and an engine keeps {limit}"
     if facts.plan.instances > MAX_VERDICT_INSTANCES:

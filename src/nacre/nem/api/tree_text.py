@@ -25,11 +25,11 @@ def _lines(node: Node, source: Source | None, label: str, depth: int) -> Iterato
             ]
         elif name not in ("start", "end") and value is not None:
             plain.append(f" {name}={value!r}")
-    place = f"{node.start}..{node.end}"
+    where = f"{node.start}..{node.end}"
     if source is not None:
         location = source.span(node.start, node.end).location
-        place = f"{location.line}:{location.column}"
+        where = f"{location.line}:{location.column}"
     head = f"{label}: " if label else ""
-    yield f"{'  ' * depth}{head}{type(node).__name__}{''.join(plain)}  @{place}"
+    yield f"{'  ' * depth}{head}{type(node).__name__}{''.join(plain)}  @{where}"
     for name, child in inner:
         yield from _lines(child, source, name, depth + 1)
