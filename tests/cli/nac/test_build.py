@@ -89,6 +89,15 @@ def test_a_report_has_a_line_a_weight(capsys: Capsys) -> None:
     assert [row["stored"] for row in json.loads(outcome.out)["quantised"]][1] == "kept"
 
 
+@pytest.mark.parametrize("verb", ["build", "convert"])
+def test_operations_are_those_of_info(capsys: Capsys, verb: str) -> None:
+    outcome = invoke(capsys, "nac", verb, "m.core", "-o", "m.nac", "--format", "json")
+    operations = json.loads(outcome.out)["operations"]
+    assert sum(operations.values()) == 2
+    info = invoke(capsys, "nac", "info", "m.nac", "--format", "json")
+    assert json.loads(info.out)["operations"] == operations
+
+
 def test_external_weights_and_resources(capsys: Capsys) -> None:
     outcome = invoke(
         capsys, "nac", "build", "m.core", "-o", "e.nac", "--weights", "external",

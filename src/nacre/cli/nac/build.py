@@ -174,6 +174,8 @@ def summary_json(
     """The same for programs, with what quantisation did."""
     from math import isfinite
 
+    from nacre.nac.tools.overview import calls_by_operation
+
     out, *beside = written
     rows = [
         {
@@ -191,7 +193,7 @@ def summary_json(
         "path": str(out),
         "bytes": out.stat().st_size,
         "weights": [{"path": str(path), "bytes": path.stat().st_size} for path in beside],
-        "operations": sum(not i.is_system for i in model.file.instructions),
+        "operations": calls_by_operation(model.file),
         "inputs": [
             {"name": i.name, "dtype": i.dtype, "shape": i.shape and list(i.shape)}
             for i in model.inputs

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from nacre.base.diagnostics import InputError
+from nacre.nac.format.values import NacFile
 from nacre.nac.mep.answers import Prompt, prompts_of
 from nacre.nac.mep.program import program_of
 from nacre.nac.program.interface import program_interface
@@ -83,9 +84,6 @@ def overview(opened: OpenedFile) -> Overview:
     file = opened.file
     header = file.header
     around, _ = program_interface(file, opened.source)
-    calls = Counter(
-        file.name_of.get(i.op, f"op_{i.op}") for i in file.instructions if not i.is_system
-    )
     commands = Counter(action_name(c.action) for tick in file.schedule for c in tick.commands)
     quant = QUANTIZATIONS.get(header.quant)
     return Overview(
@@ -100,7 +98,7 @@ def overview(opened: OpenedFile) -> Overview:
         declared_outputs=header.outputs,
         output_names=around.output_names,
         instructions=len(file.instructions),
-        operations=dict(sorted(calls.items(), key=lambda item: (-item[1], item[0]))),
+        operations=calls_by_operation(file),
         commands=dict(sorted(commands.items())),
         sections=_sections(opened),
         inputs=tuple(
@@ -110,6 +108,14 @@ def overview(opened: OpenedFile) -> Overview:
         resources={resource.name: len(resource.data) for resource in file.resources},
         prompts=_prompts(opened),
     )
+
+
+def calls_by_operation(file: NacFile) -> dict[str, int]:
+    """How often each operation is called, by its name; the most frequent first."""
+    calls = Counter(
+        file.name_of.get(i.op, f"op_{i.op}") for i in file.instructions if not i.is_system
+    )
+    return dict(sorted(calls.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _prompts(opened: OpenedFile) -> tuple[Prompt, ...]:
