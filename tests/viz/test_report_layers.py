@@ -99,3 +99,16 @@ def test_a_task_leads_to_its_layer_and_the_view_keeps_its_numbers(
         assert part in text
     assert "16 input by 128 output" in text
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [800, 1280, 1920])
+def test_no_table_scrolls(page: Any, width: int) -> None:  # noqa: ANN401
+    page.set_viewport_size({"width": width, "height": 900})
+    # Figures of a large network: the small one has too little to say.
+    page.evaluate(
+        "document.querySelectorAll('#layers-table td.number .if-wide')"
+        ".forEach((number) => { number.textContent = '1,234,567,890'; })"
+    )
+    tables = "[...document.querySelectorAll('.table')]"
+    assert page.evaluate(f"{tables}.length") > 5
+    assert page.evaluate(f"{tables}.filter((t) => t.scrollWidth > t.clientWidth).length") == 0

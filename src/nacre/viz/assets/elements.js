@@ -42,6 +42,13 @@ function short(value) {
   return scaled.toFixed(scaled >= 100 ? 0 : scaled >= 10 ? 1 : 2) + letter;
 }
 
+/** A number for a wide table: whole where there is room, else short, and whole when the pointer rests on it. */
+function fittedNumber(value) {
+  if (value < 10000) return whole(value);
+  return el('span', { title: whole(value) },
+    el('span', { class: 'if-wide' }, whole(value)), el('span', { class: 'if-narrow' }, short(value)));
+}
+
 function percent(part, total) {
   if (!total) return '–';
   const share = (100 * part) / total;

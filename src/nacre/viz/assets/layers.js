@@ -23,11 +23,11 @@ function fillLayers(model, { chooseLayer }) {
       { title: 'Layer', value: (row) => row.name },
       { title: 'Node', value: (row) => row.nodes[0] ?? '', class: 'words node', cell: (row) => nodeText(row) },
       { title: 'Operations', value: (row) => row.operations.join(' + '), class: 'words', cell: (row) => operationsText(row) },
-      { title: 'MACs', value: (row) => row.macs, numeric: true },
-      { title: 'DDR bytes', value: (row) => row.bytes, numeric: true },
+      { title: 'MACs', value: (row) => row.macs, numeric: true, cell: (row) => fittedNumber(row.macs) },
+      { title: 'DDR bytes', value: (row) => row.bytes, numeric: true, cell: (row) => fittedNumber(row.bytes) },
       { title: 'Cycles', value: (row) => row.cycles, numeric: true },
       { title: 'Of the run', value: (row) => row.cycles, numeric: true, cell: (row) => percent(row.cycles, model.cycles) },
-      { title: 'Bound', value: (row) => row.bound, numeric: true, cell: (row) => (row.bound ? `${whole(row.bound)} ${row.bound_by}` : '–') },
+      { title: 'Bound', value: (row) => row.bound, numeric: true, cell: (row) => boundText(row) },
       { title: 'Over', value: (row) => row.over, numeric: true, cell: (row) => (row.bound ? `${row.over.toFixed(2)}×` : '–') },
       { title: 'Limited by', value: (row) => row.bottleneck, class: 'words', cell: (row) => limitText(row) },
       { title: 'When', value: (row) => row.start, cell: (row) => spanBar(row, total), class: 'bar-cell wide' },
@@ -98,6 +98,12 @@ function layerFigures(model, raw) {
     ['MAC utilisation', raw.mac_utilisation === null ? '–' : percent(raw.mac_utilisation, 1)],
     ['DDR traffic', byteText(raw.ddr_bytes)],
   ].map(([term, value]) => el('div', {}, el('dt', {}, term), el('dd', {}, value)));
+}
+
+/** The bound and what it comes from, which stands below it where there is little room. */
+function boundText(row) {
+  if (!row.bound) return '–';
+  return el('span', {}, fittedNumber(row.bound), ` ${row.bound_by}`);
 }
 
 /** The unit that has most to do, and for what share of the layer's own cycles. */

@@ -84,11 +84,12 @@ function waitingTable(model, rows, byOpcode, chooseStatements) {
   const names = byOpcode ? [{ title: 'Opcode', value: (row) => row.op }]
     : [{ title: 'Statement', value: (row) => row.name }, ...whereColumns(model, (row) => row.index), { title: 'Opcode', value: (row) => row.op },
       { title: 'Line', value: (row) => row.line, numeric: true, cell: (row) => String(row.line) }];
+  const cycles = (title, value) => ({ title, value, numeric: true, cell: (row) => fittedNumber(value(row)) });
   const columns = [...names,
     { title: 'Tasks', value: (row) => row.count, numeric: true },
-    { title: 'Busy', value: (row) => row.busy, numeric: true },
-    ...CAUSES.map((cause, index) => ({ title: cause[0].toUpperCase() + cause.slice(1), value: (row) => row.stalls[index], numeric: true })),
-    { title: 'Waited', value: (row) => row.waited, numeric: true },
+    cycles('Busy', (row) => row.busy),
+    ...CAUSES.map((cause, index) => cycles(cause[0].toUpperCase() + cause.slice(1), (row) => row.stalls[index])),
+    cycles('Waited', (row) => row.waited),
     { title: 'Busy and waited', cell: bar, class: 'bar-cell' }];
   return new SortedTable({
     label: 'Waiting cycles by cause',
