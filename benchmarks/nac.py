@@ -189,12 +189,12 @@ class Row:
     error: float  # largest difference to torch, over the largest output
 
 
-def best_times(tools: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+def best_times(tools: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
     """The shortest run of each, in rounds; one that has had enough time drops out."""
     best, spent = dict.fromkeys(tools, math.inf), dict.fromkeys(tools, 0.0)
     for call in tools.values():
         call()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, call in tools.items():
             for _ in range(3):
                 if spent[name] > ENOUGH_SECONDS:

@@ -39,10 +39,9 @@ from nacre.kernels.movement.views import (
 from nacre.kernels.products.core_products import CORE_PRODUCTS, low_bits
 from nacre.kernels.reductions.reductions import (
     bind_sum,
-    float_sum,
+    float_sums,
     keepdims_shape,
     reads_input,
-    wide_float,
     widening,
 )
 
@@ -79,20 +78,14 @@ def _sum(call: Call) -> Run:
 
 
 def _mean(call: Call) -> Run:
-    type_, axes, is_ordered = call.input(0), _axes(call), call.ordered
+    type_, axes = call.input(0), _axes(call)
     target = keepdims_shape(type_.shape, axes)
     count = prod(type_.shape[axis] for axis in axes)
-    wide, divisor = widening(type_), wide_float(type_).type(count)
-
-    def fill_floats(x: Array, y: Array) -> None:
-        y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered) / divisor
 
     def fill_integers(x: Array, y: Array) -> None:
         y.reshape(target)[...] = _truncated_mean(x.astype(np.int64), axes, count)
 
-    if type_.elem.is_integer:
-        return filling(fill_integers)
-    return quiet(filling(fill_floats))
+    return filling(fill_integers) if type_.elem.is_integer else float_sums(call, axes, count)
 
 
 def _truncated_mean(x: Array, axes: Dims, count: int) -> Array:

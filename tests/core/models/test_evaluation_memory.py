@@ -73,7 +73,7 @@ FORMS = [
     *((op, name, {}) for op in ("Neg", "Relu", "ReluNan")
       for name in ("f32", "f64", "bf16", "i32")),
     *(("Clip", name, {"min": 2, "max": 6}) for name in ("f32", "f64", "bf16", "i32")),
-    *((op, name, {}) for op in ("Exp", "Log", "Silu")
+    *((op, name, {}) for op in ("Exp", "Log", "Silu", "Gelu", "HardSwish", "HardSigmoid")
       for name in ("f32", "f64", "f16", "bf16")),
 ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from nacre.kernels.interface.call import Array
 from nacre.kernels.interface.runs import quietly
 from nacre.kernels.numbers.real_functions import ULPS
-from nacre.kernels.numbers.special import erf, gelu, normal_tail
+from nacre.kernels.numbers.special import erf, exact_gelu, gelu, normal_tail
 from tests.kernels.oracle_elementwise import onnx_result, ulps
 
 
@@ -18,7 +19,7 @@ def every_magnitude(step: int) -> Array:
 
 
 def dense() -> Array:
-    borders = [3.92, 3.83, 1.0, 2.0**-126, 2.0**-149, 14.5]
+    borders = [3.92, 3.83, 1.0, 2.0**-126, 2.0**-149, 14.5, 6.0, 13.1, 0.5 / 512, 9.5 / 512]
     near = [np.float32(b) + k * np.spacing(np.float32(b)) for b in borders for k in range(-20, 21)]
     return np.concatenate([np.linspace(-5, 5, 20001), near]).astype(np.float32)
 
@@ -49,9 +50,37 @@ def test_erf_is_what_onnxruntime_gives() -> None:
 def test_gelu_is_within_the_stated_ulps_even_where_it_is_tiny(values: Array) -> None:
     exact = np.array([float(x) * math.erfc(-float(x) / math.sqrt(2)) / 2 for x in values])
     assert ulps(quietly(gelu, values), exact).max() < ULPS["gelu"]
+    assert ulps(quietly(exact_gelu, values), exact).max() < 0.51
+
+
+@pytest.mark.parametrize("function", [gelu, exact_gelu, erf])
+def test_results_may_go_anywhere(function: Callable[..., Array]) -> None:
+    values = np.random.default_rng(3).standard_normal((3, 7001)).astype(np.float32)
+    wanted = function(values)
+    assert (
+        function(values[:, ::-1], out=np.empty_like(values)).tobytes() == wanted[:, ::-1].tobytes()
+    )
+    apart = np.zeros((3, 14002), np.float32)
+    function(values, out=apart[:, ::2])
+    np.testing.assert_array_equal(apart[:, ::2], wanted)
+    function(values, out=values)
+    np.testing.assert_array_equal(values, wanted)
+    assert function(np.empty((0, 3), np.float32)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("function", [gelu, exact_gelu])
+def test_gelu_finds_its_limits(function: Callable[..., Array]) -> None:
+    values = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, -20.0, 1e38, -1e38], np.float32)
+    found = quietly(function, values)
+    assert found[[0, 6]].tolist() == [np.inf, np.float32(1e38)]
+    assert np.isnan(found[2])
+    assert not found[[1, 3, 4, 5, 7]].any()
+    assert np.signbit(found[[1, 3, 4, 5, 7]]).tolist() == [True, False, True, True, True]
 
 
 def test_normal_tail_holds_33_bits() -> None:
     t = np.linspace(0, 14.5, 3001)
     exact = np.array([math.erfc(x / math.sqrt(2)) / 2 for x in t])
-    assert (np.abs(normal_tail(t) / exact - 1) < 2.0**-33).all()
+    found, room = np.empty_like(t), np.empty_like(t)
+    normal_tail(t, found, room)
+    assert (np.abs(found / exact - 1) < 2.0**-33).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nacre.base.elements import GRAPH_TYPES
@@ -92,9 +92,13 @@ def test_any_axis_and_layout_gives_the_same_bits(
     assert same_bits(bound(names[0], [shifted, *given], elem, axis=2), whole)
 
 
-@given(st.sampled_from(["f32", "f64"]), st.integers(1, 700), st.integers(0, 3), seeds)
+@given(st.sampled_from(["f32", "f64"]), st.integers(1, 700), st.integers(0, 5), seeds)
+@example("f32", 3136, 3, 1)
+@example("f32", 12544, 2, 1)
+@example("f64", 8192, 2, 1)
+@example("f32", 1024 + 5, 3, 1)
 def test_a_sum_of_floats_follows_from_its_terms(elem: str, size: int, wide: int, seed: int) -> None:
-    behind = (1, 3, 1024, 1500)[wide]
+    behind = (1, 3, 16, 64, 1024, 1500)[wide]
     x = np.random.default_rng(seed).standard_normal((2, size, behind))
     x = x.astype(GRAPH_TYPES[elem].dtype)
     whole = float_sum(x, (1,), is_ordered=False)
@@ -102,6 +106,13 @@ def test_a_sum_of_floats_follows_from_its_terms(elem: str, size: int, wide: int,
         one = x[:, :, column : column + 1]
         assert same_bits(float_sum(one, (1,), False), whole[:, :, column : column + 1].copy())
         assert same_bits(float_sum(one[1:].copy(), (1,), False), whole[1:, :, column, None].copy())
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (9, 2000), (129, 700), (4096, 20), (200, 400)])
+def test_a_sum_of_negative_zeros_is_zero(shape: tuple[int, int]) -> None:
+    x = np.full(shape, -0.0, np.float32)
+    for array, axis in ((x, 0), (np.ascontiguousarray(x.T), 1)):
+        assert not np.signbit(float_sum(array, (axis,), is_ordered=False)).any()
 
 
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=2), st.integers(1, 6), seeds)

@@ -42,10 +42,12 @@ def test_a_fixture_gives_what_pytorch_gave(path: Path) -> None:
     (found,) = model.run({model.inputs[0].name: stored["in0"]})
     wanted = stored["torch_out"]
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    # The figure that the format's own runtime reached, with sums in their order. Where BLAS adds in
-    # another one, eight units of the last place are what sums of 256 products differ by.
+    # The figure that the format's own runtime reached, with sums in their order. Where sums are in
+    # another one, eight units of the last place are what those of 256 products differ by:
+    # convolutions go window by window, and BLAS may take an order of its own.
     figure = np.abs(stored["ref_runtime_out"] - wanted).max()
-    slack = 0 if _blas_adds_in_order() else 8 * np.spacing(np.abs(wanted).max())
+    is_in_order = _blas_adds_in_order() and not path.stem.startswith("cnn")
+    slack = 0 if is_in_order else 8 * np.spacing(np.abs(wanted).max())
     assert np.abs(found - wanted).max() <= figure + slack
 
 

@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from nacre.base.diagnostics import InputError
 from nacre.core.evaluation.memory import Allocation, Layout, lay_out
-from nacre.core.evaluation.run import Step, operation_span
+from nacre.core.evaluation.run import operation_span
+from nacre.core.evaluation.workspace import Step
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL05
 from nacre.kernels.interface.call import TensorType as KernelType

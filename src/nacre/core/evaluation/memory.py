@@ -23,7 +23,10 @@ _ALIGNMENT = 64  # a line of the cache
 
 # Whose kernels may write their result over an operand of the same type: each element is read
 # before it is written, and never again. A test tries every one of them.
-OVERWRITING = frozenset({"BinOp", "Clip", "Neg", "Relu", "Exp", "Log", "ReluNan", "Silu"})
+OVERWRITING = frozenset(
+    {"BinOp", "Clip", "Neg", "Relu", "Exp", "Log", "ReluNan", "Silu", "Gelu", "HardSwish",
+     "HardSigmoid"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,16 @@ import numpy as np
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
 from nacre.core.constants import constant_array, kernel_type
+from nacre.core.evaluation.arrangement import arrange
+from nacre.core.evaluation.axis_orders import Arranged, as_it_stands
 from nacre.core.evaluation.constants import stored_weights
+from nacre.core.evaluation.finishing import find_finished_steps
 from nacre.core.evaluation.fusion import Fused, Weights, find_fused_steps
 from nacre.core.evaluation.lifetimes import layout_of_values, require_affordable_peak
 from nacre.core.evaluation.memory import OVERWRITING
-from nacre.core.evaluation.run import Plan, Step, operation_span, refusal
+from nacre.core.evaluation.run import Plan, operation_span, refusal
 from nacre.core.evaluation.views import dense_views
+from nacre.core.evaluation.workspace import Step
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS, OpSpec
 from nacre.core.rules.module_rules import MOD15
@@ -31,28 +35,38 @@ def make_plan(module: Module, ordered: bool) -> Plan:
     found = verify(module, "nacre-1")
     if has_errors(found):
         raise InputError(found)
-    known = {type_: kernel_type(type_) for type_ in {op.type for op in module.operations}}
-    types = {op.value_id: known[op.type] for op in module.operations}
-    peak = require_affordable_peak(module, types)
+    peak = require_affordable_peak(module, _types(module))
+    arranged = as_it_stands(module) if ordered else arrange(module)
     constants = {
         op.value_id: array
-        for op in module.operations
+        for op in arranged.module.operations
         for array in (constant_array(op),)
         if array is not None
     }
-    stored = stored_weights(module, constants)
+    stored = stored_weights(arranged.module, constants)
     if stored:
-        peak = require_affordable_peak(module, types, stored)
+        peak = require_affordable_peak(module, _types(module), stored)
     constants |= {value: known.stored for value, known in stored.items()}
     zeros = {value: known.zero for value, known in stored.items()}
-    weights = Weights(constants, zeros, _hot(module, constants))
+    weights = Weights(constants, zeros, _hot(arranged.module, constants))
+    return _plan(arranged, weights, peak, ordered)
+
+
+def _types(module: Module) -> dict[int, KernelType]:
+    known = {type_: kernel_type(type_) for type_ in {op.type for op in module.operations}}
+    return {op.value_id: known[op.type] for op in module.operations}
+
+
+def _plan(arranged: Arranged, weights: Weights, peak: int, ordered: bool) -> Plan:
+    module, types, constants = arranged.module, _types(arranged.module), weights.constants
     kept = {*module.outputs, *(state.output for state in module.states)}
     # What is new in every run cannot be looked into ahead of it.
     views = dense_views(module, {*constants, *kept, *(op.value_id for op in module.inputs)})
     # In order, kernels take other ways, which may read an operand again.
-    fused = [] if ordered else find_fused_steps(module, weights)
-    bind = _Binder(module, types, weights, ordered)
-    steps = tuple(_steps(module, fused, {*constants, *views}, bind))
+    fused = [] if ordered else [*find_fused_steps(module, weights),
+                                *find_finished_steps(module, weights)]  # fmt: skip
+    bind = _Binder(arranged, types, weights, ordered)
+    steps = tuple(_steps(arranged, fused, {*constants, *views}, bind))
     leaving = {
         value: (step.index, type_)
         for step in steps
@@ -62,22 +76,22 @@ def make_plan(module: Module, ordered: bool) -> Plan:
     seen = {value: types[value] for value in views}
     layout = layout_of_values(steps, views, kept, types)
     fixed = {value: constants[value] for value in kept if value in constants}
-    return Plan(module, constants, steps, peak, layout, seen, leaving, fixed)
+    return Plan(arranged.source, dict(constants), steps, peak, layout, seen, leaving, fixed)
 
 
 def _steps(
-    module: Module, fused: Iterable[Fused], ready: Collection[int], bind: _Binder
+    arranged: Arranged, fused: Iterable[Fused], ready: Collection[int], bind: _Binder
 ) -> Iterable[Step]:
     """What is to be computed, in order; some values are there without."""
     by_index = {one.index: one for one in fused}
     covered = {value for one in by_index.values() for value in (*one.results, *one.left_out)}
-    for index, op in enumerate(module.operations):
-        one = by_index.get(index)
+    for index, op in enumerate(arranged.module.operations):
+        one, origin = by_index.get(index), arranged.origins[index]
         if one is not None:
             made = tuple(one.results), tuple(one.results.values())
-            yield Step(index, one.operands, *made, one.run, one.in_place_operands)
+            yield Step(origin, one.operands, *made, one.run, one.in_place_operands)
         elif op.opcode != "Input" and op.value_id not in ready and op.value_id not in covered:
-            yield bind(index, op)
+            yield bind(origin, op)
 
 
 def _in_place_operands(by_id: Mapping[int, CoreOperation], op: CoreOperation) -> tuple[int, ...]:
@@ -92,12 +106,13 @@ class _Binder:
 
     def __init__(
         self,
-        module: Module,
+        arranged: Arranged,
         types: dict[int, KernelType],
         weights: Weights,
         ordered: bool,
     ) -> None:
-        self._module = module
+        self._source = arranged.source
+        self._module = arranged.module
         self._types = types
         self._weights = weights
         self._ordered = ordered
@@ -136,14 +151,14 @@ class _Binder:
 
     def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Known]) -> Run:
         if spec.primitive is None:
-            raise refusal(self._module, index, "there is no kernel for it")
+            raise refusal(self._source, index, "there is no kernel for it")
         inputs = tuple([self._types[operand] for operand in op.operands])
         result, attributes = self._types[op.value_id], spec.with_defaults(op.attributes)
         call = Call(inputs, (result,), attributes, self._ordered, known)
         try:
             return PRIMITIVES[spec.primitive].bind(call)
         except (ValueError, TypeError) as error:
-            raise refusal(self._module, index, str(error)) from error
+            raise refusal(self._source, index, str(error)) from error
 
 
 def _hot(module: Module, constants: Mapping[int, Array]) -> frozenset[int]:

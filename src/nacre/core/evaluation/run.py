@@ -2,58 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from msgspec import Struct
 
 from nacre.base.diagnostics import InputError
 from nacre.base.rules import Rule
 from nacre.base.source import Source, Span
+from nacre.core.constants import kernel_type
 from nacre.core.evaluation.memory import Layout
+from nacre.core.evaluation.workspace import Step, Workspace, new_workspace
 from nacre.core.module import Module
 from nacre.core.rules.evaluation import EVL04, EVL05
 from nacre.core.sessions import Progress
 from nacre.core.text.operations import operation_text
 from nacre.core.values import Array
-from nacre.kernels.interface.call import Fault, Run
+from nacre.kernels.interface.call import Fault
 from nacre.kernels.interface.call import TensorType as KernelType
-from nacre.kernels.interface.runs import bare_run, quietly
-
-
-class Step(Struct, frozen=True, gc=False):
-    """One operation, or several that are computed as one, bound to their types."""
-
-    index: int  # of the operation
-    operands: tuple[int, ...]
-    results: tuple[int, ...]
-    types: tuple[KernelType, ...]  # of the results
-    run: Run
-    in_place_operands: tuple[int, ...] = ()  # operands over which the last result may be written
-
-
-@dataclass(frozen=True, slots=True)
-class _Workspace:
-    """The memory of one run at a time, and every call with its arrays in it."""
-
-    calls: list[tuple[Run, list[Array | None], list[Array | None]]]
-    # Where values go that are new in every run: lists of arrays, and the places in them.
-    slots: Mapping[int, list[tuple[list[Array | None], int]]]
-
-    def put(self, values: Mapping[int, Array]) -> None:
-        """Let every call that takes or makes one of these values have its array."""
-        for value, places in self.slots.items():
-            array = values[value]
-            for arrays, at in places:
-                arrays[at] = array
-
-    def clear(self) -> None:
-        """Forget what the caller gave, and what is handed out."""
-        for places in self.slots.values():
-            for arrays, at in places:
-                arrays[at] = None
+from nacre.kernels.interface.runs import quietly
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +36,7 @@ class Plan:
     leaving: Mapping[int, tuple[int, KernelType]]  # the others: by which operation, and their types
     fixed: Mapping[int, Array]  # constants that outputs and states name
     # Memory that no run is using. A run takes it out of here, so that several may go on at once.
-    _workspaces: list[_Workspace] = field(default_factory=list, repr=False, compare=False)
+    _workspaces: list[Workspace] = field(default_factory=list, repr=False, compare=False)
 
     def run(
         self, inputs: Mapping[int, Array], progress: Progress | None = None
@@ -79,64 +46,61 @@ class Plan:
         `progress` is told how many operations of how many are done.
         """
         try:
-            room = self._workspaces.pop()
+            workspace = self._workspaces.pop()
         except IndexError:
-            room = self._new_workspace()
+            workspace = self._new_workspace()
         try:
-            values = {**self.fixed, **inputs, **self._new_values()}
-            room.put(values)
-            quietly(self._compute, room, progress)
+            values = {**self.fixed, **inputs, **self._new_values(workspace)}
+            workspace.put(values)
+            quietly(self._compute, workspace, progress)
+            values |= workspace.outputs()
             return values
         finally:
-            room.clear()
-            self._workspaces.append(room)
+            workspace.clear()
+            self._workspaces.append(workspace)
 
-    def _compute(self, room: _Workspace, progress: Progress | None) -> None:
-        done = 0
-        for step, (run, operands, results) in zip(self.steps, room.calls, strict=True):
+    def _compute(self, workspace: Workspace, progress: Progress | None) -> None:
+        for done, (step, calls, run) in enumerate(workspace.steps, 1):
             try:
-                fault = run(operands, results)  # type: ignore[arg-type]  # all are there by now
+                for call in calls:
+                    call()
+                fault = None if run is None else run()
             except (ValueError, TypeError, MemoryError) as error:
                 raise refusal(self.module, step.index, str(error)) from error
             if fault is not None and fault.is_fatal:
-                raise refusal(self.module, step.index, _fault_text(fault, len(operands)))
+                raise refusal(self.module, step.index, _fault_text(fault, len(step.operands)))
             if progress is not None:
-                done += 1
                 progress(done, len(self.steps))
 
-    def _new_values(self) -> dict[int, Array]:
+    def _new_values(self, workspace: Workspace) -> dict[int, Array]:
         """Arrays for what leaves the run."""
-        made: dict[int, Array] = {}
+        values: dict[int, Array] = {}
         for value, (index, type_) in self.leaving.items():
+            if value in workspace.copied_outputs:
+                continue
             try:
-                made[value] = np.empty(type_.shape, type_.dtype)
+                values[value] = np.empty(type_.shape, type_.dtype)
             except (ValueError, MemoryError) as error:
                 raise refusal(self.module, index, str(error)) from error
-        return made
+        return values
 
-    def _new_workspace(self) -> _Workspace:
-        layout = self.layout
-        try:
-            block = layout.block()
-        except MemoryError as error:
-            message = f"the values need {layout.size:,} bytes at one time, which cannot be had"
-            raise InputError([EVL05.at(operation_span(self.module, 0), message)]) from error
+    def _new_workspace(self) -> Workspace:
         types = dict(self.views)
         for step in self.steps:
             types |= zip(step.results, step.types, strict=True)
-        arrays = dict(self.constants)
-        for value in layout.offsets:
-            arrays[value] = layout.array(block, value, types[value])
-        calls, slots = [], defaultdict[int, list[tuple[list[Array | None], int]]](list)
-        for step in self.steps:
-            operands = [arrays.get(operand) for operand in step.operands]
-            results = [arrays.get(value) for value in step.results]
-            calls.append((bare_run(step.run), operands, results))
-            for held, values in ((operands, step.operands), (results, step.results)):
-                for at, value in enumerate(values):
-                    if value not in arrays:
-                        slots[value].append((held, at))
-        return _Workspace(calls, dict(slots))
+        inputs = {op.value_id: kernel_type(op.type) for op in self.module.inputs}
+        outputs = {value: type_ for value, (_, type_) in self.leaving.items()}
+        try:
+            block = self.layout.block()
+            arrays = {
+                **self.constants,
+                **{v: self.layout.array(block, v, types[v]) for v in self.layout.offsets},
+            }
+            return new_workspace(self.steps, arrays, inputs, outputs)
+        except MemoryError as error:
+            size = self.layout.size
+            message = f"the values need {size:,} bytes at one time, which cannot be had"
+            raise InputError([EVL05.at(operation_span(self.module, 0), message)]) from error
 
 
 def _fault_text(fault: Fault, operands: int) -> str:

@@ -10,19 +10,24 @@ those take is not specified; ordered, -0.0 is the smaller one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
+from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
 from nacre.kernels.interface.forms import from_two, of_two
+from nacre.kernels.interface.long_rows import unbuffered_repeats
 from nacre.kernels.interface.runs import Function, present, quiet, storing, writing
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.products.products import same_nan
 from nacre.kernels.reductions.reductions import widening
+
+_MANY = 1 << 13  # elements for which it pays to repeat a row
 
 # NumPy and ml_dtypes compute these of half floats in f32 and round once, as asked.
 _BASIC: Mapping[str, np.ufunc] = MappingProxyType(
@@ -49,8 +54,35 @@ def _bind_basic(call: Call, operation: np.ufunc) -> Run:
         y[...] = low_bits(operation(a, b), elem)
 
     if not elem.is_integer:
-        return quiet(from_two(fill))
+        return quiet(FixableRun(partial(_fix, operation), from_two(fill)))
     return from_two(fill if elem.bits >= 8 else fill_narrow)
+
+
+def _fix(
+    operation: np.ufunc,
+    inputs: Sequence[Array | None],
+    outputs: Sequence[Array],
+    room: Scratch,
+) -> Iterator[FixedCall]:
+    """The calls of a function of two dense arrays; a row that is the same for all is repeated."""
+    a, b, y = present(inputs[0]), present(inputs[1]), outputs[0]
+    small, large = (a, b) if a.size < b.size else (b, a)
+    is_row = 1 < small.size < large.size == y.size >= _MANY and _is_row(small.shape, y.shape)
+    if not is_row:
+        yield partial(operation, a, b, out=y)
+        return
+    count = unbuffered_repeats(y.size // small.size, small.size)
+    rows = room("rows", (count, small.size), y.dtype)
+    lines = (-1, count * small.size)
+    yield partial(np.copyto, rows, small.reshape(-1))
+    row, whole, made = rows.reshape(-1), large.reshape(lines), y.reshape(lines)
+    yield partial(operation, *((row, whole) if small is a else (whole, row)), out=made)
+
+
+def _is_row(small: Dims, shape: Dims) -> bool:
+    """Whether a shape is the last axes of another."""
+    kept = tuple(small[next((at for at, dim in enumerate(small) if dim != 1), 0) :])
+    return kept == shape[len(shape) - len(kept) :]
 
 
 def _divide_truncating(a: Array, b: Array) -> Array:

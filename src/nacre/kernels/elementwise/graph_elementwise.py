@@ -32,7 +32,7 @@ from nacre.kernels.movement.views import moves_outputs
 from nacre.kernels.numbers.graph_functions import OPERATIONS, UNARY, number, real_function, select
 from nacre.kernels.numbers.graph_functions_cast import bind_cast
 from nacre.kernels.numbers.numbers import widen_to_f32
-from nacre.kernels.numbers.real_functions import relu
+from nacre.kernels.numbers.real_functions import relu, relu_calls
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.products.products import same_nan
 from nacre.kernels.reductions.reductions import wide_float, widening
@@ -107,8 +107,9 @@ def _real(name: str, call: Call) -> Run:
         # As keys 0.0 and -0.0 are equal, which functions tell apart; as text they are not.
         return looking_up(_table(name, attributes, repr(attributes), call.ordered, x.elem))
     function = real_function(name, call.attributes, wide_float(x), call.ordered)
-    is_one_pass = isinstance(function, np.ufunc) or function is relu
-    return writing(function, 1) if is_one_pass else _blocks(function)
+    if function is relu:
+        return writing(relu, 1, relu_calls)
+    return writing(function, 1) if isinstance(function, np.ufunc) else _blocks(function)
 
 
 @lru_cache(maxsize=64)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
-from functools import wraps
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Fault, Run
+from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
 
+Calls = Callable[[Array, Array], Iterator[FixedCall]]  # from one array to another
 Function = Callable[..., Array]  # function(*operands, out=None), as NumPy's own
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -43,6 +45,16 @@ def bare_run(run: Run) -> Run:
     return bare
 
 
+def fix_run(
+    run: Run, inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
+) -> Iterator[FixedCall]:
+    """The calls of a run that cannot go wrong, for one who has seen to the warnings."""
+    bare = bare_run(run)
+    if isinstance(bare, FixableRun):
+        return bare.fix(inputs, outputs, room)
+    return iter([partial(bare, inputs, outputs)])
+
+
 def swift(run: Run) -> Run:
     """A quiet run of operations on many short rows."""
     return _within(run, _SWIFT)
@@ -58,9 +70,19 @@ def _within(run: Run, context: Context) -> Run:
     return run_quietly
 
 
-def writing(function: Function, arity: int) -> Run:
-    """A run that lets a function of one or two operands write into the output."""
+def writing(function: Function, arity: int, calls: Calls | None = None) -> Run:
+    """A run that lets a function of one or two operands write into the output.
+
+    On arrays that stay where they are it may be made of other calls.
+    """
     copy = _QUIET.copy
+
+    def fix(
+        inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
+    ) -> Iterator[FixedCall]:
+        if calls is not None:
+            return calls(present(inputs[0]), outputs[0])
+        return iter([partial(function, *inputs[:arity], out=outputs[0])])
 
     def bare_unary(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         function(inputs[0], out=outputs[0])
@@ -80,8 +102,8 @@ def writing(function: Function, arity: int) -> Run:
         return None
 
     if arity == 1:
-        return wraps(bare_unary)(run_unary)
-    return wraps(bare_binary)(run_binary)
+        return wraps(FixableRun(fix, bare_unary))(run_unary)
+    return wraps(FixableRun(fix, bare_binary))(run_binary)
 
 
 def storing(compute: Callable[..., Array]) -> Run:

@@ -15,6 +15,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes
 from nacre.kernels.interface.runs import Function, quietly
+from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.numbers import graph_functions_normal as normal
 from nacre.kernels.numbers import real_functions, special
 from nacre.kernels.products.products import same_nan
@@ -148,28 +149,24 @@ def _hard_swish(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> F
     first, last = zero.view(bits), six.view(bits)
 
     def run(x: Array, out: Array) -> Array:
-        np.add(x, three, out=out)
+        room = scratch("hard swish", x.shape, wide)
+        np.add(x, three, out=room)
         # Their squares have no finite sum if one of them is not.
         if isfinite(np.vdot(x, x)):
-            held, order = x, out.view(bits)
+            held, order = x, room.view(bits)
             order.clip(first, last, out=order)  # floats from 0 on have the order of their bits
         else:
             held = np.maximum(x, -three)  # an infinity times 0 would be NaN
-            out.clip(zero, six, out=out)
-        np.divide(out, six, out=out)
-        result: Array = np.multiply(held, out, out=out)
+            room.clip(zero, six, out=room)
+        np.divide(room, six, out=room)
+        result: Array = np.multiply(held, room, out=out)
         return result
 
     return run
 
 
-def _erf(x: Array, out: Array) -> Array:
-    out[...] = special.erf(x)
-    return out
-
-
 def _gelu(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> Function:
-    if wide == np.float32:  # computed in f64 anyway, so ordered f32 is what a plan has, bit by bit
+    if wide == np.float32:  # ordered it is computed in f64 as it is
         return real_functions.real_function("gelu", attributes, ordered)
     return normal.gelu_tanh if attributes["approximate"] == "tanh" else normal.gelu
 
@@ -281,7 +278,7 @@ UNARY: Mapping[str, Real] = MappingProxyType(
     {
         **{name: Real(_plain(function)) for name, function in _ROUNDED.items()},
         **{name: Real(_plain(made), True) for name, made in _TRANSCENDENTAL.items()},
-        "Erf": Real(_by_width(_erf, normal.erf), True),
+        "Erf": Real(_by_width(special.erf, normal.erf), True),
     }
 )
 # Those that are operations of their own.

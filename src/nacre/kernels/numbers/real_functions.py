@@ -9,13 +9,15 @@ take is not specified. Infinities give the limit of the function, where there is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import pi, sqrt
 from types import MappingProxyType
 
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes
+from nacre.kernels.interface.fixed import FixedCall
 from nacre.kernels.interface.runs import Function
 from nacre.kernels.numbers import special
 
@@ -50,7 +52,7 @@ _LEAST: Mapping[int, float] = MappingProxyType({4: -87.0, 8: -708.0})
 def real_function(name: str, attributes: Attributes, ordered: bool = False) -> Function:
     """A function by the name of its opcode; ordered, what depends on a library comes from f64."""
     if name in _WITH_ATTRIBUTES:
-        return _WITH_ATTRIBUTES[name](attributes)
+        return _WITH_ATTRIBUTES[name](attributes, ordered)
     function = BINARY[name] if name in BINARY else _PLAIN[name]
     return _through_double(function) if ordered and name in _TRANSCENDENTAL else function
 
@@ -85,15 +87,20 @@ def relu(x: Array, out: Array | None = None) -> Array:
     if x.size < _MANY or x.dtype != np.float32 or out is None or x.shape != out.shape:
         larger: Array = np.maximum(x, _ZERO, out=out)
         return larger
-    if x.size <= _ZEROS.size:
-        return np.maximum(x, _ZEROS[: x.size].reshape(x.shape), out=out)
-    if not (x.flags.c_contiguous and out.flags.c_contiguous):
-        return np.maximum(x, _ZERO, out=out)
+    for call in relu_calls(x, out):
+        call()
+    return out
+
+
+def relu_calls(x: Array, out: Array) -> Iterator[FixedCall]:
+    """The calls that the larger of x and 0 takes."""
+    if x.dtype != np.float32 or not (x.flags.c_contiguous and out.flags.c_contiguous):
+        yield partial(np.maximum, x, _ZERO, out=out)
+        return
     flat, target = x.reshape(-1), out.reshape(-1)
     for start in range(0, x.size, _ZEROS.size):
-        part = flat[start : start + _ZEROS.size]
-        np.maximum(part, _ZEROS[: part.size], out=target[start : start + _ZEROS.size])
-    return out
+        part, result = (array[start : start + _ZEROS.size] for array in (flat, target))
+        yield partial(np.maximum, part, _ZEROS[: part.size], out=result)
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:
@@ -139,28 +146,28 @@ def _one_and_power(x: Array) -> Array:
     return np.add(np.exp(below, out=below), _ONE, out=below)
 
 
-def _gelu(attributes: Attributes) -> Function:
+def _gelu(attributes: Attributes, ordered: bool) -> Function:
     if attributes.get("approximate", "none") == "tanh":
-        return _through_double(_gelu_tanh)
-    return _gelu_erf
+        return _gelu_tanh
+    return special.exact_gelu if ordered else special.gelu
 
 
-def _gelu_erf(x: Array, out: Array | None = None) -> Array:
-    return _round(special.gelu(x), out)
+def _gelu_tanh(x: Array, out: Array | None = None) -> Array:
+    return special.in_double(_gelu_tanh_double, x, out)
 
 
-def _gelu_tanh(x: Array) -> Array:
+def _gelu_tanh_double(x: Array, out: Array) -> None:
     """`x / 2 * (1 + tanh(u))`, which is `x * sigmoid(2 u)`, where no digits cancel."""
-    limited = np.maximum(x, _DEEP)
-    inner = limited * limited
-    inner *= 0.044715
-    inner += 1.0
-    inner *= limited
-    inner *= 2.0 * sqrt(2.0 / pi)
-    return np.multiply(limited, sigmoid(inner))
+    np.maximum(x, _DEEP, out=x)
+    np.multiply(x, x, out=out)
+    np.multiply(out, 0.044715, out=out)
+    np.add(out, 1.0, out=out)
+    np.multiply(out, x, out=out)
+    np.multiply(out, 2.0 * sqrt(2.0 / pi), out=out)
+    np.multiply(x, sigmoid(out), out=out)
 
 
-def _leaky_relu(attributes: Attributes) -> Function:
+def _leaky_relu(attributes: Attributes, ordered: bool) -> Function:
     alpha = np.array(attributes["alpha"], np.float32)
 
     def either(x: Array, out: Array | None = None) -> Array:
@@ -174,7 +181,7 @@ def _leaky_relu(attributes: Attributes) -> Function:
     return larger if 0 < alpha <= 1 else either
 
 
-def _clamp(attributes: Attributes) -> Function:
+def _clamp(attributes: Attributes, ordered: bool) -> Function:
     low = np.array(attributes["min_val"], np.float32)
     high = np.array(attributes["max_val"], np.float32)
 
@@ -209,7 +216,7 @@ _PLAIN: Mapping[str, Function] = MappingProxyType(
         "silu": silu,
     }
 )
-_WITH_ATTRIBUTES: Mapping[str, Callable[[Attributes], Function]] = MappingProxyType(
+_WITH_ATTRIBUTES: Mapping[str, Callable[[Attributes, bool], Function]] = MappingProxyType(
     {"leaky_relu": _leaky_relu, "gelu": _gelu, "clamp": _clamp}
 )
 TRIED_WITH: Mapping[str, Attributes] = MappingProxyType(

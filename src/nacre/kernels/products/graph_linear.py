@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank, expect_shape
+from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
 from nacre.kernels.interface.graph_runs import with_dense_output
 from nacre.kernels.interface.runs import present, quiet, quietly
 from nacre.kernels.interface.shapes import Dims
@@ -89,7 +91,21 @@ def _bind_row(call: Call) -> Run:
         fill_with_sums(outputs[0], y_type, fill)
         return None
 
-    return quiet(run)
+    def calls(
+        inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
+    ) -> Iterator[FixedCall]:
+        assert kept is not None
+        width, depth = kept.shape
+        x, sums = (room(use, (n,), kept.dtype) for use, n in (("left", depth), ("sums", width)))
+        flat = outputs[0].reshape(-1)
+        yield partial(np.copyto, x, present(inputs[0]).reshape(-1))
+        yield partial(np.dot, kept, x, sums)
+        yield partial(np.copyto, flat, sums, casting="same_kind")
+        if len(inputs) > 2:
+            yield partial(np.add, flat, present(inputs[2]), flat)
+
+    is_plain = kept is not None and y_type.elem.name == "f32"
+    return quiet(FixableRun(calls, run) if is_plain else run)
 
 
 def _to_double(values: Array) -> Array:

@@ -7,7 +7,7 @@ is the maximum and the minimum of whatever it is among, and the first one is whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from math import prod
 from typing import Any
@@ -26,14 +26,13 @@ from nacre.kernels.interface.call import (
     Work,
     integers,
 )
-from nacre.kernels.interface.runs import filling, quiet
+from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
+from nacre.kernels.interface.runs import filling, present, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import saturate_to, widen_to_f32, wrap_to
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
 from nacre.kernels.products.products import same_nan
-
-_WIDE = 1024  # so many sums beside each other are not taken row by row
-_LANES, _LEAF = 8, 128  # NumPy adds every eighth element, of halves that are no longer than this
+from nacre.kernels.reductions.column_sums import are_worth_it, column_sum_calls
 
 
 def wide_float(type_: TensorType) -> np.dtype[Any]:
@@ -94,34 +93,44 @@ def _row_sums(x: Array, axes: Dims, rest: Dims) -> Array:
     given dense rows; or its order is followed where rows would have to be gathered.
     """
     size = prod(x.shape[axis] for axis in axes)
-    if axes and axes[-1] - axes[0] == len(axes) - 1 and x.flags.c_contiguous and x.flags.aligned:
-        behind = prod(x.shape[axes[-1] + 1 :])
-        if behind >= _WIDE:
-            return _pairwise(x.reshape(-1, size, behind))
+    columns = _columns(x, axes, size)
+    if columns is not None:
+        total = np.empty((columns.shape[0], columns.shape[2]), x.dtype)
+        for call in column_sum_calls(columns, total):
+            call()
+        return total
     rows = np.require(x.transpose(rest + axes).reshape(-1, size), None, ("C", "A"))
     return np.asarray(np.add.reduce(rows, axis=1))
 
 
-def _pairwise(x: Array) -> Array:
-    """The sum along axis 1 in the order in which NumPy adds up a dense row."""
-    size = x.shape[1]
-    if size > _LEAF:
-        half = size // 2 // _LANES * _LANES
-        return np.add(_pairwise(x[:, :half]), _pairwise(x[:, half:]))
-    if size < _LANES:
-        return _one_by_one(x[:, 0].copy(), x, 1)
-    lanes, whole = x[:, :_LANES].copy(), size // _LANES * _LANES
-    for at in range(_LANES, whole, _LANES):
-        np.add(lanes, x[:, at : at + _LANES], out=lanes)
-    while lanes.shape[1] > 1:
-        lanes = np.add(lanes[:, 0::2], lanes[:, 1::2])
-    return _one_by_one(lanes[:, 0], x, whole)
+def _columns(x: Array, axes: Dims, size: int) -> Array | None:
+    """X as [before, size, behind] where sums are taken so; None where rows are gathered."""
+    if not axes or axes[-1] - axes[0] != len(axes) - 1:
+        return None
+    if not (x.flags.c_contiguous and x.flags.aligned):
+        return None
+    before, behind = prod(x.shape[: axes[0]]), prod(x.shape[axes[-1] + 1 :])
+    # Of one column NumPy would make a row.
+    if behind == 1 or not are_worth_it(before, size, behind):
+        return None
+    return x.reshape(before, size, behind)
 
 
-def _one_by_one(total: Array, x: Array, start: int) -> Array:
-    for at in range(start, x.shape[1]):
-        np.add(total, x[:, at], out=total)
-    return total
+def sum_calls(x: Array, axes: Dims, total: Array, room: Scratch) -> Iterator[FixedCall]:
+    """The calls that fill a dense array with the sums of a dense array over axes, by no order."""
+    ascending, rest, _, row = _arrangement(x.shape, axes)
+    if row is not None:
+        yield partial(np.add.reduce, x.reshape(-1, row), axis=1, out=total.reshape(-1))
+        return
+    size = prod(x.shape[axis] for axis in axes)
+    columns = _columns(x, ascending, size)
+    if columns is not None:
+        yield from column_sum_calls(columns, total.reshape(columns.shape[0], columns.shape[2]))
+        return
+    moved = x.transpose(rest + ascending)
+    rows = room("rows", moved.shape, x.dtype)
+    yield partial(np.copyto, rows, moved)
+    yield partial(np.add.reduce, rows.reshape(-1, size), axis=1, out=total.reshape(-1))
 
 
 def bind_sum(call: Call, axes: Dims) -> Run:
@@ -145,13 +154,30 @@ def bind_sum(call: Call, axes: Dims) -> Run:
 
 
 def _float_sum(call: Call, axes: Dims) -> Run:
-    wide, target = widening(call.input(0)), keepdims_shape(call.input(0).shape, axes)
-    is_ordered = call.ordered
+    return float_sums(call, axes, None)
+
+
+def float_sums(call: Call, axes: Dims, divisor: float | None) -> Run:
+    """The sums of floats over axes, or their means where there is something to divide by."""
+    type_, target = call.input(0), keepdims_shape(call.input(0).shape, axes)
+    wide, is_ordered = widening(type_), call.ordered
+    count = None if divisor is None else wide_float(type_).type(divisor)
 
     def fill(x: Array, y: Array) -> None:
-        y.reshape(target)[...] = float_sum(wide(x), axes, is_ordered)
+        total = float_sum(wide(x), axes, is_ordered)
+        y.reshape(target)[...] = total if count is None else total / count
 
-    return quiet(filling(fill))
+    def calls(
+        inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
+    ) -> Iterator[FixedCall]:
+        y = outputs[0]
+        yield from sum_calls(present(inputs[0]), axes, y, room)
+        if count is not None:
+            yield partial(np.divide, y, count, y)
+
+    run = filling(fill)
+    is_plain = type_.dtype == call.output.dtype == wide_float(type_) and not is_ordered
+    return quiet(FixableRun(calls, run) if is_plain else run)
 
 
 def _known_axes(call: Call) -> Dims:

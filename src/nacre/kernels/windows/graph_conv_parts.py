@@ -59,7 +59,7 @@ class Parts:
         first, *others = self.sliding.axes
         axes = (replace(first, begin=first.begin - top * first.stride), *others)
         for index, remainder in enumerate(self.remainders):
-            pairs = list(map(_inside, axes, remainder, (height, *self.size[1:])))
+            pairs = list(map(inside_part, axes, remainder, (height, *self.size[1:])))
             targets, sources = zip(*pairs, strict=True)
             found.append(((index, every, every, *targets), (every, every, *sources)))
         return found
@@ -106,7 +106,7 @@ def take_apart(sliding: Sliding, *, shares_pads: bool = False) -> Parts:
     steps = [prod(size[at + 1 :]) for at in range(len(size))]
     numbers = np.arange(prod(sliding.window)).reshape(sliding.window)
     remainders, shares, order = [], [], list[int]()
-    for chosen in product(*map(_progressions, axes)):
+    for chosen in product(*map(progressions, axes)):
         offsets, rests = zip(
             *(divmod(k.start * axis.dilation, axis.stride)
               for k, axis in zip(chosen, axes, strict=True)),
@@ -131,13 +131,13 @@ def _pitch(axis: Axis, reach: int) -> int:
     return max(axis.size + max(axis.begin, behind, 0), axis.count)
 
 
-def _progressions(axis: Axis) -> list[range]:
+def progressions(axis: Axis) -> list[range]:
     """The places of the window along an axis, those together that fall on the same part."""
     period = axis.stride // gcd(axis.stride, axis.dilation)
     return [range(k, axis.window, period) for k in range(min(period, axis.window))]
 
 
-def _inside(axis: Axis, remainder: int, size: int) -> tuple[slice, slice]:
+def inside_part(axis: Axis, remainder: int, size: int) -> tuple[slice, slice]:
     """Where elements of X stand along an axis of a part, and which they are."""
     first = max(0, -((remainder - axis.begin) // axis.stride))
     last = min(size - 1, (axis.size - 1 + axis.begin - remainder) // axis.stride)

@@ -1,25 +1,23 @@
-"""Convolutions in f32, channels first, by weights that are known: columns in runs of whole rows.
+"""Convolutions in f32 by weights that are known, plane by plane: columns in runs of whole rows.
 
 Under one place of the window the elements of all windows lie in one run, as `graph_conv_parts` has
-it, so a column is one long copy. Of small images the way to the sums is most: views of the memory
-on that way are made once.
+it, so a column is one long copy. Groups of channels go this way, and images of few channels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nacre.kernels.interface.call import Array, Fault, Run
-from nacre.kernels.interface.graph_runs import with_dense_output
-from nacre.kernels.interface.runs import present, swift
-from nacre.kernels.interface.scratch import keep_views
+from nacre.kernels.interface.call import Array, Run
+from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
+from nacre.kernels.interface.runs import fix_run, present, quiet
 from nacre.kernels.interface.shapes import Dims, even_parts
 from nacre.kernels.products.graph_products import dense
 from nacre.kernels.windows.graph_conv_columns import Geometry
@@ -27,20 +25,18 @@ from nacre.kernels.windows.graph_conv_parts import Index, Parts, take_apart
 
 _BLOCK_BYTES = 3 << 17  # of columns, or of sums: more leave the cache before they are read
 _MOST_PARTS = 4  # of planes: more are as many copies of little each
-_MOST_PLACES = 9  # of windows over single channels: wider ones are better taken in bands of rows
-# Whose views are kept; without groups every further one would have BLAS pack all weights again.
-_MOST_BLOCKS, _MOST_WHOLE_BLOCKS = 256, 1
+_MOST_BLOCKS = 256
 _F32 = np.dtype(np.float32)
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """Groups of channels and rows of the result that are computed together."""
 
     groups: slice
     rows: slice
 
 
-class _Views(NamedTuple):
+class Views(NamedTuple):
     """The memory of a block, and what is seen of it."""
 
     padded: Array  # with what is read behind the last plane
@@ -52,7 +48,7 @@ class _Views(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Runs:
+class Runs:
     """A convolution in blocks."""
 
     use: Geometry
@@ -106,16 +102,16 @@ class _Runs:
         return -(-self.use.groups // groups) * -(-self.use.sliding.counts[0] // rows)
 
     @cached_property
-    def blocks(self) -> list[_Block]:
+    def blocks(self) -> list[Block]:
         """All groups and rows."""
         everything = zip((self.use.groups, self.use.sliding.counts[0]), self.largest, strict=True)
         cuts = [
             [slice(start, min(start + step, count)) for start in range(0, count, step)]
             for count, step in everything
         ]
-        return [_Block(groups, rows) for groups, rows in product(*cuts)]
+        return [Block(groups, rows) for groups, rows in product(*cuts)]
 
-    def _extents(self, block: _Block) -> tuple[int, int]:
+    def _extents(self, block: Block) -> tuple[int, int]:
         """Of a block: groups, and rows of the result."""
         return block.groups.stop - block.groups.start, block.rows.stop - block.rows.start
 
@@ -128,12 +124,9 @@ class _Runs:
         yield "columns", (groups * self.use.depth * rows * self.pitch,), _F32
         yield "sums", (groups * self.width * rows * self.pitch,), _F32
 
-    def views(self, padded: Array, columns: Array, sums: Array) -> list[_Views]:
-        """What is seen of the memory, block by block."""
-        return [self._views(block, padded, columns, sums) for block in self.blocks]
-
-    def _views(self, block: _Block, padded: Array, columns: Array, sums: Array) -> _Views:
-        groups, rows = self._extents(block)
+    def views(self, at: int, padded: Array, columns: Array, sums: Array) -> Views:
+        """What is seen of the memory, of one of the blocks."""
+        groups, rows = self._extents(self.blocks[at])
         channels, run = groups * self.inner, rows * self.pitch
         shape = (len(self.parts.shares), channels, rows + self.halo, *self.parts.size[1:])
         padded = padded[: prod(shape) + self.behind]
@@ -142,21 +135,24 @@ class _Runs:
         places = columns[: channels * prod(window) * run].reshape(channels, *window, run)
         made = sums[: groups * self.width * run].reshape(groups, self.width, run)
         kept: tuple[Any, ...] = (..., *(slice(0, n) for n in self.use.sliding.counts[1:]))
-        return _Views(
+        return Views(
             padded,
-            [(planes[target], source) for target, source in self._moves(block)],
+            [(planes[target], source) for target, source in self._moves[at]],
             list(self._copies(padded, planes, places)),
             places.reshape(groups, self.use.depth, run),
             made,
             made.reshape(-1, rows, *self.parts.size[1:])[kept],
         )
 
-    def _moves(self, block: _Block) -> Iterator[tuple[Index, Index]]:
-        """Which elements of an image go where in the parts that a block sees."""
-        every, height = slice(None), self._extents(block)[1] + self.halo
-        some = slice(block.groups.start * self.inner, block.groups.stop * self.inner)
-        for target, (_, _, *source) in self.parts.moves(block.rows.start, height):
-            yield (target[0], every, *target[3:]), (some, *source)
+    @cached_property
+    def _moves(self) -> list[list[tuple[Index, Index]]]:
+        """Which elements of an image go where in the parts that each block sees."""
+        every, found = slice(None), []
+        for block in self.blocks:
+            some = slice(block.groups.start * self.inner, block.groups.stop * self.inner)
+            moves = self.parts.moves(block.rows.start, self._extents(block)[1] + self.halo)
+            found.append([((to[0], every, *to[3:]), (some, *source[2:])) for to, source in moves])
+        return found
 
     def _copies(
         self, padded: Array, planes: Array, columns: Array
@@ -174,47 +170,67 @@ class _Runs:
             yield columns[(slice(None), *share.places)], runs
 
 
-def convolve_runs(use: Geometry, weights: Array) -> Run | None:
-    """A run with these weights; None where others are better at it."""
-    if use.is_channelwise and prod(use.sliding.window) > _MOST_PLACES:
-        return None
-    runs = _Runs(use, take_apart(use.sliding, shares_pads=True))
-    most = _MOST_BLOCKS if use.groups > 1 else _MOST_WHOLE_BLOCKS
-    if len(runs.parts.shares) > _MOST_PARTS or runs.count > most:
-        return None
-    return swift(with_dense_output(_bind(runs, weights)))
+def runs_for(use: Geometry) -> Runs | None:
+    """A convolution in runs; None where planes fall into too many parts, or into blocks."""
+    runs = Runs(use, take_apart(use.sliding, shares_pads=True))
+    return runs if len(runs.parts.shares) <= _MOST_PARTS and runs.count <= _MOST_BLOCKS else None
 
 
-def _bind(runs: _Runs, weights: Array) -> Run:
-    use, width, is_direct = runs.use, runs.width, runs.is_direct
-    kept = keep_views(runs.views, *runs.rooms())
+def column_calls(runs: Runs, view: Views, image: Array) -> Iterator[FixedCall]:
+    """The calls that fill the columns of a block from an image, [channel, spatial..]."""
+    if runs.use.sliding.is_padded:
+        yield partial(view.padded.fill, 0)
+    for place, source in view.moves:
+        yield partial(np.copyto, place, image[source])
+    for place, elements in view.copies:
+        yield partial(np.copyto, place, elements)
+
+
+def convolve_groups(
+    use: Geometry,
+    weights: Array,
+    *,
+    has_bias: bool = False,
+    finish: Run | None = None,
+    is_moved: bool = False,
+) -> Run | None:
+    """A run with these weights, [Cout, Cin / groups, window..]; None where others are better.
+
+    With channels last, planes are gathered from them, and results brought back. X that is moved
+    has its channels first, whatever the layout says.
+    """
+    runs = runs_for(use)
+    if runs is None:
+        return None
+    width, is_last, blocks = runs.width, use.sliding.is_last, runs.blocks
     matrices = dense(weights).reshape(use.groups, width, use.depth)
-    blocks = [
-        (matrices[groups], slice(groups.start * width, groups.stop * width), rows)
-        for groups, rows in runs.blocks
-    ]
-    is_padded, planes = use.sliding.is_padded, (use.batch, use.outputs, -1)
+    is_direct = runs.is_direct and not is_last
 
-    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        views = kept()
-        for image, y in zip(present(inputs[0]), outputs[0], strict=True):
-            for (weighing, some, rows), view in zip(blocks, views, strict=True):
-                if is_padded:
-                    view.padded.fill(0)
-                for place, source in view.moves:
-                    np.copyto(place, image[source])
-                for place, elements in view.copies:
-                    np.copyto(place, elements)
-                if is_direct:
-                    products = y[some, rows].reshape(view.products.shape)
-                    np.matmul(weighing, view.matrices, out=products)
-                else:
-                    np.matmul(weighing, view.matrices, out=view.products)
-                    np.copyto(y[some, rows], view.sums)
-        if len(inputs) > 2:
-            # Whole planes at a time, for rows are short.
-            y = outputs[0].reshape(planes)
-            np.add(y, present(inputs[2]).reshape(-1, 1), out=y)
-        return None
+    def calls(
+        inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
+    ) -> Iterator[FixedCall]:
+        x, y = present(inputs[0]), outputs[0]
+        x = np.moveaxis(x, -1, 1) if is_last and not is_moved else x
+        y = np.moveaxis(y, -1, 1) if is_last else y
+        column = present(inputs[2]).reshape(use.groups, width, 1) if has_bias else None
+        rooms = [room(*one) for one in runs.rooms()]
+        for image, result in zip(x, y, strict=True):
+            for at, block in enumerate(blocks):
+                view = runs.views(at, *rooms)
+                groups, some = block.groups, _outputs(block, width)
+                yield from column_calls(runs, view, image)
+                target = result[some, block.rows]
+                sums = target.reshape(view.products.shape) if is_direct else view.products
+                yield partial(np.matmul, matrices[groups], view.matrices, sums)
+                if column is not None:
+                    yield partial(np.add, sums, column[groups], sums)
+                if finish is not None:
+                    yield from fix_run(finish, [sums], [sums], room)
+                if not is_direct:
+                    yield partial(np.copyto, target, view.sums)
 
-    return run
+    return quiet(FixableRun(calls))
+
+
+def _outputs(block: Block, width: int) -> slice:
+    return slice(block.groups.start * width, block.groups.stop * width)

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_shape
-from nacre.kernels.interface.graph_runs import with_dense_output
 from nacre.kernels.interface.runs import present, swift
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import (
     Factors,
-    dense,
     factoring,
     fill_with_sums,
     multiplicands,
@@ -30,8 +27,9 @@ from nacre.kernels.products.graph_products import (
     widening,
 )
 from nacre.kernels.windows.graph_conv_columns import Geometry, by_columns, by_elements, by_rows
+from nacre.kernels.windows.graph_conv_last import convolve_last, suits_channels_last
 from nacre.kernels.windows.graph_conv_planes import Convolve, convolve_planes
-from nacre.kernels.windows.graph_conv_runs import convolve_runs
+from nacre.kernels.windows.graph_conv_runs import convolve_groups, runs_for
 from nacre.kernels.windows.graph_conv_transpose import CONV_TRANSPOSE
 from nacre.kernels.windows.patches import ChannelwiseProduct, PatchProduct
 from nacre.kernels.windows.sliding import (
@@ -51,7 +49,37 @@ def geometry(call: Call) -> Geometry:
     return Geometry(sliding, x[0], channels, outputs, call.attributes["groups"])
 
 
+def is_arranged(call: Call) -> bool:
+    """Whether a convolution gives the same bits in both layouts, and is no slower with either."""
+    known, x = call.known.get(1), call.input(0)
+    if x.elem.name != "f32" or call.ordered or known is None:
+        return False
+    use = geometry(call)
+    if use.groups > 1 and not use.is_channelwise:
+        return runs_for(use) is not None
+    return suits_channels_last(use)
+
+
+def bind_arranged(call: Call, finish: Run | None = None, *, is_moved: bool = False) -> Run:
+    """The same, then something done to each element of the result.
+
+    X that is moved has its channels first, although the layout has them last.
+    """
+    use, weights = geometry(call), call.known[1].stored
+    is_last = use.sliding.is_last
+    if use.groups > 1 and not use.is_channelwise:
+        rows = np.moveaxis(weights, (-1, -2), (0, 1)) if is_last else weights
+        has_bias = call.has_input(2)
+        found = convolve_groups(use, rows, has_bias=has_bias, finish=finish, is_moved=is_moved)
+        assert found is not None
+        return found
+    weights = weights if is_last else np.moveaxis(weights, (1, 0), (-2, -1))
+    return convolve_last(use, weights, call.known.get(2), finish, is_moved=is_moved)
+
+
 def _bind(call: Call) -> Run:
+    if is_arranged(call):
+        return bind_arranged(call)
     use, y_type, is_ordered = geometry(call), call.output, call.ordered
     known = call.known.get(1)
     is_by_rows = not (use.sliding.is_last or is_ordered or use.is_channelwise)
@@ -61,11 +89,6 @@ def _bind(call: Call) -> Run:
     known = None if use.sliding.is_last else known
     elem, has_bias = call.output.elem, call.has_input(2)
     is_channelwise = use.is_channelwise
-    if known is not None and elem.name == "f32" and not is_ordered:
-        weigh = _bind_single_product if use.is_pointwise else convolve_runs
-        bound = weigh(use, known.stored)
-        if bound is not None:
-            return bound
     if use.sliding.is_last or is_ordered:
         convolve = _channels_last(use)
     elif is_channelwise:
@@ -104,24 +127,6 @@ def _bind_whole(call: Call, known: Known) -> Run:
         return run([inputs[0], weights, *inputs[2:]], outputs)
 
     return run_whole
-
-
-def _bind_single_product(use: Geometry, weights: Array) -> Run:
-    """A single product with weights that are known. Of small ones the way there is most."""
-    groups, width, places = use.groups, use.outputs // use.groups, prod(use.sliding.counts)
-    several = () if use.batch == groups == 1 else (use.batch, groups)
-    given, made = (*several, use.depth, places), (*several, width, places)
-    matrices = dense(weights).reshape(*several[1:], width, use.depth)
-    column = (*several[1:], width, 1)
-
-    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        sums = outputs[0].reshape(made)
-        np.matmul(matrices, dense(present(inputs[0])).reshape(given), out=sums)
-        if len(inputs) > 2:
-            np.add(sums, present(inputs[2]).reshape(column), out=sums)
-        return None
-
-    return swift(with_dense_output(run))
 
 
 def _by_product(use: Geometry) -> Convolve:

@@ -13,7 +13,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_length
-from nacre.kernels.interface.runs import filling, swift
+from nacre.kernels.interface.runs import filling, quiet, swift
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.products import same_nan
 from nacre.kernels.reductions.normalization_rows import through_double
@@ -42,7 +42,7 @@ def _sums(call: Call) -> Pool:
 
 def _bind_max(call: Call) -> Run:
     use = _sliding(call)
-    return swift(filling(pick_largest(use.axes, _first_axis(use), call.output)))
+    return quiet(pick_largest(use.axes, _first_axis(use), call.output))
 
 
 def _bind_average(call: Call) -> Run:

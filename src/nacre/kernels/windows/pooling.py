@@ -12,8 +12,9 @@ So a window's sum has one order, in any tile and on every platform. Poolings of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -31,7 +32,8 @@ from nacre.kernels.interface.call import (
     Work,
     integers,
 )
-from nacre.kernels.interface.runs import filling, quiet
+from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
+from nacre.kernels.interface.runs import filling, present, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import Index
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
@@ -77,18 +79,60 @@ def _counts(call: Call, positions: Positions) -> Array:
 
 
 def _maxpool(call: Call) -> Run:
-    return filling(pick_largest(_window_axes(call), 1, call.output))
+    return pick_largest(_window_axes(call), 1, call.output)
 
 
-def pick_largest(axes: Sequence[Axis], first: int, type_: TensorType) -> Fill:
+def pick_largest(axes: Sequence[Axis], first: int, type_: TensorType) -> Run:
     """The largest element of every window; the axes of windows are those from `first` on."""
     elem, wide = type_.elem, widening(type_)
-    pool = pool_along(axes, first, np.maximum, elem.lowest if elem.is_integer else -np.inf)
+    lowest = elem.lowest if elem.is_integer else -np.inf
+    pool = pool_along(axes, first, np.maximum, lowest)
 
     def fill(x: Array, y: Array) -> None:
         y[...] = pool(wide(x))
 
-    return fill
+    def calls(
+        inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
+    ) -> Iterator[FixedCall]:
+        return largest_calls(axes, first, lowest, present(inputs[0]), outputs[0], room)
+
+    run = filling(fill)
+    is_plain = elem.is_integer or elem.bits >= 32
+    return FixableRun(calls, run) if is_plain else run
+
+
+def largest_calls(
+    axes: Sequence[Axis], first: int, lowest: float, x: Array, y: Array, room: Scratch
+) -> Iterator[FixedCall]:
+    """The calls that find the largest elements along one axis after the other."""
+    left = [(axis, first + at) for at, axis in enumerate(axes) if not axis.is_plain]
+    if not left:
+        yield partial(np.copyto, y, x)
+    for step, (axis, at) in enumerate(left, 1):
+        shape = (*x.shape[:at], axis.count, *x.shape[at + 1 :])
+        # Those of the axis before are read while these are written.
+        found = y if step == len(left) else room(f"largest {step % 2}", shape, x.dtype)
+        yield from _axis_calls(axis, at, lowest, x, found)
+        x = found
+
+
+def _axis_calls(axis: Axis, at: int, lowest: float, x: Array, y: Array) -> Iterator[FixedCall]:
+    before = (slice(None),) * at
+    if axis.count == 1 and len(axis.steps) >= _LONG:
+        some = slice(axis.steps[0][1].start, axis.steps[-1][1].start + 1, axis.dilation)
+        yield partial(np.maximum.reduce, x[(*before, some)], axis=at, keepdims=True, out=y)
+        return
+    every, steps = slice(0, axis.count), list(axis.steps)
+    # Where all windows have two elements, there is nothing yet to compare them with.
+    whole = [source for target, source in steps if target == every][:2]
+    if len(whole) == 2:
+        steps = [(target, source) for target, source in steps if source not in whole]
+        yield partial(np.maximum, x[(*before, whole[0])], x[(*before, whole[1])], out=y)
+    else:
+        yield partial(y.fill, lowest)
+    for target, source in steps:
+        held = y[(*before, target)]
+        yield partial(np.maximum, held, x[(*before, source)], out=held)
 
 
 def _avgpool(call: Call) -> Run:

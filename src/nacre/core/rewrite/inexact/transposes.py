@@ -109,7 +109,8 @@ def _axis(filled: Mapping[str, object], order: Order) -> dict[str, object]:
     return {**filled, "axis": order[axis]}
 
 
-def _pads(filled: Mapping[str, object], order: Order) -> dict[str, object]:
+def pads_attributes(filled: Mapping[str, object], order: Order) -> dict[str, object]:
+    """What pads of a transposed tensor are before the transposition."""
     pads = filled["pads"]
     assert isinstance(pads, tuple)
     back, half = inverse(order), len(order)
@@ -140,7 +141,7 @@ def _sizes(filled: Mapping[str, object], order: Order) -> dict[str, object]:
 
 resize = _rewrite_attributes(_sizes)
 softmax = _rewrite_attributes(_axis)
-pad = _rewrite_attributes(_pads)
+pad = _rewrite_attributes(pads_attributes)
 slice_ = _rewrite_attributes(slice_attributes)
 
 

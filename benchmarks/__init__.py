@@ -1,0 +1,1 @@
+"""Speed of nacre beside its peers; each module is a script."""
