@@ -176,7 +176,7 @@ def _transpose(arranger: Arranger, op: CoreOperation) -> bool:
 def _reshape(arranger: Arranger, op: CoreOperation) -> bool:
     """The same memory under another shape, where axes that are split or joined lie together."""
     order = _order_of(arranger, op)
-    if order is None or not prod(op.type.shape):  # what has no elements shows no groups
+    if order is None:
         return False
     (value,) = op.operands
     groups = _axis_groups(arranger.type(value).shape, op.type.shape)
