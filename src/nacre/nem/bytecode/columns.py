@@ -40,12 +40,12 @@ def unzigzag(values: Unsigned) -> Integers:
 
 
 _FEW = 1 << 16
-_SHORT = np.array([number.bit_length() for number in range(_FEW)], np.int64)
+_SHORT = np.array([number.bit_length() for number in range(_FEW)], np.uint8)
 
 
-def _bit_lengths(values: Integers) -> Integers:
+def _bit_lengths(values: Integers) -> npt.NDArray[np.uint8]:
     """How many bits each number has, unsigned: of most by a table."""
-    found: Integers = _SHORT[np.clip(values, 0, _FEW - 1)]
+    found: npt.NDArray[np.uint8] = _SHORT[values & (_FEW - 1)]
     longer = np.flatnonzero(values.view(np.uint64) >= _FEW)
     if len(longer):
         those: Unsigned = values.view(np.uint64)[longer]
