@@ -17,7 +17,8 @@ from nacre.core.rewrite.site import merge_rules
 def recover_activations(module: Module) -> Module:
     """Put one operation in the place of those that spell out an activation.
 
-    - x * Sigmoid(x) to `Silu`
+    - 1 / (1 + Exp(-x)) to `Sigmoid`, Log(1 + Exp(x)) to `Softplus`
+    - x * Sigmoid(x), x / (1 + Exp(-x)) to `Silu`
     - x * HardSigmoid(x) of slope 1 / 6, x * Clip(x + 3, 0, 6) / 6 to `HardSwish`
     - x / 2 * (1 + Erf(x / sqrt(2))) to `Gelu`, and so its approximation by `Tanh`
     - x where it is above 0, else 0, to `Relu`

@@ -4,56 +4,58 @@ from __future__ import annotations
 
 from math import isclose
 
+from nacre.core.rewrite.recover.exponentials import (
+    sigmoid_by_power,
+    sigmoid_by_reciprocal,
+    sigmoid_or_silu,
+    silu,
+    softplus,
+    softplus_of_parts,
+)
+from nacre.core.rewrite.recover.expressions import (
+    factors_of,
+    is_float,
+    scale_of_product,
+    without_bounds,
+)
 from nacre.core.rewrite.recover.gelu import gelu
-from nacre.core.rewrite.site import RewriteSite, Rules, either_order
+from nacre.core.rewrite.site import RewriteSite, Rules
 
 _MIRRORED = {"Gt": "Lt", "Ge": "Le", "Lt": "Gt", "Le": "Ge"}
 
 
-def silu(site: RewriteSite) -> int | None:
-    """X * Sigmoid(x)."""
-    for x, other in either_order(site.op) if site.attributes["op"] == "Mul" else ():
-        gate = site.maker(other, "Unary", op="Sigmoid")
-        if gate is not None and gate.operands[0] == x:
-            return site.add("Silu", x)
-    return None
-
-
 def hard_swish(site: RewriteSite) -> int | None:
-    """X * HardSigmoid(x) with the slope 1 / 6, or x * Clip(x + 3, 0, 6) / 6 in either order."""
-    kind = site.attributes["op"]
-    for x, other in either_order(site.op) if kind == "Mul" else ():
-        if _is_hard_sigmoid(site, other, x) or _bounded_sum(site, _over_six(site, other)) == x:
+    """X * HardSigmoid(x) with the slope 1 / 6, or x * Clip(x + 3, 0, 6) / 6 in whatever order.
+
+    A `HardSigmoid` alone stays as it is spelt: its sum may yet go into the bias before it.
+    """
+    if site.attributes["op"] not in ("Mul", "Div") or not is_float(site):
+        return None
+    for gate in factors_of(site, site.op):
+        x, scale = _argument_of_hard_gate(site, gate)
+        if x is None:
+            continue
+        number = scale_of_product(site, site.op, (x, gate))
+        if number is not None and isclose(number * scale, 1 / 6, rel_tol=_precision(site)):
             return site.add("HardSwish", x)
-    if kind == "Div" and site.number(site.operands[1]) == 6.0:
-        inner = site.only(site.operands[0], "BinOp", op="Mul")
-        for x, other in either_order(inner):
-            if _bounded_sum(site, other) == x:
-                return site.add("HardSwish", x)
     return None
 
 
-def _is_hard_sigmoid(site: RewriteSite, value: int, x: int) -> bool:
-    gate = site.maker(value, "HardSigmoid", beta=0.5)
-    if gate is None or gate.operands[0] != x:
-        return False
-    return isclose(gate.attributes.get("alpha", 0.2), 1 / 6, rel_tol=1e-4)
+def _argument_of_hard_gate(site: RewriteSite, gate: int) -> tuple[int | None, float]:
+    """X of HardSigmoid(x), and its slope; x of Clip(x + 3, 0, 6), and 1."""
+    function = site.maker(gate, "HardSigmoid", beta=0.5)
+    if function is not None:
+        slope = float(function.attributes.get("alpha", 0.2))
+        is_sixth = isclose(slope, 1 / 6, rel_tol=_precision(site))
+        return (function.operands[0] if is_sixth else None), 1 / 6
+    value, bounds = without_bounds(site, gate)
+    total = site.maker(value, "BinOp", op="Add") if bounds == (0.0, 6.0) else None
+    return (None if total is None else site.beside(total, 3.0, rel_tol=1e-5)), 1.0
 
 
-def _over_six(site: RewriteSite, value: int) -> int | None:
-    """What is divided by 6."""
-    by = site.maker(value, "BinOp", op="Div")
-    if by is not None:
-        return by.operands[0] if site.number(by.operands[1]) == 6.0 else None
-    times = site.maker(value, "BinOp", op="Mul")
-    return None if times is None else site.beside(times, 1 / 6, rel_tol=1e-6)
-
-
-def _bounded_sum(site: RewriteSite, value: int | None) -> int | None:
-    """X of Clip(x + 3, 0, 6)."""
-    bounded = None if value is None else site.maker(value, "Clip", min=0.0, max=6.0)
-    total = None if bounded is None else site.maker(bounded.operands[0], "BinOp", op="Add")
-    return None if total is None else site.beside(total, 3.0, rel_tol=1e-5)
+def _precision(site: RewriteSite) -> float:
+    """How near a number must be that is no sum of powers of two."""
+    return 1e-4 if site.op.type.element.bits > 16 else 2.0**-11
 
 
 def relu(site: RewriteSite) -> int | None:
@@ -71,4 +73,9 @@ def relu(site: RewriteSite) -> int | None:
     return site.add(opcode, x) if is_relu and kind in _MIRRORED else None
 
 
-ACTIVATIONS: Rules = {"BinOp": [silu, hard_swish, gelu], "Where": [relu]}
+ACTIVATIONS: Rules = {
+    "BinOp": [sigmoid_or_silu, sigmoid_by_power, silu, softplus_of_parts, hard_swish, gelu],
+    "Unary": [sigmoid_by_reciprocal, softplus],
+    "Log": [softplus],
+    "Where": [relu],
+}

@@ -8,24 +8,84 @@ product of x and its gate are bounds of the result.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import erf, inf, isclose, isfinite, pi, sqrt
 
+from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
+from nacre.core.rewrite.recover.expressions import (
+    Polynomial,
+    Range,
+    factors_of,
+    is_float,
+    polynomial,
+    scale_of_product,
+)
 from nacre.core.rewrite.site import RewriteSite, either_order
 
 _STEPS = (1 << 16) - 1
-Range = tuple[float, float]
 _ALL: Range = (-inf, inf)
+_SLOPE = sqrt(2 / pi)
+_ARGUMENTS: Mapping[str, Polynomial] = {  # of the function in the gate
+    "Erf": {1: sqrt(0.5)},
+    "Tanh": {1: _SLOPE, 3: 0.044715 * _SLOPE},
+}
+_NEAR = {0: 0.0, 1: 1e-4, 2: 0.0, 3: 1e-3}  # by power: models round the number of the cube
 
 
 def gelu(site: RewriteSite) -> int | None:
     """X * 0.5 * (1 + Erf(x / sqrt(2))), in whatever order the factors stand.
 
-    Or x * 0.5 * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    Or x * 0.5 * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), however that is multiplied out.
     """
-    if site.attributes["op"] != "Mul":
+    if site.attributes["op"] not in ("Mul", "Div") or not is_float(site):
         return None
-    for value, third in either_order(site.op):
+    recovered = _gelu_of_product(site)
+    return _gelu_in_bounds(site) if recovered is None else recovered
+
+
+def _gelu_of_product(site: RewriteSite) -> int | None:
+    """The `Gelu` whose steps have no bounds."""
+    factors = factors_of(site, site.op)
+    for gate in factors:
+        function, half = _function_of_gate(site, gate)
+        if function is None:
+            continue
+        for x in factors:
+            scale = scale_of_product(site, site.op, (x, gate)) if x != gate else None
+            if scale is None or not isclose(scale * half, 0.5, rel_tol=1e-4):
+                continue
+            name = str(function.attributes["op"])
+            if _is_near(polynomial(site, function.operands[0], x), _ARGUMENTS[name]):
+                return site.add("Gelu", x, approximate="tanh" if name == "Tanh" else "none")
+    return None
+
+
+def _function_of_gate(site: RewriteSite, gate: int) -> tuple[CoreOperation | None, float]:
+    """The `Erf` or `Tanh` of a * (1 + Erf(..)), and a."""
+    for value, other in either_order(site.maker(gate, "BinOp", op="Add")):
+        number, factor = site.number(other), site.maker(value, "BinOp", op="Mul")
+        for inner in [value] if factor is None else factor.operands:
+            function = site.maker(inner, "Unary")
+            if number is None or function is None or function.attributes["op"] not in _ARGUMENTS:
+                continue
+            scale = 1.0 if factor is None else scale_of_product(site, factor, (inner,))
+            if scale is not None and isclose(number, scale, rel_tol=1e-4):
+                return function, number
+    return None, 0.0
+
+
+def _is_near(found: Polynomial | None, expected: Polynomial) -> bool:
+    """Whether a polynomial is another, but for how its numbers were rounded."""
+    if found is None:
+        return False
+    powers = found.keys() | expected.keys()
+    return all(isclose(found.get(p, 0), expected.get(p, 0), rel_tol=_NEAR[p]) for p in powers)
+
+
+def _gelu_in_bounds(site: RewriteSite) -> int | None:
+    """The `Gelu` by `Erf` whose steps may have bounds."""
+    for value, third in either_order(site.op) if site.attributes["op"] == "Mul" else ():
         product, bounds = _without_bounds(site, value)
         for first, second in either_order(site.maker(product, "BinOp", op="Mul")):
             found_gelu = _gelu_of_factors(site, (first, second, third), bounds)
@@ -57,9 +117,7 @@ def _gelu_of_factors(site: RewriteSite, factors: tuple[int, int, int], bounds: R
 
 def _gelu(site: RewriteSite, x: int, gate: int) -> int | None:
     """The `Gelu` of x, where a factor is the gate of one."""
-    if _argument_of_erf(site, gate) == x:
-        return site.add("Gelu", x)
-    return site.add("Gelu", x, approximate="tanh") if _is_by_tanh(site, gate, x) else None
+    return site.add("Gelu", x) if _argument_of_erf(site, gate) == x else None
 
 
 def _argument_of_erf(site: RewriteSite, gate: int) -> int | None:
@@ -81,37 +139,6 @@ def _argument_of_erf(site: RewriteSite, gate: int) -> int | None:
     reached = (low, high), (erf(low), erf(high)), _gate_range(site, x)
     bounds = of_argument, of_erf, of_sum
     return x if all(map(_cuts_nothing, bounds, reached)) else None
-
-
-def _is_by_tanh(site: RewriteSite, gate: int, x: int) -> bool:
-    """Whether a value is 1 + Tanh(sqrt(2 / pi) * (x + 0.044715 x^3))."""
-    inner = _beside(site, gate, "Add", 1.0)
-    function = None if inner is None else site.maker(inner, "Unary", op="Tanh")
-    if function is None:
-        return False
-    cubic = _beside(site, function.operands[0], "Mul", sqrt(2 / pi))
-    total = None if cubic is None else site.maker(cubic, "BinOp", op="Add")
-    return any(one == x and _is_cube(site, other, x) for one, other in either_order(total))
-
-
-def _is_cube(site: RewriteSite, value: int, x: int) -> bool:
-    """Whether a value is 0.044715 * x * x * x, in whatever order, or by `Pow`."""
-    factors, number, todo = 0, 1.0, [value]
-    while todo:
-        at = todo.pop()
-        factor, known = site.maker(at, "BinOp"), site.number(at)
-        if known is not None:
-            number *= known
-        elif at == x:
-            factors += 1
-        elif factor is not None and factor.attributes["op"] == "Mul":
-            todo.extend(factor.operands)
-        elif factor is not None and factor.attributes["op"] == "Pow" and factor.operands[0] == x:
-            power = site.number(factor.operands[1])
-            factors += int(power) if power in (2.0, 3.0) else 100
-        else:
-            return False
-    return factors == 3 and isclose(number, 0.044715, rel_tol=1e-3)
 
 
 def _beside(site: RewriteSite, value: int, op: str, number: float) -> int | None:
