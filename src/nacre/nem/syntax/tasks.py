@@ -16,7 +16,17 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.rules.document import DOC19
 from nacre.nem.spec.rules.tasks import DOC07, DOC10, DOC11, DOC12, DOC17, DOC18, DOC21, DOC23, SIG20
-from nacre.nem.syntax.ast import Attribute, Broken, Compute, Copy, NameRef, Operand, Stmt, Wait
+from nacre.nem.syntax.ast import (
+    Attribute,
+    Broken,
+    Compute,
+    Copy,
+    Decorator,
+    NameRef,
+    Operand,
+    Stmt,
+    Wait,
+)
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
 from nacre.nem.syntax.regions import region_expression
 from nacre.nem.syntax.values import decorator_list, value_of
@@ -75,7 +85,20 @@ def wait(c: Cursor, start: int) -> Wait:
     """`( id_list )`; the word `wait` has been read."""
     c.expect("(", "`wait`")
     tokens = _tokens(c, ")", "wait()")
-    return Wait(start, c.last_end(), tokens)
+    waited = Wait(start, c.last_end(), tokens)
+    decorators = decorator_list(c)
+    if decorators:
+        first, last = decorators[0], decorators[-1]
+        fix = Fix("take them out", tuple(_decorator_removal(c, one) for one in decorators))
+        help_ = "write `wait(...)` alone: decorators belong on the tasks that it waits for"
+        c.report(SIG20, "`wait` has no decorators", first.start, last.end, help=help_, fix=fix)
+    return waited
+
+
+def _decorator_removal(c: Cursor, decorator: Decorator) -> Edit:
+    """What takes a decorator out, and the blanks before it."""
+    before = c.source.text[: decorator.start]
+    return Edit(c.source.span(len(before.rstrip(" \t")), decorator.end), "")
 
 
 def _tokens(c: Cursor, closing: str, empty: str) -> tuple[NameRef, ...]:

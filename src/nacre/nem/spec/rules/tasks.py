@@ -171,9 +171,10 @@ SIG20 = declare(
     "wait-as-a-task",
     "Task Taxonomy / Control Tasks / wait",
     """
-    `wait` is given a form or a token.
+    `wait` is given a form, a token or decorators.
 
     `wait` is a statement: it has no `.async` or `.sync` and completes without a token of its own.
+    It runs on no unit, so that no decorator says anything about it.
 
     Bad (-) and good (+):
 
