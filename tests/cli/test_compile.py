@@ -11,7 +11,7 @@ import pytest
 import nacre
 from nacre import core
 from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
-from nacre.cli.main import _status
+from nacre.cli.main import _exit_status
 from tests.compile.models import inputs_of, linear_model
 
 
@@ -23,7 +23,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> int:
-    return _status(["compile", *map(str, arguments)])
+    return _exit_status(["compile", *map(str, arguments)])
 
 
 def test_a_bundle_is_written(
@@ -105,7 +105,7 @@ def test_options_that_a_bundle_answers_itself(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(model, "--device", "npm4k", "-o", tmp_path / "b") == OK
-    assert _status(["run", str(tmp_path / "b"), *option]) == WRONG_USAGE
+    assert _exit_status(["run", str(tmp_path / "b"), *option]) == WRONG_USAGE
     assert told in capsys.readouterr().err
 
 
@@ -186,7 +186,7 @@ def test_a_bundle_without_its_model_is_validated_as_far_as_it_goes(
 ) -> None:
     assert run(model, "--device", "npm4k", "-o", tmp_path / "b", "--no-reference") == OK
     capsys.readouterr()
-    assert _status(["validate", str(tmp_path / "b")]) == OK
+    assert _exit_status(["validate", str(tmp_path / "b")]) == OK
     out = capsys.readouterr().out
     assert "against the legalised module: the same bits" in out
     assert "the bundle was written without the model as it came" in out

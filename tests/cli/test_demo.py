@@ -12,7 +12,7 @@ import pytest
 
 from nacre import Bundle, core
 from nacre.cli.calibration import read_calibration
-from nacre.cli.demo import take_the_road
+from nacre.cli.demo import run_demo
 from nacre.core.builder import Builder
 from nacre.core.models import read_model
 from tests.cli.runner import invoke, nacre
@@ -93,7 +93,7 @@ def test_the_road_ends_at_a_report_and_a_bundle(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "made" / "here"
-    take_the_road(small, "npm4k", "f16", out)
+    run_demo(small, "npm4k", "f16", out)
     said = capsys.readouterr().out
     for part in (
         "1. import the model", "640 parameters, 640 MACs", "2. compile it",
@@ -111,7 +111,7 @@ def test_without_onnx_the_model_comes_from_core_ir(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nacre.core.onnx.reading.files.onnx", None)
-    take_the_road(small, "npm4k", "f16", tmp_path / "made")
+    run_demo(small, "npm4k", "f16", tmp_path / "made")
     said = capsys.readouterr().out
     stats = json.loads(
         invoke(capsys, "core", "stats", small / "digits.core", "--format", "json").out

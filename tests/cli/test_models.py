@@ -10,7 +10,7 @@ import pytest
 
 from nacre import core
 from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
-from nacre.cli.main import _status
+from nacre.cli.main import _exit_status
 
 onnx = pytest.importorskip("onnx")
 
@@ -33,7 +33,7 @@ def model(path: Path, *operations: str) -> Path:
 
 
 def run(*arguments: object) -> int:
-    return _status(["core", *map(str, arguments)])
+    return _exit_status(["core", *map(str, arguments)])
 
 
 @pytest.mark.parametrize("shape", ["x=2x4", "x=2,4"])
@@ -136,6 +136,6 @@ def test_a_model_of_another_kind_gets_the_verb_that_takes_it(
     verb: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x0a\x12\xff")
-    assert _status([*verb.split(), str(tmp_path / "m.onnx")]) == ERRORS_FOUND
+    assert _exit_status([*verb.split(), str(tmp_path / "m.onnx")]) == ERRORS_FOUND
     said = capsys.readouterr()
     assert remedy in said.out + said.err

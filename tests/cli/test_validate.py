@@ -13,7 +13,7 @@ import pytest
 
 import nacre
 from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK, WRONG_USAGE
-from nacre.cli.main import _status
+from nacre.cli.main import _exit_status
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.models import values
@@ -43,7 +43,7 @@ def made(tmp_path: Path) -> Make:
 
 
 def run(*arguments: object) -> int:
-    return _status([*map(str, arguments)])
+    return _exit_status([*map(str, arguments)])
 
 
 @pytest.mark.parametrize("precision", ["f16", "i8"])
@@ -176,6 +176,6 @@ def test_a_network_that_no_input_moves_is_not_valid_on_random_ones(
 def test_a_folder_that_is_no_bundle(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _status([verb, str(tmp_path)]) == ERRORS_FOUND
+    assert _exit_status([verb, str(tmp_path)]) == ERRORS_FOUND
     captured = capsys.readouterr()
     assert "is no bundle: it has no manifest.json" in captured.out + captured.err

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.excerpt import safe
-from nacre.cli.arrays import WrongUsage, unreadable
+from nacre.cli.arrays import WrongUsage, unreadable_reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any
     from nacre.nem.api.ddr import load_npy
     from nacre.nem.run.memory.host import host_error
 
-    reason = unreadable(Path(path))
+    reason = unreadable_reason(Path(path))
     if reason is not None:
         raise WrongUsage(reason)
     array = load_npy(path)
@@ -51,15 +51,15 @@ def values_json(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     is_float = array.dtype.kind not in "iub" and array.dtype.name not in ("int4", "uint4")
     wide = array.astype(np.float64 if is_float else np.int64)
     if array.size <= _JSON_ELEMENTS:
-        own = array if array.dtype.kind == "b" else wide
-        return {"values": finite_json(own.tolist())}
+        values = array if array.dtype.kind == "b" else wide
+        return {"values": finite_json(values.tolist())}
     known = wide[~np.isnan(wide)] if is_float else wide
     nans = array.size - known.size
     if not known.size:
         return {"summary": {"min": None, "max": None, "mean": None, "nan": nans}}
     with np.errstate(all="ignore"):  # the mean of both infinities
-        found = {"min": known.min(), "max": known.max(), "mean": known.mean()}
-    return {"summary": {**{k: finite_json(v.item()) for k, v in found.items()}, "nan": nans}}
+        figures = {"min": known.min(), "max": known.max(), "mean": known.mean()}
+    return {"summary": {**{k: finite_json(v.item()) for k, v in figures.items()}, "nan": nans}}
 
 
 def finite_json(value: Any) -> Any:  # noqa: ANN401 - nested lists of numbers

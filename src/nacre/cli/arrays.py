@@ -95,23 +95,23 @@ class OutputView:
 def option_value(parse: Callable[[str], T]) -> Callable[[str], T]:
     """A function that reads an option's value, made to complain as click does."""
 
-    def converted(text: str) -> T:
+    def convert(text: str) -> T:
         try:
             return parse(text)
         except ValueError as error:
             raise click.BadParameter(str(error)) from None
 
-    return converted
+    return convert
 
 
 def parse_input(text: str) -> InputFile:
     """An input as a user writes it; ValueError says what is wrong with it."""
-    return InputFile(*_sides(text, split_name(text), "BUF=FILE or BUF@OFFSET=FILE"))
+    return InputFile(*_split_sides(text, split_name(text), "BUF=FILE or BUF@OFFSET=FILE"))
 
 
 def parse_output(text: str) -> OutputFile:
     """An output as a user writes it; ValueError says what is wrong with it."""
-    target, path = _sides(
+    target, path = _split_sides(
         text, text.partition("=")[::2], "BUF=FILE, BUF:ELEM=FILE or BUF:ELEM:SHAPE=FILE"
     )
     buffer, *rest = target.split(":")
@@ -126,7 +126,7 @@ def parse_output(text: str) -> OutputFile:
     return OutputFile(target, path, buffer, elem, shape)
 
 
-def _sides(text: str, sides: Sequence[str], form: str) -> tuple[str, Path]:
+def _split_sides(text: str, sides: Sequence[str], form: str) -> tuple[str, Path]:
     target, path = sides
     if not (target and path) or "\0" in path:
         raise ValueError(f"{backquote(text)} does not have the form {form}")
@@ -135,12 +135,12 @@ def _sides(text: str, sides: Sequence[str], form: str) -> tuple[str, Path]:
 
 def split_name(text: str) -> tuple[str, str]:
     """The sides of `NAME=FILE`. Names of models may have a `=`: the first before a file counts."""
-    places = [i for i, letter in enumerate(text) if letter == "="]
-    if not places:
+    signs = [i for i, letter in enumerate(text) if letter == "="]
+    if not signs:
         return text, ""
-    files = (i for i in places if "\0" not in text and os.path.exists(text[i + 1 :]))
-    place = next(files, places[0])
-    return text[:place], text[place + 1 :]
+    files = (i for i in signs if "\0" not in text and os.path.exists(text[i + 1 :]))
+    sign = next(files, signs[0])
+    return text[:sign], text[sign + 1 :]
 
 
 def _parse_elem(text: str) -> str:
@@ -171,15 +171,15 @@ def shape_text(shape: tuple[int, ...]) -> str:
 # Inputs
 
 
-def unreadable(path: Path) -> str | None:
+def unreadable_reason(path: Path) -> str | None:
     """Why a file cannot be opened as one; None where it can."""
-    found = read_bytes(path, limit=0)
-    if isinstance(found, Unreadable) and found.kind != "too large":
-        return f"{safe(str(path))} {found.reason}"
+    content = read_bytes(path, limit=0)
+    if isinstance(content, Unreadable) and content.kind != "too large":
+        return f"{safe(str(path))} {content.reason}"
     return None
 
 
-def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array of any type, or bytes
+def load_input(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array of any type, or bytes
     """What an input file holds; WrongUsage where it is not there, InputError where it is wrong."""
     from nacre.nem.api.ddr import load_npy
     from nacre.nem.run.memory.host import host_error
@@ -187,7 +187,7 @@ def load(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an array o
     if _TARGET.fullmatch(file.target) is None:
         raise click.UsageError(f"{backquote(file.target)} is neither BUF nor BUF@OFFSET")
     buffer = find_buffer(file.buffer, program)
-    reason = unreadable(file.path)
+    reason = unreadable_reason(file.path)
     if reason is not None:
         raise WrongUsage(reason)
     if file.path.suffix == ".npy":
@@ -277,7 +277,7 @@ def file_bytes(array: np.ndarray[Any, Any], path: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def writing(path: Path | str | None = None) -> Iterator[None]:
+def report_write_errors(path: Path | str | None = None) -> Iterator[None]:
     """Something is written; WrongUsage or WriteFailed says what cannot be, and why.
 
     A name that leads nowhere or may not be written is wrong usage; a disk that is full is not.
@@ -291,9 +291,9 @@ def writing(path: Path | str | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def writing_together() -> Iterator[None]:
+def write_all_or_none() -> Iterator[None]:
     """Files that a verb writes, all of them or none."""
-    with writing(), write_together():
+    with report_write_errors(), write_together():
         yield
 
 

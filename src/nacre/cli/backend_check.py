@@ -18,7 +18,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.options import form_option
-from nacre.cli.terminal.streams import unfiltered
+from nacre.cli.terminal.streams import unfiltered_stream
 from nacre.nem.api.conformance import Row, check_backend
 from nacre.nem.api.conformance_types import tried_opcodes
 from nacre.nem.run.machine.backends import BackendError, load_backend
@@ -65,7 +65,9 @@ def _print(name: str, rows: Sequence[Row]) -> None:
         table.add_row(*line)
     # What a backend says of itself is no markup.
     width = None if Console().is_terminal else 120
-    console = Console(highlight=False, markup=False, emoji=False, width=width, file=unfiltered())
+    console = Console(
+        highlight=False, markup=False, emoji=False, width=width, file=unfiltered_stream()
+    )
     console.print(table)
     click.echo(f"{safe(name)}: {_summary(rows)}")
 

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array
-from nacre.cli.arrays import InputFile, OutputFile, WrongUsage, file_bytes, unreadable
+from nacre.cli.arrays import InputFile, OutputFile, WrongUsage, file_bytes, unreadable_reason
 from nacre.cli.machine import Setup
 
 if TYPE_CHECKING:
@@ -37,27 +37,27 @@ class OpenBundle:
     filled: dict[str, Any]
     targets: tuple[tuple[Port, Path], ...]
     inputs: Mapping[str, Array]
-    lost: tuple[Diagnostic, ...] = ()  # what integers cannot hold of the inputs
+    losses: tuple[Diagnostic, ...] = ()  # what integers cannot hold of the inputs
 
     def files(self, result: RunResult) -> list[tuple[Path, bytes, str]]:
         """Every output that is asked for: its file, what goes there, and what that is."""
         from nacre.compile.bundle.compiled_model import from_memory
 
-        found = []
+        files = []
         for port, path in self.targets:
             array = from_memory(result, port)
             what = f"{port.name} as {port.dtype} {'x'.join(map(str, port.shape))}"
-            found.append((path, file_bytes(array, path), what))
-        return found
+            files.append((path, file_bytes(array, path), what))
+        return files
 
-    def endless(self, result: RunResult) -> list[Diagnostic]:
+    def not_finite_warnings(self, result: RunResult) -> list[Diagnostic]:
         """A warning for each output that is not finite though the inputs are."""
         from nacre.compile.bundle.compiled_model import from_memory
         from nacre.compile.bundle.not_finite import warn_of_infinite_outputs
 
         manifest = self.bundle.manifest
-        made = [from_memory(result, port) for port in manifest.outputs]
-        return warn_of_infinite_outputs(manifest, self.bundle.legal, self.inputs, made)
+        arrays = [from_memory(result, port) for port in manifest.outputs]
+        return warn_of_infinite_outputs(manifest, self.bundle.legal, self.inputs, arrays)
 
 
 def open_bundle(
@@ -85,11 +85,11 @@ def open_bundle(
     return OpenBundle(bundle, inside, filled, targets, arrays, tuple(lost))
 
 
-def worth_telling(bundle: OpenBundle | None, found: list[Diagnostic]) -> list[Diagnostic]:
+def findings_to_show(bundle: OpenBundle | None, findings: list[Diagnostic]) -> list[Diagnostic]:
     """Findings about a program; what runs by name in a bundle was told when it was compiled."""
     if bundle is None:
-        return found
-    return [*bundle.lost, *(d for d in found if d.severity != "info")]
+        return findings
+    return [*bundle.losses, *(d for d in findings if d.severity != "info")]
 
 
 def _port(file: OutputFile, ports: dict[str, Port]) -> Port:
@@ -111,9 +111,9 @@ def _fill_memory(
     from nacre.core.evaluation.evaluate import check_inputs
     from nacre.core.evaluation.plan import initial_values
 
-    given = arrays_of(setup.inputs, bundle.source)
+    inputs = arrays_of(setup.inputs, bundle.source)
     state = initial_values(bundle.source)
-    arrays = {**state, **check_inputs(bundle.source, given, state)}
+    arrays = {**state, **check_inputs(bundle.source, inputs, state)}
     for port in bundle.manifest.inputs:
         require_range(port, arrays[port.name])
     filled: dict[str, Any] = {
@@ -126,17 +126,17 @@ def _fill_memory(
 
 def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[str, Any]:
     """The arrays that options give by the model's names, in its types as far as files keep them."""
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for file in files:
-        if file.target in found:
+        if file.target in arrays:
             raise click.UsageError(f"{backquote(file.target)} is given twice")
         type_ = None if module is None else module.input_types.get(file.target)
-        found[file.target] = _array(file.path, None if type_ is None else type_.element.dtype)
-    return found
+        arrays[file.target] = _array(file.path, None if type_ is None else type_.element.dtype)
+    return arrays
 
 
 def _array(path: Path, wanted: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
-    reason = unreadable(path)
+    reason = unreadable_reason(path)
     if reason is not None:
         raise WrongUsage(reason)
     if path.suffix != ".npy":

@@ -14,7 +14,7 @@ import click
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.source import read_stream, whole_file
-from nacre.cli.arrays import WrongUsage, unreadable
+from nacre.cli.arrays import WrongUsage, unreadable_reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,49 +35,53 @@ def calibration_for(path: Path | None, precision: str) -> dict[str, np.ndarray[A
 
 def read_calibration(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of a file by name; WrongUsage without a file, InputError where it is no such."""
-    reason = unreadable(path)
+    reason = unreadable_reason(path)
     if reason is not None:
         raise WrongUsage(reason)
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-            _require_sense(entries, path)
-            found = {e.filename.removesuffix(_SUFFIX): _array(archive, e, path) for e in entries}
+            _require_possible_entries(entries, path)
+            arrays = {
+                e.filename.removesuffix(_SUFFIX): _read_entry(archive, e, path) for e in entries
+            }
     except InputError:
         raise
     except MemoryError:
-        raise _unfit(path, "the arrays take more than memory has") from None
+        raise _invalid_file(path, "the arrays take more than memory has") from None
     except Exception as error:  # damaged, encrypted, packed oddly: zipfile has many kinds of error
         if isinstance(error, OSError) and error.strerror is not None:  # of the machine
             raise WrongUsage(f"cannot read {safe(str(path))}: {error.strerror}") from None
-        raise _unfit(path, "this is no .npz file that can be read") from None
-    if not found:
-        raise _unfit(path, "the file holds no array")
-    return found
+        raise _invalid_file(path, "this is no .npz file that can be read") from None
+    if not arrays:
+        raise _invalid_file(path, "the file holds no array")
+    return arrays
 
 
-def _unfit(path: Path, message: str) -> InputError:
+def _invalid_file(path: Path, message: str) -> InputError:
     """What is wrong with a file that is there, with a code as for what is in it."""
     from nacre.compile.rules import CMP09
 
     return InputError([CMP09.at(whole_file(str(path)), message, help=_HELP)])
 
 
-def _require_sense(entries: list[zipfile.ZipInfo], path: Path) -> None:
+def _require_possible_entries(entries: list[zipfile.ZipInfo], path: Path) -> None:
     """What the directory of an archive says must be possible."""
     total = sum(entry.file_size for entry in entries)
     if total > _MOST_BYTES:
-        raise _unfit(path, f"the arrays take {total:,} bytes, at most {_MOST_BYTES:,} will do")
+        raise _invalid_file(
+            path, f"the arrays take {total:,} bytes, at most {_MOST_BYTES:,} will do"
+        )
     if sum(entry.compress_size for entry in entries) > path.stat().st_size:
-        raise _unfit(path, "this is no .npz file that can be read: it is cut short")
+        raise _invalid_file(path, "this is no .npz file that can be read: it is cut short")
     if len({entry.filename for entry in entries}) < len(entries):
-        raise _unfit(path, "the file holds two arrays of one name")
+        raise _invalid_file(path, "the file holds two arrays of one name")
 
 
-def _array(
+def _read_entry(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path
 ) -> np.ndarray[Any, Any]:  # fmt: skip
-    wrong = _unfit(path, f"{backquote(entry.filename)} is no array of plain numbers")
+    wrong = _invalid_file(path, f"{backquote(entry.filename)} is no array of plain numbers")
     if not entry.filename.endswith(_SUFFIX):
         raise wrong
     with archive.open(entry) as stream:

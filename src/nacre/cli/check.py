@@ -16,7 +16,14 @@ from nacre.base.rules import RULES
 from nacre.base.suggest import did_you_mean
 from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.fixing import FixedFiles, fix_files, messages_on_stderr
-from nacre.cli.inputs import STDIN, distinct, import_option, program_in, read_argument, show
+from nacre.cli.inputs import (
+    STDIN,
+    import_option,
+    program_in,
+    read_argument,
+    show,
+    without_repetition,
+)
 from nacre.cli.options import include_root_option, max_instances_option
 from nacre.cli.progress import show_stages
 from nacre.nem.checks.engine import CheckOptions, CheckResult, check_source
@@ -69,7 +76,7 @@ def check(
     where something would change.
     """
     allowed = tuple(_require_known_code(code) for code in allow)
-    _require_sense(files, fix, diff, output)
+    _require_compatible_options(files, fix, diff, output)
     options = CheckOptions(
         device=device,
         strict=strict,
@@ -83,28 +90,28 @@ def check(
         fixes = fix_files(files, options, allowed, diff=diff, on_stderr=on_stderr)
         if diff:
             return fixes.status
-    found, verdicts, checked, failed = _check_all(files, options, fixes)
-    shown = [d for d in distinct(found) if not d.code.startswith(allowed)]
+    findings, verdicts, checked, failed = _check_all(files, options, fixes)
+    shown_findings = [d for d in without_repetition(findings) if not d.code.startswith(allowed)]
     with messages_on_stderr() if fix and STDIN in files else nullcontext():
         if output == "json":
-            click.echo(render_json(shown, others=_others(verdicts, fixes)))
+            click.echo(render_json(shown_findings, others=_json_extras(verdicts, fixes)))
         else:
-            show(shown, output, explain=explain, every=every)
+            show(shown_findings, output, explain=explain, every=every)
         if output == "text" and checked:
             _show_verdicts(verdicts)
             count = f"{checked} file{'s' if checked > 1 else ''}"
             mended = "" if fixes is None else f"; {fixes.count} fixed"
-            click.echo(f"checked {count}: {summary(shown)}{mended}")
+            click.echo(f"checked {count}: {summary(shown_findings)}{mended}")
     if failed or (fixes is not None and fixes.status == WRONG_USAGE):
         return WRONG_USAGE
-    return ERRORS_FOUND if has_errors(shown) else OK
+    return ERRORS_FOUND if has_errors(shown_findings) else OK
 
 
 def _check_all(
     files: Sequence[str], options: CheckOptions, fixes: FixedFiles | None
 ) -> tuple[list[Diagnostic], list[tuple[str, TokenVerdict]], int, bool]:
     """Findings and verdicts, how many files were checked, and whether one could not be read."""
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     verdicts: list[tuple[str, TokenVerdict]] = []
     checked = 0
     failed = False
@@ -114,23 +121,23 @@ def _check_all(
             click.echo(f"nacre: {source}", err=True)
             failed = True
         elif isinstance(source, Diagnostic):
-            found.append(source)
+            findings.append(source)
             checked += 1
         else:
             try:
-                of_file = fixes.checked(name) if fixes is not None else None
+                of_file = fixes.last_check(name) if fixes is not None else None
                 if of_file is None:
                     with show_stages():
                         of_file = check_source(source, options)
-                found += of_file.diagnostics
-                verdicts += _verdict(source.name, of_file)
+                findings += of_file.diagnostics
+                verdicts += _token_verdicts(source.name, of_file)
             except UnknownDeviceError as error:
                 raise click.UsageError(safe(str(error))) from None
             checked += 1
-    return found, verdicts, checked, failed
+    return findings, verdicts, checked, failed
 
 
-def _require_sense(files: Sequence[str], fix: bool, diff: bool, output: str) -> None:
+def _require_compatible_options(files: Sequence[str], fix: bool, diff: bool, output: str) -> None:
     if diff and not fix:
         raise click.UsageError("--diff shows what --fix would change: give both")
     if diff and output != "text":
@@ -139,7 +146,7 @@ def _require_sense(files: Sequence[str], fix: bool, diff: bool, output: str) -> 
         raise click.UsageError("the fixed text of `-` goes to standard output; leave --format out")
 
 
-def _others(
+def _json_extras(
     verdicts: Sequence[tuple[str, TokenVerdict]], fixes: FixedFiles | None
 ) -> dict[str, object]:
     """What stands beside the findings in JSON."""
@@ -148,7 +155,7 @@ def _others(
     return {**({"tokens": tokens} if tokens else {}), **fixed}
 
 
-def _verdict(name: str, checked: CheckResult) -> list[tuple[str, TokenVerdict]]:
+def _token_verdicts(name: str, checked: CheckResult) -> list[tuple[str, TokenVerdict]]:
     from nacre.nem.api.token_verdict import token_verdict
 
     verdict = token_verdict(checked)

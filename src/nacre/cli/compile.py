@@ -13,7 +13,7 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
-from nacre.cli.arrays import writing
+from nacre.cli.arrays import report_write_errors
 from nacre.cli.compile_options import CompileOptions, compile_options
 from nacre.cli.core.files import (
     Constants,
@@ -62,7 +62,6 @@ class _Folder(click.Path):
 @compile_options
 @click.option(
     "--print-after",
-    "shown_after",
     multiple=True,
     type=click.Choice(STAGES),
     metavar="STAGE",
@@ -90,7 +89,7 @@ def compile_(
     shapes: Shapes,
     constants: Constants,
     options: CompileOptions,
-    shown_after: tuple[str, ...],
+    print_after: tuple[str, ...],
     out: Path,
     force: bool,
     reference: bool,
@@ -102,12 +101,12 @@ def compile_(
     """
     if len(devices) > 1:
         raise click.UsageError("a plan is for one device; `nacre estimate` compares several")
-    if "quantise" in shown_after and options.precision != "i8":
+    if "quantise" in print_after and options.precision != "i8":
         found = f"the precision is {options.precision}"
         raise click.UsageError(f"the stage quantise is of i8, and {found}")
 
     def show_stage(stage: str, result: object) -> None:
-        if stage in shown_after:
+        if stage in print_after:
             click.echo(f"# after {stage}\n{result}", err=True)
 
     calibration = [str(options.calibrate)] if options.calibrate else []
@@ -121,10 +120,10 @@ def compile_(
         if not force:
             require_own_folder(out)  # before a minute is spent
 
-        given = options.arguments()
+        arguments = options.arguments()
         module = read_module(model, shapes, constants)
-        bundle = compiled(module, devices[0], on_stage=show_stage, **given)
-        with writing(out):
+        bundle = compiled(module, devices[0], on_stage=show_stage, **arguments)
+        with report_write_errors(out):
             bundle.save(out, force=force, reference=reference, bytecode=bytecode)
         slower = compare_with_floats(bundle, module, devices[0], options.ddr_size)
         notes = () if slower is None else (f"{slower.sentence}; try `--precision f16`",)

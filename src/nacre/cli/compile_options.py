@@ -13,13 +13,14 @@ from click.core import ParameterSource
 from nacre.base.excerpt import backquote
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
-from nacre.cli.options import ddr_size_option, options_of, repeated
+from nacre.cli.options import ddr_size_option, options_of, repeated_option
 from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
 
-Kept = tuple[tuple[str, str], ...]  # layers and their precision, as the option gives them
+# Layers and their precision, as the option gives them.
+LayerPrecisions = tuple[tuple[str, str], ...]
 
 
-def _parse_keep(text: str) -> tuple[str, str]:
+def _parse_layer_precision(text: str) -> tuple[str, str]:
     name, mark, precision = text.rpartition("=")
     if not (mark and name and precision):
         raise ValueError(f"{backquote(text)} is not `LAYER=PRECISION`, as in `head*=f16`")
@@ -30,11 +31,11 @@ _DECIBELS = re.compile(r"(\d{1,4}(?:\.\d{1,9})?)\s*(?:dB)?", re.IGNORECASE | re.
 
 
 def _decibels(text: str) -> float:
-    found = _DECIBELS.fullmatch(text.strip())
-    if found is None or not 0 < float(found[1]) <= MOST_DB:
-        told = f"expected a number of dB above 0 and up to {MOST_DB:g}, as in `30dB`"
-        raise ValueError(f"{backquote(text)} is no ratio of signal to noise, {told}")
-    return float(found[1])
+    value = _DECIBELS.fullmatch(text.strip())
+    if value is None or not 0 < float(value[1]) <= MOST_DB:
+        expected = f"expected a number of dB above 0 and up to {MOST_DB:g}, as in `30dB`"
+        raise ValueError(f"{backquote(text)} is no ratio of signal to noise, {expected}")
+    return float(value[1])
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class CompileOptions:
     precision: str
     calibrate: Path | None
     observer: str
-    kept: Kept
+    layer_precisions: LayerPrecisions
     accuracy: float | None
     fallback: bool
     ddr_size: int
@@ -54,7 +55,7 @@ class CompileOptions:
         data = calibration_for(self.calibrate, self.precision)
         source = click.get_current_context().get_parameter_source("observer")
         of_integers = {
-            "--precision-map": bool(self.kept),
+            "--precision-map": bool(self.layer_precisions),
             "--observer": source is ParameterSource.COMMANDLINE,
             "--accuracy": self.accuracy is not None,
             "--no-fallback": not self.fallback,
@@ -67,7 +68,7 @@ class CompileOptions:
             "precision": self.precision,
             "calibration": data,
             "observer": self.observer,
-            "precision_map": _in_order(self.kept),
+            "precision_map": _latest_precisions(self.layer_precisions),
             "accuracy_db": self.accuracy,
             "fallback": self.fallback,
             "ddr_bytes": self.ddr_size,
@@ -90,10 +91,10 @@ compile_options = options_of(
         default="mse",
         help="How a range of floats becomes a scale.",
     ),
-    repeated(
+    repeated_option(
         "--precision-map",
-        "kept",
-        _parse_keep,
+        "layer_precisions",
+        _parse_layer_precision,
         "LAYER=f16|i8",
         "A layer, or a pattern of names, that stays f16 in an i8 plan, or on integers "
         "whatever it loses; may be repeated, the last that names a layer counts.",
@@ -114,10 +115,10 @@ compile_options = options_of(
 )
 
 
-def _in_order(kept: Kept) -> dict[str, str]:
+def _latest_precisions(layer_precisions: LayerPrecisions) -> dict[str, str]:
     """Layers and their precisions; what is given twice counts where it was given last."""
-    found: dict[str, str] = {}
-    for layer, precision in kept:
-        found.pop(layer, None)
-        found[layer] = precision
-    return found
+    precisions: dict[str, str] = {}
+    for layer, precision in layer_precisions:
+        precisions.pop(layer, None)
+        precisions[layer] = precision
+    return precisions

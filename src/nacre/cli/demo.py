@@ -17,7 +17,7 @@ from nacre.base.diagnostics import InputError, InternalError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import is_temporary, make_folder, write_together
 from nacre.base.rendering import summary
-from nacre.cli.arrays import WrongUsage, require_writable, writing
+from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
 from nacre.cli.calibration import read_calibration
 from nacre.cli.core.files import report_findings
 from nacre.cli.options import out_option
@@ -58,25 +58,25 @@ def demo(device: str, precision: Precision, out: Path) -> int:
     """
     with ExitStack() as stack:
         folder = stack.enter_context(as_file(files("nacre") / "demo"))
-        return report_findings(lambda: take_the_road(folder, device, precision, out))
+        return report_findings(lambda: run_demo(folder, device, precision, out))
 
 
-def take_the_road(folder: Path, device: str, precision: Precision, out: Path) -> None:
+def run_demo(folder: Path, device: str, precision: Precision, out: Path) -> None:
     """Every stage in turn, each with a line about what came out of it."""
     began = time.monotonic()
     with ExitStack() as stack:
         _open_folder(stack, out)
-        written = _take_stages(folder, device, precision, out)
+        written = _run_stages(folder, device, precision, out)
     click.echo(f"\nthe whole road took {time.monotonic() - began:.0f} s; what it made:")
     for path, what in written.items():
         click.echo(f"  {safe(str(path))}: {what}")
 
 
-def _take_stages(folder: Path, device: str, precision: Precision, out: Path) -> dict[Path, str]:
-    road = _Road()
+def _run_stages(folder: Path, device: str, precision: Precision, out: Path) -> dict[Path, str]:
+    road = _StageRunner()
     module = road.stage("import the model", lambda: _import_model(folder))
-    made = road.stage("compile it", lambda: _compile_plan(module, folder, device, precision))
-    plan = made.plan
+    estimate = road.stage("compile it", lambda: _compile_plan(module, folder, device, precision))
+    plan = estimate.plan
     assert plan is not None
     samples = _samples(folder)
     road.stage("check the plan", lambda: _check_plan(plan.bundle))
@@ -85,11 +85,11 @@ def _take_stages(folder: Path, device: str, precision: Precision, out: Path) -> 
         lambda: _validate_plan(plan.bundle, samples),
     )
     road.stage("read digits with it", lambda: _recognise_digits(plan.bundle, module, samples))
-    road.stage("time it", lambda: _time_plan(made))
-    return road.stage("write the report", lambda: _write_report(made, out))
+    road.stage("time it", lambda: _time_plan(estimate))
+    return road.stage("write the report", lambda: _write_report(estimate, out))
 
 
-class _Road:
+class _StageRunner:
     """Counts the stages and tells about each."""
 
     def __init__(self) -> None:
@@ -100,9 +100,9 @@ class _Road:
         self._number += 1
         click.echo(f"{self._number}. {title}")
         since = time.monotonic()
-        made, said = work()
-        click.echo(f"   {safe(said)} ({time.monotonic() - since:.1f} s)")
-        return made
+        result, text = work()
+        click.echo(f"   {safe(text)} ({time.monotonic() - since:.1f} s)")
+        return result
 
 
 Samples = list[tuple[dict[str, "Array"], int]]  # inputs, and what they show
@@ -121,13 +121,13 @@ def _open_folder(stack: ExitStack, out: Path) -> None:
     """A folder that is new, empty or of an earlier run: nobody else's files are written over."""
     from nacre.compile.storage.names import require_own_folder
 
-    with writing(out):
+    with report_write_errors(out):
         others = sorted(set(os.listdir(out)) - {_PAGE, _BUNDLE}) if out.is_dir() else []
     others = [name for name in others if not is_temporary(name)]
     if others:
-        told = f"it is not empty, and holds {backquote(others[0])}"
-        raise WrongUsage(f"cannot write to {safe(str(out))}: {told}; choose a folder with -o")
-    with writing(out):
+        problem = f"it is not empty, and holds {backquote(others[0])}"
+        raise WrongUsage(f"cannot write to {safe(str(out))}: {problem}; choose a folder with -o")
+    with report_write_errors(out):
         stack.enter_context(make_folder(out))
     require_own_folder(out / _BUNDLE)
     require_writable(out / _PAGE)
@@ -157,13 +157,13 @@ def _compile_plan(
     if precision not in ("f16", "f32"):
         calibration = read_calibration(folder / "calibration.npz")
         how += f", calibrated with {len(next(iter(calibration.values())))} images"
-    made = estimate(module, device, precision, calibration=calibration, clock_mhz=CLOCK_MHZ)
-    if made.plan is None:
-        raise InputError(made.problems)
-    bundle = made.plan.bundle
+    result = estimate(module, device, precision, calibration=calibration, clock_mhz=CLOCK_MHZ)
+    if result.plan is None:
+        raise InputError(result.problems)
+    bundle = result.plan.bundle
     lines = bundle.program.count("\n")
-    return made, (
-        f"for {made.device.name} in {how}: {len(bundle.manifest.layers)} layers, "
+    return result, (
+        f"for {result.device.name} in {how}: {len(bundle.manifest.layers)} layers, "
         f"{len(bundle.weights):,} bytes of weights, {lines:,} lines of NEM"
     )
 
@@ -171,19 +171,19 @@ def _compile_plan(
 def _check_plan(bundle: CompiledModel) -> tuple[None, str]:
     from nacre.nem.api.documents import check
 
-    found = [d for d in check(bundle.program, strict=True) if d.severity != "info"]
-    if found:
-        raise InternalError(f"the plan is not clean: {summary(found)}")
+    findings = [d for d in check(bundle.program, strict=True) if d.severity != "info"]
+    if findings:
+        raise InternalError(f"the plan is not clean: {summary(findings)}")
     return None, "strict: no error, no warning, and no race in any order"
 
 
 def _validate_plan(bundle: CompiledModel, samples: Samples) -> tuple[None, str]:
     from nacre.compile.bundle.validation import validate_bundle
 
-    found = validate_bundle(bundle, samples[0][0])
-    if found.first_difference is not None:
-        raise InternalError(f"the plan is not right: {found.first_difference}")
-    return None, str(found)
+    validation = validate_bundle(bundle, samples[0][0])
+    if validation.first_difference is not None:
+        raise InternalError(f"the plan is not right: {validation.first_difference}")
+    return None, str(validation)
 
 
 def _recognise_digits(bundle: CompiledModel, module: Module, samples: Samples) -> tuple[None, str]:
@@ -192,11 +192,11 @@ def _recognise_digits(bundle: CompiledModel, module: Module, samples: Samples) -
 
     session, right, same, noise = bundle.session(), 0, 0, []
     for inputs, label in samples:
-        (found,) = session.run(inputs).values()
+        (actual,) = session.run(inputs).values()
         expected = evaluate(module, inputs)[0]
-        right += int(found.argmax()) == label
-        same += int(found.argmax()) == int(expected.argmax())
-        noise.append(_decibels(found, expected))
+        right += int(actual.argmax()) == label
+        same += int(actual.argmax()) == int(expected.argmax())
+        noise.append(_decibels(actual, expected))
     return None, (
         f"{right} of {len(samples)} digits that the model has never seen are right; {same} are "
         f"what the model says in its own precision, with a signal-to-noise ratio of at least "
@@ -204,37 +204,37 @@ def _recognise_digits(bundle: CompiledModel, module: Module, samples: Samples) -
     )
 
 
-def _decibels(found: Array, expected: Array) -> float:
+def _decibels(actual: Array, expected: Array) -> float:
     """How far the signal is above the error."""
     import numpy as np
 
-    error = float(np.square(found.astype(np.float64) - expected).sum())
+    error = float(np.square(actual.astype(np.float64) - expected).sum())
     signal = float(np.square(expected.astype(np.float64)).sum())
     return 10 * math.log10(signal / error) if error else math.inf
 
 
-def _time_plan(made: Estimate) -> tuple[None, str]:
-    assert made.plan is not None
-    assert made.bounds is not None
-    timed = made.plan.ideal
-    bounds = (made.bounds.layer, made.bounds.whole, made.bounds.floor)
+def _time_plan(estimate: Estimate) -> tuple[None, str]:
+    assert estimate.plan is not None
+    assert estimate.bounds is not None
+    timed = estimate.plan.ideal
+    bounds = (estimate.bounds.layer, estimate.bounds.whole, estimate.bounds.floor)
     over = [f"{timed.cycles / bound:.2f}x" for bound in bounds]
     return None, (
         f"{timed.cycles:,} cycles, {timed.milliseconds or 0:.4g} ms at {CLOCK_MHZ:,.0f} MHz; "
         f"{over[0]} the layer bound, {over[1]} the whole bound, {over[2]} the floor; derated "
-        f"{made.plan.derated.cycles:,} cycles"
+        f"{estimate.plan.derated.cycles:,} cycles"
     )
 
 
-def _write_report(made: Estimate, out: Path) -> tuple[dict[Path, str], str]:
+def _write_report(estimate: Estimate, out: Path) -> tuple[dict[Path, str], str]:
     from nacre.compile.bundle.bundle import Bundle
     from nacre.viz.layers import write_estimate
 
-    assert made.plan is not None
+    assert estimate.plan is not None
     page, folder = out / _PAGE, out / _BUNDLE
-    with writing(out), write_together():
-        write_estimate(made, page, title="Handwritten digits")
-        Bundle.of(made.plan.bundle).save(folder)
+    with report_write_errors(out), write_together():
+        write_estimate(estimate, page, title="Handwritten digits")
+        Bundle.of(estimate.plan.bundle).save(folder)
     written = {
         page: "layers and timeline, for a browser",
         folder: "the plan, its weights, its manifest and the model",

@@ -15,7 +15,7 @@ from nacre.base.diagnostics import has_errors
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_text
 from nacre.cli.exit_status import ERRORS_FOUND, OK
-from nacre.cli.terminal.streams import unfiltered
+from nacre.cli.terminal.streams import unfiltered_stream
 from nacre.nem.checks.engine import named_device
 from nacre.nem.model.builtins import builtin_names
 from nacre.nem.model.devices import Device
@@ -32,11 +32,11 @@ def devices(name: str | None, timing: bool, output: str) -> int:
     if name is None:
         if timing:
             raise click.UsageError("--timing needs the NAME of a device")
-        found = [builtin_device(known) for known in builtin_names()]
+        listed = [builtin_device(known) for known in builtin_names()]
         if output == "json":
-            click.echo(json.dumps([_as_json(device) for device in found], indent=2))
+            click.echo(json.dumps([_as_json(device) for device in listed], indent=2))
         else:
-            _print(_overview(found))
+            _print(_overview(listed))
         return OK
     try:
         device = builtin_device(name) if name in builtin_names() else _from_file(name)
@@ -84,7 +84,9 @@ def _from_file(name: str) -> Device | None:
 def _print(*parts: Table | str) -> None:
     # Names and reasons come from files: nothing in them is markup.
     width = None if _is_terminal() else 120
-    console = Console(highlight=False, markup=False, emoji=False, width=width, file=unfiltered())
+    console = Console(
+        highlight=False, markup=False, emoji=False, width=width, file=unfiltered_stream()
+    )
     for part in parts:
         console.print(part)
 
@@ -93,12 +95,12 @@ def _is_terminal() -> bool:
     return Console().is_terminal
 
 
-def _overview(found: list[Device]) -> Table:
+def _overview(devices: list[Device]) -> Table:
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("device")
     for heading in ("engines", "NMU", "int8 MACs", "CSTL", "DMA", "sDMA", "L1", "L2", "variants"):
         table.add_column(heading, justify="right")
-    for device in found:
+    for device in devices:
         topology = device.topology
         if topology is None:
             count = str(len(device.instances))

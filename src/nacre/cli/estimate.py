@@ -16,9 +16,9 @@ from nacre.base.excerpt import backquote, safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import (
     option_value,
+    report_write_errors,
     require_writable,
-    writing,
-    writing_together,
+    write_all_or_none,
 )
 from nacre.cli.compile_options import CompileOptions, compile_options
 from nacre.cli.core.files import (
@@ -30,7 +30,7 @@ from nacre.cli.core.files import (
     shape_option,
 )
 from nacre.cli.exit_status import ERRORS_FOUND
-from nacre.cli.nac.files import require_apart
+from nacre.cli.nac.files import require_distinct_files
 from nacre.cli.options import form_option
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _ENDINGS = (".html", ".htm")
 _OF_BUNDLES = frozenset({"model", "clock", "most", "report", "form"})  # options that they take too
 
 
-def _layers(text: str) -> int | None:
+def _parse_layer_count(text: str) -> int | None:
     if text == "all":
         return sys.maxsize
     if not (text.isascii() and text.isdigit() and len(text) < 10):
@@ -49,7 +49,7 @@ def _layers(text: str) -> int | None:
     return int(text)
 
 
-def _clock(text: str) -> float:
+def _parse_clock(text: str) -> float:
     try:
         clock = float(text)
     except ValueError:
@@ -73,14 +73,14 @@ def _clock(text: str) -> float:
 @compile_options
 @click.option(
     "--clock",
-    type=option_value(_clock),
+    type=option_value(_parse_clock),
     metavar="MHZ",
     help="For milliseconds. Default: 1000, as an assumption.",
 )
 @click.option(
     "--layers",
     "most",
-    type=option_value(_layers),
+    type=option_value(_parse_layer_count),
     metavar="N|all",
     help="How many layers are shown, the costliest first.",
 )
@@ -115,30 +115,32 @@ def estimate(
     _require_options(is_bundle, devices)
     pages = _pages(report, (model,) if is_bundle else devices)
     calibration = [options.calibrate] if options.calibrate else []
-    require_apart(pages.values(), (model, *devices, *calibration))
-    found: dict[str, Estimate] = {}
+    require_distinct_files(pages.values(), (model, *devices, *calibration))
+    estimates: dict[str, Estimate] = {}
 
     def work() -> None:
-        places = pages
-        given = options.arguments()
+        page_of = pages
+        arguments = options.arguments()
         if is_bundle:
             of_bundle = _estimate_bundle(model, clock)
-            found[of_bundle.device.name] = of_bundle
-            places = dict(zip(found, pages.values(), strict=False))
+            estimates[of_bundle.device.name] = of_bundle
+            page_of = dict(zip(estimates, pages.values(), strict=False))
         else:
             module = read_module(model, shapes, constants)
             for device in dict.fromkeys(devices):
-                found[device] = _estimate_model(module, device, {**given, "clock_mhz": clock})
-        with writing_together():
-            _write(places, found, model)
-        click.echo(_format_estimates(model, found, most, form))
+                estimates[device] = _estimate_model(
+                    module, device, {**arguments, "clock_mhz": clock}
+                )
+        with write_all_or_none():
+            _write(page_of, estimates, model)
+        click.echo(_format_estimates(model, estimates, most, form))
         if form == "text":
-            written = (page for name, page in places.items() if found[name].fits)
+            written = (page for name, page in page_of.items() if estimates[name].fits)
             for page in written:
                 click.echo(f"\nwrote {safe(str(page))}: layers and timeline")
 
     status = report_findings(work, form)
-    is_fit = all(one.fits for one in found.values())
+    is_fit = all(one.fits for one in estimates.values())
     return status if is_fit else status or ERRORS_FOUND
 
 
@@ -163,21 +165,21 @@ def _estimate_bundle(folder: str, clock: float | None) -> Estimate:
         return bundle.estimate(clock)
 
 
-def _estimate_model(module: Module, device: str, given: Mapping[str, Any]) -> Estimate:
+def _estimate_model(module: Module, device: str, arguments: Mapping[str, Any]) -> Estimate:
     from nacre.compile.estimate.estimate import estimate as estimated
 
     with stage(f"estimating for {safe(device)}"):
-        return estimated(module, device, **given)
+        return estimated(module, device, **arguments)
 
 
 def _format_estimates(
-    model: str, found: Mapping[str, Estimate], most: int | None, form: str
+    model: str, estimates: Mapping[str, Estimate], most: int | None, form: str
 ) -> str:
     from nacre.compile.estimate.text import estimate_text
 
     if form == "json":
-        return json.dumps({name: one.as_json() for name, one in found.items()}, indent=2)
-    return estimate_text(Path(model).name or model, found, most)
+        return json.dumps({name: one.as_json() for name, one in estimates.items()}, indent=2)
+    return estimate_text(Path(model).name or model, estimates, most)
 
 
 def _pages(report: Path | None, devices: tuple[str, ...]) -> dict[str, Path]:
@@ -198,11 +200,11 @@ def _pages(report: Path | None, devices: tuple[str, ...]) -> dict[str, Path]:
     return pages
 
 
-def _write(pages: Mapping[str, Path], found: Mapping[str, Estimate], model: str) -> None:
+def _write(pages: Mapping[str, Path], estimates: Mapping[str, Estimate], model: str) -> None:
     from nacre.viz.layers import write_estimate
 
     for name, page in pages.items():
-        if not found[name].fits:
+        if not estimates[name].fits:
             continue
-        with writing(page), stage("writing the report"):
-            write_estimate(found[name], page, title=Path(model).name)
+        with report_write_errors(page), stage("writing the report"):
+            write_estimate(estimates[name], page, title=Path(model).name)

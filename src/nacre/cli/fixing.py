@@ -47,7 +47,7 @@ class FixedFiles:
             return self._sources[name]
         return read_argument(program_in(name))
 
-    def checked(self, name: str) -> CheckResult | None:
+    def last_check(self, name: str) -> CheckResult | None:
         """What the last check said, where nothing has changed since."""
         return self._checked.get(name) if self._is_settled else None
 
@@ -55,11 +55,11 @@ class FixedFiles:
     def _is_settled(self) -> bool:
         return not self._changed or len(self._sources) == 1
 
-    def keep(
-        self, name: str, found: Source | Diagnostic | str, checked: CheckResult | None
+    def note_source(
+        self, name: str, source: Source | Diagnostic | str, checked: CheckResult | None
     ) -> None:
         """Note what a file is, and what a check says about it."""
-        self._sources[name] = found
+        self._sources[name] = source
         if checked is not None:
             self._checked[name] = checked
 
@@ -81,13 +81,13 @@ def fix_files(
     files = FixedFiles()
     for name in dict.fromkeys(names):
         source = read_argument(program_in(name))
-        files.keep(name, source, None)
+        files.note_source(name, source, None)
         if not isinstance(source, Source):
             files.status = WRONG_USAGE if isinstance(source, str) else ERRORS_FOUND
             if diff:
                 click.echo(f"nacre: {source}", err=True)
             continue
-        if _is_sealed(name) or isinstance(source, ParsedSource):
+        if _is_of_bundle(name) or isinstance(source, ParsedSource):
             message = "is the program of a bundle, whose manifest has its hash: it stays as it is"
             if isinstance(source, ParsedSource):
                 message = "is bytecode: fix the text that it was made of, and pack it again"
@@ -101,11 +101,11 @@ def fix_files(
         if diff:
             _preview(name, source, fixed, files)
         else:
-            _settle(name, source, fixed, files, on_stderr)
+            _rewrite(name, source, fixed, files, on_stderr)
     return files
 
 
-def _is_sealed(name: str) -> bool:
+def _is_of_bundle(name: str) -> bool:
     from nacre.compile.storage.names import is_program_of_bundle
 
     return name != STDIN and (os.path.isdir(name) or is_program_of_bundle(Path(name).resolve()))
@@ -120,38 +120,38 @@ def _preview(name: str, source: Source, fixed: FixResult, files: FixedFiles) -> 
         files.status = max(files.status, ERRORS_FOUND)
 
 
-def _settle(
+def _rewrite(
     name: str, source: Source, fixed: FixResult, files: FixedFiles, on_stderr: bool
 ) -> None:
     if name == STDIN:
         echo_document(fixed.source.text)
     elif fixed.source.text != source.text:
         try:
-            write_whole(Path(name), [_mark_of(name), fixed.source.text])
+            write_whole(Path(name), [_byte_order_mark(name), fixed.source.text])
         except OSError as error:
             click.echo(f"nacre: cannot write {safe(name)}: {error.strerror}", err=True)
             files.status = ERRORS_FOUND if error.errno in MACHINE_FAULTS else WRONG_USAGE
             return
-    files.keep(name, fixed.source, fixed.checked)
+    files.note_source(name, fixed.source, fixed.checked)
     if fixed.applied:
         files.note_change(fixed)
-    for found in fixed.applied:
-        assert found.fix is not None
-        place = f"{found.location}: {found.code}: {found.fix.description}"
-        click.echo(f"fixed {safe(place)}", err=on_stderr)
+    for finding in fixed.applied:
+        assert finding.fix is not None
+        text = f"{finding.location}: {finding.code}: {finding.fix.description}"
+        click.echo(f"fixed {safe(text)}", err=on_stderr)
     _show_refused(fixed, on_stderr)
 
 
 def _show_refused(fixed: FixResult, on_stderr: bool) -> None:
     for refused in fixed.refused:
-        found, new = refused.diagnostic, refused.because
-        assert found.fix is not None
+        finding, new = refused.diagnostic, refused.because
+        assert finding.fix is not None
         why = "it mends nothing" if new is None else f"it would bring up {new}"
-        text = f"{found.location}: {found.code}: {found.fix.description}: {why}"
+        text = f"{finding.location}: {finding.code}: {finding.fix.description}: {why}"
         click.echo(f"not fixed {safe(text)}", err=on_stderr)
 
 
-def _mark_of(name: str) -> bytes:
+def _byte_order_mark(name: str) -> bytes:
     """The byte order mark that a file begins with, which stays."""
     with Path(name).open("rb") as file:
         return codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b""

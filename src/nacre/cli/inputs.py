@@ -73,12 +73,12 @@ def _standard_input() -> Source | Diagnostic | str:
     if sys.stdin is None:  # closed by whoever started us
         return "standard input is closed"
     raw = read_stream(sys.stdin.buffer, MAX_SOURCE_BYTES)
-    found: Source | Unreadable
+    source: Source | Unreadable
     if len(raw) > MAX_SOURCE_BYTES:
-        found = Unreadable(f"has more than {MAX_SOURCE_BYTES:,} bytes, the limit", "too large")
+        source = Unreadable(f"has more than {MAX_SOURCE_BYTES:,} bytes, the limit", "too large")
     else:
-        found = decode_program(raw, name="<stdin>")
-    return unreadable_finding("<stdin>", None, found) if isinstance(found, Unreadable) else found
+        source = decode_program(raw, name="<stdin>")
+    return unreadable_finding("<stdin>", None, source) if isinstance(source, Unreadable) else source
 
 
 def wants_colour() -> bool:
@@ -99,7 +99,9 @@ def show(
 
         click.echo(render_sarif(diagnostics))
     elif diagnostics:
-        groups = [Group(found) for found in diagnostics] if every else group_by_cause(diagnostics)
+        groups = (
+            [Group(finding) for finding in diagnostics] if every else group_by_cause(diagnostics)
+        )
         parts = []
         for group in groups:
             text = render_text([group.first], colour=wants_colour(), explain=explain)
@@ -112,6 +114,6 @@ def show_diff(name: str, before: str, after: str) -> None:
     echo_document(unified_diff(before, after, safe(name)))
 
 
-def distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def without_repetition(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Findings without repetition: several programs may include the same file."""
     return list({(d.code, d.location, d.message): d for d in diagnostics}.values())

@@ -16,16 +16,16 @@ from nacre.base.source import Unreadable, read_bytes
 from nacre.cli.arrays import (
     InputFile,
     WrongUsage,
-    load,
+    load_input,
     parse_input,
 )
-from nacre.cli.inputs import distinct, import_option, read_argument, wants_colour
+from nacre.cli.inputs import import_option, read_argument, wants_colour, without_repetition
 from nacre.cli.options import (
     ddr_size_option,
     include_root_option,
     max_instances_option,
     options_of,
-    repeated,
+    repeated_option,
 )
 from nacre.cli.terminal.streams import echo_as_is
 from nacre.nem.checks.engine import CheckOptions
@@ -84,7 +84,7 @@ machine_options = options_of(
     click.option("--replay", type=click.Path(path_type=Path), metavar="TRACE.json",
                  help="Run in the order of a trace."),
     click.option("--allow", multiple=True, metavar="CODE", help="Run in spite of such findings."),
-    repeated("--input", "inputs", parse_input, "BUF=FILE",
+    repeated_option("--input", "inputs", parse_input, "BUF=FILE",
              "Fill a buffer, or with BUF@OFFSET a part; .npy, else raw bytes."),
     import_option,
     click.option("--strict", is_flag=True, help="Warnings are errors."),
@@ -133,22 +133,22 @@ def check_program(program: LoadedProgram, setup: Setup) -> list[Diagnostic]:
 
     try:
         allowed = tuple(known_codes(setup.allow))
-        found = distinct(program.diagnostics)
+        findings = without_repetition(program.diagnostics)
     except InputError as error:
-        raise as_usage(error) from None
+        raise usage_error(error) from None
     except UnknownDeviceError as error:
         raise click.UsageError(safe(str(error))) from None
-    shown = without(found, allowed)
-    if has_errors(shown):
-        raise InputError(shown)
+    shown_findings = drop_allowed(findings, allowed)
+    if has_errors(shown_findings):
+        raise InputError(shown_findings)
     _ = program.facts  # a document without a program ends here
-    return shown
+    return shown_findings
 
 
-def without(found: Iterable[Diagnostic], allowed: Iterable[str]) -> list[Diagnostic]:
+def drop_allowed(findings: Iterable[Diagnostic], allowed: Iterable[str]) -> list[Diagnostic]:
     """The findings whose codes are not allowed."""
     prefixes = tuple(code.upper() for code in allowed)
-    return [d for d in found if not (prefixes and d.code.startswith(prefixes))]
+    return [d for d in findings if not (prefixes and d.code.startswith(prefixes))]
 
 
 # The machine
@@ -159,28 +159,28 @@ def interpreter(setup: Setup) -> NemInterpreter:
     from nacre.nem.api import NemInterpreter
 
     try:
-        made = NemInterpreter(
+        machine = NemInterpreter(
             ddr_size=setup.ddr_size,
             uninitialized=setup.uninitialized,
             ordered=setup.ordered,
             strict=setup.strict,
         )
         if setup.backend is not None:
-            made.set_compute_backend(setup.backend)
+            machine.set_compute_backend(setup.backend)
     except InputError as error:
-        raise as_usage(error) from None
-    made.set_scheduling(setup.schedule, setup.seed)
-    return made
+        raise usage_error(error) from None
+    machine.set_scheduling(setup.schedule, setup.seed)
+    return machine
 
 
 def load_inputs(setup: Setup, program: LoadedProgram) -> dict[str, Any]:
     """The arrays of `--input`, by buffer."""
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for file in setup.inputs:
-        if file.target in found:
+        if file.target in arrays:
             raise click.UsageError(f"`{file.target}` is given two inputs")
-        found[file.target] = load(file, program.plan.program)
-    return found
+        arrays[file.target] = load_input(file, program.plan.program)
+    return arrays
 
 
 def replay_order(setup: Setup) -> list[str] | None:
@@ -203,7 +203,7 @@ def replay_order(setup: Setup) -> list[str] | None:
 # Findings
 
 
-def as_usage(error: InputError) -> click.UsageError:
+def usage_error(error: InputError) -> click.UsageError:
     """A mistake in an option as click reports it."""
     return click.UsageError("; ".join(sentence(d) for d in error.diagnostics))
 

@@ -16,8 +16,13 @@ import click
 from nacre._version import __version__
 from nacre.base.hints import at_terminal
 from nacre.cli.exit_status import ERRORS_FOUND, MACHINE_FAULTS, OK, OUR_BUG
-from nacre.cli.terminal.interrupts import STOPPED, is_interrupted, leave, raise_interrupts
-from nacre.cli.terminal.streams import harmless_output
+from nacre.cli.terminal.interrupts import (
+    STOPPED,
+    exit_after_interrupt,
+    is_interrupted,
+    raise_interrupts,
+)
+from nacre.cli.terminal.streams import filter_output
 
 # Verb -> module, attribute, what it does. Loaded when used: `nacre --version` imports none.
 _VERBS = {
@@ -93,19 +98,19 @@ def main() -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Entry point of the console script: runs a verb and exits."""
-    status = _status(arguments)
+    status = _exit_status(arguments)
     if is_interrupted():
-        leave(status)
+        exit_after_interrupt(status)
     sys.exit(status)
 
 
-def _status(arguments: list[str] | None) -> int:
-    _write_anything()
-    with harmless_output(), at_terminal():
-        return _outcome(arguments)
+def _exit_status(arguments: list[str] | None) -> int:
+    _escape_unencodable()
+    with filter_output(), at_terminal():
+        return _run_verb(arguments)
 
 
-def _outcome(arguments: list[str] | None) -> int:
+def _run_verb(arguments: list[str] | None) -> int:
     try:
         result = main.main(arguments, prog_name="nacre", standalone_mode=False)
         if sys.stdout is not None:
@@ -116,36 +121,36 @@ def _outcome(arguments: list[str] | None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return _report_stop()
+        return _report_interrupt()
     except OSError as error:
         if error.errno not in MACHINE_FAULTS:
             return _report_bug(error)
         click.echo(f"nacre: cannot write the output: {error.strerror}", err=True)
-        _forget_output()
+        _discard_output()
         return ERRORS_FOUND
     except MemoryError as error:
         return _report_memory(error, sys.argv[1:] if arguments is None else arguments)
     except Exception as error:
         # An import that is interrupted may fail with an error of its own.
-        return _report_stop() if is_interrupted() else _report_bug(error)
+        return _report_interrupt() if is_interrupted() else _report_bug(error)
     return result if isinstance(result, int) else OK
 
 
-def _report_stop() -> int:
+def _report_interrupt() -> int:
     # A terminal has shown `^C`, and the cursor stands behind it.
     is_watched = sys.stderr is not None and sys.stderr.isatty()
     click.echo("\nstopped" if is_watched else "stopped", err=True)
     return STOPPED
 
 
-def _write_anything() -> None:
+def _escape_unencodable() -> None:
     """A character that the terminal's encoding lacks is shown by its number, never an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _forget_output() -> None:
+def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -42,7 +42,9 @@ def options_of(value: type[Any], name: str, *options: Option) -> Callable[[Comma
     return decorate
 
 
-def repeated(name: str, target: str, read: Callable[[str], Any], metavar: str, help: str) -> Option:
+def repeated_option(
+    name: str, target: str, read: Callable[[str], Any], metavar: str, help: str
+) -> Option:
     """An option that may be given several times, each value read by a function."""
     type_ = option_value(read)
     return click.option(name, target, multiple=True, type=type_, metavar=metavar, help=help)
@@ -63,26 +65,26 @@ def parse_size(text: str | int) -> int:
     return size
 
 
-def pair(form: str) -> Callable[[str], tuple[str, str]]:
+def pair_parser(form: str) -> Callable[[str], tuple[str, str]]:
     """A reader of option values of the form `NAME=VALUE`; names may hold `=` signs."""
 
-    def parsed(text: str) -> tuple[str, str]:
+    def parse(text: str) -> tuple[str, str]:
         name, sign, value = text.rpartition("=")
         if not (name and sign and value) or "\0" in value:
             raise ValueError(f"{backquote(text)} does not have the form {form}")
         return name, value
 
-    return parsed
+    return parse
 
 
-def once(pairs: Iterable[tuple[str, str]], what: str) -> dict[str, str]:
+def unique_by_name(pairs: Iterable[tuple[str, str]], what: str) -> dict[str, str]:
     """Pairs by name; UsageError for a name that is given twice."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in pairs:
-        if name in found:
+        if name in by_name:
             raise click.UsageError(f"{what} {backquote(name)} is given twice")
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
 form_option = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")

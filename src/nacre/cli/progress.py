@@ -25,13 +25,13 @@ class Progress:
         self._due = time.monotonic() + _QUIET_SECONDS
         self._width = 0
 
-    def __call__(self, taken: int, total: int) -> None:
+    def __call__(self, done: int, total: int) -> None:
         """So many steps of so many have been taken."""
         now = time.monotonic()
         if now < self._due:
             return
         self._due = now + _TICK_SECONDS
-        text = f"{taken:,} of {total:,} {self._what} ({100 * taken // max(total, 1)} %)"
+        text = f"{done:,} of {total:,} {self._what} ({100 * done // max(total, 1)} %)"
         self._width = max(self._width, len(text))
         echo_as_is(f"\r{text.ljust(self._width)}", err=True, nl=False)
 
@@ -110,7 +110,7 @@ def _clear_line(width: int) -> int:
 
 def _write_lines(stages: list[Stage], done: threading.Event) -> None:
     began, spent = time.monotonic(), time.process_time()
-    said, due = "", 0.0
+    last, due = "", 0.0
     wait = _UNWATCHED_SECONDS
     while not done.wait(wait):
         wait = _TICK_SECONDS
@@ -118,9 +118,9 @@ def _write_lines(stages: list[Stage], done: threading.Event) -> None:
         if time.process_time() - spent < _LEAST_WORK * _UNWATCHED_SECONDS:
             continue
         now, current = time.monotonic(), stages[-1:]  # a copy: the work goes on meanwhile
-        if not current or (current[0].what == said and now < due):
+        if not current or (current[0].what == last and now < due):
             continue
-        is_new = current[0].what != said and not current[0].is_begun
-        said, due = current[0].what, now + (_COUNT_SECONDS if is_new else _REPEAT_SECONDS)
-        text = said if is_new else str(current[0])
+        is_new = current[0].what != last and not current[0].is_begun
+        last, due = current[0].what, now + (_COUNT_SECONDS if is_new else _REPEAT_SECONDS)
+        text = last if is_new else str(current[0])
         echo_as_is(f"{text}, {now - began:.0f} s", err=True)

@@ -41,23 +41,23 @@ def rule(code: str | None, output: str) -> int:
     if output == "json":
         click.echo(json.dumps([_as_json(r) for r in rules], indent=2))
     elif wanted in RULES:
-        click.echo(page(rules[0]))
+        click.echo(page_text(rules[0]))
     else:
         for row in rules:
-            click.echo(f"{row.code:6} {_standing(row):9} {row.name}")
+            click.echo(f"{row.code:6} {_kind(row):9} {row.name}")
     return OK
 
 
-def page(row: Rule) -> str:
+def page_text(row: Rule) -> str:
     """A rule's page as a terminal shows it."""
-    head = f"{row.code} {row.name} ({_standing(row)})\nspec: {row.spec}\n"
+    head = f"{row.code} {row.name} ({_kind(row)})\nspec: {row.spec}\n"
     fix = f"fixable: `nacre check --fix` {row.fix}\n" if row.fix else ""
     address = address_of(row)
     language = f"language: {address}\n" if address else ""
     return f"{head}{language}{fix}\n{row.page}"
 
 
-def _standing(row: Rule) -> str:
+def _kind(row: Rule) -> str:
     return "behaviour" if row.behaviour else row.severity
 
 
@@ -66,7 +66,7 @@ def _as_json(row: Rule) -> dict[str, str]:
     return {
         "code": row.code,
         "name": row.name,
-        "severity": _standing(row),
+        "severity": _kind(row),
         "spec": row.spec,
         **({"language": address} if address else {}),
         "page": row.page,

@@ -24,33 +24,33 @@ from nacre.cli.arrays import (
     file_bytes,
     output_view,
     parse_output,
+    report_write_errors,
     require_writable,
-    writing,
-    writing_together,
+    write_all_or_none,
 )
-from nacre.cli.bundles import OpenBundle, open_bundle, worth_telling
+from nacre.cli.bundles import OpenBundle, findings_to_show, open_bundle
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import (
     Setup,
     check_program,
+    drop_allowed,
     interpreter,
     load_inputs,
     machine_options,
     read_program,
     replay_order,
     show_findings,
-    without,
 )
-from nacre.cli.options import form_option, repeated
+from nacre.cli.options import form_option, repeated_option
 from nacre.cli.progress import show_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
     TimedOptions,
     set_profile,
+    time_what_if,
     timed_options,
     timing_json,
     timing_text,
-    what_if,
     write_page,
     write_trace,
 )
@@ -71,7 +71,7 @@ _TRACE_ENDINGS = (".json", ".csv")
 @machine_options
 @timed_options
 @click.option("--mode", type=click.Choice(_MODES), default=_MODES[0], help="What decides order.")
-@repeated(
+@repeated_option(
     "--output",
     "outputs",
     parse_output,
@@ -113,44 +113,44 @@ def run(
                 setup, outputs, report.bundle = bundle.setup, (), bundle.bundle
             program = read_program(setup)
             report.program = program
-            found = worth_telling(bundle, check_program(program, setup))
+            findings = findings_to_show(bundle, check_program(program, setup))
             views = [output_view(file, program.plan.program) for file in outputs]
             machine = interpreter(setup)
             machine.set_mode(mode)
             set_profile(machine, timed)
-            report.what_if = what_if(machine, program, timed, setup.allow)
+            report.what_if = time_what_if(machine, program, timed, setup.allow)
             if timed.no_values:
-                return _only_timed(machine, program, setup, timed, trace, report, found)
+                return _time_only(machine, program, setup, timed, trace, report, findings)
             result = _run(machine, setup, program, bundle.filled if bundle is not None else {})
     except InputError as error:
-        return report.refused(error.diagnostics)
-    if _is_whole(result) or (result.timing is not None and result.timing.waiting):
+        return report.report_refusal(error.diagnostics)
+    if _is_complete(result) or (result.timing is not None and result.timing.waiting):
         report.timing, report.timed = result.timing, timed
     elif timed.report is not None:
         report.asked = (*report.asked, timed.report)
-    arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_whole(result)]
-    during = _during(result, setup, bundle)
-    with writing_together():
+    arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_complete(result)]
+    during = _run_findings(result, setup, bundle)
+    with write_all_or_none():
         if trace is not None:
             _write_trace(result, trace)
         _write_page(report)
         for view, array in zip(views, arrays, strict=False):
             _write(view.file.path, file_bytes(array, view.file.path))
-        if bundle is not None and _is_whole(result):
+        if bundle is not None and _is_complete(result):
             for path, data, what in bundle.files(result):
                 _write(path, data)
                 report.written.append((path, what))
-    return report.ran(result, [*found, *during], views if arrays else [], trace)
+    return report.report_run(result, [*findings, *during], views if arrays else [], trace)
 
 
-def _only_timed(
+def _time_only(
     machine: NemInterpreter,
     program: LoadedProgram,
     setup: Setup,
     timed: TimedOptions,
     trace: Path | None,
     report: Report,
-    found: list[Diagnostic],
+    findings: list[Diagnostic],
 ) -> int:
     """Time a program without computing anything."""
     from nacre.nem.run.sessions.session import RunResult
@@ -159,13 +159,13 @@ def _only_timed(
     timing = machine.time(program, allow=setup.allow)
     report.timing, report.timed = timing, timed
     problems = deadlock_findings(timing)
-    with writing_together():
+    with write_all_or_none():
         if trace is not None:
             write_trace(timing, trace)
         _write_page(report)
     tasks = sum(1 for _ in timing.tasks) if not problems else 0
     result = RunResult("error" if problems else "completed", tuple(problems), None, tasks)
-    return report.ran(result, [*found, *problems], [], trace)
+    return report.report_run(result, [*findings, *problems], [], trace)
 
 
 def _write_page(report: Report) -> None:
@@ -208,36 +208,36 @@ def _run(
     )
 
 
-def _is_whole(result: RunResult) -> bool:
+def _is_complete(result: RunResult) -> bool:
     return result.status == "completed"
 
 
-def _during(result: RunResult, setup: Setup, bundle: OpenBundle | None) -> list[Diagnostic]:
+def _run_findings(result: RunResult, setup: Setup, bundle: OpenBundle | None) -> list[Diagnostic]:
     """What the run and reading its outputs brought up; what stopped it is never left out."""
     session = result.session
-    found = list(session.diagnostics if session is not None else result.diagnostics)
-    if _is_whole(result):
-        endless = [] if bundle is None else bundle.endless(result)
-        found = without([*endless, *found], setup.allow)
-    return warnings_as_errors(found) if setup.strict else found
+    findings = list(session.diagnostics if session is not None else result.diagnostics)
+    if _is_complete(result):
+        endless = [] if bundle is None else bundle.not_finite_warnings(result)
+        findings = drop_allowed([*endless, *findings], setup.allow)
+    return warnings_as_errors(findings) if setup.strict else findings
 
 
 def _write(path: Path, data: bytes) -> None:
-    with writing(path):
+    with report_write_errors(path):
         write_whole(path, [data])
 
 
 def _write_trace(result: RunResult, path: Path) -> None:
     if result.session is None:
         return
-    if result.timing is not None and _is_whole(result):
+    if result.timing is not None and _is_complete(result):
         write_trace(result.timing, path)
         return
     try:
         result.session.export_trace(path)
     except InputError as error:
         if isinstance(error.__cause__, OSError):
-            with writing(path):
+            with report_write_errors(path):
                 raise error.__cause__ from None
         raise WrongUsage(safe(error.diagnostics[0].message)) from None
 
@@ -274,35 +274,35 @@ class Report:
     def _device(self) -> str | None:
         return self.program.device.name if self.program is not None else None
 
-    def refused(self, found: Sequence[Diagnostic]) -> int:
+    def report_refusal(self, findings: Sequence[Diagnostic]) -> int:
         """Nothing ran."""
         if self.form == "json":
-            self._json("error", 0, found, {})
+            self._json("error", 0, findings, {})
             return ERRORS_FOUND
-        show_findings(found)
-        click.echo(f"did not run {safe(self.name)}: {summary(found)}")
+        show_findings(findings)
+        click.echo(f"did not run {safe(self.name)}: {summary(findings)}")
         return ERRORS_FOUND
 
-    def ran(
+    def report_run(
         self,
         result: RunResult,
-        found: Sequence[Diagnostic],
+        findings: Sequence[Diagnostic],
         views: Sequence[OutputView],
         trace: Path | None,
     ) -> int:
         """A run came to its end, or to an error."""
-        status = ERRORS_FOUND if has_errors(found) or not _is_whole(result) else OK
+        status = ERRORS_FOUND if has_errors(findings) or not _is_complete(result) else OK
         if self.form == "json":
             written: dict[str, Any] = {str(v.file.path): _as_json(v) for v in views}
             written |= {str(path): {"output": what} for path, what in self.written}
-            self._json(result.status, result.tasks, found, written)
+            self._json(result.status, result.tasks, findings, written)
             return status
-        show_findings(found)
-        notes = f"; {summary(found)}" if found else ""
-        how = result.status if _is_whole(result) else "stopped by an error"
+        show_findings(findings)
+        notes = f"; {summary(findings)}" if findings else ""
+        how = result.status if _is_complete(result) else "stopped by an error"
         tasks = f"{result.tasks} task{'' if result.tasks == 1 else 's'}"
         click.echo(f"ran {tasks} of {safe(self.name)} on {safe(self._device or '')}: {how}{notes}")
-        if not _is_whole(result) and self.asked:
+        if not _is_complete(result) and self.asked:
             click.echo(f"did not write {', '.join(safe(str(path)) for path in self.asked)}")
         for view in views:
             click.echo(f"wrote {safe(str(view.file.path))}: {view.file.buffer} as {view.kind}")
@@ -317,14 +317,14 @@ class Report:
         return status
 
     def _json(
-        self, status: str, tasks: int, found: Sequence[Diagnostic], outputs: dict[str, Any]
+        self, status: str, tasks: int, findings: Sequence[Diagnostic], outputs: dict[str, Any]
     ) -> None:
         report = {
             "status": status,
             "program": self.name,
             "device": self._device,
             "tasks": tasks,
-            "diagnostics": [to_json(d) for d in found],
+            "diagnostics": [to_json(d) for d in findings],
             "outputs": outputs,
         }
         if self.timing is not None:

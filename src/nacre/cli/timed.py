@@ -11,8 +11,8 @@ import click
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
-from nacre.cli.arrays import require_writable, writing
-from nacre.cli.machine import Setup, as_usage
+from nacre.cli.arrays import report_write_errors, require_writable
+from nacre.cli.machine import Setup, usage_error
 from nacre.cli.options import options_of
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class TimedOptions:
         for name, is_given in unused:
             if is_given and self.no_values:
                 raise click.UsageError(f"--no-values computes nothing: {name} would be ignored")
-        given = [
+        timed_only = [
             ("--profile", self.profile is not None),
             ("--what-if", self.what_if is not None),
             ("--no-values", self.no_values),
             ("--report", self.report is not None),
         ]
-        for name, is_given in given:
+        for name, is_given in timed_only:
             if is_given and mode != "timed":
                 raise click.UsageError(f"{name} needs --mode timed")
         if self.no_values and has_outputs:
@@ -58,10 +58,10 @@ class TimedOptions:
 
 
 def _join_repeated(
-    ctx: click.Context, option: click.Parameter, given: tuple[str, ...]
+    ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
 ) -> str | None:
     """An option that was repeated as if all were given at once."""
-    return ",".join(given) if given else None
+    return ",".join(values) if values else None
 
 
 timed_options = options_of(
@@ -85,10 +85,10 @@ def set_profile(machine: NemInterpreter, timed: TimedOptions) -> None:
     try:
         machine.set_timing_profile(timed.profile)
     except InputError as error:
-        raise as_usage(error) from None
+        raise usage_error(error) from None
 
 
-def what_if(
+def time_what_if(
     machine: NemInterpreter, program: LoadedProgram, timed: TimedOptions, allow: tuple[str, ...]
 ) -> TimedResult | None:
     """The run with other figures, where `--what-if` asks for one."""
@@ -104,7 +104,7 @@ def what_if(
     except InputError as error:
         if any(d.code != "RUN11" for d in error.diagnostics):
             raise  # the program does not fit the changed device: that is found in the input
-        raise as_usage(error) from None
+        raise usage_error(error) from None
 
 
 def timing_text(
@@ -174,5 +174,5 @@ def write_page(timing: TimedResult, path: Path, title: str, layers: Estimate | N
 
 
 def _write_file(path: Path, write: Callable[[], None]) -> None:
-    with writing(path):
+    with report_write_errors(path):
         write()

@@ -15,7 +15,7 @@ from nacre.base.stages import stage
 from nacre.cli.arrays import InputFile, WrongUsage, parse_input
 from nacre.cli.bundles import arrays_of
 from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK
-from nacre.cli.options import form_option, repeated
+from nacre.cli.options import form_option, repeated_option
 from nacre.cli.progress import show_stages
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
 
 @click.command()
 @click.argument("folder", metavar="BUNDLE")
-@repeated(
+@repeated_option(
     "--input",
     "inputs",
     parse_input,
@@ -37,7 +37,7 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
     "An input of the model; may be repeated. Default: random ones, within what the model does "
     "with them.",
 )
-@repeated(
+@repeated_option(
     "--expect",
     "expected",
     parse_input,
@@ -73,21 +73,23 @@ def validate(
             with stage("loading"):
                 bundle = Bundle.load(folder)
             with stage("comparing"):
-                found = (
+                validation = (
                     bundle.validate(arrays_of(inputs, bundle.source), arrays_of(expected) or None)
                     if inputs or not bundle.manifest.inputs
                     else _validate_on_random(bundle, seed)
                 )
     except InputError as error:
         is_json = form == "json"
-        told = (render_json if is_json else render_text)(error.diagnostics)
-        click.echo(told, err=not is_json)
+        text = (render_json if is_json else render_text)(error.diagnostics)
+        click.echo(text, err=not is_json)
         return ERRORS_FOUND
     how = "the inputs given" if inputs else f"random inputs, seed {seed}"
     click.echo(
-        json.dumps(found.as_json(), indent=2) if form == "json" else _text(bundle, found, how)
+        json.dumps(validation.as_json(), indent=2)
+        if form == "json"
+        else _text(bundle, validation, how)
     )
-    return _STATUS[found.verdict]
+    return _STATUS[validation.verdict]
 
 
 def _validate_on_random(bundle: Bundle, seed: int) -> Validation:
@@ -96,59 +98,63 @@ def _validate_on_random(bundle: Bundle, seed: int) -> Validation:
     from nacre.compile.sampling.draw import ATTEMPTS
 
     for attempt in range(ATTEMPTS):
-        others = _random(bundle, seed + 1, attempt)
-        found = validate_bundle(bundle, _random(bundle, seed, attempt), others=others)
-        if found.verdict != "inconclusive":
+        others = _random_inputs(bundle, seed + 1, attempt)
+        validation = validate_bundle(bundle, _random_inputs(bundle, seed, attempt), others=others)
+        if validation.verdict != "inconclusive":
             break
-    return found
+    return validation
 
 
-def _random(bundle: Bundle, seed: int, attempt: int) -> dict[str, Any]:
+def _random_inputs(bundle: Bundle, seed: int, attempt: int) -> dict[str, Any]:
     from nacre.compile.sampling.draw import draw_inputs
     from nacre.compile.sampling.input_ranges import input_ranges
 
     # Without the model as it came, what is made of inputs shows in the legalised module.
     module = bundle.source if bundle.has_reference else bundle.legal
-    made = draw_inputs(module, seed, attempt=attempt)
+    arrays = draw_inputs(module, seed, attempt=attempt)
     if not bundle.has_reference:
         types = bundle.source.input_types
-        made = {name: array.astype(types[name].element.dtype) for name, array in made.items()}
+        arrays = {name: array.astype(types[name].element.dtype) for name, array in arrays.items()}
     for state in bundle.source.states:
-        made.pop(state.name, None)
+        arrays.pop(state.name, None)
     ranges = input_ranges(module)
     for port in bundle.manifest.inputs:
-        is_free = port.name in made and ranges[port.name].kind == "any"
+        is_free = port.name in arrays and ranges[port.name].kind == "any"
         if port.scale is not None and is_free:
-            made[port.name] = _within(port, made[port.name])
-    return made
+            arrays[port.name] = _move_into_range(port, arrays[port.name])
+    return arrays
 
 
-def _within(port: Port, array: Array) -> Array:
+def _move_into_range(port: Port, array: Array) -> Array:
     """Random numbers moved to where the calibration data lay: a plan on integers has no others."""
     import numpy as np
 
     low, high = port.real(np.array([-128, 127], np.int8)).astype(np.float64)
-    spread = (high - low) / 6  # six deviations hold nearly all
-    moved: Array = np.clip((low + high) / 2 + spread * array, low, high)
+    deviation = (high - low) / 6  # six deviations hold nearly all
+    moved: Array = np.clip((low + high) / 2 + deviation * array, low, high)
     return moved.astype(array.dtype)
 
 
-def _text(bundle: Bundle, found: Validation, how: str) -> str:
+def _text(bundle: Bundle, validation: Validation, how: str) -> str:
     from nacre.compile.bundle.validation import ASK_FOR_DATA, VERDICTS
 
     manifest = bundle.manifest
     layers = f"{len(manifest.layers):,} layer{'' if len(manifest.layers) == 1 else 's'}"
-    held = "the same bits" if found.first_difference is None else safe(str(found.first_difference))
+    legal_text = (
+        "the same bits"
+        if validation.first_difference is None
+        else safe(str(validation.first_difference))
+    )
     lines = [
         f"{manifest.device}, {bundle.precision_text}, {layers}, {how}",
-        f"against the legalised module: {held}",
-        f"against {found.compared_with}{':' if found.outputs else ''}",
-        *(f"  {safe(output.name)}: {output.describe_with_bound}" for output in found.outputs),
-        *([] if found.lost_most is None else [f"  {safe(str(found.lost_most))}"]),
-        *(f"  {safe(o.name)} proves nothing: {o.problem}" for o in found.unproven),
-        VERDICTS[found.verdict],
+        f"against the legalised module: {legal_text}",
+        f"against {validation.compared_with}{':' if validation.outputs else ''}",
+        *(f"  {safe(output.name)}: {output.describe_with_bound}" for output in validation.outputs),
+        *([] if validation.lost_most is None else [f"  {safe(str(validation.lost_most))}"]),
+        *(f"  {safe(o.name)} proves nothing: {o.problem}" for o in validation.unproven),
+        VERDICTS[validation.verdict],
     ]
-    if found.verdict == "inconclusive":
+    if validation.verdict == "inconclusive":
         options = " ".join(f"--input {port.name}=FILE.npy" for port in _input_ports(bundle))
         lines.append(f"help: {ASK_FOR_DATA}: {safe(options)}")
     return "\n".join(lines)

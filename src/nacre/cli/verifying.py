@@ -11,7 +11,7 @@ from nacre.base.rendering import summary
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
-from nacre.cli.inputs import distinct, show
+from nacre.cli.inputs import show, without_repetition
 from nacre.cli.progress import show_stages
 
 
@@ -19,23 +19,25 @@ def verify_files(
     names: Sequence[str], find: Callable[[str], Iterable[Diagnostic]], what: str, output: str
 ) -> int:
     """Look at files one after the other; one that is not there does not keep the others waiting."""
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     count, failed = 0, False
     for name in names:
         try:
             with show_stages(), stage("verifying"):
-                found += find(name)
+                findings += find(name)
         except InputError as error:
-            found += error.diagnostics
+            findings += error.diagnostics
         except WrongUsage as error:
             error.show()
             failed = True
             continue
         count += 1
-    shown = distinct(found)
-    show(shown, output)
+    shown_findings = without_repetition(findings)
+    show(shown_findings, output)
     if output == "text" and count:
-        click.echo(f"verified {count:,} {what}{'' if count == 1 else 's'}: {summary(shown)}")
+        click.echo(
+            f"verified {count:,} {what}{'' if count == 1 else 's'}: {summary(shown_findings)}"
+        )
     if failed:
         return WRONG_USAGE
-    return ERRORS_FOUND if has_errors(shown) else OK
+    return ERRORS_FOUND if has_errors(shown_findings) else OK

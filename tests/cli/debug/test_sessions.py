@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
-from nacre.cli.debug.commands import COMMANDS, find, split
+from nacre.cli.debug.commands import COMMANDS, find_command, split_command
 from nacre.cli.debug.completion import completions
 from nacre.cli.debug.debugger import Debugger
 from nacre.nem.run.sessions.session import Session
@@ -413,7 +413,9 @@ def test_a_closed_standard_input_ends_the_session(tmp_path: Path) -> None:
 def test_names_and_letters_of_commands_are_distinct() -> None:
     names = [name for c in COMMANDS for name in (c.name, c.alias) if name is not None]
     assert len(names) == len(set(names))
-    assert all(find(name).name == c.name for c in COMMANDS for name in (c.name, c.alias or c.name))
+    assert all(
+        find_command(name).name == c.name for c in COMMANDS for name in (c.name, c.alias or c.name)
+    )
 
 
 @pytest.mark.parametrize(
@@ -425,10 +427,10 @@ def test_names_and_letters_of_commands_are_distinct() -> None:
 )  # fmt: skip
 def test_a_command_may_be_cut_short(word: str, name: str | None) -> None:
     if name is not None:
-        assert find(word).name == name
+        assert find_command(word).name == name
         return
     with pytest.raises(InputError):
-        find(word)
+        find_command(word)
 
 
 @pytest.mark.parametrize(
@@ -441,7 +443,7 @@ def test_a_command_may_be_cut_short(word: str, name: str | None) -> None:
     ],
 )
 def test_a_line_is_a_command_and_its_argument(line: str, parts: tuple[str, str]) -> None:
-    assert split(line) == parts
+    assert split_command(line) == parts
 
 
 # Completion

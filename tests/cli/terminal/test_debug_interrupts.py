@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nacre.cli.debug import commands as debug_commands
-from nacre.cli.debug.commands import find
+from nacre.cli.debug.commands import find_command
 from nacre.cli.debug.debugger import Debugger
 from nacre.cli.debug.loop import carry_out
 from nacre.nem.run.sessions.session import Session
@@ -95,11 +95,13 @@ def test_an_interrupt_breaks_off_a_command_that_cannot_pause(
         os.kill(os.getpid(), signal.SIGINT)
 
     carry_out(debugger, "step 3")
-    found = find(command.partition(" ")[0])
+    found = find_command(command.partition(" ")[0])
     if command == "restart":
-        monkeypatch.setattr(debugger, "_started", interrupted)
+        monkeypatch.setattr(debugger, "_start_session", interrupted)
     else:
-        monkeypatch.setattr(debug_commands, "find", lambda _: replace(found, run=interrupted))
+        monkeypatch.setattr(
+            debug_commands, "find_command", lambda _: replace(found, run=interrupted)
+        )
     capsys.readouterr()
     carry_out(debugger, command)
     assert capsys.readouterr().out == "interrupted\n"

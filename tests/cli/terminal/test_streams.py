@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.cli.terminal.streams import HarmlessStream, harmless
+from nacre.cli.terminal.streams import HarmlessStream, make_harmless
 from tests.cli.runner import environment, invoke, nacre
 
 onnx = pytest.importorskip("onnx")
@@ -208,7 +208,7 @@ def test_nothing_that_a_terminal_obeys_gets_through(text: str) -> None:
     shown = behind.getvalue()
     assert shown.count("\n") == text.count("\n")
     assert shown.replace("\n", "").replace("\t", "").isprintable()
-    assert harmless(shown) == shown
+    assert make_harmless(shown) == shown
 
 
 def test_a_formatted_program_is_passed_on_to_the_letter() -> None:

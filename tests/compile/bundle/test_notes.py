@@ -14,7 +14,7 @@ import nacre
 from nacre import core
 from nacre.base.diagnostics import InputError
 from nacre.cli.exit_status import OK, WRONG_USAGE
-from nacre.cli.main import _status
+from nacre.cli.main import _exit_status
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import Array, linear_model, values
@@ -157,17 +157,17 @@ def test_the_command_refuses_data_that_it_would_not_use(
     np.savez(data, **samples())  # type: ignore[arg-type]
     out = ("-o", str(tmp_path / "b")) if command == "compile" else ()
     asked = [command, str(model), "--device", "npm4k", "--calibrate", str(data), *out]
-    assert _status(asked) == WRONG_USAGE
+    assert _exit_status(asked) == WRONG_USAGE
     assert "--calibrate is for integers, and --precision is f16" in capsys.readouterr().err
     assert not (tmp_path / "b").exists()
-    assert _status([*asked, "--precision", "i8"]) == OK
+    assert _exit_status([*asked, "--precision", "i8"]) == OK
 
 
 def test_the_command_refuses_a_map_that_it_would_not_use(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["compile", str(model), "--device", "npm4k", "-o", str(tmp_path / "b")]
-    assert _status([*asked, "--precision-map", "%2=f16"]) == WRONG_USAGE
+    assert _exit_status([*asked, "--precision-map", "%2=f16"]) == WRONG_USAGE
     assert "--precision-map is for integers" in capsys.readouterr().err
 
 
@@ -181,6 +181,6 @@ def test_a_folder_has_a_name(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert _status(["compile", str(model), "--device", "npm4k", "-o", name]) == WRONG_USAGE
+    assert _exit_status(["compile", str(model), "--device", "npm4k", "-o", name]) == WRONG_USAGE
     assert "expected the name of a folder" in capsys.readouterr().err
     assert not list((tmp_path / "here").iterdir())

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 import nacre
 from nacre import core
 from nacre.base.diagnostics import InputError
-from nacre.cli.main import _status
+from nacre.cli.main import _exit_status
 from nacre.compile.bundle.manifest import Manifest, Origin
 from nacre.core.builder import Builder
 from nacre.core.module import Module
@@ -175,7 +175,7 @@ def test_comments_name_the_nodes(network: Path) -> None:
 
 
 def test_the_estimate_shows_the_names(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _status(["estimate", str(network), "--device", "npm4k", "--layers", "all"]) == 0
+    assert _exit_status(["estimate", str(network), "--device", "npm4k", "--layers", "all"]) == 0
     table = capsys.readouterr().out.split("layers on npm4k")[1]
     for name in ("stem", "pool", "one", "two", "gated", "head", "share"):
         assert f"/net/{name}\n" in table

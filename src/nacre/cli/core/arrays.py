@@ -15,7 +15,7 @@ from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.suggest import did_you_mean
 from nacre.cli.array_values import read_array, values_json, values_text
-from nacre.cli.arrays import file_bytes, writing
+from nacre.cli.arrays import file_bytes, report_write_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,17 +39,17 @@ def parse_output(text: str) -> OutputFile:
 def output_targets(outputs: Sequence[OutputFile], module: Module) -> list[Target]:
     """Outputs by their number; UsageError for one that the module does not have."""
     names = module.output_names
-    return [(None if name is None else _place(name, names), path) for name, path in outputs]
+    return [(None if name is None else _output_index(name, names), path) for name, path in outputs]
 
 
-def _place(name: str, names: Sequence[str]) -> int:
+def _output_index(name: str, names: Sequence[str]) -> int:
     if name in names:
         return names.index(name)
     if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(names):
         return int(name)
-    told = f"there is no output {backquote(name)}: the module has {len(names)}"
+    problem = f"there is no output {backquote(name)}: the module has {len(names)}"
     hint = did_you_mean(name, names) or f"they are {safe(', '.join(names[:8]))}"
-    raise click.UsageError(f"{told}; {hint}")
+    raise click.UsageError(f"{problem}; {hint}")
 
 
 def input_array(name: str, path: str, module: Module) -> np.ndarray[Any, Any]:
@@ -70,7 +70,7 @@ def outputs_json(
     module: Module, arrays: Sequence[np.ndarray[Any, Any]], peak_bytes: int, files: Sequence[str]
 ) -> str:
     """Every output with its type and its values, or a summary of them where there are many."""
-    shown = [
+    outputs = [
         {
             "name": name,
             "id": value,
@@ -81,7 +81,7 @@ def outputs_json(
         for name, value, array in zip(module.output_names, module.outputs, arrays, strict=True)
     ]
     return json.dumps(
-        {"outputs": shown, "peak_bytes": peak_bytes, "written": list(files)}, indent=2
+        {"outputs": outputs, "peak_bytes": peak_bytes, "written": list(files)}, indent=2
     )
 
 
@@ -101,5 +101,5 @@ def write_output(
     """Write one output or all of them, whole or not at all."""
     index, path = target
     data = _npz(names, arrays) if index is None else file_bytes(arrays[index], path)
-    with writing(path):
+    with report_write_errors(path):
         write_whole(path, [data])

@@ -11,7 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import backquote, safe
-from nacre.cli.arrays import require_writable, split_name, writing_together
+from nacre.cli.arrays import require_writable, split_name, write_all_or_none
 from nacre.cli.core.arrays import (
     OutputFile,
     input_array,
@@ -27,15 +27,15 @@ from nacre.cli.core.files import (
     Shapes,
     constant_option,
     format_option,
-    give_module,
     module_out_option,
+    print_or_save,
     read_module,
     report_findings,
     shape_option,
 )
 from nacre.cli.core.grad import grad
-from nacre.cli.nac.files import require_apart
-from nacre.cli.options import once, repeated
+from nacre.cli.nac.files import require_distinct_files
+from nacre.cli.options import repeated_option, unique_by_name
 from nacre.cli.progress import watch_progress
 from nacre.cli.verifying import verify_files
 
@@ -98,7 +98,6 @@ def _list_passes(ctx: click.Context, option: click.Parameter, is_given: bool) ->
 @click.option("--until", metavar="PASS", help="Stop after this pass.")
 @click.option(
     "--print-after",
-    "shown_after",
     multiple=True,
     metavar="PASS",
     help="Print the module after this pass on standard error.",
@@ -117,7 +116,7 @@ def canon(
     file: str,
     out: Path | None,
     until: str | None,
-    shown_after: tuple[str, ...],
+    print_after: tuple[str, ...],
     shapes: Shapes,
     output: str,
 ) -> int:
@@ -126,19 +125,19 @@ def canon(
     from nacre.core.passes.runner import PIPELINE, passes_until
     from nacre.core.text.printer import print_module
 
-    for name in (until, *shown_after):
+    for name in (until, *print_after):
         try:
             passes_until(PIPELINE, name)
         except ValueError as error:
             raise click.UsageError(safe(str(error))) from None
 
     def show_pass(one: Pass, module: Module) -> None:
-        if one.name in shown_after:
+        if one.name in print_after:
             click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
 
     def work() -> None:
         module = read_module(file, shapes)
-        give_module(canonicalise(module, until=until, on_pass=show_pass), out, output)
+        print_or_save(canonicalise(module, until=until, on_pass=show_pass), out, output)
 
     return report_findings(work, output)
 
@@ -146,24 +145,24 @@ def canon(
 # Lowering
 
 
-def _named(form: str) -> Callable[[str], tuple[str, str]]:
+def _named_value(form: str) -> Callable[[str], tuple[str, str]]:
     """A reader of values with a name before them."""
 
-    def parsed(text: str) -> tuple[str, str]:
+    def parse(text: str) -> tuple[str, str]:
         name, value = split_name(text)
         if not (name and value) or "\0" in value:
             raise ValueError(f"{backquote(text)} does not have the form {form}")
         return name, value
 
-    return parsed
+    return parse
 
 
 @core.command()
 @click.argument("expression", metavar="EXPR")
-@repeated(
+@repeated_option(
     "--input",
     "inputs",
-    _named("NAME=TYPE, such as x=f32[2,3]"),
+    _named_value("NAME=TYPE, such as x=f32[2,3]"),
     "NAME=TYPE",
     "A name in the expression and its type, such as x=f32[2,3].",
 )
@@ -175,8 +174,8 @@ def lower(
     """Make a module of an expression, such as "relu(x @ w + b)"."""
     from nacre.core.expressions import lower as lowered
 
-    types = once(inputs, "input")
-    return report_findings(lambda: give_module(lowered(expression, types), out, output), output)
+    types = unique_by_name(inputs, "input")
+    return report_findings(lambda: print_or_save(lowered(expression, types), out, output), output)
 
 
 # Evaluation
@@ -184,8 +183,10 @@ def lower(
 
 @core.command("eval")
 @click.argument("file")
-@repeated("--input", "inputs", _named("NAME=FILE.npy"), "NAME=FILE.npy", "The array of an input.")
-@repeated(
+@repeated_option(
+    "--input", "inputs", _named_value("NAME=FILE.npy"), "NAME=FILE.npy", "The array of an input."
+)
+@repeated_option(
     "--output",
     "outputs",
     parse_output,
@@ -208,10 +209,10 @@ def evaluate(
     output: str,
 ) -> int:
     """Evaluate a module, and print its outputs."""
-    paths = once(inputs, "input")
+    paths = unique_by_name(inputs, "input")
     for _, path in outputs:
         require_writable(path)
-    require_apart((path for _, path in outputs), (file, *paths.values()))
+    require_distinct_files((path for _, path in outputs), (file, *paths.values()))
 
     def work() -> None:
         from nacre.core.evaluation.evaluate import CoreSession
@@ -219,11 +220,11 @@ def evaluate(
         module = read_module(file, shapes, constants)
         targets = output_targets(outputs, module)
         session = CoreSession(module, ordered=ordered)
-        given = {name: input_array(name, path, module) for name, path in paths.items()}
+        arrays_by_name = {name: input_array(name, path, module) for name, path in paths.items()}
         with watch_progress("evaluating", "operations") as progress:
-            arrays = session.run(given, progress=progress)
+            arrays = session.run(arrays_by_name, progress=progress)
         if output == "json":
-            with writing_together():
+            with write_all_or_none():
                 for one in targets:
                     write_output(one, module.output_names, arrays)
             files = [str(path) for _, path in outputs]
@@ -232,7 +233,7 @@ def evaluate(
         print_outputs(module, arrays)
         if peak:
             click.echo(f"peak: {session.peak_bytes:,} bytes")
-        with writing_together():
+        with write_all_or_none():
             for one in targets:
                 write_output(one, module.output_names, arrays)
         for _, path in outputs:
@@ -259,9 +260,9 @@ def stats(file: str, shapes: Shapes, constants: Constants, layers: bool, output:
         from nacre.core.verify import verify as verified
 
         module = read_module(file, shapes, constants)
-        found = verified(module, "nacre-1")
-        if has_errors(found):
-            raise InputError(found)
+        findings = verified(module, "nacre-1")
+        if has_errors(findings):
+            raise InputError(findings)
         figures = stats_of(module)
         click.echo(
             json.dumps(figures.as_json(), indent=2)

@@ -18,7 +18,7 @@ from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.stages import stage
-from nacre.cli.arrays import WrongUsage, require_writable, unreadable, writing
+from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, unreadable_reason
 from nacre.cli.core.files import (
     STDOUT,
     Constants,
@@ -26,8 +26,8 @@ from nacre.cli.core.files import (
     constant_option,
     constant_values,
     format_option,
-    give_text,
     module_json,
+    print_text,
     read_module,
     report_findings,
     shape_option,
@@ -52,9 +52,9 @@ class Target:
 def _verify(module: Module) -> Module:
     from nacre.core.verify import verify
 
-    found = verify(module, "nacre-1")
-    if has_errors(found):
-        raise InputError(found)
+    findings = verify(module, "nacre-1")
+    if has_errors(findings):
+        raise InputError(findings)
     return module
 
 
@@ -151,7 +151,7 @@ def convert(
 
     def work() -> None:
         module = reader(file)
-        with writing(path), stage("writing"):
+        with report_write_errors(path), stage("writing"):
             target.write(module, path)
         if output == "json":
             click.echo(module_json(module, path=str(path)))
@@ -162,7 +162,7 @@ def convert(
 
 
 def _print(module: Module, target: Target, output: str) -> None:
-    give_text(module, target.text(module), output)
+    print_text(module, target.text(module), output)
 
 
 def _require_suffix(name: str) -> None:
@@ -197,16 +197,18 @@ def _coverage(name: str, shapes: Shapes, constants: Constants, output: str) -> i
     report = _REPORTS.get(Path(name).suffix.lower())
     if report is None:
         raise click.UsageError(f"--report needs {_suffixes_text(_REPORTS)}")
-    reason = unreadable(Path(name))
+    reason = unreadable_reason(Path(name))
     if reason is not None:
         raise WrongUsage(reason)
     is_whole = True
 
     def work() -> None:
         nonlocal is_whole
-        found = report(Path(name), shapes, constants)
-        is_whole = found.is_whole
-        click.echo(json.dumps(asdict(found), indent=2) if output == "json" else found.as_text())
+        coverage = report(Path(name), shapes, constants)
+        is_whole = coverage.is_whole
+        click.echo(
+            json.dumps(asdict(coverage), indent=2) if output == "json" else coverage.as_text()
+        )
 
     status = report_findings(work, output)
     return status or (OK if is_whole else ERRORS_FOUND)

@@ -12,10 +12,10 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.rendering import render_json, render_text
-from nacre.cli.arrays import WrongUsage, require_writable, unreadable, writing
+from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, unreadable_reason
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, read_argument
-from nacre.cli.options import out_option, repeated
+from nacre.cli.options import out_option, repeated_option
 from nacre.cli.progress import show_stages, watch_progress
 from nacre.cli.terminal.streams import echo_document
 
@@ -35,7 +35,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # as the option gives them
-shape_option = repeated(
+shape_option = repeated_option(
     "--shape",
     "shapes",
     _shape,
@@ -67,7 +67,7 @@ def _number(text: str) -> bool | int | float | None:
 _WORDS = {"true": True, "false": False}
 _LONGEST_NUMBER = 40
 Constants = tuple[tuple[str, str], ...]  # as the option gives them
-constant_option = repeated(
+constant_option = repeated_option(
     "--constant",
     "constants",
     _constant,
@@ -80,17 +80,17 @@ def constant_values(constants: Constants) -> dict[str, Any]:
     """The values that inputs are bound to; WrongUsage where a file cannot be read."""
     from nacre.nem.api.ddr import load_npy
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in constants:
         number = _number(value)
         if number is None:
-            reason = unreadable(Path(value))
+            reason = unreadable_reason(Path(value))
             if reason is not None:
                 raise WrongUsage(reason)
-            found[name] = load_npy(value)
+            values[name] = load_npy(value)
         else:
-            found[name] = number
-    return found
+            values[name] = number
+    return values
 
 
 def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Module:
@@ -105,7 +105,7 @@ def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Mo
     from nacre.nac.models import READERS, read_model
 
     if name != STDIN:
-        reason = unreadable(Path(name))
+        reason = unreadable_reason(Path(name))
         if reason is not None:
             raise WrongUsage(reason)
         if Path(name).suffix.lower() in READERS:
@@ -126,21 +126,21 @@ def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
 
     if Path(name).suffix.lower() != ".onnx":
         raise click.UsageError("--constant is for ONNX models")
-    reason = unreadable(Path(name))
+    reason = unreadable_reason(Path(name))
     if reason is not None:
         raise WrongUsage(reason)
     values = constant_values(constants)
     odd: list[Diagnostic] = []
     with watch_progress("importing", "nodes") as progress:
         module = from_onnx(name, dict(shapes), constants=values, progress=progress, warn=odd.append)
-    tell(odd)
+    report_oddities(odd)
     return module
 
 
-def tell(odd: Sequence[Diagnostic]) -> None:
+def report_oddities(findings: Sequence[Diagnostic]) -> None:
     """What is odd about a model goes to standard error."""
-    if odd:
-        click.echo(render_text(odd), err=True)
+    if findings:
+        click.echo(render_text(findings), err=True)
 
 
 module_out_option = out_option("FILE", "Write the module here; `-`: print it.")
@@ -180,7 +180,7 @@ def module_json(module: Module, /, **more: object) -> str:
     return json.dumps({**more, **about}, indent=2)
 
 
-def give_text(module: Module, text: str, output: str = "text") -> None:
+def print_text(module: Module, text: str, output: str = "text") -> None:
     """Print a module as a text of some language, or that text within JSON."""
     if output == "json":
         click.echo(module_json(module, module=text))
@@ -188,15 +188,15 @@ def give_text(module: Module, text: str, output: str = "text") -> None:
         echo_document(text)
 
 
-def give_module(module: Module, out: Path | None, output: str = "text") -> None:
+def print_or_save(module: Module, out: Path | None, output: str = "text") -> None:
     """Print a module, or save it."""
     if out is None or str(out) == STDOUT:
-        give_text(module, str(module), output)
+        print_text(module, str(module), output)
         return
     from nacre.core.storage import save
 
     require_writable(out)
-    with writing(out):
+    with report_write_errors(out):
         save(module, out)
     if output == "json":
         click.echo(module_json(module, path=str(out)))

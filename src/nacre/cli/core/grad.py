@@ -9,8 +9,8 @@ import click
 from nacre.cli.core.files import (
     Shapes,
     format_option,
-    give_module,
     module_out_option,
+    print_or_save,
     read_module,
     report_findings,
     shape_option,
@@ -39,6 +39,6 @@ def grad(file: str, names: tuple[str, ...], out: Path | None, shapes: Shapes, ou
     from nacre.core.gradients.grad import grad as differentiated
 
     def work() -> None:
-        give_module(differentiated(read_module(file, shapes), names), out, output)
+        print_or_save(differentiated(read_module(file, shapes), names), out, output)
 
     return report_findings(work, output)

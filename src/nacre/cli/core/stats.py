@@ -123,8 +123,8 @@ def _layers(module: Module, stored: Mapping[int, Known]) -> list[dict[str, Any]]
 
 def _stored_weights(module: Module) -> dict[int, Known]:
     """Weights that operations make wide and that are never held so: see `stored_weights`."""
-    found = {op.value_id: constant_array(op) for op in module.operations}
-    return stored_weights(module, {value: a for value, a in found.items() if a is not None})
+    weights = {op.value_id: constant_array(op) for op in module.operations}
+    return stored_weights(module, {value: a for value, a in weights.items() if a is not None})
 
 
 def is_constant(op: CoreOperation) -> bool:

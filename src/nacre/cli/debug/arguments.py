@@ -10,20 +10,20 @@ from nacre.nem.run.memory.host import host_error
 _MOST_LISTED = 12  # names in a line
 
 
-def no_argument(argument: str) -> None:
+def refuse_argument(argument: str) -> None:
     """Refuse an argument."""
     if argument:
         raise host_error(f"this command takes no argument, found {backquote(argument)}")
 
 
-def needed(argument: str, what: str) -> str:
+def require_argument(argument: str, what: str) -> str:
     """The argument, which must not be empty."""
     if not argument:
         raise host_error(f"this command needs {what}")
     return argument
 
 
-def number(text: str) -> int:
+def parse_number(text: str) -> int:
     """An argument as a number."""
     if re.fullmatch("-[0-9]{1,18}", text) is not None:
         raise host_error(f"found {text}, expected 0 or more")
@@ -32,12 +32,12 @@ def number(text: str) -> int:
     return int(text)
 
 
-def count(argument: str) -> int:
+def parse_count(argument: str) -> int:
     """How many steps an argument asks for; one where there is no argument."""
-    return number(argument) if argument else 1
+    return parse_number(argument) if argument else 1
 
 
-def some(names: list[str]) -> str:
+def list_some(names: list[str]) -> str:
     """Names in a line, the rest counted."""
     listed = ", ".join(names[:_MOST_LISTED])
     more = len(names) - _MOST_LISTED

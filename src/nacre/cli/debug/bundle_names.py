@@ -33,19 +33,19 @@ class BundleNames:
     @cached_property
     def by_name(self) -> dict[str, list[LayerEntry]]:
         """Layers by their names, those of layers that run in them, and of the model's nodes."""
-        found: dict[str, list[LayerEntry]] = defaultdict(list)
+        layers: dict[str, list[LayerEntry]] = defaultdict(list)
         for layer in self.manifest.layers:
             for name in dict.fromkeys((layer.name, *layer.members, *layer.nodes)):
-                found[name].append(layer)
-        return dict(found)
+                layers[name].append(layer)
+        return dict(layers)
 
     def layers(self, name: str) -> list[LayerEntry]:
         """The layers that a name stands for: one, or all that do the work of a node."""
         if name not in self.by_name:
             hint = did_you_mean(name, self.by_name) or "`layers` lists them"
             raise host_error(f"no layer and no node {backquote(name)}", hint)
-        own = [layer for layer in self.by_name[name] if layer.name == name]
-        return own or self.by_name[name]
+        named = [layer for layer in self.by_name[name] if layer.name == name]
+        return named or self.by_name[name]
 
     def layer_of(self, step: str | None) -> LayerEntry | None:
         """The layer of a step, such as tC[3]."""

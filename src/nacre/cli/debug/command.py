@@ -10,7 +10,7 @@ import click
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import summary
-from nacre.cli.bundles import open_bundle, worth_telling
+from nacre.cli.bundles import findings_to_show, open_bundle
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import (
     Setup,
@@ -45,7 +45,7 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
     """
     from nacre.cli.debug.bundle_names import BundleNames
     from nacre.cli.debug.debugger import Debugger
-    from nacre.cli.debug.loop import follow, piped_commands, typed_commands
+    from nacre.cli.debug.loop import piped_commands, run_commands, typed_commands
 
     setup.require_one_order(mode)
     is_watched = not batch and sys.stdin is not None and sys.stdin.isatty()
@@ -54,13 +54,13 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
             bundle = open_bundle(setup, ())
             setup = setup if bundle is None else bundle.setup
             program = read_program(setup)
-            found = worth_telling(bundle, check_program(program, setup))
+            findings = findings_to_show(bundle, check_program(program, setup))
             inputs, order = load_inputs(setup, program), replay_order(setup)
             inputs |= {} if bundle is None else bundle.filled
             debugger = Debugger(
                 program.source,
                 # DDR belongs to an interpreter: a run from the start gets a new one.
-                lambda: _started(setup, mode, program, inputs, order),
+                lambda: _start_session(setup, mode, program, inputs, order),
                 None if bundle is None else BundleNames(bundle.bundle.manifest),
                 is_watched=is_watched,
             )
@@ -68,15 +68,15 @@ def debug(setup: Setup, mode: str, commands: tuple[str, ...], batch: bool) -> in
         show_findings(error.diagnostics)
         click.echo(f"did not start {safe(setup.file)}: {summary(error.diagnostics)}")
         return ERRORS_FOUND
-    show_findings(found)
+    show_findings(findings)
     debugger.greet(program.name, program.device.name)
-    if follow(debugger, commands) and not batch:
+    if run_commands(debugger, commands) and not batch:
         lines = typed_commands(debugger) if is_watched else piped_commands()
-        follow(debugger, lines, is_watched)
+        run_commands(debugger, lines, is_watched)
     return ERRORS_FOUND if debugger.has_failed and not is_watched else OK
 
 
-def _started(
+def _start_session(
     setup: Setup,
     mode: str,
     program: LoadedProgram,

@@ -11,11 +11,17 @@ import click
 
 from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
-from nacre.cli.arrays import load, parse_input
+from nacre.cli.arrays import load_input, parse_input
 from nacre.cli.debug import views as debug_views
-from nacre.cli.debug.arguments import count, needed, no_argument, number, some
+from nacre.cli.debug.arguments import (
+    list_some,
+    parse_count,
+    parse_number,
+    refuse_argument,
+    require_argument,
+)
 from nacre.cli.debug.layers import layer_break, require_bundle, show_layers
-from nacre.cli.debug.model_values import buffer_named, port_array
+from nacre.cli.debug.model_values import buffer_name, port_array
 from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.sessions.statistics import STATISTICS
 
@@ -44,7 +50,7 @@ class Command:
     can_pause: bool = False  # between two steps, where somebody interrupts it
 
 
-def split(line: str) -> tuple[str, str]:
+def split_command(line: str) -> tuple[str, str]:
     """The command's word and what follows it; the `/x` of `print/x` follows it."""
     match = _WORD.match(line)
     if match is None:
@@ -52,16 +58,16 @@ def split(line: str) -> tuple[str, str]:
     return match["name"], match["rest"].strip()
 
 
-def find(word: str) -> Command:
+def find_command(word: str) -> Command:
     """The command that a word means: its name, its letter, or a beginning that no other has."""
     for command in COMMANDS:
         if word in (command.name, command.alias):
             return command
-    found = [command for command in COMMANDS if word and command.name.startswith(word)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(command.name for command in found)
+    matches = [command for command in COMMANDS if word and command.name.startswith(word)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(command.name for command in matches)
         raise host_error(f"{backquote(word)} may mean {names}")
     hint = did_you_mean(word, [command.name for command in COMMANDS])
     raise host_error(f"no command {backquote(word)}", hint or "`help` lists them")
@@ -72,7 +78,7 @@ def find(word: str) -> Command:
 
 def _step(debugger: Debugger, argument: str) -> None:
     last = None
-    for _ in range(count(argument)):
+    for _ in range(parse_count(argument)):
         result = debugger.session.step()
         if result.status == "finished":
             break
@@ -80,28 +86,28 @@ def _step(debugger: Debugger, argument: str) -> None:
         if result.status == "error" or debugger.interrupts.is_asked:
             break
     done = f"{last.task_id} {last.status}" if last is not None and last.task_id else None
-    debugger.show_place("interrupted" if debugger.interrupts.is_asked else done)
+    debugger.show_position("interrupted" if debugger.interrupts.is_asked else done)
 
 
 def _continue(debugger: Debugger, argument: str) -> None:
-    no_argument(argument)
+    refuse_argument(argument)
     debugger.show_result(debugger.session.continue_())
 
 
 def _run(debugger: Debugger, argument: str) -> None:
-    no_argument(argument)
+    refuse_argument(argument)
     session = debugger.session
     while not debugger.interrupts.is_asked and session.step().status not in ("error", "finished"):
         pass
-    debugger.show_place("interrupted" if debugger.interrupts.is_asked else None)
+    debugger.show_position("interrupted" if debugger.interrupts.is_asked else None)
 
 
 def _until(debugger: Debugger, argument: str) -> None:
-    debugger.show_result(debugger.session.run_until(needed(argument, "a token")))
+    debugger.show_result(debugger.session.run_until(require_argument(argument, "a token")))
 
 
 def _iteration(debugger: Debugger, argument: str) -> None:
-    no_argument(argument)
+    refuse_argument(argument)
     debugger.show_result(debugger.session.step_iteration())
 
 
@@ -110,14 +116,14 @@ def _iteration(debugger: Debugger, argument: str) -> None:
 
 def _back(debugger: Debugger, argument: str) -> None:
     taken_back = []
-    for _ in range(count(argument)):
+    for _ in range(parse_count(argument)):
         one = debugger.session.step_back()
         taken_back += one
         if not one or debugger.interrupts.is_asked:
             break
     if not taken_back and argument != "0":
         raise host_error("there is no step to take back")
-    debugger.show_place(f"took back {some(taken_back)}" if taken_back else None)
+    debugger.show_position(f"took back {list_some(taken_back)}" if taken_back else None)
 
 
 def _back_until(debugger: Debugger, argument: str) -> None:
@@ -134,16 +140,16 @@ def _back_until(debugger: Debugger, argument: str) -> None:
             raise host_error("a condition goes with a task or a line")
         result = session.run_back_until(region=region["name"], pause=pause)
     elif target.isdecimal():
-        result = session.run_back_until(line=number(target), condition=condition, pause=pause)
+        result = session.run_back_until(line=parse_number(target), condition=condition, pause=pause)
     else:
         result = session.run_back_until(task=target or None, condition=condition, pause=pause)
     debugger.show_result(result)
 
 
 def _restart(debugger: Debugger, argument: str) -> None:
-    no_argument(argument)
+    refuse_argument(argument)
     debugger.restart()
-    debugger.show_place("back at the start")
+    debugger.show_position("back at the start")
 
 
 # Stops
@@ -161,16 +167,16 @@ def _break(debugger: Debugger, argument: str) -> None:
         return
     iteration = re.fullmatch(r"iter(?:ation)?\s+(?P<number>-?[0-9]{1,18})", target)
     if iteration is not None:
-        made = session.add_breakpoint(loop_iter=int(iteration["number"]), condition=condition)
-        label = f"iteration {made.loop_iter}"
+        point = session.add_breakpoint(loop_iter=int(iteration["number"]), condition=condition)
+        label = f"iteration {point.loop_iter}"
     elif target.isdecimal():
-        made = session.add_breakpoint(line=number(target), condition=condition)
-        label = f"line {made.line}"
+        point = session.add_breakpoint(line=parse_number(target), condition=condition)
+        label = f"line {point.line}"
     else:
-        made = session.add_breakpoint(task=target or None, condition=condition)
-        label = f"task {made.task}" if made.task is not None else "any step"
+        point = session.add_breakpoint(task=target or None, condition=condition)
+        label = f"task {point.task}" if point.task is not None else "any step"
     label += f" if {condition}" if condition is not None else ""
-    click.echo(str(debugger.add_stop(made, label)))
+    click.echo(str(debugger.add_stop(point, label)))
 
 
 def _layer_of_break(debugger: Debugger, target: str) -> str | None:
@@ -191,29 +197,29 @@ def _split_condition(argument: str) -> tuple[str, str | None]:
 
 
 def _watch(debugger: Debugger, argument: str) -> None:
-    target, condition = _split_condition(needed(argument, "a region or `token NAME`"))
+    target, condition = _split_condition(require_argument(argument, "a region or `token NAME`"))
     ending = f" if {condition}" if condition is not None else ""
     session = debugger.session
     token = re.fullmatch(r"token\s+(?P<name>.+)", target)
     if token is not None:
-        made = session.add_watchpoint(token=token["name"], condition=condition)
-        click.echo(str(debugger.add_stop(made, f"token {made.token}{ending}")))
+        point = session.add_watchpoint(token=token["name"], condition=condition)
+        click.echo(str(debugger.add_stop(point, f"token {point.token}{ending}")))
         return
     access: Access = "write"
     for word in get_args(Access):
         if target.endswith(f" {word}"):
             access, target = word, target.removesuffix(word).strip()
-    region = buffer_named(debugger.names, target)
+    region = buffer_name(debugger.names, target)
     watch = session.add_watchpoint(region=region, access=access, condition=condition)
     kind = "read or write" if access == "any" else access
-    place = (
+    where = (
         f"{watch.region.iteration_text}, bytes {watch.region.bytes_text}" if watch.region else ""
     )
-    click.echo(str(debugger.add_stop(watch, f"{kind} of {target}{place}{ending}")))
+    click.echo(str(debugger.add_stop(watch, f"{kind} of {target}{where}{ending}")))
 
 
 def _stops(debugger: Debugger, argument: str) -> None:
-    no_argument(argument)
+    refuse_argument(argument)
     for stop in debugger.stops:
         click.echo(str(stop))
     if not debugger.stops:
@@ -225,8 +231,8 @@ def _delete(debugger: Debugger, argument: str) -> None:
         for stop in list(debugger.stops):
             debugger.delete_stop(stop.number)
         return
-    for word in needed(argument, "the number of a stop, or `all`").split():
-        debugger.delete_stop(number(word))
+    for word in require_argument(argument, "the number of a stop, or `all`").split():
+        debugger.delete_stop(parse_number(word))
 
 
 # Memory, help and the end
@@ -234,21 +240,21 @@ def _delete(debugger: Debugger, argument: str) -> None:
 
 def _set(debugger: Debugger, argument: str) -> None:
     try:
-        file = parse_input(needed(argument, "BUF=FILE"))
+        file = parse_input(require_argument(argument, "BUF=FILE"))
     except ValueError as error:
         raise host_error(str(error)) from None
-    buffer = buffer_named(debugger.names, file.target)
+    buffer = buffer_name(debugger.names, file.target)
     if buffer != file.target and debugger.names is not None:
         data = port_array(debugger.names, file.target, file.path)
     else:
-        data = load(file, debugger.session.plan.program)
+        data = load_input(file, debugger.session.plan.program)
     debugger.session.write_buffer(buffer, data)
     click.echo(f"{safe(file.target)} filled from {safe(str(file.path))}")
 
 
 def _help(debugger: Debugger, argument: str) -> None:
     if argument:
-        command = find(argument)
+        command = find_command(argument)
         alias = f" (short: {command.alias})" if command.alias else ""
         click.echo(f"{command.name} {command.usage}".rstrip() + alias)
         click.echo(f"{command.summary}{command.more and '. ' + command.more}")
@@ -261,7 +267,7 @@ def _help(debugger: Debugger, argument: str) -> None:
 
 
 def _quit(debugger: Debugger, argument: str) -> None:
-    no_argument(argument)
+    refuse_argument(argument)
     debugger.is_over = True
 
 

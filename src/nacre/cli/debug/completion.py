@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nacre.base.diagnostics import InputError
-from nacre.cli.debug.commands import COMMANDS, find, split
+from nacre.cli.debug.commands import COMMANDS, find_command, split_command
 from nacre.cli.debug.model_values import port_names
 from nacre.nem.run.memory.regions import named_regions
 from nacre.nem.run.sessions.statistics import STATISTICS
@@ -30,14 +30,14 @@ def completions(
     if not before.strip():
         return [command.name + " " for command in COMMANDS if command.name.startswith(word)]
     try:
-        command = find(split(before)[0])
+        command = find_command(split_command(before)[0])
     except InputError:
         return []
     kinds = command.after_equals if before.endswith("=") else command.completes
     if command.after_if and " if " in before:
         kinds = command.after_if
-    found = [name for kind in kinds for name in _names(kind, word, session, names)]
-    return list(dict.fromkeys(name for name in found if name.startswith(word)))
+    candidates = [name for kind in kinds for name in _names(kind, word, session, names)]
+    return list(dict.fromkeys(name for name in candidates if name.startswith(word)))
 
 
 def _names(kind: str, word: str, session: Session, names: BundleNames | None) -> list[str]:
@@ -49,8 +49,8 @@ def _names(kind: str, word: str, session: Session, names: BundleNames | None) ->
 
 
 def _files(word: str, session: Session) -> list[str]:
-    found = glob.glob(glob.escape(word) + "*")
-    return sorted(path + (os.sep if os.path.isdir(path) else "") for path in found)
+    paths = glob.glob(glob.escape(word) + "*")
+    return sorted(path + (os.sep if os.path.isdir(path) else "") for path in paths)
 
 
 _KINDS: dict[str, Callable[[str, Session], list[str]]] = {
@@ -77,13 +77,13 @@ def install(debugger: Debugger) -> None:
         import readline
     except ImportError:  # not every build of Python has it
         return
-    found: list[str] = []
+    matches: list[str] = []
 
     def complete(word: str, state: int) -> str | None:
         if state == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
-            found[:] = completions(line, word, debugger.session, debugger.names)
-        return found[state] if state < len(found) else None
+            matches[:] = completions(line, word, debugger.session, debugger.names)
+        return matches[state] if state < len(matches) else None
 
     readline.set_completer_delims(DELIMITERS)
     readline.set_completer(complete)

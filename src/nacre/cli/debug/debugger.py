@@ -24,7 +24,7 @@ from nacre.nem.run.sessions.stops import Breakpoint, Watchpoint
 _REASON = re.compile(r"(?:break|watch)point (?P<number>\d+): ")
 
 
-class BrokenOff(KeyboardInterrupt):
+class Interrupted(KeyboardInterrupt):
     """A command was interrupted that cannot pause."""
 
 
@@ -46,7 +46,7 @@ class Interrupts(AbstractContextManager[None]):
 
     def __enter__(self) -> None:
         self.is_asked = False
-        self._usual = signal.signal(signal.SIGINT, self._heard)
+        self._usual = signal.signal(signal.SIGINT, self._handle_signal)
 
     def __exit__(
         self,
@@ -56,12 +56,12 @@ class Interrupts(AbstractContextManager[None]):
     ) -> None:
         signal.signal(signal.SIGINT, self._usual)
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
         if self.is_asked:
             raise KeyboardInterrupt
         self.is_asked = True
         if not self._can_pause:
-            raise BrokenOff
+            raise Interrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ class Stop:
 
     number: int
     label: str
-    made: Breakpoint | Watchpoint
+    point: Breakpoint | Watchpoint
 
     @property
     def kind(self) -> str:
         """`breakpoint` or `watchpoint`."""
-        return "breakpoint" if isinstance(self.made, Breakpoint) else "watchpoint"
+        return "breakpoint" if isinstance(self.point, Breakpoint) else "watchpoint"
 
     def __str__(self) -> str:
         return f"{self.kind} {self.number}: {self.label}"
@@ -100,11 +100,11 @@ class Debugger:
         self.has_failed = False  # a command was wrong, or the run ended in an error
         self.is_over = False
         self._start = start
-        self._stops_made = 0
+        self._stop_count = 0
         self._shown: list[Diagnostic] = []
-        self.session = self._started()
+        self.session = self._start_session()
 
-    def _started(self) -> Session:
+    def _start_session(self) -> Session:
         session = self._start()
         # The only place between two steps at which a run can be told to pause.
         self._pause = session.add_breakpoint(condition=lambda _: self.interrupts.is_asked)
@@ -112,25 +112,25 @@ class Debugger:
 
     def restart(self) -> None:
         """Begin again: memory as at the start, stops as they are."""
-        before, self.session = self.session, self._started()
+        before, self.session = self.session, self._start_session()
         before.close()
         self._shown = []
-        self.stops = [replace(s, made=_recreate_stop(s.made, self.session)) for s in self.stops]
+        self.stops = [replace(s, point=_recreate_stop(s.point, self.session)) for s in self.stops]
 
-    def add_stop(self, made: Breakpoint | Watchpoint, label: str) -> Stop:
+    def add_stop(self, point: Breakpoint | Watchpoint, label: str) -> Stop:
         """Give a stop the next number."""
-        self._stops_made += 1
-        stop = Stop(self._stops_made, safe(label), made)
+        self._stop_count += 1
+        stop = Stop(self._stop_count, safe(label), point)
         self.stops.append(stop)
         return stop
 
     def delete_stop(self, number: int) -> None:
         """Remove a stop by its number."""
-        found = next((stop for stop in self.stops if stop.number == number), None)
-        if found is None:
+        numbered = next((stop for stop in self.stops if stop.number == number), None)
+        if numbered is None:
             raise host_error(f"there is no breakpoint or watchpoint {number}")
-        self.session.remove_stop(found.made.number)
-        self.stops.remove(found)
+        self.session.remove_stop(numbered.point.number)
+        self.stops.remove(numbered)
 
     # What is shown
 
@@ -139,7 +139,7 @@ class Debugger:
         count = self.session.steps.count
         steps = f"{count} step{'' if count == 1 else 's'}"
         click.echo(f"{safe(name)} on {safe(device)}: {steps}; `help` lists the commands")
-        self.show_place()
+        self.show_position()
 
     @property
     def prompt(self) -> str:
@@ -149,18 +149,18 @@ class Debugger:
             return f"({self.session.status}) "
         return f"({step} line {self.session.next_line}) "
 
-    def show_place(self, why: str | None = None) -> None:
+    def show_position(self, why: str | None = None) -> None:
         """One line that says why it stopped and what comes next, and that line of the source."""
         session = self.session
         debug = session.next_debug_name
         layer = self.names.layer_of(session.next_step) if self.names is not None else None
-        told = f"@debug {safe(debug)}" if debug else ""
-        told = describe_layer(layer) if layer is not None else told
-        state = f"next is {session.next_step}{f' ({told})' if told else ''}"
+        title = f"@debug {safe(debug)}" if debug else ""
+        title = describe_layer(layer) if layer is not None else title
+        state = f"next is {session.next_step}{f' ({title})' if title else ''}"
         if session.next_line is None:
             total = session.steps.count
-            taken = total if session.status == "finished" else len(session.order)
-            state = f"{session.status} after {taken} of {total} steps"
+            count = total if session.status == "finished" else len(session.order)
+            state = f"{session.status} after {count} of {total} steps"
         click.echo(f"{why}; {state}" if why else state)
         if session.next_line is not None:
             click.echo(self.source_line(session.next_line))
@@ -172,7 +172,7 @@ class Debugger:
 
     def show_result(self, result: RunResult) -> None:
         """How a run, or a part of it, ended."""
-        self.show_place(self._reason(result))
+        self.show_position(self._reason(result))
 
     def _reason(self, result: RunResult) -> str | None:
         """The session's reason, in the user's numbers and words."""
@@ -182,14 +182,14 @@ class Debugger:
         number = int(match["number"])
         if number == self._pause.number:
             return "interrupted"
-        stop = next(s for s in self.stops if s.made.number == number)
-        return result.reason.replace(f" {number}: {stop.made}", f" {stop.number}: {stop.label}", 1)
+        stop = next(s for s in self.stops if s.point.number == number)
+        return result.reason.replace(f" {number}: {stop.point}", f" {stop.number}: {stop.label}", 1)
 
     def show_findings(self) -> None:
         """What the latest command brought up."""
-        found = list(self.session.diagnostics)
-        text = findings_text(d for d in found if d not in self._shown)
-        self._shown = found
+        findings = list(self.session.diagnostics)
+        text = findings_text(d for d in findings if d not in self._shown)
+        self._shown = findings
         if text:
             echo_as_is(text, nl=False)
 

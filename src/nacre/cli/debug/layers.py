@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.excerpt import safe
-from nacre.cli.debug.arguments import some
+from nacre.cli.debug.arguments import list_some
 from nacre.cli.debug.bundle_names import (
     MOST_NAMED,
     BundleNames,
@@ -49,14 +49,16 @@ class LayerStart:
 
     def _has_begun(self, session: Session) -> bool:
         taken = session.taken_steps
-        if self._first is None or self._first >= len(taken) or not self._is_own(session):
-            own = {s.position for t in self.tokens for s in session.steps.by_name.get(t, ())}
+        if self._first is None or self._first >= len(taken) or not self._is_still_taken(session):
+            positions = {s.position for t in self.tokens for s in session.steps.by_name.get(t, ())}
             position = session.steps.position
-            places = (at for at, step in enumerate(taken) if int(position[step]) in own)
-            self._first = next(places, None)
+            taken_of_layer = (
+                at for at, step in enumerate(taken) if int(position[step]) in positions
+            )
+            self._first = next(taken_of_layer, None)
         return self._first is not None
 
-    def _is_own(self, session: Session) -> bool:
+    def _is_still_taken(self, session: Session) -> bool:
         """Whether what was found is still there: a session may have gone back and on elsewhere."""
         assert self._first is not None
         return _token(session.steps.name(session.taken_steps[self._first])) in self.tokens
@@ -84,12 +86,12 @@ def show_layers(debugger: Debugger, argument: str) -> None:
     """List the layers and how far each has come, or show one with all that belongs to it."""
     names = require_bundle(debugger)
     session = debugger.session
-    done = _done(session)
+    done = _satisfied_counts(session)
     if argument:
         for layer in names.layers(argument):
             _show_layer(debugger, layer, done)
         return
-    total = Counter({t: _count(session, t) for t in names.owners})
+    total = Counter({t: _instance_count(session, t) for t in names.owners})
     rows = [
         (
             safe(layer.name), *_progress(layer.tasks, done, total), _operations(layer),
@@ -105,41 +107,43 @@ def _operations(layer: LayerEntry) -> str:
     return " + ".join(dict.fromkeys(origin.opcode for origin in layer.operations))
 
 
-def _done(session: Session) -> Counter[str]:
+def _satisfied_counts(session: Session) -> Counter[str]:
     """How often each token has been satisfied."""
     position = session.steps.position
     counts = Counter(int(position[step]) for step in session.taken_steps)
     named = session.steps.by_name.items()
-    return Counter({name: sum(counts[s.position] for s in found) for name, found in named})
+    return Counter(
+        {name: sum(counts[s.position] for s in statements) for name, statements in named}
+    )
 
 
-def _count(session: Session, token: str) -> int:
+def _instance_count(session: Session, token: str) -> int:
     numbers = session.steps.numbers
     return sum(numbers[s.position].size for s in session.steps.by_name.get(token, ()))
 
 
 def _progress(tokens: Iterable[str], done: Counter[str], total: Counter[str]) -> tuple[str, str]:
     """In a word how far tasks have come, and in numbers."""
-    taken, whole = (sum(counts[token] for token in tokens) for counts in (done, total))
-    state = "done" if taken == whole else "running" if taken else _NOT_BEGUN
-    return state, f"{taken} of {whole}"
+    count, whole = (sum(counts[token] for token in tokens) for counts in (done, total))
+    state = "done" if count == whole else "running" if count else _NOT_BEGUN
+    return state, f"{count} of {whole}"
 
 
 def _show_layer(debugger: Debugger, layer: LayerEntry, done: Counter[str]) -> None:
     session = debugger.session
-    total = Counter({t: _count(session, t) for t in (*layer.tasks, *layer.loads)})
+    total = Counter({t: _instance_count(session, t) for t in (*layer.tasks, *layer.loads)})
     state, numbers = _progress(layer.tasks, done, total)
     state = "not begun" if state == _NOT_BEGUN else state
     click.echo(f"{describe_layer(layer)}: {state}, {numbers} tasks, {layer.macs:,} MACs")
     for origin in layer.operations:
-        also = f" and {some([safe(name) for name in origin.also])}" if origin.also else ""
+        also = f" and {list_some([safe(name) for name in origin.also])}" if origin.also else ""
         of = f" of {safe(origin.node)}" if origin.node else ""
         click.echo(f"  {origin.opcode} %{origin.legal}{of}{also}")
     if layer.members:
-        click.echo(f"  depth first: {some([safe(name) for name in layer.members])}")
+        click.echo(f"  depth first: {list_some([safe(name) for name in layer.members])}")
     for result in layer.results:
         shape = "x".join(map(str, result.shape))
         click.echo(f"  makes %{result.value}: {result.elem} {shape} in {safe(result.buffer)}")
-    click.echo(f"  tasks: {some(list(layer.tasks))}")
+    click.echo(f"  tasks: {list_some(list(layer.tasks))}")
     if layer.loads:
-        click.echo(f"  loads: {some(list(layer.loads))}")
+        click.echo(f"  loads: {list_some(list(layer.loads))}")

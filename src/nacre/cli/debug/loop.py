@@ -12,14 +12,14 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.cli.debug import commands as debug_commands
 from nacre.cli.debug.completion import install
-from nacre.cli.debug.debugger import BrokenOff, Debugger
+from nacre.cli.debug.debugger import Debugger, Interrupted
 from nacre.cli.machine import sentence
 from nacre.cli.progress import show_stages
 
 _MOST_LINE_BYTES = 65536
 
 
-def follow(debugger: Debugger, lines: Iterable[str], is_watched: bool = False) -> bool:
+def run_commands(debugger: Debugger, lines: Iterable[str], is_watched: bool = False) -> bool:
     """Carry out commands, one a line; whether the debugger goes on after them."""
     for line in lines:
         if not is_watched:
@@ -35,20 +35,20 @@ def carry_out(debugger: Debugger, line: str) -> None:
     """One command; a mistake is said, never raised."""
     if not line.strip() or line.lstrip().startswith("#"):
         return
-    name, argument = debug_commands.split(line)
+    name, argument = debug_commands.split_command(line)
     try:
-        command = debug_commands.find(name)
+        command = debug_commands.find_command(name)
         # Where nobody could go on after a pause, an interrupt ends everything.
         can_pause, interrupts = command.can_pause, debugger.interrupts
         heard = interrupts.during(can_pause) if debugger.is_watched else nullcontext()
         with heard, show_stages():
             command.run(debugger, argument)
-    except BrokenOff:
+    except Interrupted:
         click.echo("interrupted")
     except InputError as error:
         debugger.has_failed = True
-        for found in error.diagnostics:
-            click.echo(f"error: {sentence(found)}")
+        for finding in error.diagnostics:
+            click.echo(f"error: {sentence(finding)}")
     except click.ClickException as error:
         debugger.has_failed = True
         click.echo(f"error: {error.message}")

@@ -37,7 +37,7 @@ class ModelValue:
     overwritten: str | None = None  # by what, where that is known
 
     @property
-    def caution(self) -> str | None:
+    def warning(self) -> str | None:
         """What is to be said where not all of it was written, or something else lies there."""
         missing = int(self.written.size - self.written.sum())
         if not missing:
@@ -81,15 +81,15 @@ def parse_value(names: BundleNames | None, text: str) -> ValueName | None:
 def read_values(names: BundleNames, session: Session, named: ValueName) -> list[ModelValue]:
     """What the memory has of a value: of a node, what every layer leaves that works for it."""
     if not named.is_layer:
-        return [_part(_port_value(session, port_named(names, named.name)), named.index)]
+        return [_select_elements(_port_value(session, find_port(names, named.name)), named.index)]
     results = [(one, result) for one in names.layers(named.name) for result in one.results]
     if not results:
         raise host_error(f"{backquote(named.name)} leaves no value of its own: it moves one")
-    found = [_result_value(session, one, result, names) for one, result in results]
-    return [_part(value, named.index) for value in found]
+    values = [_result_value(session, one, result, names) for one, result in results]
+    return [_select_elements(value, named.index) for value in values]
 
 
-def port_named(names: BundleNames, name: str) -> Port:
+def find_port(names: BundleNames, name: str) -> Port:
     """An input or output by its name; an input where both have it."""
     return next(port for port in _ports(names) if port.name == name)
 
@@ -103,7 +103,7 @@ def port_names(names: BundleNames) -> list[str]:
     return list(dict.fromkeys(port.name for port in _ports(names)))
 
 
-def buffer_named(names: BundleNames | None, text: str) -> str:
+def buffer_name(names: BundleNames | None, text: str) -> str:
     """The buffer of an input or output where a text is its name; else the text as it is."""
     ports = {} if names is None else {port.name: port.buffer for port in reversed(_ports(names))}
     return ports.get(text.strip(), text)
@@ -113,15 +113,15 @@ def _port_value(session: Session, port: Port) -> ModelValue:
     """An input or output in the model's own type."""
     from nacre.base.elements import GRAPH_TYPES
 
-    data, written = _bytes(session, port.buffer)
+    data, written = _buffer_bytes(session, port.buffer)
     dtype = GRAPH_TYPES[port.elem].dtype
     values = port.real(data.view(dtype).reshape(port.shape))
     shape = "x".join(map(str, port.shape))
-    held = "" if port.elem == port.dtype else f", {port.elem} in memory"
+    storage = "" if port.elem == port.dtype else f", {port.elem} in memory"
     if port.scale is not None:
-        held += f" with scale {port.scale:.6g} and zero point {port.zero or 0}"
-    heading = f"{safe(port.name)}: {port.dtype} {shape} in {safe(port.buffer)}{held}"
-    flags = _whole(written, dtype).reshape(port.shape)
+        storage += f" with scale {port.scale:.6g} and zero point {port.zero or 0}"
+    heading = f"{safe(port.name)}: {port.dtype} {shape} in {safe(port.buffer)}{storage}"
+    flags = _whole_elements(written, dtype).reshape(port.shape)
     return ModelValue(heading, port.buffer, values, flags, GRAPH_TYPES[port.dtype])
 
 
@@ -133,12 +133,12 @@ def _result_value(
 
     from nacre.base.elements import GRAPH_TYPES
 
-    data, written = _bytes(session, result.buffer)
+    data, written = _buffer_bytes(session, result.buffer)
     dtype = GRAPH_TYPES[result.elem].dtype
     reach = 1 + sum((n - 1) * s for n, s in zip(result.shape, result.strides, strict=True))
     part = slice(result.offset, result.offset + reach * dtype.itemsize)
     values = data[part].copy().view(dtype)
-    flags = _whole(written[part], dtype)
+    flags = _whole_elements(written[part], dtype)
 
     def strided(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         steps = [stride * array.itemsize for stride in result.strides]
@@ -147,27 +147,31 @@ def _result_value(
     shape = "x".join(map(str, result.shape))
     where = f"{safe(result.buffer)}, from byte {result.offset}"
     heading = f"{safe(layer.name)} %{result.value}: {result.elem} {shape} in {where}"
-    others = _others(session, layer, result, part, names) if reach == prod(result.shape) else None
+    others = (
+        _other_writer(session, layer, result, part, names) if reach == prod(result.shape) else None
+    )
     return ModelValue(
         heading, result.buffer, strided(values), strided(flags), GRAPH_TYPES[result.elem], others
     )
 
 
-def _others(
+def _other_writer(
     session: Session, layer: LayerEntry, result: Result, part: slice, names: BundleNames
 ) -> str | None:
     """Who else wrote where a layer leaves its result, if that was later, or it has not begun."""
-    own = {*layer.tasks, *layer.loads}
-    for found in session.who_wrote(f"{result.buffer}[{part.start}:{part.stop}]"):
-        owner = names.layer_of(found.writer)
-        if found.writer is not None and owner is not None and owner.name != layer.name:
-            return f"{found.writer} of layer {safe(owner.name)} was the last to write some of it"
-        if found.writer is None or found.writer.partition("[")[0] not in own:
+    layer_tokens = {*layer.tasks, *layer.loads}
+    for run in session.who_wrote(f"{result.buffer}[{part.start}:{part.stop}]"):
+        owner = names.layer_of(run.writer)
+        if run.writer is not None and owner is not None and owner.name != layer.name:
+            return f"{run.writer} of layer {safe(owner.name)} was the last to write some of it"
+        if run.writer is None or run.writer.partition("[")[0] not in layer_tokens:
             return "the layer has not written all of it"
     return None
 
 
-def _bytes(session: Session, buffer: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _buffer_bytes(
+    session: Session, buffer: str
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     import numpy as np
 
     storage = session.memory.storage(session.select(buffer).located.buffer)
@@ -175,14 +179,14 @@ def _bytes(session: Session, buffer: str) -> tuple[np.ndarray[Any, Any], np.ndar
     return storage.data.copy(), written
 
 
-def _whole(written: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _whole_elements(written: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Which elements have all of their bytes written."""
     import numpy as np
 
     return np.asarray(written.reshape(-1, dtype.itemsize).all(axis=1))
 
 
-def _part(value: ModelValue, index: str) -> ModelValue:
+def _select_elements(value: ModelValue, index: str) -> ModelValue:
     """Some elements of a value."""
     import numpy as np
 
@@ -208,18 +212,18 @@ def port_array(names: BundleNames, name: str, path: Path) -> np.ndarray[Any, Any
     """An array for an input or output, from a file, as its buffer holds it."""
     from nacre.base.elements import GRAPH_TYPES
     from nacre.cli.array_values import read_array
-    from nacre.cli.arrays import unreadable
+    from nacre.cli.arrays import unreadable_reason
     from nacre.compile.bundle.compiled_model import require_range
 
-    port = port_named(names, name)
-    reason = unreadable(path)
+    port = find_port(names, name)
+    reason = unreadable_reason(path)
     if reason is not None or path.suffix != ".npy":
         raise host_error(reason or f"{backquote(str(path))} is no .npy file")
     array = read_array(str(path), GRAPH_TYPES[port.dtype].dtype)
     if array.shape != port.shape:
-        found, wanted = list(array.shape), list(port.shape)
+        shape, wanted = list(array.shape), list(port.shape)
         raise host_error(
-            f"{backquote(str(path))} has the shape {found}, {backquote(name)} {wanted}"
+            f"{backquote(str(path))} has the shape {shape}, {backquote(name)} {wanted}"
         )
     if array.dtype != GRAPH_TYPES[port.dtype].dtype:
         raise host_error(

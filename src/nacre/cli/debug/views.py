@@ -13,12 +13,12 @@ import click
 
 from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
-from nacre.cli.arrays import unreadable
-from nacre.cli.debug.arguments import needed, no_argument, number, some
+from nacre.cli.arrays import unreadable_reason
+from nacre.cli.debug.arguments import list_some, parse_number, refuse_argument, require_argument
 from nacre.cli.debug.model_values import (
     ModelValue,
     ValueName,
-    buffer_named,
+    buffer_name,
     parse_value,
     read_values,
 )
@@ -49,40 +49,42 @@ _COMPARISON = re.compile(
 
 def show_where(debugger: Debugger, argument: str) -> None:
     """Say where the run stands."""
-    no_argument(argument)
+    refuse_argument(argument)
     state = debugger.session.get_state()
     click.echo(f"{state.status}, {state.step} of {state.steps} steps taken")
     for variable, values in state.active_loops.items():
-        click.echo(f"loop {variable}: in flight {some([str(v) for v in values])}")
-    debugger.show_place()
+        click.echo(f"loop {variable}: in flight {list_some([str(v) for v in values])}")
+    debugger.show_position()
 
 
 def show_tasks(debugger: Debugger, argument: str) -> None:
     """Show what is completed, ready and waiting."""
-    no_argument(argument)
+    refuse_argument(argument)
     session = debugger.session
     completed = session.get_completed_tasks()
     click.echo(f"completed: {len(completed)}{', last ' + completed[-1] if completed else ''}")
-    click.echo(f"ready: {some(session.get_ready_tasks()) or 'none'}")
-    click.echo(f"waiting: {some(session.get_pending_tasks()) or 'none'}")
+    click.echo(f"ready: {list_some(session.get_ready_tasks()) or 'none'}")
+    click.echo(f"waiting: {list_some(session.get_pending_tasks()) or 'none'}")
 
 
 def show_tokens(debugger: Debugger, argument: str) -> None:
     """Show which tokens are satisfied."""
-    found = debugger.session.get_tokens()
-    shown = {n: e for n, e in found.items() if argument in (n, n.partition("[")[0]) or not argument}
-    if argument and not shown:
-        raise host_error(f"no token {backquote(argument)}", did_you_mean(argument, found))
+    tokens = debugger.session.get_tokens()
+    chosen = {
+        n: e for n, e in tokens.items() if argument in (n, n.partition("[")[0]) or not argument
+    }
+    if argument and not chosen:
+        raise host_error(f"no token {backquote(argument)}", did_you_mean(argument, tokens))
     rows = [
         (name, "satisfied" if entry["satisfied"] else "-", entry["produced_by"])
-        for name, entry in shown.items()
+        for name, entry in chosen.items()
     ]
     click.echo(align_table(("Token", "Status", "Produced by"), rows) if rows else "no tokens")
 
 
 def show_buffers(debugger: Debugger, argument: str) -> None:
     """Show where buffers lie."""
-    no_argument(argument)
+    refuse_argument(argument)
     debugger.session.dump_buffers()
 
 
@@ -93,18 +95,18 @@ def show_print(debugger: Debugger, argument: str) -> None:
         listed = ", ".join(f"`{name}` ({meaning})" for name, meaning in _FORMS.items())
         raise host_error(f"no form {backquote(form)}; there are {listed}")
     session = debugger.session
-    needed(text, "a region, a buffer, or an expression such as `i * 4`")
+    require_argument(text, "a region, a buffer, or an expression such as `i * 4`")
     values_of_model = _values_of_model(debugger, text)
     if values_of_model is not None and form != "/x":
         for value in values_of_model:
             click.echo(value.heading)
             _show_value(value)
         return
-    text = buffer_named(debugger.names, text) if values_of_model is not None else text
+    text = buffer_name(debugger.names, text) if values_of_model is not None else text
     if _is_number(session, text):
         if form is not None:
             raise host_error(f"{backquote(form)} goes with a region, not with a number")
-        click.echo(f"{safe(text)} = {_evaluated(session, text)}")
+        click.echo(f"{safe(text)} = {_evaluate(session, text)}")
         return
     selection = session.select(text)
     values = session.read_selection(selection, real=form == "/d")
@@ -112,7 +114,9 @@ def show_print(debugger: Debugger, argument: str) -> None:
         click.echo(f"{_heading(selection)}\n{_hex_rows(session, selection)}")
         return
     click.echo(_heading(selection) + (", dequantised" if form == "/d" else ""))
-    click.echo(_values(values, values.elem, _MOST_SHOWN if not selection.index else _MOST_SELECTED))
+    click.echo(
+        _values_text(values, values.elem, _MOST_SHOWN if not selection.index else _MOST_SELECTED)
+    )
 
 
 def _values_of_model(debugger: Debugger, text: str) -> list[ModelValue] | None:
@@ -126,9 +130,9 @@ def _values_of_model(debugger: Debugger, text: str) -> list[ModelValue] | None:
 def _show_value(value: ModelValue) -> None:
     """The elements, and how many of them nobody wrote."""
     if value.written.any() or not value.written.size:
-        click.echo(_values(value.values, value.element, _MOST_SHOWN))
-    if value.caution is not None:
-        click.echo(value.caution)
+        click.echo(_values_text(value.values, value.element, _MOST_SHOWN))
+    if value.warning is not None:
+        click.echo(value.warning)
 
 
 def _is_number(session: Session, text: str) -> bool:
@@ -140,7 +144,7 @@ def _is_number(session: Session, text: str) -> bool:
     return reference is None or session.scope.is_number(reference)
 
 
-def _evaluated(session: Session, text: str) -> str:
+def _evaluate(session: Session, text: str) -> str:
     value = session.evaluate(text)
     if value is not None:
         return str(value)
@@ -159,7 +163,7 @@ def _heading(selection: Selection) -> str:
 def show_statistics(debugger: Debugger, argument: str) -> None:
     """Show the range of a region's elements, and how many are NaN or saturated."""
     session = debugger.session
-    for value in _values_of_model(debugger, needed(argument, "a region or buffer")) or ():
+    for value in _values_of_model(debugger, require_argument(argument, "a region or buffer")) or ():
         click.echo(value.heading)
         click.echo(describe(value.values, value.written, value.element))
         if value.overwritten is not None:
@@ -181,7 +185,7 @@ def show_statistics(debugger: Debugger, argument: str) -> None:
 
 def show_comparison(debugger: Debugger, argument: str) -> None:
     """Compare a region's elements with an array in a file."""
-    named = parse_value(debugger.names, needed(argument, "REGION=FILE.npy"))
+    named = parse_value(debugger.names, require_argument(argument, "REGION=FILE.npy"))
     if named is not None:
         _compare_value(debugger, named)
         return
@@ -194,9 +198,9 @@ def show_comparison(debugger: Debugger, argument: str) -> None:
     selection = session.select(match["region"])
     expected = _reference_array(Path(match["file"]), selection.shape)
     is_real = expected.dtype.kind == "f" and selection.type.quant is not None
-    found = session.read_selection(selection, real=is_real)
+    actual = session.read_selection(selection, real=is_real)
     click.echo(_heading(selection) + (", dequantised" if is_real else ""))
-    _show_differences(debugger, _plain(found, found.elem), expected, match)
+    _show_differences(debugger, _numpy_values(actual, actual.elem), expected, match)
 
 
 def _compare_value(debugger: Debugger, named: ValueName) -> None:
@@ -208,19 +212,19 @@ def _compare_value(debugger: Debugger, named: ValueName) -> None:
     for value in read_values(debugger.names, debugger.session, named):
         expected = _reference_array(Path(match["file"]), value.values.shape)
         click.echo(value.heading)
-        if value.caution is not None:
-            click.echo(value.caution)
-        _show_differences(debugger, _plain(value.values, value.element), expected, match)
+        if value.warning is not None:
+            click.echo(value.warning)
+        _show_differences(debugger, _numpy_values(value.values, value.element), expected, match)
 
 
 def _show_differences(
     debugger: Debugger,
-    found: np.ndarray[Any, Any],
+    actual: np.ndarray[Any, Any],
     expected: np.ndarray[Any, Any],
     match: re.Match[str],
 ) -> None:
     tolerance = _tolerance(match["tolerance"])
-    result = compare(found, expected, tolerance or 0.0)
+    result = compare(actual, expected, tolerance or 0.0)
     click.echo(f"{safe(match['file'])}: {result}")
     # Who names a tolerance wants to hear, in a batch by the exit status, when it is exceeded.
     debugger.has_failed |= tolerance is not None and result.count > 0
@@ -239,7 +243,7 @@ def _reference_array(path: Path, shape: tuple[int, ...]) -> np.ndarray[Any, Any]
 
     if path.suffix != ".npy":
         raise host_error(f"{backquote(str(path))} is no .npy file")
-    reason = unreadable(path)
+    reason = unreadable_reason(path)
     if reason is not None:
         raise host_error(reason)
     array = load_npy(path)
@@ -250,7 +254,7 @@ def _reference_array(path: Path, shape: tuple[int, ...]) -> np.ndarray[Any, Any]
     return array.reshape(shape)
 
 
-def _plain(values: np.ndarray[Any, Any], elem: ElementType | None) -> np.ndarray[Any, Any]:
+def _numpy_values(values: np.ndarray[Any, Any], elem: ElementType | None) -> np.ndarray[Any, Any]:
     """The values in a type of NumPy's own: bf16 and i4 are not, and do not print well."""
     import numpy as np
 
@@ -261,10 +265,12 @@ def _plain(values: np.ndarray[Any, Any], elem: ElementType | None) -> np.ndarray
     return plain.astype(np.int8 if integer else np.float32)
 
 
-def _values(values: np.ndarray[Any, Any], elem: ElementType | None, most: int) -> str:
+def _values_text(values: np.ndarray[Any, Any], elem: ElementType | None, most: int) -> str:
     import numpy as np
 
-    return np.array2string(_plain(values, elem), threshold=most, edgeitems=2, max_line_width=100)
+    return np.array2string(
+        _numpy_values(values, elem), threshold=most, edgeitems=2, max_line_width=100
+    )
 
 
 def _hex_rows(session: Session, selection: Selection) -> str:
@@ -283,7 +289,7 @@ def _hex_rows(session: Session, selection: Selection) -> str:
 
 def show_who(debugger: Debugger, argument: str) -> None:
     """Show who wrote the bytes of a region last."""
-    region = buffer_named(debugger.names, needed(argument, "a region or buffer"))
+    region = buffer_name(debugger.names, require_argument(argument, "a region or buffer"))
     for part in debugger.session.who_wrote(region):
         by = part.writer or "nobody"
         at = f", line {part.line}, step {part.step + 1}" if part.step is not None else ""
@@ -293,7 +299,7 @@ def show_who(debugger: Debugger, argument: str) -> None:
 def show_list(debugger: Debugger, argument: str) -> None:
     """Show the program around the next step, or a line."""
     following = debugger.session.next_line
-    centre = number(argument) if argument else following or 1
+    centre = parse_number(argument) if argument else following or 1
     last = len(debugger.source.line_starts) - debugger.source.text.endswith("\n")
     if not 1 <= centre <= last:
         raise host_error(f"the program has lines 1..{last}, not {centre}")
@@ -308,7 +314,7 @@ def show_trace(debugger: Debugger, argument: str) -> None:
         debugger.session.export_trace(argument)
         click.echo(f"wrote {safe(argument)}")
         return
-    rows = number(argument) if argument else _TRACE_ROWS
+    rows = parse_number(argument) if argument else _TRACE_ROWS
     with contextlib.redirect_stdout(io.StringIO()) as text:
         debugger.session.dump_trace()
     heading, *steps = text.getvalue().splitlines()

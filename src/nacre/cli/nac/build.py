@@ -13,8 +13,14 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
 from nacre.base.stages import stage
-from nacre.cli.arrays import WrongUsage, require_writable, writing
-from nacre.cli.core.files import Shapes, format_option, report_findings, shape_option, tell
+from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
+from nacre.cli.core.files import (
+    Shapes,
+    format_option,
+    report_findings,
+    report_oddities,
+    shape_option,
+)
 from nacre.cli.exit_status import OK
 from nacre.cli.nac.files import SUFFIX, is_folder, nac, require_readable, weights_option
 from nacre.cli.options import out_option
@@ -105,14 +111,14 @@ def build(
     def work() -> None:
         from nacre.nac.build import build as built
 
-        manifest, vocabulary = _tokenizer(tokenizer, unlimited)
-        steps = None if plan is None else _plan(plan)
+        manifest, vocabulary = _read_tokenizer(tokenizer, unlimited)
+        steps = None if plan is None else _read_plan(plan)
         for name in vocabulary.keys() & embedded.keys():
             raise click.UsageError(f"--resource {backquote(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
         odd: list[Diagnostic] = []
         with watch_progress("building", "nodes") as progress:
-            made = built(
+            nac_model = built(
                 model,
                 quant,
                 shapes=dict(shapes),
@@ -124,10 +130,12 @@ def build(
                 progress=progress,
                 warn=odd.append,
             )
-        tell(odd)
-        written = save_model(made, out, weights)
+        report_oddities(odd)
+        written = save_model(nac_model, out, weights)
         is_json = output == "json"
-        click.echo(summary_json(made, written, reports) if is_json else summary(made, written))
+        click.echo(
+            summary_json(nac_model, written, reports) if is_json else summary(nac_model, written)
+        )
         if output == "text":
             for one in reports:
                 click.echo(str(one) if report else str(one).splitlines()[-1])
@@ -149,9 +157,9 @@ def save_model(model: NacModel, out: Path, weights: Storage | None) -> list[Path
     from nacre.nac import save
     from nacre.nac.format.external import external_path
 
-    kept: Storage = "internal" if model.file.header.is_internal else "external"
-    chosen = weights or kept
-    with writing(out), stage("writing"):
+    current: Storage = "internal" if model.file.header.is_internal else "external"
+    chosen = weights or current
+    with report_write_errors(out), stage("writing"):
         save(model, out, chosen)
     return [out] if chosen == "internal" else [out, external_path(out)]
 
@@ -189,7 +197,7 @@ def summary_json(
         for one in reports
         for weight in one.weights
     ]
-    made = {
+    entries = {
         "path": str(out),
         "bytes": out.stat().st_size,
         "weights": [{"path": str(path), "bytes": path.stat().st_size} for path in beside],
@@ -201,24 +209,24 @@ def summary_json(
         "outputs": list(model.surroundings.output_names),
         "quantised": rows,
     }
-    return json.dumps(made, indent=2)
+    return json.dumps(entries, indent=2)
 
 
 def _read_resources(names: tuple[str, ...]) -> dict[str, bytes]:
     """Files by their names, which are the last parts of their paths."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for name in names:
         path = Path(name)
         raw = read_bytes(path, limit=_MOST_RESOURCE)
         if isinstance(raw, Unreadable):
             raise WrongUsage(f"{safe(name)} {raw.reason}")
-        if path.name in found:
+        if path.name in contents:
             raise click.UsageError(f"two resources are called {backquote(path.name)}")
-        found[path.name] = raw
-    return found
+        contents[path.name] = raw
+    return contents
 
 
-def _plan(name: str) -> Plan:
+def _read_plan(name: str) -> Plan:
     """A plan of the package by its name, or out of its text."""
     from nacre.nac.mep import assemble, plan_names
     from nacre.nac.mep.plans import plan_text
@@ -227,19 +235,19 @@ def _plan(name: str) -> Plan:
 
     if name in plan_names():
         return read(assemble(plan_text(name), name))
-    found = read_source(Path(name))
-    if isinstance(found, Unreadable):
+    source = read_source(Path(name))
+    if isinstance(source, Unreadable):
         known = ", ".join(plan_names())
-        raise WrongUsage(f"{safe(name)} {found.reason}, and is none of the plans {known}")
-    made = read(assemble(found.text, name))
-    if not made.bytecode:
+        raise WrongUsage(f"{safe(name)} {source.reason}, and is none of the plans {known}")
+    plan = read(assemble(source.text, name))
+    if not plan.bytecode:
         message = "the plan has no instructions, expected one at least"
         help_ = f"write one, or take one of {', '.join(plan_names())}"
         raise InputError([NAC80.at(whole_file(name), message, help=help_)])
-    return made
+    return plan
 
 
-def _tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, bytes]]:
+def _read_tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, bytes]]:
     """The manifest of a tokenizer and the files that it needs."""
     if path is None:
         return b"", {}
@@ -247,5 +255,5 @@ def _tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, byt
 
     if not is_folder(path):
         require_readable(str(path))
-    made = compile_bundle(path, unlimited=unlimited)
-    return made.manifest, dict(made.resources)
+    tokenizer = compile_bundle(path, unlimited=unlimited)
+    return tokenizer.manifest, dict(tokenizer.resources)

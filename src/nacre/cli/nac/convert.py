@@ -16,17 +16,17 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
-from nacre.cli.arrays import require_writable, writing
+from nacre.cli.arrays import report_write_errors, require_writable
 from nacre.cli.core.convert import TARGETS
 from nacre.cli.core.files import (
     STDOUT,
     Shapes,
     format_option,
-    give_text,
     module_json,
+    print_text,
     report_findings,
+    report_oddities,
     shape_option,
-    tell,
 )
 from nacre.cli.nac.build import quant_choice, require_file, save_model, summary, summary_json
 from nacre.cli.nac.files import (
@@ -38,7 +38,7 @@ from nacre.cli.nac.files import (
     types_of,
     weights_option,
 )
-from nacre.cli.options import pair, repeated
+from nacre.cli.options import pair_parser, repeated_option
 
 if TYPE_CHECKING:
     from nacre.cli.core.convert import Target
@@ -54,10 +54,10 @@ _MOST_NAMED = 8  # of inputs that are there
 @click.argument("file")
 @click.option("-o", "out", metavar="FILE", help="Write here; the suffix says what. `-`: print.")
 @click.option("--to", type=click.Choice(list(TARGETS)), help="What to convert to.")
-@repeated(
+@repeated_option(
     "--type",
     "types",
-    pair("NAME=TYPE, such as x=f32[1,3]"),
+    pair_parser("NAME=TYPE, such as x=f32[1,3]"),
     "NAME=f32[1,3]",
     "The type of an input that a `.nac` does not say; may be repeated.",
 )
@@ -95,8 +95,8 @@ def convert(
             raise click.UsageError("--type is for what is made of a `.nac`")
         return _to_nac(file, Path(out), is_ours, shapes, quant, weights, output)
     if shapes or weights or quant is not None:
-        told = "--shape, --quant and --weights are for what becomes a `.nac`"
-        raise click.UsageError(f"{told}; see --type for types of inputs")
+        problem = "--shape, --quant and --weights are for what becomes a `.nac`"
+        raise click.UsageError(f"{problem}; see --type for types of inputs")
     target = _target(out, to)
     return report_findings(lambda: _lift(file, out, target, types, output), output)
 
@@ -116,26 +116,26 @@ def _to_nac(
 
     def work() -> None:
         reports: list[QuantisationReport] = []
-        kept: Storage = "internal"
+        storage: Storage = "internal"
         if is_ours:
-            found = load_model(file)
-            kept = "internal" if found.file.header.is_internal else "external"
-            made = _store_weights(found, quant, reports)
+            original = load_model(file)
+            storage = "internal" if original.file.header.is_internal else "external"
+            model = _store_weights(original, quant, reports)
         else:
             from nacre.nac.build import build
 
             odd: list[Diagnostic] = []
-            made = build(
+            model = build(
                 file,
                 quant or "none",
                 shapes=dict(shapes),
                 on_report=reports.append,
                 warn=odd.append,
             )
-            tell(odd)
-        written = save_model(made, out, weights or kept)
+            report_oddities(odd)
+        written = save_model(model, out, weights or storage)
         is_json = output == "json"
-        click.echo(summary_json(made, written, reports) if is_json else summary(made, written))
+        click.echo(summary_json(model, written, reports) if is_json else summary(model, written))
 
     return report_findings(work, output)
 
@@ -152,40 +152,40 @@ def _store_weights(
         return dequantise_model(model)
     from nacre.nac.quantise.apply import quantise
 
-    made, report = quantise(model, quant)
+    stored, report = quantise(model, quant)
     reports.append(report)
-    return made
+    return stored
 
 
 def _lift(file: str, out: str | None, target: Target, types: Pairs, output: str) -> None:
     from nacre.nac import lift
 
-    given = types_of(types)
+    input_types = types_of(types)
     model = load_model(file)
-    _require_open(model, given)
+    _require_open_types(model, input_types)
     try:
-        module = lift(model, given)
+        module = lift(model, input_types)
     except InputError as error:
-        raise InputError([_for_users(found) for found in error.diagnostics]) from None
+        raise InputError([_with_option_help(finding) for finding in error.diagnostics]) from None
     if out is None or out == STDOUT:
-        give_text(module, target.text(module), output)
+        print_text(module, target.text(module), output)
         return
     _write(module, Path(out), target, output)
 
 
-def _require_open(model: NacModel, given: Mapping[str, TensorType]) -> None:
+def _require_open_types(model: NacModel, input_types: Mapping[str, TensorType]) -> None:
     """UsageError for the type of an input that is not there, or has another."""
     from nacre.core.module import TensorType
 
     known = {one.name: one for one in model.all_inputs}
-    for name, type_ in given.items():
+    for name, type_ in input_types.items():
         if name not in known:
             hint = did_you_mean(name, known) or f"expected {_names_text(list(known))}"
             raise click.UsageError(f"--type: there is no input {backquote(name)}; {hint}")
         dtype, shape = known[name].dtype, known[name].shape
         if dtype is not None and shape is not None and TensorType(dtype, shape) != type_:
-            told = f"the file says {TensorType(dtype, shape)}, found {type_}"
-            raise click.UsageError(f"--type: of input {backquote(name)} {told}")
+            problem = f"the file says {TensorType(dtype, shape)}, found {type_}"
+            raise click.UsageError(f"--type: of input {backquote(name)} {problem}")
 
 
 def _names_text(names: Sequence[str]) -> str:
@@ -193,15 +193,15 @@ def _names_text(names: Sequence[str]) -> str:
     return shown + (f" or one of {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
 
 
-def _for_users(found: Diagnostic) -> Diagnostic:
+def _with_option_help(finding: Diagnostic) -> Diagnostic:
     """What helps on the command line where a type is missing."""
-    if found.code != "NAC46" or found.help is None:
-        return found
-    return replace(found, help="give it: `--type NAME=f32[1,3]`")
+    if finding.code != "NAC46" or finding.help is None:
+        return finding
+    return replace(finding, help="give it: `--type NAME=f32[1,3]`")
 
 
 def _write(module: Module, path: Path, target: Target, output: str) -> None:
-    with writing(path):
+    with report_write_errors(path):
         target.write(module, path)
     if output == "json":
         click.echo(module_json(module, path=str(path)))

@@ -15,7 +15,7 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.files import sync_folder, write_whole
-from nacre.cli.arrays import WrongUsage, writing
+from nacre.cli.arrays import WrongUsage, report_write_errors
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import nac, open_file
 from nacre.cli.options import out_option
@@ -87,8 +87,8 @@ def _write(folder: Path, entries: Mapping[str, Parts]) -> None:
     """All files or none: they are written elsewhere and the folder takes its place at the end."""
     if not entries:
         return
-    with writing(folder):
-        with _beside(folder) as temporary:
+    with report_write_errors(folder):
+        with _temporary_folder(folder) as temporary:
             for name, parts in entries.items():
                 path = temporary / name
                 path.parent.mkdir(exist_ok=True)
@@ -98,7 +98,7 @@ def _write(folder: Path, entries: Mapping[str, Parts]) -> None:
 
 
 @contextlib.contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
+def _temporary_folder(folder: Path) -> Iterator[Path]:
     """A folder that is gone in the end unless it was given another name."""
     parent = folder.absolute().parent
     outer = Path(tempfile.mkdtemp(dir=parent, prefix=".extract."))

@@ -11,8 +11,8 @@ import click
 
 from nacre.base.excerpt import backquote, safe
 from nacre.base.stages import stage
-from nacre.cli.arrays import WrongUsage, unreadable
-from nacre.cli.options import once
+from nacre.cli.arrays import WrongUsage, unreadable_reason
+from nacre.cli.options import unique_by_name
 
 if TYPE_CHECKING:
     from nacre.core.module import TensorType
@@ -47,14 +47,14 @@ def limit_options(command: _Command) -> _Command:
         ("--max-work", "STEPS", "Steps that a run may take."),
         ("--max-bytes", "BYTES", "Memory that tensors may take at one time."),
     ):
-        told = f"{text} Default: by the sizes of the file and its inputs."
-        command = click.option(name, type=whole, metavar=metavar, help=told)(command)
+        help_text = f"{text} Default: by the sizes of the file and its inputs."
+        command = click.option(name, type=whole, metavar=metavar, help=help_text)(command)
     return command
 
 
 def require_readable(name: str) -> Path:
     """The path of a file that is there; WrongUsage where it is not."""
-    reason = unreadable(Path(name))
+    reason = unreadable_reason(Path(name))
     if reason is not None:
         raise WrongUsage(reason)
     return Path(name)
@@ -68,17 +68,17 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def require_apart(written: Iterable[Path], read: Iterable[str | Path] = ()) -> None:
+def require_distinct_files(written: Iterable[Path], read: Iterable[str | Path] = ()) -> None:
     """UsageError for a file that would be written twice, or over one that is read."""
     sources = {os.path.realpath(path) for path in read}
     targets: set[str] = set()
     for path in written:
-        place = os.path.realpath(path)
-        if place in sources:
+        target = os.path.realpath(path)
+        if target in sources:
             raise click.UsageError(f"{backquote(str(path))} is read, and would be written over")
-        if place in targets:
+        if target in targets:
             raise click.UsageError(f"{backquote(str(path))} would be written twice")
-        targets.add(place)
+        targets.add(target)
 
 
 def open_file(name: str) -> OpenedFile:
@@ -106,15 +106,15 @@ def types_of(pairs: Pairs) -> dict[str, TensorType]:
     """The types of `--type`; InputError for what is none."""
     from nacre.core.expressions import input_types
 
-    return input_types(once(pairs, "the type of input"))
+    return input_types(unique_by_name(pairs, "the type of input"))
 
 
 def table(rows: Sequence[Sequence[str]], numbers: frozenset[int] = frozenset()) -> str:
     """Columns of equal width; those of numbers stand at the right."""
-    shown = [[safe(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    texts = [[safe(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = []
-    for row in shown:
+    for row in texts:
         cells = zip(row, widths, range(len(widths)), strict=True)
         lines.append(
             "  ".join(c.rjust(w) if i in numbers else c.ljust(w) for c, w, i in cells).rstrip()

@@ -12,7 +12,7 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
-from nacre.cli.arrays import WrongUsage, require_writable, writing, writing_together
+from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, write_all_or_none
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.build import require_file, save_model
 from nacre.cli.nac.files import (
@@ -22,7 +22,7 @@ from nacre.cli.nac.files import (
     nac,
     open_file,
     plural,
-    require_apart,
+    require_distinct_files,
     require_readable,
     table,
 )
@@ -67,8 +67,8 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
         from nacre.nac.tools.phylogeny import MOST_LEAVES, distances, newick, tree
         from nacre.nac.tools.tree_picture import picture
 
-        files = _files(paths)
-        require_apart(written, files)
+        files = _expand_paths(paths)
+        require_distinct_files(written, files)
         if len(files) > MOST_LEAVES:
             raise click.UsageError(f"{len(files)} files, a tree has at most {MOST_LEAVES}")
         names = _names(files)
@@ -76,7 +76,7 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
         apart = distances(genomes)
         root = tree(names, apart)
         text = newick(root)
-        with writing_together():
+        with write_all_or_none():
             for target, content in ((newick_file, text), (svg, picture(root) if svg else "")):
                 if target is not None:
                     _write(target, content)
@@ -91,19 +91,19 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
     return report_findings(work, output)
 
 
-def _files(paths: Sequence[str]) -> list[Path]:
+def _expand_paths(paths: Sequence[str]) -> list[Path]:
     """The files that arguments name, in order; a folder's by name."""
-    found: list[Path] = []
+    files: list[Path] = []
     for name in paths:
         path = Path(name)
         if is_folder(path):
             inside = sorted(p for p in path.iterdir() if p.suffix.lower() == SUFFIX)
             if not inside:
                 raise WrongUsage(f"{safe(name)} has no `{SUFFIX}` files")
-            found += inside
+            files += inside
         else:
-            found.append(require_readable(name))
-    return list(dict.fromkeys(found))
+            files.append(require_readable(name))
+    return list(dict.fromkeys(files))
 
 
 def _names(files: Sequence[Path]) -> list[str]:
@@ -113,16 +113,16 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    with writing(path):
+    with report_write_errors(path):
         write_whole(path, [text])
 
 
-def _as_text(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> str:
+def _as_text(genomes: Sequence[Genome], distances: Distances, tree_text: str) -> str:
     parts = [_genome_text(one) for one in genomes]
     if len(genomes) > 1:
         head = ("similarity", *(str(i) for i in range(len(genomes))))
         rows = [
-            (f"{i} {one.name}", *(f"{1 - d:.3f}" for d in apart[i].tolist()))
+            (f"{i} {one.name}", *(f"{1 - d:.3f}" for d in distances[i].tolist()))
             for i, one in enumerate(genomes)
         ]
         parts.append(table([head, *rows], frozenset(range(1, len(genomes) + 1))))
@@ -141,8 +141,8 @@ def _genome_text(one: Genome) -> str:
     return "\n".join(lines)
 
 
-def _as_json(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> dict[str, Any]:
-    made = [
+def _as_json(genomes: Sequence[Genome], distances: Distances, tree_text: str) -> dict[str, Any]:
+    entries = [
         {
             "name": one.name,
             "signature": one.signature,
@@ -158,7 +158,7 @@ def _as_json(genomes: Sequence[Genome], apart: Distances, tree_text: str) -> dic
         }
         for one in genomes
     ]
-    return {"genomes": made, "similarity": (1 - apart).tolist(), "newick": tree_text.strip()}
+    return {"genomes": entries, "similarity": (1 - distances).tolist(), "newick": tree_text.strip()}
 
 
 @nac.command()
@@ -180,19 +180,19 @@ def transplant(
         from nacre.nac.tools.transplant import prefix_problem
         from nacre.nac.tools.transplant import transplant as transplanted
 
-        taken, into = load_model(source), load_model(target)
+        donor, recipient = load_model(source), load_model(target)
         for option, name, model, prefix in (
-            ("--from", source, taken, source_prefix),
-            ("--into", target, into, target_prefix),
+            ("--from", source, donor, source_prefix),
+            ("--into", target, recipient, target_prefix),
         ):
             problem = prefix_problem(model, prefix)
             if problem is not None:
                 raise click.UsageError(f"{option}: of {safe(name)}, {problem}")
-        made, report = transplanted(
-            taken, into, source_prefix=source_prefix, target_prefix=target_prefix
+        result, report = transplanted(
+            donor, recipient, source_prefix=source_prefix, target_prefix=target_prefix
         )
-        is_internal = into.file.header.is_internal
-        written = save_model(made, out, "internal" if is_internal else "external")
+        is_internal = recipient.file.header.is_internal
+        written = save_model(result, out, "internal" if is_internal else "external")
         if output == "json":
             click.echo(json.dumps({"path": str(out), **asdict(report)}, indent=2))
             return

@@ -15,9 +15,9 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.cli.array_values import finite_json, read_array, values_json, values_text
-from nacre.cli.arrays import WrongUsage, file_bytes, writing, writing_together
+from nacre.cli.arrays import WrongUsage, file_bytes, report_write_errors, write_all_or_none
 from nacre.cli.nac.files import is_folder
-from nacre.cli.options import options_of, repeated
+from nacre.cli.options import options_of, repeated_option
 
 if TYPE_CHECKING:
     from nacre.nac.mep import Machine, Prompt
@@ -69,7 +69,7 @@ plan_options = options_of(
     click.option("--plan/--no-plan", "is_wanted", default=None,
                  help="Run the plan of FILE, or its program. Default: the plan, if there is one "
                  "and no --input."),
-    repeated("--answer", "answers", _answer, "PROMPT=TEXT",
+    repeated_option("--answer", "answers", _answer, "PROMPT=TEXT",
              "What to answer when the plan asks; may be repeated."),
     click.option("--seed", type=click.IntRange(min=0), metavar="N",
                  help="The seed of what the plan leaves to chance. Default: 0."),
@@ -94,7 +94,7 @@ def run_plan(
 
     if options.root is not None and not is_folder(options.root):
         raise WrongUsage(f"{safe(str(options.root))} is no folder")
-    places = {_number(name): path for name, path in outputs.items()}
+    files = {_output_number(name): path for name, path in outputs.items()}
     try:
         machine = machine_of(
             model,
@@ -103,19 +103,19 @@ def run_plan(
             max_steps=options.steps or MAX_STEPS,
             may_write=options.may_write,
         )
-        values = _values(machine, _answers(machine.prompts, options.answers, arrays), output)
+        values = _run_machine(machine, _answers(machine.prompts, options.answers, arrays), output)
     except InputError as error:
-        raise InputError([_for_users(found) for found in error.diagnostics]) from None
-    with writing_together():
-        for place, path in places.items():
-            _write(values, place, path)
+        raise InputError([_with_option_help(finding) for finding in error.diagnostics]) from None
+    with write_all_or_none():
+        for number, path in files.items():
+            _write(values, number, path)
     click.echo(_as_json(machine, values) if output == "json" else _as_text(machine, values))
     if output == "text":
-        for path in places.values():
+        for path in files.values():
             click.echo(f"wrote {safe(str(path))}")
 
 
-def _values(machine: Machine, answers: Mapping[str, Any], output: str) -> list[Any]:
+def _run_machine(machine: Machine, answers: Mapping[str, Any], output: str) -> list[Any]:
     """What the plan returns. What it has written is shown even if it ends badly."""
     try:
         return machine.run(answers)
@@ -134,46 +134,46 @@ def _answers(
     prompts: Sequence[Prompt], texts: Sequence[str], arrays: Mapping[str, str]
 ) -> dict[str, Any]:
     """Answers by prompt; UsageError where there are two to one."""
-    made: dict[str, Any] = {name: read_array(path) for name, path in arrays.items()}
+    answers: dict[str, Any] = {name: read_array(path) for name, path in arrays.items()}
     known = sorted((prompt.text for prompt in prompts), key=len, reverse=True)
     for text in texts:
         # A prompt may hold `=` signs as well as an answer.
         name = next((one for one in known if text.startswith(f"{one}=")), text.partition("=")[0])
-        if name in made:
+        if name in answers:
             raise click.UsageError(f"the answer to {backquote(name)} is given twice")
-        made[name] = text[len(name) + 1 :]
-    return made
+        answers[name] = text[len(name) + 1 :]
+    return answers
 
 
-def _for_users(found: Diagnostic) -> Diagnostic:
+def _with_option_help(finding: Diagnostic) -> Diagnostic:
     """The same finding with the help of the command line."""
-    help_ = _HELP.get(found.help or "") or found.help or _HELP_OF_CODE.get(found.code)
-    return replace(found, help=help_)
+    help_ = _HELP.get(finding.help or "") or finding.help or _HELP_OF_CODE.get(finding.code)
+    return replace(finding, help=help_)
 
 
-def _number(name: str) -> int:
+def _output_number(name: str) -> int:
     if name.isascii() and name.isdigit() and len(name) < 10:
         return int(name)
     raise click.UsageError(f"outputs of a plan have numbers, not names such as {backquote(name)}")
 
 
-def _write(values: Sequence[Any], place: int, path: Path) -> None:
+def _write(values: Sequence[Any], number: int, path: Path) -> None:
     import numpy as np
 
-    if place >= len(values):
-        raise WrongUsage(f"there is no output {place}: the plan has returned {len(values)}")
-    value = values[place]
+    if number >= len(values):
+        raise WrongUsage(f"there is no output {number}: the plan has returned {len(values)}")
+    value = values[number]
     if isinstance(value, str | bytes):
         data = value.encode() if isinstance(value, str) else value
     elif isinstance(value, np.ndarray):
         data = file_bytes(value, path)
     else:
-        raise WrongUsage(f"output {place} is {_kind(value)}, which has no file")
-    with writing(path):
+        raise WrongUsage(f"output {number} is {_kind_text(value)}, which has no file")
+    with report_write_errors(path):
         write_whole(path, [data])
 
 
-def _kind(value: Any) -> str:  # noqa: ANN401 - a value of a plan
+def _kind_text(value: Any) -> str:  # noqa: ANN401 - a value of a plan
     import numpy as np
 
     from nacre.core.builder import dtype_name
@@ -191,25 +191,25 @@ def _as_text(machine: Machine, values: Sequence[Any]) -> str:
     import numpy as np
 
     lines = []
-    for place, value in enumerate(values):
-        shown = str(value)
+    for number, value in enumerate(values):
+        text = str(value)
         if isinstance(value, np.ndarray):
-            shown = values_text(value)
+            text = values_text(value)
         elif isinstance(value, bytes):
-            shown = f"{len(value):,} bytes"
-        lines += [f"output {place}: {_kind(value)}", _safe_text(shown)]
+            text = f"{len(value):,} bytes"
+        lines += [f"output {number}: {_kind_text(value)}", _safe_text(text)]
     lines.append(f"steps: {machine.steps:,}, peak: {machine.peak_bytes:,} bytes")
     return "\n".join(lines)
 
 
 def _as_json(machine: Machine, values: Sequence[Any]) -> str:
-    made = {
-        "outputs": [{"type": _kind(value), **_value_json(value)} for value in values],
+    entries = {
+        "outputs": [{"type": _kind_text(value), **_value_json(value)} for value in values],
         "written": [{"stream": w.stream, "text": w.text} for w in machine.written],
         "steps": machine.steps,
         "peak_bytes": machine.peak_bytes,
     }
-    return json.dumps(made, indent=2)
+    return json.dumps(entries, indent=2)
 
 
 def _value_json(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a value of a plan

@@ -17,9 +17,9 @@ from nacre.cli.array_values import read_array, values_json, values_text
 from nacre.cli.arrays import (
     WrongUsage,
     file_bytes,
+    report_write_errors,
     require_writable,
-    writing,
-    writing_together,
+    write_all_or_none,
 )
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import (
@@ -27,11 +27,11 @@ from nacre.cli.nac.files import (
     limit_options,
     load_model,
     nac,
-    require_apart,
+    require_distinct_files,
     table,
 )
 from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
-from nacre.cli.options import once, pair, repeated
+from nacre.cli.options import pair_parser, repeated_option, unique_by_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 
 @nac.command()
 @click.argument("file")
-@repeated(
+@repeated_option(
     "--input",
     "inputs",
-    pair("NAME=FILE.npy"),
+    pair_parser("NAME=FILE.npy"),
     "NAME=FILE.npy",
     "The array of an input, or of what the plan asks for.",
 )
-@repeated(
+@repeated_option(
     "--output",
     "outputs",
-    pair("NAME=FILE.npy or N=FILE.npy"),
+    pair_parser("NAME=FILE.npy or N=FILE.npy"),
     "NAME|N=FILE.npy",
     "Where to write an output, by its name or its number.",
 )
@@ -91,15 +91,15 @@ def run(
     A file that carries a plan runs this: it asks for answers, may run the program many times, and
     has no files but those of --root.
     """
-    paths = once(inputs, "input")
-    written = {place: Path(path) for place, path in once(outputs, "output").items()}
+    paths = unique_by_name(inputs, "input")
+    written = {name: Path(path) for name, path in unique_by_name(outputs, "output").items()}
     if plan.is_asked_for and plan.is_wanted is False:
         raise click.UsageError("--answer, --seed, --steps, --root and --write are for a plan")
     if times and (plan.is_asked_for or plan.is_wanted):
         raise click.UsageError("--times is for the program of a file, not for its plan")
     for path in written.values():
         require_writable(path)
-    require_apart(written.values(), (file, *paths.values()))
+    require_distinct_files(written.values(), (file, *paths.values()))
 
     def work() -> None:
         model = load_model(file, max_bytes, max_work, keep_bytes)
@@ -126,18 +126,18 @@ def _run_program(
     output: str,
 ) -> None:
     count = model.file.header.outputs
-    places = {_place(model, name, count): path for name, path in written.items()}
-    given = {name: _array(model, name, path) for name, path in paths.items()}
+    files = {_output_index(model, name, count): path for name, path in written.items()}
+    inputs = {name: _array(model, name, path) for name, path in paths.items()}
     with stage("running"):
-        arrays = session.run(given)
-    with writing_together():
-        for place, path in places.items():
-            _write(arrays, place, path)
+        arrays = session.run(inputs)
+    with write_all_or_none():
+        for index, path in files.items():
+            _write(arrays, index, path)
     if output == "json":
         click.echo(_as_json(model, arrays, session))
     else:
         click.echo(_as_text(model, arrays, session))
-        for path in places.values():
+        for path in files.values():
             click.echo(f"wrote {safe(str(path))}")
 
 
@@ -154,7 +154,7 @@ def _names(model: NacModel, count: int) -> list[str]:
     return [named[i] if i < len(named) else str(i) for i in range(count)]
 
 
-def _place(model: NacModel, name: str, count: int) -> int:
+def _output_index(model: NacModel, name: str, count: int) -> int:
     returned = count - sum(not r.returned for r in model.surroundings.states.values())
     names = _names(model, returned)
     if name in names:
@@ -162,13 +162,13 @@ def _place(model: NacModel, name: str, count: int) -> int:
     if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < returned:
         return int(name)
     hint = did_you_mean(name, names)
-    told = f"there is no output {backquote(name)}: the program returns {returned}"
-    raise click.UsageError(f"{told}{'; ' + hint if hint else ''}")
+    problem = f"there is no output {backquote(name)}: the program returns {returned}"
+    raise click.UsageError(f"{problem}{'; ' + hint if hint else ''}")
 
 
-def _write(arrays: Sequence[np.ndarray[Any, Any]], place: int, path: Path) -> None:
-    with writing(path):
-        write_whole(path, [file_bytes(arrays[place], path)])
+def _write(arrays: Sequence[np.ndarray[Any, Any]], index: int, path: Path) -> None:
+    with report_write_errors(path):
+        write_whole(path, [file_bytes(arrays[index], path)])
 
 
 def _type(array: np.ndarray[Any, Any]) -> str:
@@ -186,8 +186,8 @@ def _as_text(
     lines = []
     for name, array in zip(_names(model, len(arrays)), arrays, strict=True):
         lines += [f"output {safe(name)}: {_type(array)}", values_text(array)]
-    kept = f", {session.kept_bytes:,} of them kept" if session.kept_bytes else ""
-    lines.append(f"peak: {session.peak_bytes:,} bytes{kept}")
+    kept_text = f", {session.kept_bytes:,} of them kept" if session.kept_bytes else ""
+    lines.append(f"peak: {session.peak_bytes:,} bytes{kept_text}")
     if session.timings:
         lines.append(_times_table(session.timings))
     return "\n".join(lines)
@@ -216,7 +216,7 @@ def _as_json(
 ) -> str:
     from nacre.core.builder import dtype_name
 
-    shown = [
+    outputs = [
         {
             "name": name,
             "dtype": dtype_name(array.dtype),
@@ -225,14 +225,14 @@ def _as_json(
         }
         for name, array in zip(_names(model, len(arrays)), arrays, strict=True)
     ]
-    made: dict[str, Any] = {
-        "outputs": shown,
+    entries: dict[str, Any] = {
+        "outputs": outputs,
         "peak_bytes": session.peak_bytes,
         "kept_bytes": session.kept_bytes,
     }
     if session.timings:
-        made["times"] = [
+        entries["times"] = [
             {"instruction": t.instruction, "name": t.name, "seconds": t.seconds, "bytes": t.bytes}
             for t in session.timings
         ]
-    return json.dumps(made, indent=2)
+    return json.dumps(entries, indent=2)

@@ -26,7 +26,7 @@ from nacre.cli.nac.files import (
     require_readable,
     table,
 )
-from nacre.cli.options import once, pair, repeated
+from nacre.cli.options import pair_parser, repeated_option, unique_by_name
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
@@ -51,42 +51,49 @@ def info(file: str, output: str) -> int:
     def work() -> None:
         from nacre.nac.tools.overview import overview
 
-        made = overview(open_file(file))
-        click.echo(json.dumps(asdict(made), indent=2) if output == "json" else _info_text(made))
+        contents = overview(open_file(file))
+        click.echo(
+            json.dumps(asdict(contents), indent=2) if output == "json" else _info_text(contents)
+        )
 
     return report_findings(work, output)
 
 
-def _info_text(made: Overview) -> str:
-    names = "".join(f" {safe(name)}" for name in made.output_names)
+def _info_text(contents: Overview) -> str:
+    names = "".join(f" {safe(name)}" for name in contents.output_names)
     head = [
-        f"{safe(made.name)}: NAC v{made.version}, {made.bytes:,} bytes",
-        f"{plural(made.instructions, 'instruction')}, {plural(made.declared_inputs, 'input')}, "
-        f"{plural(made.declared_outputs, 'output')}{':' + names if names else ''}"
-        + (f", d_model {made.d_model}" if made.d_model else ""),
-        f"weights: {made.weights}, {plural(len(made.parameters), 'tensor')}, "
-        f"{made.weight_bytes:,} bytes, quantisation {made.quant}",
+        f"{safe(contents.name)}: NAC v{contents.version}, {contents.bytes:,} bytes",
+        f"{plural(contents.instructions, 'instruction')}, "
+        f"{plural(contents.declared_inputs, 'input')}, "
+        f"{plural(contents.declared_outputs, 'output')}{':' + names if names else ''}"
+        + (f", d_model {contents.d_model}" if contents.d_model else ""),
+        f"weights: {contents.weights}, {plural(len(contents.parameters), 'tensor')}, "
+        f"{contents.weight_bytes:,} bytes, quantisation {contents.quant}",
     ]
-    if made.commands:
-        counts = ", ".join(f"{count:,} {name}" for name, count in made.commands.items())
+    if contents.commands:
+        counts = ", ".join(f"{count:,} {name}" for name, count in contents.commands.items())
         head.append(f"memory schedule: {counts}")
     sections = [("section", "offset", "bytes", "records", "what")]
     sections += [
-        (s.tag, f"{s.offset:,}", f"{s.bytes:,}", f"{s.records:,}", s.title) for s in made.sections
+        (s.tag, f"{s.offset:,}", f"{s.bytes:,}", f"{s.records:,}", s.title)
+        for s in contents.sections
     ]
     parts = ["\n".join(head), table(sections, _NUMBERS)]
-    if made.inputs:
-        parts.append(table([("input", "type"), *((i.name, _type(i)) for i in made.inputs)]))
-    if made.operations:
-        calls = [("operation", "calls"), *((n, f"{c:,}") for n, c in made.operations.items())]
+    if contents.inputs:
+        parts.append(table([("input", "type"), *((i.name, _type(i)) for i in contents.inputs)]))
+    if contents.operations:
+        calls = [("operation", "calls"), *((n, f"{c:,}") for n, c in contents.operations.items())]
         parts.append(table(calls, frozenset({1})))
-    if made.parameters:
-        parts.append(_parameters(made))
-    if made.prompts:
-        rows = [(p.text, p.type) for p in made.prompts]
+    if contents.parameters:
+        parts.append(_parameters(contents))
+    if contents.prompts:
+        rows = [(p.text, p.type) for p in contents.prompts]
         parts.append(table([("prompt of the plan", "type"), *rows]))
-    if made.resources:
-        rows = [("resource", "bytes"), *((n, f"{size:,}") for n, size in made.resources.items())]
+    if contents.resources:
+        rows = [
+            ("resource", "bytes"),
+            *((n, f"{size:,}") for n, size in contents.resources.items()),
+        ]
         parts.append(table(rows, frozenset({1})))
     return "\n\n".join(parts)
 
@@ -101,9 +108,9 @@ def _type(row: object) -> str:
     return type_text(row.dtype, row.shape) + (", may be left out" if row.is_optional else "")
 
 
-def _parameters(made: Overview) -> str:
+def _parameters(contents: Overview) -> str:
     rows = [("id", "parameter", "shape", "stored as", "quantisation", "bytes")]
-    for p in made.parameters:
+    for p in contents.parameters:
         shape = "?" if p.shape is None else str(list(p.shape))
         rows.append((str(p.id), p.name, shape, p.stored or "?", p.quant or "?", f"{p.bytes:,}"))
     return table(rows, frozenset({0, 5}))
@@ -158,12 +165,12 @@ def dis(file: str, with_schedule: bool, output: str) -> int:
 def _tolerance(text: str) -> float:
     """A distance; ValueError for what is none."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = nan
-    if not (isfinite(found) and found >= 0):
+        value = nan
+    if not (isfinite(value) and value >= 0):
         raise ValueError(f"{backquote(text)} is no number of 0 or more")
-    return found
+    return value
 
 
 @nac.command()
@@ -189,9 +196,9 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
         nonlocal is_same
         from nacre.nac.tools.difference import difference
 
-        found = difference(open_file(first), open_file(second), tolerance=tolerance)
-        is_same = found.is_none
-        click.echo(_diff_json(found) if output == "json" else _diff_text(found))
+        differences = difference(open_file(first), open_file(second), tolerance=tolerance)
+        is_same = differences.is_none
+        click.echo(_diff_json(differences) if output == "json" else _diff_text(differences))
 
     return report_findings(work, output) or (OK if is_same else ERRORS_FOUND)
 
@@ -199,10 +206,10 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
 @nac.command()
 @click.argument("file")
 @click.argument("model", metavar="MODEL")
-@repeated(
+@repeated_option(
     "--input",
     "inputs",
-    pair("NAME=FILE.npy"),
+    pair_parser("NAME=FILE.npy"),
     "NAME=FILE.npy",
     "The array of an input of MODEL. Default: random numbers for all of them.",
 )
@@ -229,17 +236,17 @@ def compare(
 
     Exit status: 0 every output is close enough, 1 one is not, or there is nothing to compare.
     """
-    paths = once(inputs, "input")
+    paths = unique_by_name(inputs, "input")
     is_close = True
 
     def work() -> None:
         nonlocal is_close
         from nacre.nac.tools.comparison import compare as compared
 
-        made = load_model(file)
-        module = _reference(made, model, shapes)
-        given = _inputs(module, paths) if paths else _random(module, seed)
-        rows = compared(made, module, given, tolerance)
+        built = load_model(file)
+        module = _reference(built, model, shapes)
+        arrays = _inputs(module, paths) if paths else _random(module, seed)
+        rows = compared(built, module, arrays, tolerance)
         is_close = all(row.is_close for row in rows)
         how = "the inputs given" if paths else f"random inputs, seed {seed}"
         click.echo(_compare_json(rows) if output == "json" else _compare_text(rows, how))
@@ -247,15 +254,15 @@ def compare(
     return report_findings(work, output) or (OK if is_close else ERRORS_FOUND)
 
 
-def _reference(made: NacModel, name: str, shapes: Shapes) -> Module:
+def _reference(built: NacModel, name: str, shapes: Shapes) -> Module:
     """The model; sizes that it leaves open are those of the file."""
     from nacre.base.diagnostics import InputError
 
-    known = tuple((i.name, i.shape) for i in made.inputs if i.shape is not None)
+    known = tuple((i.name, i.shape) for i in built.inputs if i.shape is not None)
     try:
         return read_module(name, shapes)
     except InputError as error:
-        is_open = all(found.code in _OPEN for found in error.diagnostics)
+        is_open = all(finding.code in _OPEN for finding in error.diagnostics)
         if shapes or not known or not is_open:
             raise
     return read_module(name, known)
@@ -269,17 +276,17 @@ def _random(module: Module, seed: int) -> dict[str, Array]:
     from nacre.compile.sampling.draw import draw_inputs
 
     states = {state.name for state in module.states}
-    made = draw_inputs(module, seed)
-    return {name: array for name, array in made.items() if name not in states}
+    arrays = draw_inputs(module, seed)
+    return {name: array for name, array in arrays.items() if name not in states}
 
 
 def _compare_json(rows: Sequence[OutputComparison]) -> str:
-    told = [
+    outputs = [
         {**asdict(row), "value": finite_json(row.value), "close": row.is_close,
          "max_difference": finite_json(row.max_difference)}
         for row in rows
     ]  # fmt: skip
-    return json.dumps({"close": all(row.is_close for row in rows), "outputs": told}, indent=2)
+    return json.dumps({"close": all(row.is_close for row in rows), "outputs": outputs}, indent=2)
 
 
 def _compare_text(rows: Sequence[OutputComparison], how: str) -> str:
@@ -289,18 +296,18 @@ def _compare_text(rows: Sequence[OutputComparison], how: str) -> str:
     return "\n".join(lines)
 
 
-def _diff_json(found: Difference) -> str:
+def _diff_json(difference: Difference) -> str:
     return json.dumps(
-        {"same": found.is_none, "differences": [asdict(r) for r in found.rows]}, indent=2
+        {"same": difference.is_none, "differences": [asdict(r) for r in difference.rows]}, indent=2
     )
 
 
-def _diff_text(found: Difference) -> str:
-    if found.is_none:
+def _diff_text(difference: Difference) -> str:
+    if difference.is_none:
         return "no difference"
     lines: list[str] = []
-    for part in dict.fromkeys(row.part for row in found.rows):
-        rows = [row for row in found.rows if row.part == part]
+    for part in dict.fromkeys(row.part for row in difference.rows):
+        rows = [row for row in difference.rows if row.part == part]
         lines += [
             f"{part}: {plural(len(rows), 'difference')}",
             *(f"  {safe(r.text)}" for r in rows),

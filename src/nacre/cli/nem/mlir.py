@@ -12,7 +12,7 @@ from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
 from nacre.base.rendering import summary
 from nacre.base.source import Source
-from nacre.cli.arrays import WrongUsage, require_writable, writing
+from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
 from nacre.cli.core.files import STDOUT, report_findings
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.inputs import read_argument, show
@@ -32,14 +32,14 @@ def _source(name: str) -> Source:
     return source
 
 
-def _give(text: Callable[[], str], out: Path | None) -> None:
+def _print_or_write(text: Callable[[], str], out: Path | None) -> None:
     """Print a text, or write it whole; nothing is touched where there is none."""
     if out is None or str(out) == STDOUT:
         echo_document(text())
         return
     require_writable(out)
     made = text()
-    with writing(out):
+    with report_write_errors(out):
         write_whole(out, [made])
     click.echo(f"wrote {safe(str(out))}")
 
@@ -54,7 +54,7 @@ def to_mlir(file: str, out: Path | None) -> int:
     """
     from nacre.nem.mlir.export import export_source
 
-    return report_findings(lambda: _give(lambda: export_source(_source(file)), out))
+    return report_findings(lambda: _print_or_write(lambda: export_source(_source(file)), out))
 
 
 @nem.command("from-mlir")
@@ -83,7 +83,7 @@ def from_mlir(
         if is_checked:
             found.extend(findings(imported, file, device=device, strict=strict))
         if not has_errors(found) and (out is not None or not is_checked):
-            _give(lambda: imported.text, out)
+            _print_or_write(lambda: imported.text, out)
 
     status = report_findings(work)
     if is_checked and not status:
@@ -98,4 +98,4 @@ def irdl(out: Path | None) -> int:
     """Write the dialect `nem` as an IRDL file, for `mlir-opt --irdl-file`."""
     from nacre.nem.mlir.irdl import irdl_text
 
-    return report_findings(lambda: _give(irdl_text, out))
+    return report_findings(lambda: _print_or_write(irdl_text, out))

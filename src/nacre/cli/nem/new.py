@@ -8,7 +8,7 @@ import click
 
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
-from nacre.cli.arrays import require_writable, writing
+from nacre.cli.arrays import report_write_errors, require_writable
 from nacre.cli.core.files import STDOUT, report_findings
 from nacre.cli.nem.group import nem
 from nacre.cli.options import out_option
@@ -47,7 +47,7 @@ def new(name: str, template: str, device: str, out: Path | None) -> int:
         if path is None:
             echo_document(text)
             return
-        with writing(path):
+        with report_write_errors(path):
             write_whole(path, [text])
         click.echo(f"wrote {safe(str(path))}: {template} for {safe(device)}, without findings")
 

@@ -10,10 +10,10 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import safe
 from nacre.base.files import make_folder, write_together, write_whole
 from nacre.base.source import Source
-from nacre.cli.arrays import WrongUsage, writing
+from nacre.cli.arrays import WrongUsage, report_write_errors
 from nacre.cli.core.files import report_findings
 from nacre.cli.inputs import STDIN, read_argument
-from nacre.cli.nac.files import require_apart
+from nacre.cli.nac.files import require_distinct_files
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.syntax.formatter import format_source
 
@@ -46,7 +46,7 @@ def pack(
 
     Several FILEs make a library: `OUT.nemb/conv.nem` then names one of its programs.
     """
-    require_apart([out], [name for name in files if name != STDIN])
+    require_distinct_files([out], [name for name in files if name != STDIN])
 
     def work() -> None:
         from nacre.nem.api.packing import pack_sources
@@ -55,7 +55,7 @@ def pack(
         options = PackOptions(comments=not no_comments, positions=not canonical_positions)
         sources = [_read(name) for name in files]
         made = pack_sources(sources, options, with_shipped=self_contained)
-        with writing(out):
+        with report_write_errors(out):
             write_whole(out, [made])
         click.echo(f"wrote {safe(str(out))}: {len(made):,} bytes")
 
@@ -78,7 +78,7 @@ def unpack(file: str, out: Path | None) -> int:
     `lib.nemb/conv.nem` names one document of a library.
     """
     if out is not None:
-        require_apart([out], [file] if file != STDIN else [])
+        require_distinct_files([out], [file] if file != STDIN else [])
 
     def work() -> None:
         source = _read(file)
@@ -86,7 +86,7 @@ def unpack(file: str, out: Path | None) -> int:
         if out is None:
             echo_document(next(iter(texts.values())))
             return
-        with writing(out), write_together():
+        with report_write_errors(out), write_together():
             for path, text in texts.items():
                 with make_folder(path.parent):
                     write_whole(path, [text])

@@ -33,7 +33,7 @@ def is_interrupted() -> bool:
     return bool(_heard)
 
 
-def leave(status: int) -> None:
+def exit_after_interrupt(status: int) -> None:
     """End the process after an interrupt: Python would end by the signal where an import had it."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:

@@ -38,7 +38,7 @@ class HarmlessStream(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write text, its control characters made visible."""
         try:
-            self.stream.write(harmless(text) if self._is_filtered else text)
+            self.stream.write(make_harmless(text) if self._is_filtered else text)
         except BrokenPipeError:
             self._forget()
         return len(text)
@@ -67,7 +67,7 @@ class HarmlessStream(io.TextIOBase):
         return True
 
 
-def harmless(text: str) -> str:
+def make_harmless(text: str) -> str:
     """Text with every control character but the ends of its lines made visible."""
     if text.replace("\n", "").isprintable():
         return text
@@ -75,7 +75,7 @@ def harmless(text: str) -> str:
 
 
 @contextmanager
-def harmless_output() -> Iterator[None]:
+def filter_output() -> Iterator[None]:
     """Standard output and standard error behind the filter."""
     usual = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (
@@ -87,7 +87,7 @@ def harmless_output() -> Iterator[None]:
         sys.stdout, sys.stderr = usual
 
 
-def unfiltered(*, err: bool = False) -> TextIO | None:
+def unfiltered_stream(*, err: bool = False) -> TextIO | None:
     """A stream for what is ours alone: colours and lines that are drawn over. None: it is closed.
 
     Text from a file that goes there must have been through `safe`.
@@ -99,8 +99,8 @@ def unfiltered(*, err: bool = False) -> TextIO | None:
 
 
 def echo_as_is(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print what is ours alone: see `unfiltered`."""
-    stream = unfiltered(err=err)
+    """Print what is ours alone: see `unfiltered_stream`."""
+    stream = unfiltered_stream(err=err)
     if stream is not None:
         stream.write(text + "\n" * nl)
         stream.flush()
