@@ -59,10 +59,10 @@ class Children:
         """The widths of the nodes, 0 at empty places."""
         if len(self.parts) == 1 and self.parts[0].where is None:
             return self.parts[0].batch.widths[self.parts[0].rows]
-        made = np.zeros(self.size, np.int64)
+        widths = np.zeros(self.size, np.int64)
         for part in self.parts:
-            made[part.where] = part.batch.widths[part.rows]
-        return made
+            widths[part.where] = part.batch.widths[part.rows]
+        return widths
 
     def scatter(self, starts: Integers) -> None:
         """Say where the nodes start."""

@@ -55,8 +55,8 @@ class Place(NamedTuple):
         """The nodes of a list."""
         field = self.batch.children[name]
         end = int(field.ends[self.row])
-        found = (_at(field, at) for at in range(end - int(field.counts[self.row]), end))
-        return [place for place in found if place is not None]
+        nodes = (_at(field, at) for at in range(end - int(field.counts[self.row]), end))
+        return [node for node in nodes if node is not None]
 
 
 def _at(field: Children, index: int) -> Place | None:
@@ -69,50 +69,50 @@ def _at(field: Children, index: int) -> Place | None:
     return None
 
 
-def statement_breaks(place: Place, indent: int) -> Iterator[Break]:
+def statement_breaks(node: Place, indent: int) -> Iterator[Break]:
     """The breaks of a declaration or a wait that does not stand on one line."""
-    found = _BREAKS.get(place.batch.code)
-    return iter(()) if found is None else found(place, indent)
+    breaks = _BREAKS.get(node.batch.code)
+    return iter(()) if breaks is None else breaks(node, indent)
 
 
 def _fits(start: int, end: int, indent: int) -> bool:
     return indent * INDENT + end - start <= WIDTH
 
 
-def _decorated(place: Place, indent: int) -> Iterator[Break]:
-    decorators = place.children("decorators")
+def _decorator_breaks(node: Place, indent: int) -> Iterator[Break]:
+    decorators = node.children("decorators")
     if decorators:
         yield Break(decorators[0].start, indent + 1, True)
 
 
-def _region_declaration(place: Place, indent: int) -> Iterator[Break]:
-    region = place.child("region")
+def _region_declaration(node: Place, indent: int) -> Iterator[Break]:
+    region = node.child("region")
     assert region is not None
-    yield from _value(place.start, region, indent, 0)
-    yield from _decorated(place, indent)
+    yield from _value(node.start, region, indent, 0)
+    yield from _decorator_breaks(node, indent)
 
 
-def _let(place: Place, indent: int) -> Iterator[Break]:
-    value = place.child("value")
+def _let(node: Place, indent: int) -> Iterator[Break]:
+    value = node.child("value")
     assert value is not None
     if value.is_a(ast.Quant):
-        yield from _quant(place.start, value, indent, 0)
+        yield from _quant(node.start, value, indent, 0)
     elif value.is_a(ast.TypeAttrs):
         yield from _type(value, indent, 0, True)
     else:
-        yield from _value(place.start, value, indent, 0)
-    yield from _decorated(place, indent)
+        yield from _value(node.start, value, indent, 0)
+    yield from _decorator_breaks(node, indent)
 
 
-def _wait(place: Place, indent: int) -> Iterator[Break]:
-    return _fill(place.start, place.children("tokens"), place.end - 1, 1, indent)
+def _wait(node: Place, indent: int) -> Iterator[Break]:
+    return _fill(node.start, node.children("tokens"), node.end - 1, 1, indent)
 
 
-def copy_clause_breaks(place: Place, indent: int) -> Iterator[Break]:
+def copy_clause_breaks(node: Place, indent: int) -> Iterator[Break]:
     """Breaks inside the arguments of a transfer or store, each of which begins a line."""
-    deps = place.children("deps")
+    deps = node.children("deps")
     for name in ("dst", "src"):
-        operand = place.child(name)
+        operand = node.child(name)
         assert operand is not None
         comma = 1 if name == "dst" or deps else 0
         yield from _operand(operand.start - len("dst="), operand, indent + 1, comma)
@@ -124,12 +124,12 @@ def _dependences(deps: list[Place], indent: int) -> Iterator[Break]:
         yield from _fill(deps[0].start - len("deps=["), deps, deps[-1].end, 1, indent)
 
 
-def compute_clause_breaks(place: Place, indent: int) -> Iterator[Break]:
+def compute_clause_breaks(node: Place, indent: int) -> Iterator[Break]:
     """Breaks inside the clauses of a compute task, each of which begins a line."""
-    yield from _operands("in ", place.children("inputs"), indent + 1)
-    yield from _operands("out ", place.children("outputs"), indent + 1)
-    yield from _dependences(place.children("deps"), indent + 1)
-    for attribute in place.children("attributes"):
+    yield from _operands("in ", node.children("inputs"), indent + 1)
+    yield from _operands("out ", node.children("outputs"), indent + 1)
+    yield from _dependences(node.children("deps"), indent + 1)
+    for attribute in node.children("attributes"):
         value = attribute.child("value")
         assert value is not None
         yield from _value(attribute.start, value, indent + 1, 0)
@@ -146,11 +146,11 @@ def _operands(prefix: str, operands: list[Place], indent: int) -> Iterator[Break
         yield from _operand(operand.start, operand, indent + 1, operand is not last)
 
 
-def _operand(line: int, place: Place, indent: int, behind: int) -> Iterator[Break]:
-    value = place.child("value")
+def _operand(line: int, node: Place, indent: int, behind: int) -> Iterator[Break]:
+    value = node.child("value")
     assert value is not None
-    if not value.is_a(ast.NameRef) and not _fits(line, place.end + behind, indent):
-        yield from _value(line, value, indent, place.end - value.end + behind)
+    if not value.is_a(ast.NameRef) and not _fits(line, node.end + behind, indent):
+        yield from _value(line, value, indent, node.end - value.end + behind)
 
 
 def _value(line: int, place: Place, indent: int, behind: int) -> Iterator[Break]:
@@ -164,27 +164,27 @@ def _value(line: int, place: Place, indent: int, behind: int) -> Iterator[Break]
         yield from _fill(line, place.children("items"), place.end - 1, 1 + behind, indent)
 
 
-def _type(place: Place, indent: int, behind: int, is_prefixed: bool) -> Iterator[Break]:
-    quant = place.child("quant")
+def _type(node: Place, indent: int, behind: int, is_prefixed: bool) -> Iterator[Break]:
+    quant = node.child("quant")
     if quant is not None:
         line, inner = quant.start - len("quant="), indent + is_prefixed
         yield Break(line, inner, True)
         yield from _quant(line, quant, inner, behind)
 
 
-def _quant(line: int, place: Place, indent: int, behind: int) -> Iterator[Break]:
-    if place.is_a(ast.NameRef) or _fits(line, place.end + behind, indent):
+def _quant(line: int, node: Place, indent: int, behind: int) -> Iterator[Break]:
+    if node.is_a(ast.NameRef) or _fits(line, node.end + behind, indent):
         return
-    plural = "s" if place.batch.scalars["form"][place.row] else ""
+    plural = "s" if node.batch.scalars["form"][node.row] else ""
     labels = (("axis", "axis="), ("group_size", "group_size="), ("scales", f"scale{plural}="),
               ("zero_points", f"zero_point{plural}="))  # fmt: skip
-    found = [(label, place.child(name)) for name, label in labels]
-    parts = [(label, value) for label, value in found if value is not None]
+    labelled = [(label, node.child(name)) for name, label in labels]
+    parts = [(label, value) for label, value in labelled if value is not None]
     for index, (label, value) in enumerate(parts):
         start = value.start - len(label)
         yield Break(start, indent + 1, index > 0, opens=index == 0)
         yield from _value(start, value, indent + 1, index < len(parts) - 1)
-    yield Break(place.end - 1, indent, False, closes=True)
+    yield Break(node.end - 1, indent, False, closes=True)
 
 
 def _fill(line: int, items: list[Place], closing: int, behind: int, indent: int) -> Iterator[Break]:

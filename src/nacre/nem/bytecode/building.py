@@ -65,16 +65,18 @@ def _build(tree: ReadTree, pools: Pools, places: Places) -> Document:
 
 def _share_words(tree: ReadTree, words: list[int]) -> dict[int, dict[str, list[Any]]]:
     """Of batches whose nodes say where words stand: those columns, by the first node's number."""
-    made: dict[int, dict[str, list[Any]]] = {}
+    by_batch: dict[int, dict[str, list[Any]]] = {}
     at = 0
     for batch in tree.batches:
         for name in _PLACES.get(batch.code, ()):
             size = batch.count * (2 if name == "starts" else 1)
-            own: list[Any] = words[at : at + size]
+            offsets: list[Any] = words[at : at + size]
             at += size
-            found = list(zip(own[::2], own[1::2], strict=True)) if name == "starts" else own
-            made[batch.first] = {name: found}
-    return made
+            values = (
+                list(zip(offsets[::2], offsets[1::2], strict=True)) if name == "starts" else offsets
+            )
+            by_batch[batch.first] = {name: values}
+    return by_batch
 
 
 def _column(batch: Batch, name: str, pools: Pools) -> Iterable[Any]:
@@ -138,8 +140,8 @@ def _body(children: Children) -> tuple[Stmt, ...]:
             continue
         begun, header_end, variable, first, last, decorators = heads.pop()
         body = tuple(bodies.pop())
-        made = Loop(
+        loop = Loop(
             begun, node.end, variable, first, last, decorators, body, header_end, node.start
         )
-        bodies[-1].append(made)
+        bodies[-1].append(loop)
     return tuple(bodies[0] + nodes[at:])

@@ -40,7 +40,7 @@ class InnerLines(NamedTuple):
     @classmethod
     def of(cls, breaks: Iterable[tuple[int, Break]]) -> InnerLines:
         """Those of breaks that were found one by one."""
-        rows = [(*found, owner) for owner, found in breaks]
+        rows = [(*break_, owner) for owner, break_ in breaks]
         columns = list(zip(*rows, strict=True)) or [()] * 6
         kinds = (np.int64, np.int64, np.bool_, np.bool_, np.bool_, np.int64)
         return cls(*(np.array(c, kind) for c, kind in zip(columns, kinds, strict=True)))
@@ -73,12 +73,12 @@ class Tasks(NamedTuple):
         """Which have something in a list, and where the first of it starts (elsewhere 0)."""
         children = self.batch.children[name]
         counts = children.counts[self.rows]
-        made = np.zeros(len(self.rows), np.int64)
+        begins = np.zeros(len(self.rows), np.int64)
         has_some = counts > 0
         if has_some.any():
             at = (children.ends[self.rows] - counts)[has_some]
-            made[has_some] = self.starts[has_some] + self.batch.begins[name][at]
-        return has_some, made
+            begins[has_some] = self.starts[has_some] + self.batch.begins[name][at]
+        return has_some, begins
 
     def lines(
         self, starts: Integers, indent: int, drops: bool, opens: bool = False, closes: bool = False
@@ -190,7 +190,7 @@ def _attribute_lines(tasks: Tasks, ends: Integers) -> tuple[InnerLines, Flags]:
     items = first + np.arange(len(which))
     starts = tasks.starts[which] + tasks.batch.begins["attributes"][items]
     each = Tasks(tasks.batch, tasks.rows[which], tasks.indents[which], tasks.owners[which])
-    made = each.lines(starts, 1, True)
+    lines = each.lines(starts, 1, True)
     broken = np.zeros(len(counts), bool)
     if len(which):
         part = children.parts[0]
@@ -203,14 +203,14 @@ def _attribute_lines(tasks: Tasks, ends: Integers) -> tuple[InnerLines, Flags]:
                 is_region[slice(None) if value.where is None else value.where] = True
         wide = each.too_wide(starts, starts + widths) | is_region[nodes]
         broken[which[wide]] = True
-    return made, broken
+    return lines, broken
 
 
 def _further(tasks: Tasks, breaks: Callable[[Place, int], Iterator[Break]]) -> InnerLines:
     """What is broken inside the clauses of some tasks."""
     rows = zip(tasks.rows.tolist(), tasks.indents.tolist(), tasks.owners.tolist(), strict=True)
     return InnerLines.of(
-        (owner, found)
+        (owner, break_)
         for row, indent, owner in rows
-        for found in breaks(Place(tasks.batch, row), indent)
+        for break_ in breaks(Place(tasks.batch, row), indent)
     )

@@ -45,14 +45,14 @@ _SHORT = np.array([number.bit_length() for number in range(_FEW)], np.uint8)
 
 def _bit_lengths(values: Integers) -> npt.NDArray[np.uint8]:
     """How many bits each number has, unsigned: of most by a table."""
-    found: npt.NDArray[np.uint8] = _SHORT[values & (_FEW - 1)]
+    lengths: npt.NDArray[np.uint8] = _SHORT[values & (_FEW - 1)]
     longer = np.flatnonzero(values.view(np.uint64) >= _FEW)
     if len(longer):
         those: Unsigned = values.view(np.uint64)[longer]
         upper = (those >> np.uint64(32)).astype(np.float64)
         lower = (those & np.uint64(0xFFFFFFFF)).astype(np.float64)
-        found[longer] = np.where(upper > 0, np.frexp(upper)[1] + 32, np.frexp(lower)[1])
-    return found
+        lengths[longer] = np.where(upper > 0, np.frexp(upper)[1] + 32, np.frexp(lower)[1])
+    return lengths
 
 
 def _list_costs() -> npt.NDArray[np.float64]:
@@ -67,18 +67,18 @@ _LIST_COSTS = _list_costs()
 def _costs(values: Integers, owners: Integers, lengths: Integers) -> npt.NDArray[np.float64]:
     """The bits that each column takes, by width: exact as floats, which multiply faster."""
     count = len(lengths)
-    seen = np.bincount(owners + _bit_lengths(values), minlength=count * 65)
+    counts = np.bincount(owners + _bit_lengths(values), minlength=count * 65)
     in_place = lengths[:, None] * np.arange(MOST_BITS + 1.0)[None, :]
-    listed = seen.reshape(count, 65).astype(np.float64) @ _LIST_COSTS
+    listed = counts.reshape(count, 65).astype(np.float64) @ _LIST_COSTS
     return in_place + 8 * listed
 
 
 def _differences(values: Integers, firsts: Integers) -> Integers:
     """Each number less the one before it in its column."""
-    made = values.copy()
-    made[1:] -= values[:-1]
-    made[firsts] = values[firsts]
-    return made
+    differences = values.copy()
+    differences[1:] -= values[:-1]
+    differences[firsts] = values[firsts]
+    return differences
 
 
 def choose(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
@@ -110,15 +110,15 @@ def write_columns(out: ByteWriter, columns: Sequence[Integers]) -> None:
     stored = np.where(is_difference, zigzag(_differences(values, firsts)), values.view(np.uint64))
     widths = np.repeat(heads & 0x7F, lengths).astype(np.uint64)
     upper = stored >> widths
-    places = np.flatnonzero(upper)
+    indices = np.flatnonzero(upper)
     out.raw(heads.tobytes())
-    out.varint(len(places))
-    out.varints((np.diff(places, prepend=-1) - 1).tolist())
-    out.varints(upper[places].tolist())
-    out.raw(_packed(stored, widths))
+    out.varint(len(indices))
+    out.varints((np.diff(indices, prepend=-1) - 1).tolist())
+    out.varints(upper[indices].tolist())
+    out.raw(_pack(stored, widths))
 
 
-def _packed(values: Unsigned, widths: Unsigned) -> bytes:
+def _pack(values: Unsigned, widths: Unsigned) -> bytes:
     """The lowest bits of numbers, as many as each has, one after the other."""
     raw = values.astype("<u8").view(np.uint8).reshape(len(values), 8)
     bits = np.unpackbits(raw, axis=1, bitorder="little")
@@ -179,13 +179,13 @@ class ColumnReader:
         last = bisect_left(self._sorted, value + count, first)
         if first < last:
             stored[self._places[first:last] - value] |= self._upper[first:last] << np.uint64(width)
-        made = np.cumsum(unzigzag(stored)) if head >= _DIFFERENCES else stored.view(np.int64)
-        self._known[number] = made
-        return made
+        column = np.cumsum(unzigzag(stored)) if head >= _DIFFERENCES else stored.view(np.int64)
+        self._known[number] = column
+        return column
 
     def _gather(self, bits: Integers, masks: Unsigned | np.uint64) -> Unsigned:
-        found: Unsigned = (self._words[bits >> 3] >> (bits & 7).astype(np.uint64)) & masks
-        return found
+        values: Unsigned = (self._words[bits >> 3] >> (bits & 7).astype(np.uint64)) & masks
+        return values
 
     def finish(self) -> list[Integers]:
         """The numbers of all columns; Broken where they are not written as they would be."""
@@ -214,25 +214,27 @@ class ColumnReader:
             return columns
         each = (self._heads & 0x7F).astype(np.int64)
         sizes, before = lengths * each, np.cumsum(lengths) - lengths
-        own = lengths[numbers]
-        ends = np.cumsum(own)
-        inside = np.arange(int(ends[-1])) - np.repeat(ends - own, own)
-        widths = np.repeat(each[numbers], own)
-        starts = np.repeat((np.cumsum(sizes) - sizes)[numbers], own)
+        column_sizes = lengths[numbers]
+        ends = np.cumsum(column_sizes)
+        inside = np.arange(int(ends[-1])) - np.repeat(ends - column_sizes, column_sizes)
+        widths = np.repeat(each[numbers], column_sizes)
+        starts = np.repeat((np.cumsum(sizes) - sizes)[numbers], column_sizes)
         stored = self._gather(starts + widths * inside, _MASKS[widths])
-        self._patch(stored, before[numbers], own, each[numbers])
-        values = _undo_differences(stored, self._heads[numbers] >= _DIFFERENCES, own)
+        self._patch(stored, before[numbers], column_sizes, each[numbers])
+        values = _undo_differences(stored, self._heads[numbers] >= _DIFFERENCES, column_sizes)
         for number, column in zip(numbers.tolist(), np.split(values, ends[:-1]), strict=True):
             columns[number] = column
         return columns
 
-    def _patch(self, stored: Unsigned, before: Integers, own: Integers, each: Integers) -> None:
+    def _patch(
+        self, stored: Unsigned, before: Integers, column_sizes: Integers, each: Integers
+    ) -> None:
         """Put the upper bits of long numbers in place, of columns that begin at these numbers."""
         column = np.searchsorted(before, self._places, side="right") - 1
         inside = self._places - before[column]
-        is_own = (column >= 0) & (inside < own[column])
+        is_own = (column >= 0) & (inside < column_sizes[column])
         column, inside = column[is_own], inside[is_own]
-        at = (np.cumsum(own) - own)[column] + inside
+        at = (np.cumsum(column_sizes) - column_sizes)[column] + inside
         stored[at] |= self._upper[is_own] << each[column].astype(np.uint64)
 
     def _judge_end(self) -> None:

@@ -37,12 +37,12 @@ class ByteWriter:
 
     def varint(self, value: int) -> None:
         """An unsigned number, seven bits a byte, the lowest first."""
-        made = bytearray()
+        encoded = bytearray()
         while value > 0x7F:
-            made.append(value & 0x7F | 0x80)
+            encoded.append(value & 0x7F | 0x80)
             value >>= 7
-        made.append(value)
-        self._parts.append(bytes(made))
+        encoded.append(value)
+        self._parts.append(bytes(encoded))
 
     def varints(self, values: Iterable[int]) -> None:
         """Several of them."""
@@ -135,9 +135,9 @@ class ByteReader:
 
     def within(self, size: int) -> ByteReader:
         """The next bytes, which are there, as a reader of their own; this one goes behind them."""
-        made = ByteReader(self._data, self.at, self.at + size)
+        reader = ByteReader(self._data, self.at, self.at + size)
         self.at += size
-        return made
+        return reader
 
     def require_end(self, what: str) -> None:
         """Refuse bytes that nothing reads."""

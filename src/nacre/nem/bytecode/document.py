@@ -108,13 +108,15 @@ class DocumentReader:
             self.size = len(parsed.source.text)
             starts = [comment.start for comment in parsed.comments]
             return places_of(tree_columns(parsed.document).nodes, starts)
-        found = derive(self._tree, self._pools, self.trivia)
+        derived = derive(self._tree, self._pools, self.trivia)
         words = np.zeros(0, np.int64)
-        own = Places(found.starts, found.ends, words, np.array(found.comment_starts, np.int64))
-        self.size = found.size
+        places = Places(
+            derived.starts, derived.ends, words, np.array(derived.comment_starts, np.int64)
+        )
+        self.size = derived.size
         if not is_plain(self._tree, self._pools):
-            self._print(build(self._tree, self._pools, own), own)
-        return own
+            self._print(build(self._tree, self._pools, places), places)
+        return places
 
     def _print(self, document: Document, places: Places | None = None) -> ParseResult:
         """What the parser makes of the canonical text: the same document, or it is refused."""
@@ -143,8 +145,8 @@ class DocumentReader:
         return build(self._tree, self._pools, places), self._comments(places)
 
     def _comments(self, places: Places) -> tuple[Comment, ...]:
-        found = zip(places.comments.tolist(), self.trivia.texts, strict=True)
-        return tuple(Comment(start, start + len(text), text) for start, text in sorted(found))
+        comments = zip(places.comments.tolist(), self.trivia.texts, strict=True)
+        return tuple(Comment(start, start + len(text), text) for start, text in sorted(comments))
 
 
 def _nowhere(count: int) -> Places:
@@ -157,7 +159,7 @@ def _read_trivia(sections: Mapping[int, ByteReader]) -> Trivia:
     if BLANKS in sections:
         reader = sections[BLANKS]
         count = reader.varint("the blank lines")
-        (blanks,) = _ascending(reader, [count], "the blank lines")
+        (blanks,) = _read_ascending(reader, [count], "the blank lines")
     if COMMENTS not in sections:
         return Trivia(tuple(blanks.tolist()))
     reader = sections[COMMENTS]
@@ -165,27 +167,27 @@ def _read_trivia(sections: Mapping[int, ByteReader]) -> Trivia:
     if not texts:
         raise Broken(BYT06, reader.at, "a section of comments has none")
     broken = reader.varint("the comments")
-    lines, places, *kept = _ascending(
+    lines, places, *further = _read_ascending(
         reader, [len(texts), len(texts), *([broken] if broken else [])], "the comments"
     )
     if int(places.min()) < 0 or int(places.max()) > BEHIND:
         raise Broken(BYT06, reader.at, "a comment stands nowhere")
-    rows = [tuple(column.tolist()) for column in (blanks, kept[0] if kept else blanks[:0])]
+    rows = [tuple(column.tolist()) for column in (blanks, further[0] if further else blanks[:0])]
     return Trivia(rows[0], rows[1], tuple(lines.tolist()), tuple(places.tolist()), tuple(texts))
 
 
-def _ascending(reader: ByteReader, counts: list[int], what: str) -> list[Integers]:
+def _read_ascending(reader: ByteReader, counts: list[int], what: str) -> list[Integers]:
     """Columns of numbers of lines or statements; alone in its section or third, each once."""
     columns = ColumnReader(reader, what)
     if max(counts) > MAX_BYTECODE_NODES or not min(counts):
         raise Broken(BYT07, reader.at, f"{what} are {max(counts):,}")
     for count in counts:
         columns.skip(count)
-    found = columns.finish()
-    for index, column in enumerate(found):
-        is_strict = len(found) == 1 or index == 2
+    numbers = columns.finish()
+    for index, column in enumerate(numbers):
+        is_strict = len(numbers) == 1 or index == 2
         steps = np.diff(column)
         is_rising = (steps > 0).all() if is_strict else index == 1 or (steps >= 0).all()
         if not is_rising or int(column.min()) < 0 or int(column.max()) > MAX_BYTECODE_NODES:
             raise Broken(BYT06, reader.at, f"{what} are not in the order of their lines")
-    return found
+    return numbers

@@ -58,41 +58,41 @@ def places_of(nodes: Iterable[Node], comments: Sequence[int]) -> Places:
 
 
 def _words(node: Node) -> list[int]:
-    found: list[int] = []
+    offsets: list[int] = []
     for name in PLACES:
         value = getattr(node, name, ())
-        found += [value] if isinstance(value, int) else value
-    return found
+        offsets += [value] if isinstance(value, int) else value
+    return offsets
 
 
 def comment_starts(texts: Sequence[str], comments: Sequence[Comment]) -> list[int]:
     """Where comments of these texts stand; those that say the same keep their order."""
-    found: dict[str, deque[int]] = {}
+    starts_by_text: dict[str, deque[int]] = {}
     for comment in comments:
-        found.setdefault(comment.text, deque()).append(comment.start)
-    return [found[text].popleft() for text in texts]
+        starts_by_text.setdefault(comment.text, deque()).append(comment.start)
+    return [starts_by_text[text].popleft() for text in texts]
 
 
-def write_foreign(foreign: Foreign, own: Places) -> bytes:
+def write_foreign(foreign: Foreign, canonical: Places) -> bytes:
     """The section, given the positions in the canonical text."""
     out = ByteWriter()
     out.text(foreign.name)
     out.raw(foreign.sha256)
     out.varint(foreign.size)
     out.varint(len(foreign.line_starts))
-    there, widths = foreign.places, own.ends - own.starts
+    there, widths = foreign.places, canonical.ends - canonical.starts
     columns = [
-        there.starts - own.starts,
+        there.starts - canonical.starts,
         (there.ends - there.starts) - widths,
-        there.words - own.words,
-        there.comments - own.comments,
+        there.words - canonical.words,
+        there.comments - canonical.comments,
     ]
     signed = [zigzag(column).view(np.int64) for column in columns if len(column)]
     write_columns(out, [foreign.line_starts, *signed])
     return out.content()
 
 
-def read_foreign(reader: ByteReader, own: Places, comments: Sequence[str]) -> Foreign:
+def read_foreign(reader: ByteReader, canonical: Places, comments: Sequence[str]) -> Foreign:
     """The inverse of `write_foreign`; positions must lie in the text."""
     start = reader.at
     name = reader.text("the name of the source", _MOST_NAME)
@@ -101,20 +101,27 @@ def read_foreign(reader: ByteReader, own: Places, comments: Sequence[str]) -> Fo
     if size > MAX_SOURCE_BYTES or not 0 < lines <= size + 1:
         raise Broken(BYT07, start, f"a source of {size:,} characters on {lines:,} lines")
     columns = ColumnReader(reader, "the positions")
-    counts = [len(own.starts), len(own.starts), len(own.words), len(own.comments)]
+    counts = [
+        len(canonical.starts),
+        len(canonical.starts),
+        len(canonical.words),
+        len(canonical.comments),
+    ]
     for count in (lines, *filter(None, counts)):
         columns.skip(count)
     read = iter(columns.finish())
     line_starts = next(read)
-    moved = [unzigzag(next(read).view(np.uint64)) if count else own.words[:0] for count in counts]
+    moved = [
+        unzigzag(next(read).view(np.uint64)) if count else canonical.words[:0] for count in counts
+    ]
     if any(len(column) and np.abs(column).max() > 2 * MAX_SOURCE_BYTES for column in moved):
         raise Broken(BYT05, start, "a position lies outside the source")
-    starts = own.starts + moved[0]
-    ends = starts + (own.ends - own.starts) + moved[1]
-    places = Places(starts, ends, own.words + moved[2], own.comments + moved[3])
-    made = Foreign(name, digest, size, line_starts, places)
-    _judge(made, comments, start)
-    return made
+    starts = canonical.starts + moved[0]
+    ends = starts + (canonical.ends - canonical.starts) + moved[1]
+    places = Places(starts, ends, canonical.words + moved[2], canonical.comments + moved[3])
+    foreign = Foreign(name, digest, size, line_starts, places)
+    _judge(foreign, comments, start)
+    return foreign
 
 
 def _judge(foreign: Foreign, comments: Sequence[str], offset: int) -> None:

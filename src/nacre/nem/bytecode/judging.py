@@ -97,13 +97,13 @@ def _is_deep(tree: ReadTree) -> bool:
 
 def _has_plain_values(tree: ReadTree) -> bool:
     """No region stands where what follows it could be read as part of it."""
-    places = [(CODES[ast.ListLit], "items"), (CODES[ast.Decorator], "args"),
+    fields = [(CODES[ast.ListLit], "items"), (CODES[ast.Decorator], "args"),
               (CODES[ast.Attribute], "value")]  # fmt: skip
     region = CODES[ast.RegionExpr]
     return not any(
         part.batch.code == region
         for batch in tree.batches
-        for code, name in places
+        for code, name in fields
         if batch.code == code
         for part in batch.children[name].parts
     )
@@ -135,9 +135,9 @@ def _binary(batch: Batch, pools: Mapping[str, Sequence[str]]) -> None:
     binds = batch.scalars["op"] >= _SUM
     for name in ("left", "right"):
         for part in _parts(batch, name, ast.Binary):
-            own = binds if part.where is None else binds[part.where]
+            operand_binds = binds if part.where is None else binds[part.where]
             inner = part.batch.scalars["op"][part.rows] >= _SUM
-            fits = inner | ~own if name == "left" else inner & ~own
+            fits = inner | ~operand_binds if name == "left" else inner & ~operand_binds
             _require(fits.all(), "an operation lacks its parentheses")
 
 

@@ -127,11 +127,11 @@ def _read_tables() -> dict[int, Kind]:
         name: tuple(codes[member] for member in members)
         for name, *members in (line.split() for line in _UNIONS.strip().splitlines())
     }
-    made = {}
+    kinds = {}
     for code, name, *fields in rows:
         node = EndLoop if name == "EndLoop" else getattr(ast, name)
-        made[int(code)] = Kind(int(code), node, tuple(_field(f, codes, unions) for f in fields))
-    return made
+        kinds[int(code)] = Kind(int(code), node, tuple(_field(f, codes, unions) for f in fields))
+    return kinds
 
 
 def _field(text: str, codes: dict[str, int], unions: dict[str, tuple[int, ...]]) -> Field:

@@ -35,24 +35,24 @@ class RefusedSource(ParsedSource):
         super().__init__(name, path, 0)
         self.library = library  # that was read, though not which document of it is meant
         at = f"byte {problem.offset:,}: " if problem.offset else ""
-        made = problem.rule.at(self.span(0, 0), at + problem.message, help=problem.help)
-        self.finding = replace(made, data={"offset": problem.offset})
+        finding = problem.rule.at(self.span(0, 0), at + problem.message, help=problem.help)
+        self.finding = replace(finding, data={"offset": problem.offset})
         self.parsed = ParseResult(self, _EMPTY, (), (self.finding,))
 
 
 class BytecodeSource(ParsedSource):
     """A document of a file. Its places are those of the text that the file was made of."""
 
-    def __init__(self, library: Library, entry: Entry, found: DocumentReader) -> None:
-        foreign = found.foreign
+    def __init__(self, library: Library, entry: Entry, reader: DocumentReader) -> None:
+        foreign = reader.foreign
         path = library.path
         name = library.shown_name(entry)
         if foreign is not None and foreign.name:
             name = str(Path(name).with_name(foreign.name))
-        super().__init__(name, path, found.size if foreign is None else foreign.size)
+        super().__init__(name, path, reader.size if foreign is None else foreign.size)
         self.library, self.member = library, entry.name
-        self._found = found
-        document, comments = found.document()
+        self._found = reader
+        document, comments = reader.document()
         self.parsed = ParseResult(self, document, comments, ())
 
     @cached_property
@@ -71,8 +71,8 @@ class BytecodeSource(ParsedSource):
         foreign = self._found.foreign
         if foreign is None:
             return self.canonical_text
-        found = _original(foreign, self.path)
-        return _reconstructed(self.content, self.parsed, foreign) if found is None else found
+        original = _original_text(foreign, self.path)
+        return _reconstruct(self.content, self.parsed, foreign) if original is None else original
 
     @property
     def key(self) -> str:
@@ -96,30 +96,30 @@ class BytecodeSource(ParsedSource):
         return lines
 
 
-def _original(foreign: Foreign, path: Path | None) -> str | None:
+def _original_text(foreign: Foreign, path: Path | None) -> str | None:
     """The text that a file was made of, where it stands beside it unchanged."""
     if path is None or not foreign.name or posixpath.basename(foreign.name) != foreign.name:
         return None
-    found = read_source(path.with_name(foreign.name))
+    source = read_source(path.with_name(foreign.name))
     if (
-        isinstance(found, Unreadable)
-        or hashlib.sha256(found.text.encode()).digest() != foreign.sha256
+        isinstance(source, Unreadable)
+        or hashlib.sha256(source.text.encode()).digest() != foreign.sha256
     ):
         return None
-    return found.text
+    return source.text
 
 
-def _reconstructed(content: Content, there: ParseResult, foreign: Foreign) -> str:
+def _reconstruct(content: Content, there: ParseResult, foreign: Foreign) -> str:
     """A text with everything that is known at its place, and blanks between.
 
     Of a node that was written as the canonical text has it all is known; of another, its parts.
     """
-    made = [" "] * foreign.size
+    letters = [" "] * foreign.size
     for start in foreign.line_starts.tolist()[1:]:
-        made[start - 1] = "\n"
+        letters[start - 1] = "\n"
     text = content.text
-    nodes, places = (tree_columns(tree).nodes for tree in (content.document, there.document))
-    pairs = [(node.start, node.end, moved) for node, moved in zip(nodes, places, strict=True)]
+    nodes, moved_nodes = (tree_columns(tree).nodes for tree in (content.document, there.document))
+    pairs = [(node.start, node.end, moved) for node, moved in zip(nodes, moved_nodes, strict=True)]
     shifts = np.zeros(len(text), np.int64)
     for start, end, moved in pairs:
         shifts[start:end] = moved.start - start
@@ -127,10 +127,10 @@ def _reconstructed(content: Content, there: ParseResult, foreign: Foreign) -> st
         known, shift = text[start:end], moved.start - start
         is_whole = moved.end - end == shift and (shifts[start:end] == shift).all()
         if known and is_whole and "\n" not in known:
-            made[moved.start : moved.end] = known
+            letters[moved.start : moved.end] = known
     for comment in there.comments:
-        made[comment.start : comment.end] = comment.text
-    return "".join(made)
+        letters[comment.start : comment.end] = comment.text
+    return "".join(letters)
 
 
 def shipped_name(text: str) -> str:

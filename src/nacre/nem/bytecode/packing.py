@@ -36,20 +36,20 @@ def content_of(source: Source, options: PackOptions = PackOptions()) -> Content:
         raise InputError(parsed.diagnostics)
     if isinstance(source, BytecodeSource):
         return source.content
-    kept = parsed if options.comments else _without_comments(parsed)
-    text = format_parsed(kept)
+    stored = parsed if options.comments else _without_comments(parsed)
+    text = format_parsed(stored)
     if text == source.text:
         canonical = parsed
     else:
         canonical = parse(Source(source.name, text))
     trivia = trivia_of(text, canonical.document, canonical.comments)
-    made = Content(canonical.document, canonical.comments, trivia)
-    if not canonical.is_valid or made.text != text:
+    content = Content(canonical.document, canonical.comments, trivia)
+    if not canonical.is_valid or content.text != text:
         message = "its canonical text reads otherwise: a name is taken for a word of the language"
         raise InputError([BYT08.at(source.span(0, 0), message, help="give that name another one")])
     if text == source.text or not options.positions:
-        return made
-    return Content(made.document, made.comments, trivia, _foreign(parsed, made))
+        return content
+    return Content(content.document, content.comments, trivia, _foreign(parsed, content))
 
 
 def _without_comments(parsed: ParseResult) -> ParseResult:

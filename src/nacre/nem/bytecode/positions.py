@@ -94,9 +94,11 @@ def _lines(tree: ReadTree, trivia: Trivia) -> Lines:
 
 def _head_starts(tree: ReadTree) -> Integers:
     """Where includes, the device and the header start."""
-    found = tree.document
-    includes = found.begins["includes"]
-    others = [found.begins[name] for name in ("device", "header") if found.children[name].parts]
+    document = tree.document
+    includes = document.begins["includes"]
+    others = [
+        document.begins[name] for name in ("device", "header") if document.children[name].parts
+    ]
     return np.concatenate([includes, *others])
 
 
@@ -130,16 +132,16 @@ class _Body:
         if int((self.indents + self.is_loop).max()) > MAX_LOOP_DEPTH:
             raise Broken(BYT07, 0, f"more than {MAX_LOOP_DEPTH} loops inside each other")
 
-    def inner_lines(self, kept: Sequence[int]) -> InnerLines:
+    def inner_lines(self, broken: Sequence[int]) -> InnerLines:
         """The lines that begin inside statements that do not stand on one."""
         widths = self._children.gather() if len(self.starts) else self.starts
         is_long = widths + INDENT * self.indents > WIDTH
-        if kept:
-            if kept[-1] >= len(is_long):
+        if broken:
+            if broken[-1] >= len(is_long):
                 raise Broken(BYT08, 0, "a statement is broken that is not there")
-            if is_long[list(kept)].any():
+            if is_long[list(broken)].any():
                 raise Broken(BYT08, 0, "a statement that is too long is said to fit")
-            is_long[list(kept)] = True
+            is_long[list(broken)] = True
         parts = [InnerLines.of(())]
         for code, batch in self._batches.items():
             owners = np.flatnonzero(is_long & (self._codes == code))
@@ -181,8 +183,10 @@ def _judge(lines: Lines, trivia: Trivia) -> None:
 def _judge_broken(lines: Lines, trivia: Trivia, behind: set[int], above: set[int]) -> None:
     """A statement that fits on a line is broken only for comments among its lines."""
     for index in trivia.broken:
-        own = np.flatnonzero(lines.owners == index).tolist()
-        if len(own) < 2 or not (behind.intersection(own) or above.intersection(own[1:])):
+        line_numbers = np.flatnonzero(lines.owners == index).tolist()
+        if len(line_numbers) < 2 or not (
+            behind.intersection(line_numbers) or above.intersection(line_numbers[1:])
+        ):
             raise Broken(BYT08, 0, "a statement is broken that has no comments")
 
 
@@ -196,13 +200,13 @@ def _place(tree: ReadTree, lines: Lines, trivia: Trivia) -> Positions:
             behind[line] = 2 + len(text)
         else:
             above[line] += indents[line] + len(text) + 1 + (place == ABOVE_BLANK)
-    own = np.zeros(count + 1, np.int64)
-    own[list(trivia.blanks)] = 1
-    own[:count] += lines.indents * INDENT
+    before = np.zeros(count + 1, np.int64)
+    before[list(trivia.blanks)] = 1
+    before[:count] += lines.indents * INDENT
     # From the start of a line's comments to that of the next one's.
-    sizes = above[:count] + own[:count] + (ends - lines.starts) + behind[:count] + 1
+    sizes = above[:count] + before[:count] + (ends - lines.starts) + behind[:count] + 1
     tops = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    starts = tops[:count] + above[:count] + own[:count]
+    starts = tops[:count] + above[:count] + before[:count]
     size = int(tops[-1] + above[-1])
     reach = (starts + (ends - lines.starts)).astype(np.int64)
     comments = _comment_starts(trivia, tops, indents, reach)
@@ -227,14 +231,14 @@ def _moved(tree: ReadTree, shifts: npt.NDArray[np.int32], size: int) -> tuple[In
 def _comment_starts(
     trivia: Trivia, tops: Integers, indents: Integers, ends: Integers
 ) -> tuple[int, ...]:
-    made, at, latest = [], 0, -1
+    starts, at, latest = [], 0, -1
     for line, place, text in zip(trivia.lines, trivia.places, trivia.texts, strict=True):
         if place == BEHIND:
-            made.append(int(ends[line]) + 2)
+            starts.append(int(ends[line]) + 2)
             continue
         at = int(tops[line]) if line != latest else at
         latest = line
         at += int(indents[line]) + (place == ABOVE_BLANK)
-        made.append(at)
+        starts.append(at)
         at += len(text) + 1
-    return tuple(made)
+    return tuple(starts)

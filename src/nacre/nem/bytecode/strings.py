@@ -20,20 +20,20 @@ def write_texts(out: ByteWriter, texts: Sequence[str]) -> None:
     if not texts:
         return
     raws = [text.encode() for text in texts]
-    shared = [_shared(old, new) for old, new in pairwise([b"", *raws])]
-    own = [raw[head : len(raw) - tail] for raw, (head, tail) in zip(raws, shared, strict=True)]
-    blob = b"".join(own)
+    shared = [_shared_lengths(old, new) for old, new in pairwise([b"", *raws])]
+    middles = [raw[head : len(raw) - tail] for raw, (head, tail) in zip(raws, shared, strict=True)]
+    blob = b"".join(middles)
     out.varint(len(blob))
     out.raw(blob)
     heads, tails = (np.array(column, np.int64) for column in zip(*shared, strict=True))
     columns = ByteWriter()
-    write_columns(columns, [heads, tails, np.array([len(middle) for middle in own], np.int64)])
+    write_columns(columns, [heads, tails, np.array([len(middle) for middle in middles], np.int64)])
     lengths = columns.content()
     out.varint(len(lengths))
     out.raw(lengths)
 
 
-def _shared(old: bytes, new: bytes) -> tuple[int, int]:
+def _shared_lengths(old: bytes, new: bytes) -> tuple[int, int]:
     """How many bytes two texts share at their start, and then at their end."""
     most = min(len(old), len(new))
     head = next((i for i in range(most) if old[i] != new[i]), most)
@@ -82,7 +82,7 @@ def _rebuild(
     blob: AnyStr, heads: list[int], tails: list[int], sizes: list[int]
 ) -> list[AnyStr] | None:
     """The texts; None where one shares more or less with the one before it than it says."""
-    made: list[AnyStr] = []
+    texts: list[AnyStr] = []
     old, length, at = blob[:0], 0, 0
     for head, tail, size in zip(heads, tails, sizes, strict=True):
         rest = length - tail
@@ -98,6 +98,6 @@ def _rebuild(
         elif tail and old[head] == old[rest]:
             return None
         at = end
-        made.append(new)
+        texts.append(new)
         old, length = new, head + size + tail
-    return made
+    return texts

@@ -66,11 +66,11 @@ class _TreeReader:
         if count > self._left:
             message = f"more nodes than the {self._tree.count + self._left:,} that are announced"
             raise Broken(BYT06, self._start, message)
-        made = Batch(code, count, self._tree.count, above)
-        self._tree.batches.append(made)
+        batch = Batch(code, count, self._tree.count, above)
+        self._tree.batches.append(batch)
         self._tree.count += count
         self._left -= count
-        return made
+        return batch
 
     def _read_level(self, level: list[Batch]) -> list[Batch]:
         following: list[Batch] = []
@@ -98,8 +98,8 @@ class _TreeReader:
         for batch, column, number in self._pending:
             batch.scalars[column.name] = columns[number]
             uses.setdefault(column.scalar, []).append(columns[number])
-        for scalar, found in uses.items():
-            self._judge(scalar, np.concatenate(found))
+        for scalar, used in uses.items():
+            self._judge(scalar, np.concatenate(used))
         for scalar, pool in self._pools.items():
             if pool and scalar not in uses:
                 raise Broken(BYT06, self._start, f"no {scalar} of the file is used")
@@ -121,18 +121,18 @@ class _TreeReader:
 
     def _children(self, batch: Batch, column: Field) -> Children:
         what = f"{batch.kind.name}.{column.name}"
-        made = Children(batch.count)
+        children = Children(batch.count)
         if column.is_many:
             lengths = self._bounded(batch.count, 0, self._left + 1, what) - column.is_optional
-            made.lengths = lengths
-            made.size = int(made.counts.sum())
-            if made.size > self._left:
+            children.lengths = lengths
+            children.size = int(children.counts.sum())
+            if children.size > self._left:
                 message = f"{what} has more nodes than the {self._left:,} that are left"
                 raise Broken(BYT06, self._start, message)
-        if column.has_selector and made.size:
+        if column.has_selector and children.size:
             first = 0 if column.is_optional and not column.is_many else 1
-            made.selector = self._bounded(made.size, first, len(column.options), what)
-        return made
+            children.selector = self._bounded(children.size, first, len(column.options), what)
+        return children
 
     def _descend(
         self,
@@ -159,9 +159,9 @@ class _TreeReader:
             following.append(made)
 
     def _merge(self, code: int, uses: list[tuple[Children, int, Integers | None]]) -> Batch:
-        made = self._batch(code, sum(count for _, count, _ in uses), None)
+        merged = self._batch(code, sum(count for _, count, _ in uses), None)
         offset = 0
         for children, count, where in uses:
-            children.parts.append(Part(made, offset, count, where))
+            children.parts.append(Part(merged, offset, count, where))
             offset += count
-        return made
+        return merged

@@ -60,21 +60,21 @@ def statements_in_order(body: Sequence[Stmt]) -> Iterator[Node]:
 
 def tree_columns(document: Document) -> TreeColumns:
     """The columns of a document, level by level: nodes, then what they hold."""
-    made = TreeColumns()
+    columns = TreeColumns()
     level = [NodeBatch(DOCUMENT, [document], frozenset((DOCUMENT,)))]
     while level:
-        made.batches += level
+        columns.batches += level
         following: list[NodeBatch] = []
         merged: dict[int, list[Node]] = {}
         for batch in level:
             for column in KINDS[batch.code].fields:
-                _add_field(made, batch, column, following, merged)
+                _add_field(columns, batch, column, following, merged)
         level = following + [NodeBatch(code, merged[code], None) for code in sorted(merged)]
-    return made
+    return columns
 
 
 def _add_field(
-    made: TreeColumns,
+    tree: TreeColumns,
     batch: NodeBatch,
     column: Field,
     following: list[NodeBatch],
@@ -82,18 +82,18 @@ def _add_field(
 ) -> None:
     values = [getattr(node, column.name) for node in batch.nodes]
     if column.scalar:
-        made.columns.append(_scalars(made, column.scalar, values))
+        tree.columns.append(_scalars(tree, column.scalar, values))
         return
     if batch.code == DOCUMENT and column.name == "body":
         values = [tuple(statements_in_order(values[0]))]
     if column.is_many:
         lengths = [-1 if items is None else len(items) for items in values]
-        made.columns.append(np.array(lengths, np.int64) + column.is_optional)
+        tree.columns.append(np.array(lengths, np.int64) + column.is_optional)
         values = [item for items in values if items is not None for item in items]
     if column.has_selector and values:
         ranks: dict[type, int] = {KINDS[code].type: i for i, code in enumerate(column.options, 1)}
         ranks[type(None)] = 0
-        made.columns.append(np.array([ranks[type(value)] for value in values], np.int64))
+        tree.columns.append(np.array([ranks[type(value)] for value in values], np.int64))
     for code in column.options:
         nodes = [value for value in values if CODES.get(type(value)) == code]
         if not nodes:
@@ -104,11 +104,11 @@ def _add_field(
             following.append(NodeBatch(code, nodes, batch.above | {code}))
 
 
-def _scalars(made: TreeColumns, scalar: str, values: list[Any]) -> Integers:
+def _scalars(tree: TreeColumns, scalar: str, values: list[Any]) -> Integers:
     if scalar == "integer":
         return np.array(values, np.int64)
     if scalar in _RANKS:
         ranks = _RANKS[scalar]
         return np.array([ranks[value] for value in values], np.int64)
-    pool = made.pools[scalar]
+    pool = tree.pools[scalar]
     return np.array([pool.setdefault(value, len(pool)) for value in values], np.int64)

@@ -36,8 +36,8 @@ class Trivia:
 
 def trivia_of(text: str, document: Document, comments: Sequence[Comment]) -> Trivia:
     """What stands between the lines of a canonical text."""
-    found = {comment.start: comment.text for comment in comments}
-    starts = sorted(found)
+    texts_by_start = {comment.start: comment.text for comment in comments}
+    starts = sorted(texts_by_start)
     blanks: list[int] = []
     placed: list[tuple[int, int, str]] = []
     at, line, follows_blank = 0, 0, False
@@ -48,16 +48,16 @@ def trivia_of(text: str, document: Document, comments: Sequence[Comment]) -> Tri
             follows_blank = True
         elif bare[0] == "#":
             start = at + len(raw) - len(raw.lstrip())
-            placed.append((line, ABOVE_BLANK if follows_blank else ABOVE, found[start]))
+            placed.append((line, ABOVE_BLANK if follows_blank else ABOVE, texts_by_start[start]))
             follows_blank = False
         else:
             if follows_blank:
                 blanks.append(line)
             inside = starts[bisect_right(starts, at - 1) : bisect_right(starts, end - 1)]
-            placed += [(line, BEHIND, found[start]) for start in inside]
+            placed += [(line, BEHIND, texts_by_start[start]) for start in inside]
             line, follows_blank = line + 1, False
         at = end
-    broken = _kept_broken(text, document)
+    broken = _broken_indices(text, document)
     lines, places, texts = zip(*placed, strict=True) if placed else ((), (), ())
     return Trivia(tuple(blanks), broken, lines, places, texts)
 
@@ -67,7 +67,7 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in text.split("\n")][: text.count("\n")]
 
 
-def _kept_broken(text: str, document: Document) -> tuple[int, ...]:
+def _broken_indices(text: str, document: Document) -> tuple[int, ...]:
     return tuple(
         index
         for index, statement in enumerate(statements_in_order(document.body))
@@ -83,9 +83,9 @@ def _indent(text: str, start: int) -> int:
 
 def text_of(document: Document, trivia: Trivia) -> str:
     """The canonical text of a tree and what stands between its lines."""
-    kept = set(trivia.broken)
+    broken_indices = set(trivia.broken)
     statements = enumerate(statements_in_order(document.body))
-    broken: list[Stmt] = [s for index, s in statements if index in kept]  # type: ignore[misc]
+    broken: list[Stmt] = [s for index, s in statements if index in broken_indices]  # type: ignore[misc]
     lines = tree_lines(document, frozenset(map(id, broken)))
     blanks = set(trivia.blanks)
     placed = list(zip(trivia.lines, trivia.places, trivia.texts, strict=True))[::-1]

@@ -52,9 +52,11 @@ def _full_names(kind: Kind) -> frozenset[str]:
 
 
 def _describe(kind: Kind) -> str:
-    own = [f"#nem.{name}" for name in kind.own]
+    attributes = [f"#nem.{name}" for name in kind.own]
     words = [f'"{word}"' for word in kind.words]
-    return ", ".join([*kind.builtins, *own, *words, *(f'#nem.name<"{n}">' for n in kind.names)])
+    return ", ".join(
+        [*kind.builtins, *attributes, *words, *(f'#nem.name<"{n}">' for n in kind.names)]
+    )
 
 
 def _short(name: str) -> str:
@@ -67,10 +69,14 @@ class NemAttribute(ParametrizedAttribute):  # type: ignore[misc] # xDSL may be m
 
     def verify(self) -> None:
         """Raise where a parameter is of another kind."""
-        for (name, kind), given in zip(ATTRIBUTES[_short(self.name)], self.parameters, strict=True):
-            if not _accepts(kind, given):
-                wanted = _describe(kind)
-                raise VerifyException(f"`{name}` of `#{self.name}` is {given}, expected {wanted}")
+        for (name, kind), parameter in zip(
+            ATTRIBUTES[_short(self.name)], self.parameters, strict=True
+        ):
+            if not _accepts(kind, parameter):
+                expected = _describe(kind)
+                raise VerifyException(
+                    f"`{name}` of `#{self.name}` is {parameter}, expected {expected}"
+                )
 
 
 class NemOperation(IRDLOperation):  # type: ignore[misc] # xDSL may be missing
@@ -96,10 +102,10 @@ def operand_groups(op: NemOperation) -> list[list[Any]]:
     """The operands by their roles; raises VerifyException where they cannot be told apart."""
     parts, operands = op.signature.operands, list(op.operands)
     if op.signature.has_segments:
-        sizes = _given_sizes(op)
+        sizes = _stated_sizes(op)
     else:
-        left = len(operands) - sum(part.arity == "single" for part in parts)
-        sizes = [1 if part.arity == "single" else left for part in parts]
+        variadic_count = len(operands) - sum(part.arity == "single" for part in parts)
+        sizes = [1 if part.arity == "single" else variadic_count for part in parts]
     if len(sizes) != len(parts) or min(sizes, default=0) < 0 or sum(sizes) != len(operands):
         raise VerifyException(f"`{op.name}` does not take {len(operands)} operands as given")
     groups, done = [], 0
@@ -109,7 +115,7 @@ def operand_groups(op: NemOperation) -> list[list[Any]]:
     return groups
 
 
-def _given_sizes(op: NemOperation) -> list[int]:
+def _stated_sizes(op: NemOperation) -> list[int]:
     sizes = op.attributes.get(SEGMENTS)
     if not isinstance(sizes, DenseArrayBase):
         raise VerifyException(f"`{op.name}` lacks `{SEGMENTS}`, an array of i32")
@@ -131,21 +137,21 @@ def _verify_values(
             raise VerifyException(f"`{op.name}` has {len(group)} {what}s `{part.name}`")
         for value in group:
             if value.type.name not in [f"nem.{name}" for name in part.types]:
-                wanted = " or ".join(f"!nem.{name}" for name in part.types)
+                expected = " or ".join(f"!nem.{name}" for name in part.types)
                 raise VerifyException(
-                    f"{what} `{part.name}` of `{op.name}` is {value.type}, expected {wanted}"
+                    f"{what} `{part.name}` of `{op.name}` is {value.type}, expected {expected}"
                 )
 
 
 def _verify_attributes(op: Operation, signature: Signature) -> None:
     entries = {entry.name: entry for entry in signature.attributes}
     for entry in entries.values():
-        given = op.attributes.get(entry.name)
-        if given is None and entry.required:
+        value = op.attributes.get(entry.name)
+        if value is None and entry.required:
             raise VerifyException(f"`{op.name}` lacks its attribute `{entry.name}`")
-        if given is not None and not _accepts(entry.kind, given):
+        if value is not None and not _accepts(entry.kind, value):
             raise VerifyException(
-                f"attribute `{entry.name}` of `{op.name}` is {given}, "
+                f"attribute `{entry.name}` of `{op.name}` is {value}, "
                 f"expected {_describe(entry.kind)}"
             )
     for name in op.attributes:
@@ -158,19 +164,19 @@ def _verify_task(op: NemOperation, row: Opcode) -> None:
     sizes = [len(group) for group in operand_groups(op)]
     inputs = sum(sizes[: len(row.inputs)])
     try:
-        given = task_attributes(row.name, op.attributes)
+        attributes = task_attributes(row.name, op.attributes)
     except MalformedError as error:
         raise VerifyException(str(error)) from None
-    wrong = misfit(row, inputs, sum(sizes[:-1]) - inputs, given)
+    wrong = misfit(row, inputs, sum(sizes[:-1]) - inputs, attributes)
     if wrong is not None:
         raise VerifyException(wrong)
 
 
 def _type(name: str) -> Any:  # noqa: ANN401 - a class of xDSL
-    made = type(
+    class_ = type(
         f"{name.title()}Type", (ParametrizedAttribute, TypeAttribute), {"name": f"nem.{name}"}
     )
-    return irdl_attr_definition(made)
+    return irdl_attr_definition(class_)
 
 
 def _attribute(name: str, kinds: Sequence[tuple[str, Kind]]) -> Any:  # noqa: ANN401

@@ -94,7 +94,7 @@ def _write_document(w: OperationWriter, document: Document) -> None:
             write_family(w, config)
     if document.header is not None:
         around = w.begin()
-        w.write("program", [_named(document.header.name), *around])
+        w.write("program", [_name_attribute(document.header.name), *around])
     _write_statements(w, document.body)
 
 
@@ -109,13 +109,13 @@ def _write_statements(w: OperationWriter, body: Sequence[Stmt]) -> None:
 def _write_statement(w: OperationWriter, node: Stmt, around: list[str]) -> None:
     match node:
         case ConstDecl(name=name, value=value):
-            w.write("const", [_named(name), f"value = {value_attribute(value)}", *around])
+            w.write("const", [_name_attribute(name), f"value = {value_attribute(value)}", *around])
             w.define_other(name.name)
         case LetDecl(value=RegionExpr() as region):
             _write_region(w, "let_region", node, region, around)
         case LetDecl(name=name, value=bound):
-            given = f"value = {bound_attribute(bound)}"
-            w.write("let", [_named(name), given, *_decorators(node), *around])
+            attribute = f"value = {bound_attribute(bound)}"
+            w.write("let", [_name_attribute(name), attribute, *_decorators(node), *around])
             w.define_other(name.name)
         case RegionDecl(region=region):
             _write_region(w, "region_decl", node, region, around)
@@ -133,13 +133,13 @@ def _write_statement(w: OperationWriter, node: Stmt, around: list[str]) -> None:
             assert_never(node)
 
 
-def _named(name: NameRef) -> str:
+def _name_attribute(name: NameRef) -> str:
     return f'name = "{name.name}"'
 
 
 def _decorators(node: BufferDecl | RegionDecl | LetDecl | Copy | Compute | Loop) -> list[str]:
-    found = node.decorators
-    return [f"decorators = {decorators_attribute(found)}"] if found else []
+    decorators = node.decorators
+    return [f"decorators = {decorators_attribute(decorators)}"] if decorators else []
 
 
 def _write_loop(w: OperationWriter, node: Loop) -> None:
@@ -162,7 +162,7 @@ def _write_loop(w: OperationWriter, node: Loop) -> None:
 def _write_buffer(w: OperationWriter, node: BufferDecl, around: list[str]) -> None:
     if node.level is None or node.size is None:
         raise InternalError("a buffer that lacks a part has been reported")
-    attributes = [_named(node.name), f'level = "{node.level.name}"']
+    attributes = [_name_attribute(node.name), f'level = "{node.level.name}"']
     if node.level.index is not None:
         attributes.append(f"index = {value_attribute(node.level.index)}")
     attributes.append(f"size = {value_attribute(node.size)}")
@@ -190,7 +190,7 @@ def _write_region(
     around: list[str],
 ) -> None:
     buffer = w.find(region.buffer.name, "buffer")
-    attributes = [_named(node.name), *_bounds(region), *_decorators(node), *around]
+    attributes = [_name_attribute(node.name), *_bounds(region), *_decorators(node), *around]
     w.write(op, attributes, [buffer], w.define(node.name.name, "region"))
 
 
@@ -224,14 +224,14 @@ def _write_compute(w: OperationWriter, node: Compute, around: list[str]) -> None
         _write_task(w, "task", node, groups, unchecked, around)
         return
     known = [spec.name for spec in row.attributes]
-    given = {attribute.name.name: attribute.value for attribute in node.attributes}
+    values = {attribute.name.name: attribute.value for attribute in node.attributes}
     more = [attribute for attribute in node.attributes if attribute.name.name not in known]
-    attributes = [f"{name} = {value_attribute(given[name])}" for name in known if name in given]
+    attributes = [f"{name} = {value_attribute(values[name])}" for name in known if name in values]
     if more:
         attributes.append(f"attributes = {attributes_attribute(more)}")
-    order = [*(n for n in known if n in given), *(attribute.name.name for attribute in more)]
-    if order != list(given):
-        around = [f"{ORDER} = {strings(given)}", *around]
+    order = [*(n for n in known if n in values), *(attribute.name.name for attribute in more)]
+    if order != list(values):
+        around = [f"{ORDER} = {strings(values)}", *around]
     _write_task(w, row.name, node, groups, attributes, around)
 
 
@@ -264,8 +264,8 @@ def _write_task(
 def _operand_decorators(nodes: Sequence[Operand]) -> list[str]:
     if not any(node.decorators for node in nodes):
         return []
-    found = ", ".join(decorators_attribute(node.decorators) for node in nodes)
-    return [f"operand_decorators = [{found}]"]
+    lists = ", ".join(decorators_attribute(node.decorators) for node in nodes)
+    return [f"operand_decorators = [{lists}]"]
 
 
 def _segments(op: str, inputs: int, outputs: int, deps: int) -> list[str]:

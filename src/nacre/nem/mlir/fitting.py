@@ -29,15 +29,15 @@ def misfit(row: Opcode, inputs: int, outputs: int, attributes: Sequence[Attribut
     for word, parts, count in (("input", row.inputs, inputs), ("output", row.outputs, outputs)):
         if segment_sizes(parts, count) is None:
             return f"`{row.name}` does not take {count} {word}{'' if count == 1 else 's'}"
-    given = {attribute.name.name: attribute.value for attribute in attributes}
+    values = {attribute.name.name: attribute.value for attribute in attributes}
     for spec in row.attributes:
-        if spec.name in given:
-            wrong = _wrong_value(spec, given[spec.name])
+        if spec.name in values:
+            wrong = _wrong_value(spec, values[spec.name])
             if wrong is not None:
                 return f"attribute `{spec.name}` of `{row.name}` {wrong}"
         elif spec.required:
             return f"`{row.name}` lacks its attribute `{spec.name}`"
-    unknown = [name for name in given if row.attribute(name) is None]
+    unknown = [name for name in values if row.attribute(name) is None]
     if unknown and "open_attributes" not in row.traits:
         return f"`{row.name}` has no attribute `{unknown[0]}`"
     return None

@@ -64,32 +64,32 @@ def _is(word: str) -> str:
 
 
 def _attribute(name: str, kinds: Sequence[Kind]) -> list[str]:
-    found = _Constraints()
-    names = [found.of(kind) for kind in kinds]
+    constraints = _Constraints()
+    names = [constraints.of(kind) for kind in kinds]
     return [
         f"irdl.attribute @{name} {{",
-        *found.lines(),
+        *constraints.lines(),
         f"  irdl.parameters({', '.join(names)})",
         "}",
     ]
 
 
 def _operation(signature: Signature) -> list[str]:
-    found = _Constraints()
+    constraints = _Constraints()
     clauses: list[str] = []
     for word, parts in (("operands", signature.operands), ("results", signature.results)):
         if parts:
-            clauses.append(f"irdl.{word}({', '.join(found.types(part) for part in parts)})")
+            clauses.append(f"irdl.{word}({', '.join(constraints.types(part) for part in parts)})")
     # What is left out must not be asked for, and IRDL asks for every attribute that it knows.
     required = [entry for entry in signature.attributes if entry.required]
     if required:
-        pairs = ", ".join(f'"{entry.name}" = {found.of(entry.kind)}' for entry in required)
+        pairs = ", ".join(f'"{entry.name}" = {constraints.of(entry.kind)}' for entry in required)
         clauses.append(f"irdl.attributes {{{pairs}}}")
     body = ["%body = irdl.region()", "irdl.regions(%body)"] if signature.has_body else []
     return [
         f"// {signature.summary}",
         f"irdl.operation @{signature.name} {{",
-        *found.lines(),
+        *constraints.lines(),
         *(f"  {clause}" for clause in [*clauses, *body]),
         "}",
     ]

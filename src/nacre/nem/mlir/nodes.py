@@ -150,10 +150,10 @@ def _group(node: Expr, is_needed: bool) -> Expr:
 
 
 def _float_of(attribute: MlirAttribute) -> FloatLit:
-    found = FloatLit(0, 0, string_of(attribute))
-    if not found.is_well_formed:
+    literal = FloatLit(0, 0, string_of(attribute))
+    if not literal.is_well_formed:
         raise MalformedError(f"{attribute} is no float")
-    return found
+    return literal
 
 
 def value_of(attribute: MlirAttribute) -> Value:
@@ -172,10 +172,10 @@ def numbers_of(attribute: MlirAttribute) -> ListLit | NameRef:
     """A list of expressions, or the name of one."""
     if isinstance(attribute, ArrayAttr):
         return ListLit(0, 0, list_of(attribute, expression_of))
-    found = expression_of(attribute)
-    if not isinstance(found, NameRef):
+    name = expression_of(attribute)
+    if not isinstance(name, NameRef):
         raise MalformedError(f"{attribute} is neither a list nor a name")
-    return found
+    return name
 
 
 def _area_of(attribute: MlirAttribute) -> RegionExpr:
@@ -279,17 +279,17 @@ def _attribute_of(attribute: MlirAttribute) -> Attribute:
     return Attribute(0, 0, word_of(name), value_of(value))
 
 
-def task_attributes(kind: str, given: Mapping[str, MlirAttribute]) -> tuple[Attribute, ...]:
+def task_attributes(kind: str, entries: Mapping[str, MlirAttribute]) -> tuple[Attribute, ...]:
     """The attributes of a task, in the order in which they were written."""
-    more = attributes_of(given["attributes"]) if "attributes" in given else ()
+    more = attributes_of(entries["attributes"]) if "attributes" in entries else ()
     if kind not in OPCODES:
         return more
     known = [
-        Attribute(0, 0, NameRef(0, 0, spec.name), value_of(given[spec.name]))
+        Attribute(0, 0, NameRef(0, 0, spec.name), value_of(entries[spec.name]))
         for spec in OPCODES[kind].attributes
-        if spec.name in given
+        if spec.name in entries
     ]
-    order = list_of(given[ORDER], string_of) if ORDER in given else ()
+    order = list_of(entries[ORDER], string_of) if ORDER in entries else ()
     # A stable sort: what the order does not name stays behind the rest.
     rank = {name: at for at, name in enumerate(order)}
     return tuple(sorted([*known, *more], key=lambda a: rank.get(a.name.name, len(rank))))

@@ -25,17 +25,17 @@ def origin_source(imported: Imported, name: str) -> Source:
         return Source(name, imported.text)
     canonical = parse(Source(name, imported.text))
     places = document_places(canonical.document, tokenize(canonical.source).starts)
-    text = _put_back(imported.rows, places, canonical.source)
-    found = Source(files.pop(), text or "")
+    text = _original_text(imported.rows, places, canonical.source)
+    source = Source(files.pop(), text or "")
     # Locations that say something else than where statements stood would make another program.
-    is_same = text is not None and same_meaning(parse(found).document, canonical.document)
-    return found if is_same else canonical.source
+    is_same = text is not None and same_meaning(parse(source).document, canonical.document)
+    return source if is_same else canonical.source
 
 
-def _put_back(rows: Sequence[Row], places: Sequence[Place], canonical: Source) -> str | None:
+def _original_text(rows: Sequence[Row], places: Sequence[Place], canonical: Source) -> str | None:
     """The rows at their places; None where those are beyond any text."""
     heads = iter(places)
-    texts = [row.text if row.is_closing else _laid_out(row, next(heads), canonical) for row in rows]
+    texts = [row.text if row.is_closing else _row_text(row, next(heads), canonical) for row in rows]
     page = _Page()
     # Blocks of a device may be written in any order; the canonical form has one.
     for row, text in sorted(zip(rows, texts, strict=True), key=lambda pair: _order(pair[0])):
@@ -95,7 +95,7 @@ class _Page:
         return True
 
 
-def _laid_out(row: Row, place: Place, canonical: Source) -> str:
+def _row_text(row: Row, place: Place, canonical: Source) -> str:
     """The text of a row: over several lines where it was written as the formatter writes it."""
     text = canonical.text[place.start : place.end]
     if "\n" not in text or len(row.marks) < 2:

@@ -21,24 +21,24 @@ class Place(Struct, frozen=True):
 
 def document_places(document: Document, tokens: Sequence[int]) -> list[Place]:
     """The place of everything that becomes an operation, in order."""
-    found = [Place(node.start, node.end) for node in document.includes]
+    places = [Place(node.start, node.end) for node in document.includes]
     if document.device is not None:
-        found.append(Place(document.device.start, document.device.end))
+        places.append(Place(document.device.start, document.device.end))
     for config in document.configs:
-        found += _config_places(config, tokens)
+        places += _config_places(config, tokens)
     if document.header is not None:
-        found.append(Place(document.header.start, document.header.end))
-    _add_statements(document.body, found)
-    return found
+        places.append(Place(document.header.start, document.header.end))
+    _add_statements(document.body, places)
+    return places
 
 
-def _add_statements(body: Sequence[Stmt], found: list[Place]) -> None:
+def _add_statements(body: Sequence[Stmt], places: list[Place]) -> None:
     for node in body:
         if isinstance(node, Loop):
-            found.append(Place(node.start, node.header_end, node.endloop))
-            _add_statements(node.body, found)
+            places.append(Place(node.start, node.header_end, node.endloop))
+            _add_statements(node.body, places)
         else:
-            found.append(Place(node.start, node.end))
+            places.append(Place(node.start, node.end))
 
 
 def config_lines(config: TypeFamily | DeviceConfig, tokens: Sequence[int]) -> list[Line]:

@@ -59,10 +59,10 @@ class _Body:
 
     def every(self, name: str, read: Callable[[NemOperation], Read]) -> tuple[Read, ...]:
         """The entries of that name that come next."""
-        found = []
+        nodes = []
         while self._left and self._left[0].signature.name == name:
-            found.append(read(self._left.popleft()))
-        return tuple(found)
+            nodes.append(read(self._left.popleft()))
+        return tuple(nodes)
 
     def one(self, name: str, read: Callable[[NemOperation], Read]) -> Read | None:
         """The entry of that name, where it comes next."""
@@ -104,15 +104,15 @@ def _parameter_of(attribute: MlirAttribute) -> TypeParam:
 
 def family_of(op: NemOperation) -> TypeFamily:
     """A type family."""
-    given, body = op.attributes, _Body(op)
-    params = list_of(given["parameters"], _parameter_of) if "parameters" in given else ()
+    entries, body = op.attributes, _Body(op)
+    params = list_of(entries["parameters"], _parameter_of) if "parameters" in entries else ()
     operands = body.every("operand_binding", _operand_binding)
     attributes = body.every("attribute_binding", _attribute_binding)
     variants = body.one("variants", _variants_of)
     body.finish()
     if variants is None:
         raise MalformedError(f"`{op.name}` has no `nem.variants`")
-    return TypeFamily(0, 0, dotted_of(given["name"]), params, operands, attributes, variants, 0)
+    return TypeFamily(0, 0, dotted_of(entries["name"]), params, operands, attributes, variants, 0)
 
 
 def _operand_binding(op: NemOperation) -> OperandBinding:
@@ -126,16 +126,16 @@ def _attribute_binding(op: NemOperation) -> AttributeBinding:
 
 def _variants_of(op: NemOperation) -> tuple[VariantDecl, ...]:
     body = _Body(op)
-    found = body.every("variant", _variant_of)
+    variants = body.every("variant", _variant_of)
     body.finish()
-    return found
+    return variants
 
 
 def _variant_of(op: NemOperation) -> VariantDecl:
-    given = op.attributes
-    operands = list_of(given["operands"], _binding_of)
-    conformance = list_of(given["conformance"], _conformance_of)
-    return VariantDecl(0, 0, word_of(given["name"]), operands, conformance)
+    attributes = op.attributes
+    operands = list_of(attributes["operands"], _binding_of)
+    conformance = list_of(attributes["conformance"], _conformance_of)
+    return VariantDecl(0, 0, word_of(attributes["name"]), operands, conformance)
 
 
 def device_of(op: NemOperation) -> DeviceConfig:
@@ -166,9 +166,9 @@ def _topology_of(op: NemOperation) -> Topology:
 
 def _units_of(op: NemOperation) -> tuple[UnitCount, ...]:
     body = _Body(op)
-    found = body.every("units", _unit_of)
+    units = body.every("units", _unit_of)
     body.finish()
-    return found
+    return units
 
 
 def _unit_of(op: NemOperation) -> UnitCount:
@@ -209,9 +209,9 @@ def _block_of(op: NemOperation) -> VariantBlock:
 
 
 def _variant_ref_of(op: NemOperation) -> VariantRef:
-    given = op.attributes
-    types = words_of(given["types"]) if "types" in given else None
-    family, variant = dotted_of(given["family"]), word_of(given["variant"])
+    attributes = op.attributes
+    types = words_of(attributes["types"]) if "types" in attributes else None
+    family, variant = dotted_of(attributes["family"]), word_of(attributes["variant"])
     return VariantRef(0, 0, family.name, types, variant.name)
 
 

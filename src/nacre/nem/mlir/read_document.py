@@ -21,7 +21,7 @@ from nacre.nem.mlir.places import config_lines
 from nacre.nem.mlir.read_config import body_of, config_operations, device_of, family_of
 from nacre.nem.mlir.read_statements import (
     HiddenNameError,
-    Naming,
+    Names,
     is_written,
     read_loop,
     read_statement,
@@ -77,7 +77,7 @@ class DocumentReader:
 
     def __init__(self, read: ReadModule, stem: str) -> None:
         self._read = read
-        self._naming = Naming(stem)
+        self._naming = Names(stem)
         self._parts = _Parts()
         self.found: list[Diagnostic] = []
         self.rows: list[Row] = []
@@ -142,17 +142,17 @@ class DocumentReader:
                 self._naming.define(op)
 
     def _read_operation(self, op: NemOperation, indent: int, body: list[Stmt]) -> None:
-        parts, given = self._parts, op.attributes
+        parts, attributes = self._parts, op.attributes
         match op.signature.name:
             case "include":
-                path = string_of(given["path"])
+                path = string_of(attributes["path"])
                 parts.includes.append(Include(0, 0, StringLit(0, 0, path)))
                 self._add(op, indent, f"include {string_text(path)}")
             case "device_ref":
-                parts.device = DeviceRef(0, 0, _target(given["target"]))
+                parts.device = DeviceRef(0, 0, _target(attributes["target"]))
                 self._add(op, indent, f"device {_target_text(parts.device.target)}")
             case "program":
-                parts.header = ProgramHeader(0, 0, word_of(given["name"]))
+                parts.header = ProgramHeader(0, 0, word_of(attributes["name"]))
                 self._add(op, indent, f"program {parts.header.name.name}:")
             case "type_family":
                 self._add_config(op, family_of(op))
@@ -185,8 +185,10 @@ class DocumentReader:
         self.rows.append(Row(indent, text, _trivia_of(op), marks, tokens=tokens))
 
     def _add_closing(self, op: NemOperation, indent: int, text: str) -> None:
-        given = op.attributes
-        trivia = Trivia(_lines_of(given.get(END_ABOVE)), _comment_of(given.get(END_BEHIND)))
+        attributes = op.attributes
+        trivia = Trivia(
+            _lines_of(attributes.get(END_ABOVE)), _comment_of(attributes.get(END_BEHIND))
+        )
         self.rows.append(Row(indent, text, trivia, _marks_of(op)[2:], is_closing=True))
 
     def _add_config(self, op: NemOperation, config: TypeFamily | DeviceConfig) -> None:
@@ -240,11 +242,11 @@ def _lines_of(attribute: MlirAttribute | None) -> list[str]:
 
 
 def _trivia_of(op: NemOperation) -> Trivia:
-    given = op.attributes
-    if not (ABOVE in given or BEHIND in given or INSIDE in given):
+    attributes = op.attributes
+    if not (ABOVE in attributes or BEHIND in attributes or INSIDE in attributes):
         return Trivia()
-    inside = [] if INSIDE not in given else list(list_of(given[INSIDE], _inside_of))
-    return Trivia(_lines_of(given.get(ABOVE)), _comment_of(given.get(BEHIND)), inside)
+    inside = [] if INSIDE not in attributes else list(list_of(attributes[INSIDE], _inside_of))
+    return Trivia(_lines_of(attributes.get(ABOVE)), _comment_of(attributes.get(BEHIND)), inside)
 
 
 def _inside_of(attribute: MlirAttribute) -> tuple[int, bool, str]:
@@ -257,10 +259,10 @@ def _inside_of(attribute: MlirAttribute) -> tuple[int, bool, str]:
 
 
 def _tokens_of(op: NemOperation) -> tuple[tuple[int, int], ...]:
-    given = op.attributes.get(TOKENS)
-    if not isinstance(given, DenseArrayBase):
+    marks = op.attributes.get(TOKENS)
+    if not isinstance(marks, DenseArrayBase):
         return ()
-    numbers = iter(int(number) for number in given.iter_values())
+    numbers = iter(int(number) for number in marks.iter_values())
     return tuple(zip(numbers, numbers, strict=False))
 
 

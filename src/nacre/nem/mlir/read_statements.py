@@ -47,7 +47,7 @@ class HiddenNameError(Exception):
     """A value is used where its name means another one."""
 
 
-class Naming:
+class Names:
     """The names of values, and which of them are known where the reader stands."""
 
     def __init__(self, stem: str) -> None:
@@ -57,9 +57,9 @@ class Naming:
 
     def name(self, op: NemOperation) -> NameRef:
         """The name under which an operation's result is known; a new one where it has none."""
-        given = op.attributes.get("name", op.attributes.get("token"))
-        if given is not None:
-            return word_of(given)
+        stated = op.attributes.get("name", op.attributes.get("token"))
+        if stated is not None:
+            return word_of(stated)
         return NameRef(0, 0, self._fresh.setdefault(id(op), f"{self._stem}{len(self._fresh)}"))
 
     def define(self, op: NemOperation) -> None:
@@ -85,9 +85,9 @@ class Naming:
 
     def region(self, op: NemOperation) -> RegionExpr:
         """The region that an operation takes of its buffer."""
-        given = op.attributes
+        attributes = op.attributes
         buffer = self.use(op.operands[0])
-        return region_of(buffer, given["offset"], given["extent"], given.get("type"))
+        return region_of(buffer, attributes["offset"], attributes["extent"], attributes.get("type"))
 
 
 def is_written(op: NemOperation) -> bool:
@@ -96,42 +96,42 @@ def is_written(op: NemOperation) -> bool:
     return kind != "lookup" and not (kind == "region_decl" and "name" not in op.attributes)
 
 
-def read_statement(op: NemOperation, naming: Naming) -> SimpleStmt:
+def read_statement(op: NemOperation, naming: Names) -> SimpleStmt:
     """The statement of an operation without a body."""
     read = _READERS.get(op.signature.name, _task)
     return read(op, naming)
 
 
-def _const(op: NemOperation, naming: Naming) -> SimpleStmt:
+def _const(op: NemOperation, naming: Names) -> SimpleStmt:
     return ConstDecl(0, 0, naming.name(op), value_of(op.attributes["value"]))
 
 
-def _let(op: NemOperation, naming: Naming) -> SimpleStmt:
-    given = op.attributes
-    decorators = decorators_of(given.get("decorators"))
-    return LetDecl(0, 0, naming.name(op), bound_of(given["value"]), decorators)
+def _let(op: NemOperation, naming: Names) -> SimpleStmt:
+    attributes = op.attributes
+    decorators = decorators_of(attributes.get("decorators"))
+    return LetDecl(0, 0, naming.name(op), bound_of(attributes["value"]), decorators)
 
 
-def _let_region(op: NemOperation, naming: Naming) -> SimpleStmt:
+def _let_region(op: NemOperation, naming: Names) -> SimpleStmt:
     decorators = decorators_of(op.attributes.get("decorators"))
     return LetDecl(0, 0, naming.name(op), naming.region(op), decorators)
 
 
-def _region(op: NemOperation, naming: Naming) -> SimpleStmt:
+def _region(op: NemOperation, naming: Names) -> SimpleStmt:
     decorators = decorators_of(op.attributes.get("decorators"))
     return RegionDecl(0, 0, naming.name(op), naming.region(op), decorators)
 
 
-def _buffer(op: NemOperation, naming: Naming) -> SimpleStmt:
-    given = op.attributes
-    index = expression_of(given["index"]) if "index" in given else None
-    level = MemLevel(0, 0, word_of(given["level"]).name, index)
-    align = integer_of(given["align"]) if "align" in given else None
-    decorators = decorators_of(given.get("decorators"))
-    return BufferDecl(0, 0, naming.name(op), level, value_of(given["size"]), align, decorators)
+def _buffer(op: NemOperation, naming: Names) -> SimpleStmt:
+    attributes = op.attributes
+    index = expression_of(attributes["index"]) if "index" in attributes else None
+    level = MemLevel(0, 0, word_of(attributes["level"]).name, index)
+    align = integer_of(attributes["align"]) if "align" in attributes else None
+    decorators = decorators_of(attributes.get("decorators"))
+    return BufferDecl(0, 0, naming.name(op), level, value_of(attributes["size"]), align, decorators)
 
 
-def _wait(op: NemOperation, naming: Naming) -> SimpleStmt:
+def _wait(op: NemOperation, naming: Names) -> SimpleStmt:
     if not op.operands:
         raise MalformedError(f"`{op.name}` names no token")
     return Wait(0, 0, tuple(map(naming.use, op.operands)))
@@ -139,54 +139,54 @@ def _wait(op: NemOperation, naming: Naming) -> SimpleStmt:
 
 def read_loop(op: NemOperation, body: tuple[Stmt, ...]) -> Loop:
     """A loop around its body."""
-    given = op.attributes
+    attributes = op.attributes
     return Loop(
         0,
         0,
-        word_of(given["variable"]),
-        expression_of(given["first"]),
-        expression_of(given["last"]),
-        decorators_of(given.get("decorators")),
+        word_of(attributes["variable"]),
+        expression_of(attributes["first"]),
+        expression_of(attributes["last"]),
+        decorators_of(attributes.get("decorators")),
         body,
         0,
         0,
     )
 
 
-def _task(op: NemOperation, naming: Naming) -> SimpleStmt:
+def _task(op: NemOperation, naming: Names) -> SimpleStmt:
     """A copy or a compute task, by its opcode."""
-    kind, given = op.signature.name, op.attributes
-    opcode = OPCODES.get(string_of(given["opcode"]) if kind == "task" else kind)
+    kind, attributes = op.signature.name, op.attributes
+    opcode = OPCODES.get(string_of(attributes["opcode"]) if kind == "task" else kind)
     if opcode is None or (kind == "task" and opcode.name in _COPIES):
         raise MalformedError(f"`{op.name}` is no compute task of an opcode")
     *regions, deps = operand_groups(op)
     count = 1 if kind == "task" else len(opcode.inputs)
     values = [*chain(*regions[:count])], [*chain(*regions[count:])]
-    inputs, outputs = _decorated(op, values, naming)
+    inputs, outputs = _decorated_operands(op, values, naming)
     token = naming.name(op) if op.results else None
-    if token is None and "token" in given:
+    if token is None and "token" in attributes:
         raise MalformedError(f"`{op.name}` has a `token` and no result")
-    head = 0, 0, token, NameRef(0, 0, opcode.name), given["form"].data == "sync"
-    tokens, decorators = tuple(map(naming.use, deps)), decorators_of(given.get("decorators"))
+    head = 0, 0, token, NameRef(0, 0, opcode.name), attributes["form"].data == "sync"
+    tokens, decorators = tuple(map(naming.use, deps)), decorators_of(attributes.get("decorators"))
     if opcode.name in _COPIES:
         return Copy(*head, outputs[0], inputs[0], tokens, decorators)
-    return Compute(*head, inputs, outputs, tokens, task_attributes(kind, given), decorators)
+    return Compute(*head, inputs, outputs, tokens, task_attributes(kind, attributes), decorators)
 
 
-def _decorated(
-    op: NemOperation, groups: tuple[list[Any], list[Any]], naming: Naming
+def _decorated_operands(
+    op: NemOperation, groups: tuple[list[Any], list[Any]], naming: Names
 ) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
     inputs, outputs = groups
     values = [naming.operand(value) for value in (*inputs, *outputs)]
-    given = op.attributes.get("operand_decorators")
-    every = ((),) * len(values) if given is None else list_of(given, decorators_of)
+    lists = op.attributes.get("operand_decorators")
+    every = ((),) * len(values) if lists is None else list_of(lists, decorators_of)
     if len(every) != len(values):
         raise MalformedError("`operand_decorators` has another length than the operands")
-    found = tuple(Operand(0, 0, v, d) for v, d in zip(values, every, strict=True))
-    return found[: len(inputs)], found[len(inputs) :]
+    operands = tuple(Operand(0, 0, v, d) for v, d in zip(values, every, strict=True))
+    return operands[: len(inputs)], operands[len(inputs) :]
 
 
-_READERS: Mapping[str, Callable[[NemOperation, Naming], SimpleStmt]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[NemOperation, Names], SimpleStmt]] = MappingProxyType(
     {
         "const": _const,
         "let": _let,

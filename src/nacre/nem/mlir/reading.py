@@ -95,12 +95,12 @@ def read_module(source: Source, context: Context, *, has_aliases: bool = False) 
 def _file_location(parser: Any, name: bytes) -> Attribute:  # noqa: ANN401 - a parser of xDSL
     from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, NoneAttr, StringAttr
 
-    shown = StringAttr(name.decode("utf-8", "replace"))
+    file_name = StringAttr(name.decode("utf-8", "replace"))
     if parser.parse_optional_punctuation(":") is None:
-        return NameLoc(shown, NoneAttr())
+        return NameLoc(file_name, NoneAttr())
     line = parser.parse_integer(False, False)
     parser.parse_punctuation(":")
-    return FileLineColLoc(shown, IntAttr(line), IntAttr(parser.parse_integer(False, False)))
+    return FileLineColLoc(file_name, IntAttr(line), IntAttr(parser.parse_integer(False, False)))
 
 
 def _fused_location(parser: Any) -> Attribute:  # noqa: ANN401

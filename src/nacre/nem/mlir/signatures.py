@@ -177,19 +177,19 @@ def _opcode(row: Opcode) -> Signature:
     attributes = [Entry(a.name, attribute_kind(a), a.required) for a in row.attributes]
     if "open_attributes" in row.traits:
         attributes.append(_opt("attributes", ARRAY))
-    taken = {entry.name for entry in _TASK} | {SEGMENTS}
-    if clash := taken & {entry.name for entry in attributes}:
+    reserved = {entry.name for entry in _TASK} | {SEGMENTS}
+    if clash := reserved & {entry.name for entry in attributes}:
         raise InternalError(f"attribute {clash} of `{row.name}` means something else in MLIR")
     operands = (*map(_operand, (*row.inputs, *row.outputs)), _DEPS)
     return Signature(row.name, row.summary, operands, (_TOKEN,), (*attributes, *_TASK))
 
 
 def _require_distinct(signatures: Sequence[Signature]) -> Iterator[tuple[str, Signature]]:
-    seen = {*TYPES, *ATTRIBUTES}  # which share their names with operations
+    names = {*TYPES, *ATTRIBUTES}  # which share their names with operations
     for signature in signatures:
-        if signature.name in seen:
+        if signature.name in names:
             raise InternalError(f"operation `nem.{signature.name}` is declared twice")
-        seen.add(signature.name)
+        names.add(signature.name)
         yield signature.name, signature
 
 
@@ -205,11 +205,11 @@ SIGNATURES: Mapping[str, Signature] = MappingProxyType(
 def segment_sizes(parts: Sequence[OperandSpec], count: int) -> list[int] | None:
     """How many of `count` operands each part takes, in order; None where they do not fit."""
     sizes = [int(part.required) for part in parts]
-    left = count - sum(sizes)
+    remaining = count - sum(sizes)
     for at, part in enumerate(parts):
-        if left > 0 and not part.required and not part.variadic:
-            sizes[at], left = 1, left - 1
+        if remaining > 0 and not part.required and not part.variadic:
+            sizes[at], remaining = 1, remaining - 1
     for at, part in enumerate(parts):
-        if part.variadic and left > 0:
-            sizes[at], left = sizes[at] + left, 0
-    return None if left else sizes
+        if part.variadic and remaining > 0:
+            sizes[at], remaining = sizes[at] + remaining, 0
+    return None if remaining else sizes

@@ -43,14 +43,14 @@ class Page(Struct, frozen=True):
 def token_attributes(written: Page, canonical: Page) -> list[list[str]]:
     """For each place what says where its tokens stood; nothing where that follows."""
     pairs = zip(written.heads(), canonical.heads(), strict=True)
-    return [_attribute(stood, stands) for stood, stands in pairs]
+    return [_attribute(original, expected) for original, expected in pairs]
 
 
-def _attribute(stood: list[tuple[int, int]], stands: list[tuple[int, int]]) -> list[str]:
-    if len(stood) != len(stands) or _relative(stood) == _relative(stands):
+def _attribute(original: list[tuple[int, int]], expected: list[tuple[int, int]]) -> list[str]:
+    if len(original) != len(expected) or _relative(original) == _relative(expected):
         return []
-    line = stood[0][0]
-    numbers = (f"{at - line}, {column}" for at, column in stood[1:])
+    line = original[0][0]
+    numbers = (f"{at - line}, {column}" for at, column in original[1:])
     return [f"{TOKENS} = array<i32: {', '.join(numbers)}>"]
 
 

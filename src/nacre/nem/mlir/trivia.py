@@ -37,13 +37,13 @@ class Trivia:
 
     def attributes(self, above: str = ABOVE, behind: str = BEHIND) -> list[str]:
         """As attributes of an operation, in text."""
-        found = [f"{above} = {strings(self.above)}"] if self.above else []
+        texts = [f"{above} = {strings(self.above)}"] if self.above else []
         if self.behind is not None:
-            found.append(f"{behind} = {quote(self.behind)}")
+            texts.append(f"{behind} = {quote(self.behind)}")
         if self.inside:
             parts = (f"[{at}, {str(b).lower()}, {quote(text)}]" for at, b, text in self.inside)
-            found.append(f"{INSIDE} = [{', '.join(parts)}]")
-        return found
+            texts.append(f"{INSIDE} = [{', '.join(parts)}]")
+        return texts
 
 
 class DocumentTrivia:
@@ -79,10 +79,10 @@ class DocumentTrivia:
     def attributes(self, place: Place) -> list[str]:
         """The attributes of the operation that stands there, in text."""
         here = self._found.get(place.start)
-        found = [] if here is None else here.attributes()
+        texts = [] if here is None else here.attributes()
         if place.closing is not None and place.closing in self._found:
-            found += self._found[place.closing].attributes(END_ABOVE, END_BEHIND)
-        return found
+            texts += self._found[place.closing].attributes(END_ABOVE, END_BEHIND)
+        return texts
 
     @property
     def end(self) -> list[str]:

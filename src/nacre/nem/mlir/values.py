@@ -35,10 +35,10 @@ def quote(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     raw = text.encode("utf-8", "surrogatepass")
-    return f'"{"".join(map(_escaped, raw))}"'
+    return f'"{"".join(map(_escape, raw))}"'
 
 
-def _escaped(byte: int) -> str:
+def _escape(byte: int) -> str:
     character = chr(byte)
     if character == "\\":
         return "\\\\"

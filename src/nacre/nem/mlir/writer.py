@@ -63,15 +63,16 @@ class OperationWriter:
         result: Typed | None = None,
     ) -> None:
         """An operation without a body."""
-        given = ", ".join(attributes)
+        entries = ", ".join(attributes)
+        braces = f" {{{entries}}}" if entries else ""
         self.lines.append(
             f"{self._indent}{self._head(name, operands, result)}"
-            f"{f' {{{given}}}' if given else ''}{_type_text(operands, result)}{self._location}"
+            f"{braces}{_type_text(operands, result)}{self._location}"
         )
 
     def _head(self, name: str, operands: Sequence[Typed], result: Typed | None) -> str:
-        given = f"{result.name} = " if result is not None else ""
-        return f'{given}"nem.{name}"({", ".join(operand.name for operand in operands)})'
+        assignment = f"{result.name} = " if result is not None else ""
+        return f'{assignment}"nem.{name}"({", ".join(operand.name for operand in operands)})'
 
     def open(self, name: str) -> str:
         """Begin an operation with a body; what `close` needs."""
@@ -85,10 +86,9 @@ class OperationWriter:
         self._values.close()
         self.lines.append(f'{self._indent}"{TERMINATOR}"() : () -> (){location}')
         self._indent = self._indent[:-2]
-        given = ", ".join(attributes)
-        self.lines.append(
-            f"{self._indent}}}){f' {{{given}}}' if given else ''} : () -> (){location}"
-        )
+        entries = ", ".join(attributes)
+        braces = f" {{{entries}}}" if entries else ""
+        self.lines.append(f"{self._indent}}}){braces} : () -> (){location}")
 
     def define(self, name: str, type_: str) -> Typed:
         """A new value, under a name that resembles the one in the program."""

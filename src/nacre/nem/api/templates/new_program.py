@@ -30,10 +30,10 @@ def new_program(name: str, template: str, device: str, path: Path | None = None)
     a device that does not exist is UnknownDeviceError.
     """
     text = TEMPLATES[template](_setting(name, device, path))
-    shown = str(path) if path is not None else f"{name}.nem"
-    source = Source(shown, format_source(Source(shown, text)), path)
-    found = check_source(source, CheckOptions()).diagnostics
-    refused = [each for each in found if each.severity != "info"]
+    file_name = str(path) if path is not None else f"{name}.nem"
+    source = Source(file_name, format_source(Source(file_name, text)), path)
+    diagnostics = check_source(source, CheckOptions()).diagnostics
+    refused = [each for each in diagnostics if each.severity != "info"]
     if refused:
         raise InputError(refused)
     return source.text

@@ -45,13 +45,13 @@ def attribute(name: str, *parameters: Any) -> Attribute:  # noqa: ANN401
 
 def weighted_sum(terms: Mapping[str, int], constant: int) -> Attribute:
     """`(i * 64) + (j * 2) + 128`; parentheses keep readers from reading from left to right."""
-    found = [_product(name, factor) for name, factor in terms.items() if factor]
-    if len(found) > 1 or (found and constant):
-        found = [attribute("paren", term) for term in found]
-    if constant or not found:
-        found.append(as_attribute(constant))
-    total = found[0]
-    for term in found[1:]:
+    products = [_product(name, factor) for name, factor in terms.items() if factor]
+    if len(products) > 1 or (products and constant):
+        products = [attribute("paren", term) for term in products]
+    if constant or not products:
+        products.append(as_attribute(constant))
+    total = products[0]
+    for term in products[1:]:
         total = attribute("plus", total, term)
     return total
 
@@ -62,24 +62,24 @@ def _product(name: str, factor: int) -> Attribute:
 
 def operation(
     name: str,
-    given: Given,
+    values: Given,
     operands: Sequence[Any] = (),
     *,
     result: str | None = None,
     body: Sequence[Operation] = (),
 ) -> NemOperation:
     """An operation of the dialect; one with a body gets what ends it."""
-    attributes = {key: as_attribute(value) for key, value in given.items()}
+    attributes = {key: as_attribute(value) for key, value in values.items()}
     regions = []
     if SIGNATURES[name].has_body:
         regions.append(Region(Block([*body, TerminatorOp()])))
-    made: NemOperation = OPERATION_CLASSES[name].create(
+    op: NemOperation = OPERATION_CLASSES[name].create(
         operands=list(operands),
         result_types=[] if result is None else [TYPE_CLASSES[result]()],
         attributes=attributes,
         regions=regions,
     )
-    return made
+    return op
 
 
 def task(
@@ -87,11 +87,11 @@ def task(
     token: str,
     regions: tuple[Sequence[Any], Sequence[Any]],
     deps: Sequence[Any],
-    given: Given,
+    values: Given,
 ) -> NemOperation:
     """An asynchronous task of an opcode, with its inputs and outputs."""
     inputs, outputs = regions
-    every: dict[str, Any] = {"token": token, "form": "async", **given}
+    every: dict[str, Any] = {"token": token, "form": "async", **values}
     row = OPCODES[opcode]
     if SIGNATURES[opcode].has_segments:
         sizes = [

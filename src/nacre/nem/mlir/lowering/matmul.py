@@ -79,12 +79,12 @@ class LowerMatmuls(ModulePass):  # type: ignore[misc] # xDSL may be missing
         functions = [inner for inner in op.body.ops if isinstance(inner, FuncOp)]
         if len(functions) != 1 or len(list(op.body.ops)) != 1:
             raise NotLoweredError(op, "a module with one function is lowered, and no other")
-        made = _Lowering(functions[0]).lower(self._device)
+        operations = _FunctionLowering(functions[0]).lower(self._device)
         functions[0].detach()
-        op.body.block.add_ops(made)
+        op.body.block.add_ops(operations)
 
 
-class _Lowering:
+class _FunctionLowering:
     """One function on its way: what it takes, which loops are open, what is declared at the top."""
 
     def __init__(self, function: FuncOp) -> None:
@@ -122,31 +122,31 @@ class _Lowering:
         return name
 
     def _buffer(self, name: str, level: str, size: int) -> Any:  # noqa: ANN401
-        given = {"name": name, "level": level, "size": size, "align": _ALIGN}
-        self._top.append(operation("buffer_decl", given, result="buffer"))
+        values = {"name": name, "level": level, "size": size, "align": _ALIGN}
+        self._top.append(operation("buffer_decl", values, result="buffer"))
         return self._top[-1].results[0]
 
     def _body(self, ops: Iterable[Operation]) -> list[Operation]:
-        made: list[Operation] = []
+        operations: list[Operation] = []
         for op in ops:
             match op:
                 case ForOp():
-                    made.append(self._loop(op))
+                    operations.append(self._loop(op))
                 case MatmulOp():
-                    made += self._product(op)
+                    operations += self._product(op)
                 case SubviewOp() | YieldOp() | ReturnOp():
                     pass  # a part is looked at where it is used
                 case _:
                     raise NotLoweredError(op, f"`{op.name}` is not lowered")
-        return made
+        return operations
 
     def _loop(self, op: ForOp) -> Operation:
         argument = op.body.block.args[0]
-        found = counter(op, self._name(argument.name_hint, "i"))
-        self._counters[argument] = found
+        loop_counter = counter(op, self._name(argument.name_hint, "i"))
+        self._counters[argument] = loop_counter
         body = self._body(op.body.block.ops)
-        given = {"variable": found.name, "first": 0, "last": found.count - 1}
-        return operation("loop", given, body=body)
+        values = {"variable": loop_counter.name, "first": 0, "last": loop_counter.count - 1}
+        return operation("loop", values, body=body)
 
     def _product(self, op: MatmulOp) -> list[Operation]:
         """Bring two tiles to L1, add their product to the third, and store it."""
@@ -159,8 +159,8 @@ class _Lowering:
         sources = [self._region(tile) for tile in (left, right, sums)]
         near = [self._near(tile, word) for tile, word in ((left, "a"), (right, "b"), (sums, "y"))]
         loads = [
-            task("transfer", self._name(f"t{word}", "t"), ([far.results[0]], [place]), [], {})
-            for word, far, place in zip("ab", sources, near, strict=False)
+            task("transfer", self._name(f"t{word}", "t"), ([far.results[0]], [target]), [], {})
+            for word, far, target in zip("ab", sources, near, strict=False)
         ]
         accum = {"accum_type": attribute("name", "f32")}
         inputs = [near[0], near[1], sources[2].results[0]]
@@ -175,19 +175,19 @@ class _Lowering:
         """A tile where it lies, without a name: it stands where it is used."""
         terms = {name: factor * _ELEMENT_BYTES for name, factor in tile.terms.items()}
         strides = [tile.row_stride, 1]
-        given = {
+        values = {
             "offset": weighted_sum(terms, tile.constant * _ELEMENT_BYTES),
             "extent": tile.extent * _ELEMENT_BYTES,
             "type": attribute("strided", "f16", list(tile.shape), strides, None),
         }
-        return operation("region_decl", given, [self._buffers[tile.buffer]], result="region")
+        return operation("region_decl", values, [self._buffers[tile.buffer]], result="region")
 
     def _near(self, tile: Tile, word: str) -> Any:  # noqa: ANN401
         """A place for a tile in L1, as large as it is."""
         size = tile.shape[0] * tile.shape[1] * _ELEMENT_BYTES
         buffer = self._buffer(self._name(f"{word}_L1", "L1"), "L1", size)
         type_ = attribute("dense", "f16", list(tile.shape), "MN", None)
-        given = {"name": self._name(f"{word}_tile", "tile"), "offset": 0, "extent": size}
-        made = operation("let_region", {**given, "type": type_}, [buffer], result="region")
-        self._top.append(made)
-        return made.results[0]
+        values = {"name": self._name(f"{word}_tile", "tile"), "offset": 0, "extent": size}
+        region = operation("let_region", {**values, "type": type_}, [buffer], result="region")
+        self._top.append(region)
+        return region.results[0]

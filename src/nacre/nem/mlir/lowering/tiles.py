@@ -85,18 +85,18 @@ def tile_of(value: Any, user: Operation, counters: Mapping[Any, Counter]) -> Til
     sizes, strides = _static(op.static_sizes), _static(op.static_strides)
     if len(sizes) != 2 or min(sizes) < 1 or prod(strides) != 1:
         raise NotLoweredError(op, "a part with strides, or of no fixed size, is not lowered")
-    left = iter(op.offsets)
+    dynamic_offsets = iter(op.offsets)
     terms: dict[str, int] = {}
     constant = 0
     for offset, stride in zip(_static(op.static_offsets), (columns, 1), strict=True):
         if offset != _DYNAMIC:
             constant += offset * stride
             continue
-        found = counters.get(next(left))
-        if found is None:
+        counter = counters.get(next(dynamic_offsets))
+        if counter is None:
             raise NotLoweredError(op, "an offset that is no loop's variable is not lowered")
-        terms[found.name] = terms.get(found.name, 0) + found.step * stride
-        constant += found.first * stride
+        terms[counter.name] = terms.get(counter.name, 0) + counter.step * stride
+        constant += counter.first * stride
     return Tile(op.source, terms, constant, (sizes[0], sizes[1]), columns)
 
 
