@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +45,9 @@ from nacre.cli.options import form_option, repeated_option
 from nacre.cli.progress import show_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
+    Fusing,
     TimedOptions,
+    find_fusing,
     set_profile,
     time_what_if,
     timed_options,
@@ -84,11 +86,17 @@ _TRACE_ENDINGS = (".json", ".csv")
     metavar="FILE",
     help="Write what ran: .json, .csv; of a timed run also .perfetto-trace.",
 )
+@click.option(
+    "--fuse",
+    is_flag=True,
+    help="Pass values from task to task where a binder may; timed, say what that saves.",
+)
 @form_option
 def run(
     setup: Setup,
     timed: TimedOptions,
     mode: str,
+    fuse: bool,
     outputs: tuple[OutputFile, ...],
     trace: Path | None,
     form: str,
@@ -97,7 +105,8 @@ def run(
 
     Inputs and outputs of a bundle, which is a folder, go by the model's names. With `--mode timed`
     the device's units decide when each task starts, and the report says where the time goes. FILE
-    may be `-` for standard input.
+    may be `-` for standard input. With `--fuse` values that nobody else reads pass from task to
+    task and are never written, where a binder may do that; buffers of `--output` are written.
 
     Exit status: 0 completed without errors, 1 errors in the program, its inputs or its run, 2 wrong
     usage.
@@ -119,9 +128,11 @@ def run(
             machine.set_mode(mode)
             set_profile(machine, timed)
             report.what_if = time_what_if(machine, program, timed, setup.allow)
+            observed = tuple(file.buffer for file in outputs) if fuse else None
+            report.fusing = find_fusing(machine, program, mode, observed)
             if timed.no_values:
                 return _time_only(machine, program, setup, timed, trace, report, findings)
-            result = _run(machine, setup, program, bundle.filled if bundle is not None else {})
+            result = _run(machine, setup, program, bundle, observed)
     except InputError as error:
         return report.report_refusal(error.diagnostics)
     if _is_complete(result) or (result.timing is not None and result.timing.waiting):
@@ -200,12 +211,19 @@ def _require_targets(outputs: Sequence[OutputFile], trace: Path | None, mode: st
 
 
 def _run(
-    machine: NemInterpreter, setup: Setup, program: LoadedProgram, filled: Mapping[str, Any]
+    machine: NemInterpreter,
+    setup: Setup,
+    program: LoadedProgram,
+    bundle: OpenBundle | None,
+    observed: tuple[str, ...] | None,
 ) -> RunResult:
+    """Run it; fused where `observed` says which buffers are looked at."""
+    filled = bundle.filled if bundle is not None else {}
     inputs, order = {**filled, **load_inputs(setup, program)}, replay_order(setup)
     return machine.run(
-        program, inputs, allow=setup.allow, order=order, detect_races=setup.detect_races
-    )
+        program, inputs, allow=setup.allow, order=order, detect_races=setup.detect_races,
+        fuse=observed is not None, observed=observed or (),
+    )  # fmt: skip
 
 
 def _is_complete(result: RunResult) -> bool:
@@ -251,6 +269,7 @@ class Report:
     program: LoadedProgram | None = None
     timing: TimedResult | None = None
     what_if: TimedResult | None = None
+    fusing: Fusing | None = None
     bundle: Bundle | None = None
     timed: TimedOptions | None = None
     asked: tuple[Path, ...] = ()  # the files that a whole run writes
@@ -314,6 +333,8 @@ class Report:
             click.echo(f"wrote {safe(str(self.timed.report))}: the report")
         if self.timing is not None and self.timed is not None:
             click.echo(timing_text(self.timing, self.what_if, self.timed, self.layers))
+        if self.fusing is not None and _is_complete(result):
+            click.echo(self.fusing.text)
         return status
 
     def _json(
@@ -330,6 +351,8 @@ class Report:
         if self.timing is not None:
             report |= timing_json(self.timing, self.what_if, self.layers)
             report["status"] = status
+        if self.fusing is not None:
+            report["fusion"] = self.fusing.as_json()
         click.echo(json.dumps(report, indent=2))
 
 

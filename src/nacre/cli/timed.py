@@ -1,8 +1,11 @@
-"""What `nacre run --mode timed` adds: profiles, what-if, traces with times, the report page."""
+"""What `nacre run --mode timed` adds: profiles, what-if, traces with times, the report page.
+
+And `--fuse`, timed or not: the chains, what they save, and why other pairs are not fused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
     from nacre.nem.api import NemInterpreter
     from nacre.nem.api.programs import LoadedProgram
+    from nacre.nem.plan.fusion.chains import Fusion
+    from nacre.nem.run.timing.fused import FusedResult
     from nacre.nem.run.timing.result import TimedResult
 
 PERFETTO_ENDINGS = (".perfetto-trace", ".pftrace")
@@ -176,3 +181,62 @@ def write_page(timing: TimedResult, path: Path, title: str, layers: Estimate | N
 def _write_file(path: Path, write: Callable[[], None]) -> None:
     with report_write_errors(path):
         write()
+
+
+@dataclass(frozen=True)
+class Fusing:
+    """The chains of a program, timed where the run is."""
+
+    program: LoadedProgram
+    fusion: Fusion
+    timed: FusedResult | None
+
+    @property
+    def text(self) -> str:
+        """What is said after a run."""
+        from nacre.nem.run.timing.fused_text import count_text, fused_text, refusal_table
+
+        if self.timed is not None:
+            return f"\n{safe_lines(fused_text(self.timed))}"
+        parts = [f"fused {count_text(self.fusion)}"]
+        if self.fusion.refusals:
+            parts.append(refusal_table(self.fusion.refusals, self.program.plan.program))
+        return safe_lines("\n\n".join(parts))
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        from nacre.nem.run.timing.fused_text import fused_json, fusion_json
+
+        if self.timed is not None:
+            return fused_json(self.timed)
+        return fusion_json(self.fusion, self.program.plan.program)
+
+
+def safe_lines(text: str) -> str:
+    """A text of lines without control characters."""
+    return "\n".join(safe(line) for line in text.split("\n"))
+
+
+def find_fusing(
+    machine: NemInterpreter,
+    program: LoadedProgram,
+    mode: str,
+    observed: Sequence[str] | None,
+) -> Fusing | None:
+    """What `--fuse` does to a program, None without it; `observed` are the buffers it writes.
+
+    Errors that were allowed through are wrong usage.
+    """
+    from nacre.nem.api.fusing import chains_of
+
+    if observed is None:
+        return None
+    if any(finding.severity == "error" for finding in program.diagnostics):
+        raise click.UsageError(
+            "--fuse needs a program without errors, and --allow lets some through: mend them, or "
+            "leave --fuse out"
+        )
+    if mode == "timed":
+        timed = machine.time_fused(program, observed=observed)
+        return Fusing(program, timed.fusion, timed)
+    return Fusing(program, chains_of(program, observed), None)

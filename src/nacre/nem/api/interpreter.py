@@ -17,6 +17,7 @@ from nacre.nem.api.backends import AnyBackend, BackendChoice
 from nacre.nem.api.ddr import Ddr, DdrInfo, require_host_memory, require_size
 from nacre.nem.api.device_info import DeviceConfig, device_config
 from nacre.nem.api.documents import TEXT_NAME, host_imports
+from nacre.nem.api.fusing import chains_of
 from nacre.nem.api.program_changes import change_program
 from nacre.nem.api.programs import LoadedProgram, report_allowed_errors
 from nacre.nem.api.replay import Replay, differing_buffers, witness_orders, witness_steps
@@ -29,11 +30,13 @@ from nacre.nem.model.figures import figure_problems
 from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Imports
 from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.plan.fusion.chains import Fusion
 from nacre.nem.run.memory.host import host_error, whole_number
 from nacre.nem.run.memory.memory import Memory, MemoryLevel, memory_sizes
 from nacre.nem.run.options import HISTORY_BYTES, RunOptions, Scheduling, Uninitialized
 from nacre.nem.run.sessions.session import RunResult, Session
 from nacre.nem.run.sessions.steps import number_steps
+from nacre.nem.run.timing.fused import FusedResult, time_fused
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 from nacre.nem.syntax.ast import Document
@@ -155,16 +158,19 @@ class NemInterpreter:
         order: Sequence[str] | None = None,
         detect_races: bool = False,
         imports: Imports = (),
+        fuse: bool = False,
+        observed: Iterable[str] = (),
         progress: Progress | None = None,
     ) -> RunResult:
         """Run a program to its end.
 
         A program with errors raises InputError, except for codes or groups in `allow`. What goes
-        wrong while it runs is in the result: `status` and `diagnostics`.
+        wrong while it runs is in the result: `status` and `diagnostics`. With `fuse` values pass
+        from task to task where a binder may do that, except in the buffers that are `observed`.
         """
         session = self.start(
             program, inputs, allow=allow, order=order, detect_races=detect_races,
-            history_bytes=0, imports=imports,
+            history_bytes=0, imports=imports, fuse=fuse, observed=observed,
         )  # fmt: skip
         return session.run(progress)
 
@@ -191,6 +197,21 @@ class NemInterpreter:
                 program.plan, program.device, figures, changes or {}, whole=bool(allowed)
             )
 
+    def time_fused(
+        self,
+        program: LoadedProgram,
+        *,
+        observed: Iterable[str] = (),
+        imports: Imports = (),
+    ) -> FusedResult:
+        """Time a program without and with the chains that a binder may make of it.
+
+        Values in the buffers that are `observed` are written, whoever reads them.
+        """
+        program = self._require_program(program).with_imports(host_imports(imports))
+        timing = self.time(program)
+        return time_fused(timing, chains_of(program, _names(observed)))
+
     def start(
         self,
         program: LoadedProgram,
@@ -201,12 +222,15 @@ class NemInterpreter:
         detect_races: bool = False,
         history_bytes: int = HISTORY_BYTES,
         imports: Imports = (),
+        fuse: bool = False,
+        observed: Iterable[str] = (),
     ) -> Session:
         """A session in which a program runs step by step, forwards and backwards."""
         self._require_untimed(order)
         options = self._options(
-            inputs, order=order, detect_races=detect_races, history_bytes=history_bytes
-        )
+            inputs, order=order, detect_races=detect_races, history_bytes=history_bytes,
+            fuse=fuse, observed=_names(observed),
+        )  # fmt: skip
         program = self._require_program(program).with_imports(host_imports(imports))
         return self._session(program, options, allow)
 
@@ -251,8 +275,11 @@ class NemInterpreter:
         require_host_memory(
             on_chip_bytes, "the device's L2 and L1 memory", help="name a smaller device"
         )
+        chains = Fusion()
+        if options.fuse:
+            chains = chains_of(program, options.observed, has_errors=bool(allowed))
         with report_allowed_errors(allowed):
-            memory = Memory(plan.program, sizes, ddr or self._ddr.level)
+            memory = Memory(plan.program, sizes, ddr or self._ddr.level, chains.streamed)
             timing = None
             if self._mode == "timed" and options.order is None:
                 timing = time_plan(plan, program.device, self._profile, whole=bool(allowed))
@@ -343,6 +370,10 @@ def _device(device: str | Path | Device | None) -> Device | None:
     if errors:
         raise InputError(errors)
     return target.device
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(map(str, names))
 
 
 def _require_one_order(mode: str, scheduling: str) -> None:

@@ -8,26 +8,21 @@ its own operands: an operation in place reads first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nacre.nem.model.program import Task
-from nacre.nem.plan.columns import OncePerPlan
 from nacre.nem.plan.coverage import NOTHING, AccessCoverage, BufferUse
 from nacre.nem.plan.footprints import Pattern, Runs
 from nacre.nem.plan.plan import Plan
-from nacre.nem.plan.sequence import sequence
+from nacre.nem.plan.sequence import task_numbers
 from nacre.nem.plan.terms import Column
 
 _NEVER = np.iinfo(np.int64).max
 
 # Strided tiles at very many offsets: beyond this the question is too dear to be asked.
 _MOST_RUNS = 1 << 22
-
-_numbers = OncePerPlan(partial(sequence, counted=lambda statement: isinstance(statement, Task)))
 
 
 class UnwrittenRead(Struct, frozen=True):
@@ -45,7 +40,7 @@ def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
     reads = [_pattern_offsets(read) for read in use.reads]
     if sum(part.runs for offsets in (*writes, *reads) for part in offsets) > _MOST_RUNS:
         return
-    numbers = _numbers(plan)
+    numbers = task_numbers(plan)
     pairs = zip(use.writes, writes, strict=True)
     written = _WriteTimes(
         [_first_times(offsets, numbers[w.access.position])[:2] for w, offsets in pairs]

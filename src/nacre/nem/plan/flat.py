@@ -58,7 +58,7 @@ class _ByteHistories:
 
     def read(self, access: int) -> set[int]:
         """Note a read; the accesses that it must come after."""
-        at = _covered_pieces(self._pieces[access])
+        at = covered_pieces(self._pieces[access])
         earlier = distinct(self._history[at])
         later = [self._histories.extend(access, int(number)) for number in earlier]
         self._history[at] = np.array(later)[np.searchsorted(earlier, self._history[at])]
@@ -66,13 +66,13 @@ class _ByteHistories:
 
     def write(self, access: int) -> set[int]:
         """Note a write; the accesses that it must come after."""
-        at = _covered_pieces(self._pieces[access])
+        at = covered_pieces(self._pieces[access])
         before = self._histories.accesses(distinct(self._history[at]).tolist())
         self._history[at] = self._written[at] = self._histories.extend(access)
         return before
 
 
-def _covered_pieces(cut_indices: Runs) -> slice | Column:
+def covered_pieces(cut_indices: Runs) -> slice | Column:
     """The pieces inside runs, given by the indices of their ends among the cuts."""
     if len(cut_indices) == 1:
         return slice(int(cut_indices[0, 0]), int(cut_indices[0, 1]))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nacre.nem.model.program import Loop, Statement
+from nacre.nem.model.program import Loop, Statement, Task
+from nacre.nem.plan.columns import OncePerPlan
 from nacre.nem.plan.plan import Block, Plan
 from nacre.nem.plan.terms import Column
 
@@ -65,3 +66,11 @@ class _Numberer:
 
 def _sum_by_parent(parents: Column, counts: Column, rows: int) -> Column:
     return np.bincount(parents, counts, rows).astype(np.int64)
+
+
+def _task_numbers(plan: Plan) -> dict[int, Column]:
+    """The number of every task instance among the tasks, by the task's position."""
+    return sequence(plan, lambda statement: isinstance(statement, Task))
+
+
+task_numbers = OncePerPlan(_task_numbers)

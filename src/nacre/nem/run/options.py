@@ -32,6 +32,8 @@ class RunOptions:
     ordered: bool = False  # floats the same on every platform, slowly
     strict: bool = False  # warnings of the run stop it
     detect_races: bool = False
+    fuse: bool = False  # chains of tasks stream: the values between them are never written
+    observed: tuple[str, ...] = ()  # buffers that are looked at, and so never streamed
     history_bytes: int = 0  # 0: steps cannot be taken back
     backends: Backends = field(default_factory=_numpy)
     inputs: Mapping[str, Any] = field(default_factory=dict)  # arrays by buffer

@@ -12,7 +12,7 @@ from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.quantization import quantizer
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.calls import lookup_at, tensor_type, varying_parts
-from nacre.nem.plan.footprints import copies_elements, quantises
+from nacre.nem.plan.footprints import Footprint, copies_elements, quantises
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.signatures import Signatures, signatures
 from nacre.nem.run.memory.bound_operands import OperandOffsets, OperandSizes
@@ -165,6 +165,34 @@ class QuantisingStore(ElementCopy):
             type_ = tensor_type(target.region, lookup_at(parts, self.grid, row))
             self._converters[number] = quantizer(type_)
         return self._converters[number](widen_to_f32(values))
+
+
+class StreamedAction(Action):
+    """A task whose output passes on to the next: what lay in its place is gone all the same."""
+
+    def __init__(self, action: Action, footprint: Footprint, storage: Storage) -> None:
+        self.task, self.grid = action.task, action.grid
+        self._action = action
+        self._footprint, self._storage = footprint, storage
+
+    def run(self, row: int) -> bool:
+        """Do it; whoever reads the output from memory finds that nothing wrote it."""
+        if not self._action.run(row):
+            return False
+        low = self._footprint.low_at(row)
+        for start, end in self._footprint.pattern(row).runs.tolist():
+            self._storage.forget(low + start, low + end)
+        return True
+
+    def writes(self, row: int) -> list[ByteRange]:
+        """Its stream, and the bytes that it leaves without a value."""
+        low = self._footprint.low_at(row)
+        emptied = (self._storage, low, low + self._footprint.pattern(row).span)
+        return [*self._action.writes(row), emptied]
+
+    def reads(self, row: int) -> list[ByteRange]:
+        """The bytes that an instance may look at."""
+        return self._action.reads(row)
 
 
 class BoundsCheckedAction(Action):

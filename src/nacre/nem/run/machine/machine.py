@@ -14,7 +14,12 @@ from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.model.program import Task
 from nacre.nem.plan.grid import TOP
 from nacre.nem.plan.plan import Plan
-from nacre.nem.run.machine.actions import Action, BoundsCheckedAction, copy_action
+from nacre.nem.run.machine.actions import (
+    Action,
+    BoundsCheckedAction,
+    StreamedAction,
+    copy_action,
+)
 from nacre.nem.run.machine.backends import (
     BackendError,
     Backends,
@@ -62,9 +67,19 @@ class Machine:
             bound = self._bind(self.plan.program.task_at[position])
             if bound is None:
                 return None
-            action = self._actions[position] = (
-                BoundsCheckedAction(bound) if self._allowed else bound
-            )
+            bound = BoundsCheckedAction(bound) if self._allowed else self._stream(bound)
+            action = self._actions[position] = bound
+        return action
+
+    def _stream(self, action: Action) -> Action:
+        """The same, where its output is never written to memory."""
+        for operand in action.task.operands:
+            if operand.access == "write" and self.memory.is_streamed(operand):
+                footprint = self.plan.footprint_of(action.task, operand)
+                buffer = operand.region.buffer if operand.region is not None else None
+                if footprint is None or buffer is None:
+                    raise ValueError("a region of a program with errors")
+                return StreamedAction(action, footprint, self.memory.storage(buffer))
         return action
 
     def run(self, position: int, row: int) -> bool:

@@ -22,7 +22,7 @@ class OperandOffsets:
         if operand.region is None or operand.region.buffer is None:
             raise ValueError("a region of a program with errors")
         self.operand = operand
-        self.storage: Storage = memory.storage(operand.region.buffer)
+        self.storage: Storage = memory.storage_of(operand, operand.region.buffer)
         by_row = offsets(operand.region, grid)
         self._offset = by_row if isinstance(by_row, int) else 0
         self._column: list[int] | None = None if isinstance(by_row, int) else by_row.tolist()

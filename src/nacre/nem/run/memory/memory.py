@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Buffer, Program
+from nacre.nem.model.program import Buffer, Operand, Program
 from nacre.nem.run.memory.host_span import HOST
 from nacre.nem.spec.limits import DEFAULT_L1_BYTES, DEFAULT_L2_BYTES
 from nacre.nem.spec.rules.running import RUN05
@@ -92,12 +92,13 @@ class MemoryLevel:
 class Storage:
     """The bytes of one buffer, and how many of them nobody has written yet."""
 
-    __slots__ = ("base", "buffer", "data", "missing", "written")
+    __slots__ = ("base", "buffer", "data", "missing", "poison", "written")
 
     def __init__(self, buffer: Buffer, level: MemoryLevel, base: int) -> None:
         size = buffer_bytes(buffer)
         self.buffer = buffer
         self.base = base
+        self.poison = level.poison
         self.data: Bytes = level.data[base : base + size]
         self.written: Mask = level.written[base : base + size]
         # Zero where everything is written: the one thing that the hot path asks.
@@ -119,6 +120,14 @@ class Storage:
             part = self.written[low:high]
             self.missing -= high - low - int(np.count_nonzero(part))
             part[:] = True
+
+    def forget(self, low: int, high: int) -> None:
+        """A range holds nothing any more: it reads as poison, where that is kept."""
+        if self.poison:
+            part = self.written[low:high]
+            self.missing += int(np.count_nonzero(part))
+            part[:] = False
+            self.data[low:high] = POISON
 
     def mark_copied(self, low: int, source: Storage, source_low: int, size: int) -> None:
         """A range has been copied from another buffer: poison travels along."""
@@ -169,13 +178,22 @@ def memory_sizes(device: Device, ddr_size_bytes: int) -> MemorySizes:
 class Memory:
     """The memories of a session: its own L2 and L1, and the DDR that it was given."""
 
-    def __init__(self, program: Program, sizes: MemorySizes, ddr: MemoryLevel) -> None:
+    def __init__(
+        self,
+        program: Program,
+        sizes: MemorySizes,
+        ddr: MemoryLevel,
+        streamed: Iterable[Operand] = (),
+    ) -> None:
+        """`streamed` are operands whose values pass from task to task, and never lie here."""
         self.levels: dict[str, MemoryLevel] = {"DDR": ddr}
         for name, size in sizes.by_memory.items():
             self.levels[name] = MemoryLevel(name, size, ddr.poison)
         self.buffers = {buffer.name: buffer for buffer in program.buffers}
         self._bases = place_buffers(program.buffers, self.levels)
         self._storages: dict[int, Storage] = {}
+        self._streams: dict[int, Storage] = {}  # by buffer: where its streamed values are meanwhile
+        self._streamed = {id(operand) for operand in streamed}
         self._is_open = True
 
     def storage(self, buffer: Buffer) -> Storage:
@@ -188,9 +206,24 @@ class Memory:
             self._storages[buffer.index] = storage
         return storage
 
+    def is_streamed(self, operand: Operand) -> bool:
+        """Whether an operand's value is never written to memory."""
+        return id(operand) in self._streamed
+
+    def storage_of(self, operand: Operand, buffer: Buffer) -> Storage:
+        """The bytes that an operand in a buffer touches: the buffer's, or those of its stream."""
+        if not self.is_streamed(operand):
+            return self.storage(buffer)
+        stream = self._streams.get(buffer.index)
+        if stream is None:
+            level = MemoryLevel(buffer.memory, buffer_bytes(buffer), self.storage(buffer).poison)
+            stream = self._streams[buffer.index] = Storage(buffer, level, 0)
+        return stream
+
     def release(self) -> None:
         """Let go of everything but DDR."""
         self._storages.clear()
+        self._streams.clear()
         self.levels = {"DDR": self.levels["DDR"]}
         self._is_open = False
 

@@ -24,6 +24,9 @@ class Steps:
     position: Column  # of the statement
     row: Column  # in the statement's grid
     numbers: dict[int, Column] = field(repr=False)  # the steps of a statement, by its position
+    other_graph: EventGraph | None = field(
+        default=None, repr=False
+    )  # with more order than the plan
 
     @property
     def count(self) -> int:
@@ -43,7 +46,7 @@ class Steps:
     @cached_property
     def graph(self) -> EventGraph:
         """What happens before what."""
-        return event_graph(self.plan)
+        return event_graph(self.plan) if self.other_graph is None else self.other_graph
 
     @cached_property
     def node(self) -> Column:

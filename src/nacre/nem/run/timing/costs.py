@@ -41,6 +41,12 @@ def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | C
     return _by_row(costs, task_signatures.index)
 
 
+def latency_of(task: Task, unit: str, profile: TimingProfile) -> int:
+    """The cycles of a task that are no work: those before its first result."""
+    is_store = unit == "CSTL" and task.op == "store"
+    return profile.at(unit, "store_latency" if is_store else "latency")
+
+
 def _by_row(values: list[int], index: list[int]) -> Column:
     column: Column = np.array(values, np.int64)[np.array(index)]
     return column

@@ -88,6 +88,18 @@ def time_steps(
     """Run the timed machine. Large plans are compiled where that is possible; `compile` decides."""
     with stage("timing: costs of tasks"):
         placement = place_steps(steps, device, profile)
+    return time_placed(steps, device, profile, placement, compile=compile)
+
+
+def time_placed(
+    steps: Steps,
+    device: Device,
+    profile: TimingProfile,
+    placement: Placement,
+    *,
+    compile: bool | None = None,
+) -> Timeline:
+    """The same where units and cycles are known."""
     limits = token_limits(_token_limit(steps.plan, device, profile), device.num_engines)
     if compile is None:
         compile = compiled.is_worth_it(steps.count)

@@ -1,0 +1,1 @@
+"""Chains of tasks whose values between them need no memory."""
