@@ -334,9 +334,8 @@ def densenet() -> Made:
         for _ in range(count):
             layers.append(grown(width))
             width += 32
-    return nn.Sequential(*layers, nn.BatchNorm2d(width), nn.ReLU(), *classified(width)), picture(
-        224
-    )
+    layers += [nn.BatchNorm2d(width), nn.ReLU(), *classified(width)]
+    return nn.Sequential(*layers), picture(224)
 
 
 def shufflenet() -> Made:
@@ -385,16 +384,6 @@ def unet() -> Made:
         above = twice(width // 2 if width > 16 else 3, width)
         inner = [*above, *floor(width, inner)]
     return nn.Sequential(*inner, nn.Conv2d(16, 2, 1)), picture(256)
-
-
-def settle(network: Any, pictures: tuple[Any, ...]) -> Any:  # noqa: ANN401
-    """The network with norms as training would leave them: signals neither die nor blow up."""
-    for part in network.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.momentum = None  # the mean of all that is seen
-    with torch.no_grad():
-        network.train()(*(picture.repeat(4, 1, 1, 1) for picture in pictures))
-    return network.eval()
 
 
 CNNS: Mapping[str, Callable[[], Made]] = {

@@ -12,7 +12,14 @@ import onnxruntime
 from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType
-from nacre.kernels.interface.call import Call, Fault, Known, Primitive, Quantization, TensorType
+from nacre.kernels.interface.call import (
+    Call,
+    Constant,
+    Fault,
+    Primitive,
+    Quantization,
+    TensorType,
+)
 
 Array = npt.NDArray[Any]
 Dims = tuple[int, ...]
@@ -63,7 +70,7 @@ def perform(
     With a `heat` all inputs but the first are known when the primitive is bound, hot or not.
     """
     given = [laid_out(np.asarray(a, t.dtype), layout) for a, t in zip(arrays, types, strict=True)]
-    known = {} if heat is None else {i: Known(a, heat) for i, a in enumerate(given) if i}
+    known = {} if heat is None else {i: Constant(a, heat) for i, a in enumerate(given) if i}
     call = Call(tuple(types), tuple(outputs), attributes, ordered, known)
     before = [array.copy() for array in given]
     results = [laid_out(np.full(t.shape, 77 % t.elem.highest, t.dtype), layout) for t in outputs]

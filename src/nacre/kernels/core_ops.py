@@ -25,8 +25,8 @@ from nacre.kernels.interface.call import (
     Work,
     integers,
 )
-from nacre.kernels.interface.forms import of_one, of_two
-from nacre.kernels.interface.runs import copying, filling, quiet
+from nacre.kernels.interface.forms import binary_shape, unary_shape
+from nacre.kernels.interface.runs import copy_run, fill_run, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import (
     bind_gather,
@@ -74,7 +74,7 @@ def _sum(call: Call) -> Run:
         total = np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
         y.reshape(target)[...] = low_bits(total, type_.elem)
 
-    return filling(fill_narrow)
+    return fill_run(fill_narrow)
 
 
 def _mean(call: Call) -> Run:
@@ -85,7 +85,7 @@ def _mean(call: Call) -> Run:
     def fill_integers(x: Array, y: Array) -> None:
         y.reshape(target)[...] = _truncated_mean(x.astype(np.int64), axes, count)
 
-    return filling(fill_integers) if type_.elem.is_integer else float_sums(call, axes, count)
+    return fill_run(fill_integers) if type_.elem.is_integer else float_sums(call, axes, count)
 
 
 def _truncated_mean(x: Array, axes: Dims, count: int) -> Array:
@@ -149,7 +149,7 @@ def _index(call: Call) -> Run:
             message = f"index is {at}, expected 0 to {size - 1} along axis {axis}"
             fault = Fault("index", message, indices)
             return lambda inputs, outputs: fault
-    return copying(lambda x: x[indices])
+    return copy_run(lambda x: x[indices])
 
 
 def _index_shape(x: Dims, attributes: Attributes) -> Dims | None:
@@ -212,8 +212,8 @@ def _relu(call: Call) -> Run:
         np.add(y, zero, out=y)
 
     if elem.is_integer:
-        return filling(fill_integers)
-    return quiet(filling(fill_floats if elem.bits >= 32 else fill))  # ml_dtypes warns of NaN
+        return fill_run(fill_integers)
+    return quiet(fill_run(fill_floats if elem.bits >= 32 else fill))  # ml_dtypes warns of NaN
 
 
 def _neg(call: Call) -> Run:
@@ -225,7 +225,7 @@ def _neg(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         np.negative(x, out=y)
 
-    return filling(fill_narrow if elem.bits < 8 else fill)
+    return fill_run(fill_narrow if elem.bits < 8 else fill)
 
 
 def _exp(call: Call) -> Run:
@@ -248,7 +248,7 @@ def _float_function(call: Call, function: np.ufunc) -> Run:
         # By way of f64: the double functions of all libraries round to the same f32.
         y[...] = function(wide(x).astype(np.float64)).astype(wide(x).dtype)
 
-    return quiet(filling(fill_ordered if call.ordered else fill))
+    return quiet(fill_run(fill_ordered if call.ordered else fill))
 
 
 def _transcendental(call: Call) -> Work:
@@ -261,18 +261,18 @@ def _same_shape(x: Dims, attributes: Attributes) -> Dims:
 
 CORE_OPS = (
     *CORE_BINARY,
-    Primitive("core.Sum", _sum, of_one(_reduced_shape), reads_input),
-    Primitive("core.Mean", _mean, of_one(_reduced_shape), reads_input),
-    Primitive("core.Reshape", _reshape, of_one(_reshape_shape), moves_outputs),
-    Primitive("core.Transpose", _transpose, of_one(_transpose_shape), moves_outputs),
-    Primitive("core.ExpandDims", _reshape, of_one(_expanded_shape), moves_outputs),
-    Primitive("core.Squeeze", _reshape, of_one(_squeezed_shape), moves_outputs),
-    Primitive("core.Index", _index, of_one(_index_shape), moves_outputs),
-    Primitive("core.Slice", _slice, of_one(_slice_shape), moves_outputs),
-    Primitive("core.Gather", _gather, of_two(_gather_shape), moves_outputs),
+    Primitive("core.Sum", _sum, unary_shape(_reduced_shape), reads_input),
+    Primitive("core.Mean", _mean, unary_shape(_reduced_shape), reads_input),
+    Primitive("core.Reshape", _reshape, unary_shape(_reshape_shape), moves_outputs),
+    Primitive("core.Transpose", _transpose, unary_shape(_transpose_shape), moves_outputs),
+    Primitive("core.ExpandDims", _reshape, unary_shape(_expanded_shape), moves_outputs),
+    Primitive("core.Squeeze", _reshape, unary_shape(_squeezed_shape), moves_outputs),
+    Primitive("core.Index", _index, unary_shape(_index_shape), moves_outputs),
+    Primitive("core.Slice", _slice, unary_shape(_slice_shape), moves_outputs),
+    Primitive("core.Gather", _gather, binary_shape(_gather_shape), moves_outputs),
     *CORE_PRODUCTS,
-    Primitive("core.Relu", _relu, of_one(_same_shape), moves_outputs),
-    Primitive("core.Neg", _neg, of_one(_same_shape), moves_outputs),
-    Primitive("core.Exp", _exp, of_one(_same_shape), _transcendental),
-    Primitive("core.Log", _log, of_one(_same_shape), _transcendental),
+    Primitive("core.Relu", _relu, unary_shape(_same_shape), moves_outputs),
+    Primitive("core.Neg", _neg, unary_shape(_same_shape), moves_outputs),
+    Primitive("core.Exp", _exp, unary_shape(_same_shape), _transcendental),
+    Primitive("core.Log", _log, unary_shape(_same_shape), _transcendental),
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.kernels.interface.call import Array, Call, Known, TensorType
+from nacre.kernels.interface.call import Array, Call, Constant, TensorType
 from nacre.kernels.interface.fixed import FixableRun
 from nacre.kernels.interface.runs import bare_run, quietly
 from nacre.kernels.registry import PRIMITIVES
@@ -71,7 +71,7 @@ def test_calls_give_what_the_run_gives(
     if values == "not finite":
         inputs[0].reshape(-1)[0], inputs[0].reshape(-1)[-1] = np.nan, -np.inf
     (shape,) = primitive.shape(list(shapes), attributes) or ((),)
-    fixed = {at: Known(inputs[at]) for at in range(len(inputs) - known, len(inputs))}
+    fixed = {at: Constant(inputs[at]) for at in range(len(inputs) - known, len(inputs))}
     types = tuple(TensorType(f32, s) for s in shapes)
     run = primitive.bind(Call(types, (TensorType(f32, shape),), attributes, known=fixed))
     wanted = np.full(shape, np.nan, np.float32)

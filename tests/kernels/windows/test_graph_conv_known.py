@@ -10,7 +10,7 @@ import pytest
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.kernels.interface import scratch
-from nacre.kernels.interface.call import Array, Call, Known, Run, TensorType
+from nacre.kernels.interface.call import Array, Call, Constant, Run, TensorType
 from nacre.kernels.interface.fixed import FixableRun, Scratch
 from nacre.kernels.interface.runs import bare_run
 from nacre.kernels.registry import PRIMITIVES
@@ -66,7 +66,7 @@ def _call(case: int, layout: str, values: Sequence[Array], ordered: bool = False
     types = tuple(TensorType(f32, shape) for shape in shapes)
     found = PRIMITIVES["core.Conv"].shape(shapes, attributes)
     assert found is not None
-    known = {} if ordered else {at: Known(values[at]) for at in range(1, len(values))}
+    known = {} if ordered else {at: Constant(values[at]) for at in range(1, len(values))}
     return Call(types, (TensorType(f32, found[0]),), attributes, ordered, known)
 
 
@@ -241,7 +241,7 @@ def test_few_are_computed_by_layout(
     found = PRIMITIVES["core.Conv"].shape([x, w], attributes)
     assert found is not None
     types = (TensorType(f32, x), TensorType(f32, w))
-    known = {1: Known(np.ones(w, np.float32))}
+    known = {1: Constant(np.ones(w, np.float32))}
     assert (
         is_arranged(Call(types, (TensorType(f32, found[0]),), attributes, known=known)) == is_taken
     )

@@ -181,7 +181,8 @@ class Text:
         if name == "ID" and word == "endloop":
             return following == "="
         begins = word in STATEMENTS and is_name(following) and self.words[at + 2] == "="
-        return not (name == "ID" and begins and self.first_of_line[at])
+        waits = word == "wait" and following == "("
+        return not (name == "ID" and (begins or waits) and self.first_of_line[at])
 
 
 def is_name(word: str) -> bool:

@@ -15,7 +15,7 @@ from nacre.core.evaluation.lifetimes import peak_bytes
 from nacre.core.evaluation.plan import macs_of
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
-from nacre.kernels.interface.call import Known
+from nacre.kernels.interface.call import Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def stats_of(module: Module) -> Stats:
     )
 
 
-def _layers(module: Module, stored: Mapping[int, Known]) -> list[dict[str, Any]]:
+def _layers(module: Module, stored: Mapping[int, Constant]) -> list[dict[str, Any]]:
     """Operations that multiply: what the model calls them, and what they cost."""
     names = module.labels.nodes if module.labels is not None else {}
     return [
@@ -121,7 +121,7 @@ def _layers(module: Module, stored: Mapping[int, Known]) -> list[dict[str, Any]]
     ]
 
 
-def _stored_weights(module: Module) -> dict[int, Known]:
+def _stored_weights(module: Module) -> dict[int, Constant]:
     """Weights that operations make wide and that are never held so: see `stored_weights`."""
     weights = {op.value_id: constant_array(op) for op in module.operations}
     return stored_weights(module, {value: a for value, a in weights.items() if a is not None})

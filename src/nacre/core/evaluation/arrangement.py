@@ -27,7 +27,7 @@ from nacre.core.module import CoreOperation, Module, Shape
 from nacre.core.ops import OPS
 from nacre.core.rewrite.inexact.transposes import inverse, pads_attributes, slice_attributes
 from nacre.core.values import attributes
-from nacre.kernels.interface.call import Call, Known
+from nacre.kernels.interface.call import Call, Constant
 from nacre.kernels.windows.graph_convolution import is_arranged
 
 _INTEGERS = frozenset({"signed", "unsigned"})
@@ -50,7 +50,7 @@ def _is_convolution(module: Module, op: CoreOperation) -> bool:
         return False
     types = tuple([kernel_type(module.by_id[value].type) for value in op.operands])
     filled = OPS["Conv"].with_defaults(op.attributes)
-    known = {1: Known(np.empty(0))}  # what the weights are does not matter
+    known = {1: Constant(np.empty(0))}  # what the weights are does not matter
     call = Call(types, (kernel_type(op.type),), filled, known=known)
     return filled["layout"] == "NCHW" and is_arranged(call)
 

@@ -15,19 +15,19 @@ import numpy as np
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array
-from nacre.kernels.interface.call import Known
+from nacre.kernels.interface.call import Constant
 from nacre.kernels.registry import PRIMITIVES
 
 _WEIGHT = 1  # the operand of a product that its kernel prepares
 _FARTHEST = 1 << 16  # a zero point beyond this is none
 
 
-def stored_weights(module: Module, constants: Mapping[int, Array]) -> dict[int, Known]:
+def stored_weights(module: Module, constants: Mapping[int, Array]) -> dict[int, Constant]:
     """The values that only kernels look at which take them as they are stored.
 
     The operations that define them need not be computed.
     """
-    weights: dict[int, Known] = {}
+    weights: dict[int, Constant] = {}
     for op in module.operations:
         weight = _stored_value(op, module, constants, weights)
         if weight is not None:
@@ -48,20 +48,23 @@ def _takes_stored(op: CoreOperation) -> bool:
 
 
 def _stored_value(
-    op: CoreOperation, module: Module, constants: Mapping[int, Array], known: Mapping[int, Known]
-) -> Known | None:
+    op: CoreOperation,
+    module: Module,
+    constants: Mapping[int, Array],
+    known: Mapping[int, Constant],
+) -> Constant | None:
     """What an operation makes of bytes that are known; None where it is none of these."""
     if op.opcode == "Cast":
         array = constants.get(op.operands[0])
         if array is None or not _widens(module.by_id[op.operands[0]], op):
             return None
-        return Known(array)
+        return Constant(array)
     if op.opcode != "BinOp" or op.attributes["op"] != "Sub":
         return None
     wide, zero = known.get(op.operands[0]), constants.get(op.operands[1])
     if wide is None or wide.zero is not None or zero is None or not _is_zero_point(zero, op):
         return None
-    return Known(wide.stored, zero=zero)
+    return Constant(wide.stored, zero=zero)
 
 
 def _widens(source: CoreOperation, op: CoreOperation) -> bool:

@@ -15,7 +15,7 @@ from nacre.core.evaluation.fusion import Fused, Weights
 from nacre.core.evaluation.memory import OVERWRITING
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
-from nacre.kernels.interface.call import Call, Known, Run
+from nacre.kernels.interface.call import Call, Constant, Run
 from nacre.kernels.registry import PRIMITIVES
 from nacre.kernels.windows.graph_convolution import bind_arranged, is_arranged
 
@@ -70,7 +70,7 @@ def find_finished_steps(module: Module, weights: Weights) -> Iterator[Fused]:
 
 def _call(module: Module, op: CoreOperation, weights: Weights) -> Call:
     constants = weights.constants
-    known = {at: Known(constants[v]) for at, v in enumerate(op.operands) if v in constants}
+    known = {at: Constant(constants[v]) for at, v in enumerate(op.operands) if v in constants}
     types = tuple([kernel_type(module.by_id[value].type) for value in op.operands])
     attributes = OPS["Conv"].with_defaults(op.attributes)
     return Call(types, (kernel_type(op.type),), attributes, known=known)

@@ -23,7 +23,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array
-from nacre.kernels.interface.call import Call, Fault, Known, Run
+from nacre.kernels.interface.call import Call, Constant, Fault, Run
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.products.graph_products import IntegerWeights
@@ -140,7 +140,7 @@ class Weights:
 
     constants: Mapping[int, Array]
     zeros: Mapping[int, Array | None]  # of those that are stored less their zero points
-    hot: Collection[int]  # those of which a run may keep floats
+    widened: Collection[int]  # those of which a run may keep floats
 
 
 def find_fused_steps(module: Module, weights: Weights) -> list[Fused]:
@@ -194,16 +194,18 @@ def _is_exact(product: CoreOperation, weights: Weights) -> bool:
     known = _known_weight(product, weights)
     if known is None:
         return False
-    extent = IntegerWeights.of(replace(known, is_hot=False), prod(known.stored.shape[1:])).extent
+    extent = IntegerWeights.of(
+        replace(known, may_be_widened=False), prod(known.stored.shape[1:])
+    ).extent
     return HIGHEST * extent.length <= F32_EXACT
 
 
-def _known_weight(product: CoreOperation, weights: Weights) -> Known | None:
+def _known_weight(product: CoreOperation, weights: Weights) -> Constant | None:
     weight = product.operands[1]
     if weight not in weights.constants:
         return None
-    is_hot, zero = weight in weights.hot, weights.zeros.get(weight)
-    return Known(weights.constants[weight], is_hot, zero)
+    may_be_widened, zero = weight in weights.widened, weights.zeros.get(weight)
+    return Constant(weights.constants[weight], may_be_widened, zero)
 
 
 def _fused_centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
@@ -221,16 +223,16 @@ def _fused_centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
 
 
 def _fused_product(finder: _Finder, op: CoreOperation, weights: Weights) -> Fused:
-    """A product of integers, each of them in f32; hot weights are kept so."""
+    """A product of integers, each of them in f32; weights that may be widened are kept so."""
     known = _known_weight(op, weights)
     assert known is not None
     x, y = (_as_float(finder, value) for value in (op.operands[0], op.value_id))
     types = (x, KernelType(_F32, known.stored.shape))
     attributes = OPS[op.opcode].with_defaults(op.attributes)
     bind = PRIMITIVES[OPS[op.opcode].primitive or ""].bind
-    if known.is_hot:
+    if known.may_be_widened:
         floats = known.values(np.dtype(np.float32))
-        run = bind(Call(types, (y,), attributes, known={1: Known(floats)}))
+        run = bind(Call(types, (y,), attributes, known={1: Constant(floats)}))
         given = _with_weights(run, lambda: floats)
     else:
         given = _with_weights(bind(Call(types, (y,), attributes)), partial(_weights_in_f32, known))
@@ -238,7 +240,7 @@ def _fused_product(finder: _Finder, op: CoreOperation, weights: Weights) -> Fuse
     return Fused(index, op.operands[:1], {op.value_id: y}, given, frozenset())
 
 
-def _weights_in_f32(known: Known) -> Array:
+def _weights_in_f32(known: Constant) -> Array:
     """Weights in f32, until others are asked for."""
     room = scratch("weights", known.stored.shape, np.dtype(np.float32))
     np.copyto(room, known.stored, casting="unsafe")

@@ -25,7 +25,7 @@ from nacre.core.ops import OPS, OpSpec
 from nacre.core.rules.module_rules import MOD15
 from nacre.core.values import Array
 from nacre.core.verify import verify
-from nacre.kernels.interface.call import Call, Known, Run
+from nacre.kernels.interface.call import Call, Constant, Run
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.registry import PRIMITIVES
 
@@ -138,18 +138,20 @@ class _Binder:
             found = self._bound[key] = self._bind(index, op, spec, known)
         return found
 
-    def _known(self, op: CoreOperation, spec: OpSpec) -> dict[int, Known]:
+    def _known(self, op: CoreOperation, spec: OpSpec) -> dict[int, Constant]:
         """The operands that are constants, for a kernel that prepares them."""
         if spec.primitive is None or not PRIMITIVES[spec.primitive].takes_known:
             return {}
         weights = self._weights
         return {
-            at: Known(weights.constants[value], value in weights.hot, weights.zeros.get(value))
+            at: Constant(
+                weights.constants[value], value in weights.widened, weights.zeros.get(value)
+            )
             for at, value in enumerate(op.operands)
             if value in weights.constants
         }
 
-    def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Known]) -> Run:
+    def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Constant]) -> Run:
         if spec.primitive is None:
             raise refusal(self._source, index, "there is no kernel for it")
         inputs = tuple([self._types[operand] for operand in op.operands])

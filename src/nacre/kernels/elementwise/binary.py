@@ -19,9 +19,9 @@ import numpy as np
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
-from nacre.kernels.interface.forms import from_two, of_two
+from nacre.kernels.interface.forms import binary_fill_run, binary_shape
 from nacre.kernels.interface.long_rows import unbuffered_repeats
-from nacre.kernels.interface.runs import Function, present, quiet, storing, writing
+from nacre.kernels.interface.runs import Function, elementwise_run, present, quiet, store_run
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.products.products import same_nan
@@ -54,8 +54,8 @@ def _bind_basic(call: Call, operation: np.ufunc) -> Run:
         y[...] = low_bits(operation(a, b), elem)
 
     if not elem.is_integer:
-        return quiet(FixableRun(partial(_fix, operation), from_two(fill)))
-    return from_two(fill if elem.bits >= 8 else fill_narrow)
+        return quiet(FixableRun(partial(_fix, operation), binary_fill_run(fill)))
+    return binary_fill_run(fill if elem.bits >= 8 else fill_narrow)
 
 
 def _fix(
@@ -161,7 +161,7 @@ def first_position(mask: Array, shape: Dims) -> Dims:
 def _bind_integers(call: Call, op: str) -> Run:
     operation, refuse, elem = _INTEGER[op], _REFUSALS.get(op), call.output.elem
     if refuse is None:
-        return writing(operation, 2)  # no result leaves the type
+        return elementwise_run(operation, 2)  # no result leaves the type
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         a, b, y = present(inputs[0]), present(inputs[1]), outputs[0]
@@ -212,11 +212,11 @@ def _bind_floats(call: Call, op: str) -> Run:
     wide = widening(call.output)
     if call.ordered:
         exact = _FLOAT_ORDERED[op]
-        return storing(lambda a, b: same_nan(np.asarray(exact(wide(a), wide(b)))))
+        return store_run(lambda a, b: same_nan(np.asarray(exact(wide(a), wide(b)))))
     operation = _FLOAT[op]
     if call.output.elem.bits >= 32:
-        return writing(operation, 2)
-    return storing(lambda a, b: operation(wide(a), wide(b)))
+        return elementwise_run(operation, 2)
+    return store_run(lambda a, b: operation(wide(a), wide(b)))
 
 
 def _shape(a: Dims, b: Dims, attributes: Attributes) -> Dims | None:
@@ -228,4 +228,4 @@ def _work(call: Call) -> Work:
     return Work(elements=call.output.count, each=8 if call.attributes.get("op") == "Pow" else 1)
 
 
-CORE_BINARY = (Primitive("core.BinOp", _bind, of_two(_shape), _work),)
+CORE_BINARY = (Primitive("core.BinOp", _bind, binary_shape(_shape), _work),)

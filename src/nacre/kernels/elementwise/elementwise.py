@@ -23,7 +23,7 @@ from nacre.kernels.interface.call import (
     TensorType,
     Work,
 )
-from nacre.kernels.interface.runs import every, looking_up, quietly, storing, writing
+from nacre.kernels.interface.runs import all_values, elementwise_run, lookup_run, quietly, store_run
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.integer_functions import bind_by_table, bind_integer
 from nacre.kernels.numbers.numbers import widen_to_f32
@@ -57,13 +57,13 @@ def _bind_real(name: str, call: Call) -> Run:
     if len(call.inputs) == 1 and call.input(0).elem.bits == 16:
         attributes = tuple(sorted(call.attributes.items()))
         source, result = call.input(0).elem, call.output.elem
-        return looking_up(_table(name, attributes, call.ordered, source, result))
+        return lookup_run(_table(name, attributes, call.ordered, source, result))
     if elements == {"f16"} and name in ARITHMETIC:
-        return writing(ARITHMETIC[name], 2)
+        return elementwise_run(ARITHMETIC[name], 2)
     function = real_function(name, call.attributes, call.ordered)
     if elements == {"f32"}:
-        return writing(function, len(call.inputs))
-    return storing(lambda *operands: function(*map(widen_to_f32, operands)))
+        return elementwise_run(function, len(call.inputs))
+    return store_run(lambda *operands: function(*map(widen_to_f32, operands)))
 
 
 @lru_cache(maxsize=64)
@@ -76,7 +76,7 @@ def _table(
 ) -> Array:
     """A function of a 16-bit float: of every value there is, worked out once per process."""
     function = real_function(name, dict(attributes), ordered)
-    return quietly(lambda: function(widen_to_f32(every(source.dtype))).astype(result.dtype))
+    return quietly(lambda: function(widen_to_f32(all_values(source.dtype))).astype(result.dtype))
 
 
 def _bind_quantized(name: str, call: Call) -> Run:
@@ -89,7 +89,7 @@ def _bind_quantized(name: str, call: Call) -> Run:
         return to_stored(function(*reals))
 
     is_uniform = all(t.quant is None or t.quant.axis is None for t in (*sources, result))
-    return bind_by_table(compute, call) if len(sources) == 1 and is_uniform else storing(compute)
+    return bind_by_table(compute, call) if len(sources) == 1 and is_uniform else store_run(compute)
 
 
 def _work(name: str, call: Call) -> Work:

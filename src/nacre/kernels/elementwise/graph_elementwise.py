@@ -19,13 +19,13 @@ from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primiti
 from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text
 from nacre.kernels.interface.runs import (
     Function,
-    every,
-    looking_up,
+    all_values,
+    elementwise_run,
+    lookup_run,
     present,
     quiet,
     quietly,
-    storing,
-    writing,
+    store_run,
 )
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import moves_outputs
@@ -84,13 +84,13 @@ def _unary(call: Call) -> Run:
 def _test(call: Call, test: np.ufunc) -> Run:
     # Not into the output: NumPy 2.4 writes wrong values into one that is not dense.
     wide = widening(call.input(0))
-    return storing(lambda x: test(wide(x)))
+    return store_run(lambda x: test(wide(x)))
 
 
 def _integers(call: Call, function: np.ufunc) -> Run:
     elem = call.output.elem
     if elem.bits >= 8:
-        return writing(function, 1)
+        return elementwise_run(function, 1)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         outputs[0][...] = low_bits(function(present(inputs[0])), elem)
@@ -105,11 +105,11 @@ def _real(name: str, call: Call) -> Run:
     if x.elem.bits <= 16:
         attributes = tuple(sorted(call.attributes.items()))
         # As keys 0.0 and -0.0 are equal, which functions tell apart; as text they are not.
-        return looking_up(_table(name, attributes, repr(attributes), call.ordered, x.elem))
+        return lookup_run(_table(name, attributes, repr(attributes), call.ordered, x.elem))
     function = real_function(name, call.attributes, wide_float(x), call.ordered)
     if function is relu:
-        return writing(relu, 1, relu_calls)
-    return writing(function, 1) if isinstance(function, np.ufunc) else _blocks(function)
+        return elementwise_run(relu, 1, relu_calls)
+    return elementwise_run(function, 1) if isinstance(function, np.ufunc) else _blocks(function)
 
 
 @lru_cache(maxsize=64)
@@ -122,7 +122,7 @@ def _table(
 ) -> Array:
     """A function of every value of a type, worked out once per process."""
     function = real_function(name, dict(attributes), np.dtype(np.float32), ordered)
-    x = widen_to_f32(every(elem.dtype))
+    x = widen_to_f32(all_values(elem.dtype))
     return quietly(lambda: function(x, out=np.empty_like(x)).astype(elem.dtype))
 
 
@@ -173,7 +173,7 @@ def _integer_bounds(call: Call, low: float, high: float) -> Run:
         np.minimum(out, greatest, out=out)
         return out
 
-    return writing(function, 1)
+    return elementwise_run(function, 1)
 
 
 def _prelu(call: Call) -> Run:

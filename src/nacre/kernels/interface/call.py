@@ -83,7 +83,7 @@ class TensorType:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Known:
+class Constant:
     """The values of an input that are known before any run.
 
     Integers may be stored in a narrower type than the input has, less their zero points. A run is
@@ -91,7 +91,9 @@ class Known:
     """
 
     stored: Array
-    is_hot: bool = False  # used so often that a run may keep them in the type it computes in
+    may_be_widened: bool = (
+        False  # used so often that a run may keep them in the type it computes in
+    )
     zero: Array | None = None  # integers that broadcast: the values are those stored less these
 
     def is_narrow(self, dtype: np.dtype[Any]) -> bool:
@@ -104,7 +106,7 @@ class Known:
         return wide if self.zero is None else np.subtract(wide, self.zero.astype(dtype))
 
 
-_NOTHING_KNOWN: Mapping[int, Known] = MappingProxyType({})
+_NOTHING_KNOWN: Mapping[int, Constant] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +118,7 @@ class Call:
     attributes: Attributes = field(default_factory=lambda: _NO_ATTRIBUTES)
     ordered: bool = False  # floats in a fixed order of accumulation, the same on every platform
     # Inputs whose values are known already, by their index: every run is given what is stored.
-    known: Mapping[int, Known] = field(default_factory=lambda: _NOTHING_KNOWN)
+    known: Mapping[int, Constant] = field(default_factory=lambda: _NOTHING_KNOWN)
 
     def input(self, index: int) -> TensorType:
         """An input that must be there."""

@@ -10,7 +10,7 @@ from nacre.kernels.interface.shapes import Dims
 Shape = Callable[[Sequence[Dims | None], Attributes], list[Dims] | None]
 
 
-def of_one(shape: Callable[[Dims, Attributes], Dims | None]) -> Shape:
+def unary_shape(shape: Callable[[Dims, Attributes], Dims | None]) -> Shape:
     """The shape function of an op with one operand."""
 
     def run(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
@@ -22,7 +22,7 @@ def of_one(shape: Callable[[Dims, Attributes], Dims | None]) -> Shape:
     return run
 
 
-def of_two(shape: Callable[[Dims, Dims, Attributes], Dims | None]) -> Shape:
+def binary_shape(shape: Callable[[Dims, Dims, Attributes], Dims | None]) -> Shape:
     """The shape function of an op with two operands."""
 
     def run(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:
@@ -34,7 +34,7 @@ def of_two(shape: Callable[[Dims, Dims, Attributes], Dims | None]) -> Shape:
     return run
 
 
-def from_two(fill: Callable[[Array, Array, Array], None]) -> Run:
+def binary_fill_run(fill: Callable[[Array, Array, Array], None]) -> Run:
     """A run that fills one output from two inputs and cannot go wrong."""
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:

@@ -55,7 +55,7 @@ def fix_run(
     return iter([partial(bare, inputs, outputs)])
 
 
-def swift(run: Run) -> Run:
+def unbuffered(run: Run) -> Run:
     """A quiet run of operations on many short rows."""
     return _within(run, _SWIFT)
 
@@ -70,7 +70,7 @@ def _within(run: Run, context: Context) -> Run:
     return run_quietly
 
 
-def writing(function: Function, arity: int, calls: Calls | None = None) -> Run:
+def elementwise_run(function: Function, arity: int, calls: Calls | None = None) -> Run:
     """A run that lets a function of one or two operands write into the output.
 
     On arrays that stay where they are it may be made of other calls.
@@ -106,7 +106,7 @@ def writing(function: Function, arity: int, calls: Calls | None = None) -> Run:
     return wraps(FixableRun(fix, bare_binary))(run_binary)
 
 
-def storing(compute: Callable[..., Array]) -> Run:
+def store_run(compute: Callable[..., Array]) -> Run:
     """A run that stores what a function of the inputs gives, converted to the output's type."""
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
@@ -116,13 +116,13 @@ def storing(compute: Callable[..., Array]) -> Run:
     return quiet(run)
 
 
-def converting(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+def conversion_run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
     """A run that NumPy's own conversion does in one step, and without a warning."""
     np.copyto(outputs[0], present(inputs[0]), casting="unsafe")
     return None
 
 
-def filling(fill: Callable[[Array, Array], None]) -> Run:
+def fill_run(fill: Callable[[Array, Array], None]) -> Run:
     """A run that fills one output from one input and cannot go wrong."""
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
@@ -133,7 +133,7 @@ def filling(fill: Callable[[Array, Array], None]) -> Run:
     return run
 
 
-def copying(view: Callable[[Array], Array]) -> Run:
+def copy_run(view: Callable[[Array], Array]) -> Run:
     """A run that copies a view of its input into its output."""
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
@@ -144,7 +144,7 @@ def copying(view: Callable[[Array], Array]) -> Run:
     return run
 
 
-def looking_up(table: Array) -> Run:
+def lookup_run(table: Array) -> Run:
     """A run that replaces every element of 8 or 16 bits by the entry of a table at its bits."""
     bits = np.dtype(np.uint8 if table.size == 256 else np.uint16)
     take = table.take
@@ -157,7 +157,7 @@ def looking_up(table: Array) -> Run:
     return run
 
 
-def every(dtype: np.dtype[np.generic]) -> Array:
+def all_values(dtype: np.dtype[np.generic]) -> Array:
     """Every value of an array type of 8 or 16 bits, ordered by its bits."""
     bits = 8 * dtype.itemsize
     return np.arange(1 << bits, dtype=f"u{dtype.itemsize}").view(dtype)

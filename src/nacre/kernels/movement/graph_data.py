@@ -20,7 +20,7 @@ from nacre.kernels.interface.fitting import (
     fitting_axis,
 )
 from nacre.kernels.interface.graph_runs import bind_at_first_run, with_dense_output
-from nacre.kernels.interface.runs import copying, filling, quiet
+from nacre.kernels.interface.runs import copy_run, fill_run, quiet
 from nacre.kernels.interface.shapes import Dims, broadcasts_to, sizes_off_axis
 from nacre.kernels.movement.gather import GRAPH_GATHER
 from nacre.kernels.movement.graph_pad import GRAPH_PAD
@@ -33,7 +33,7 @@ _CONCAT = next(view for view in VIEWS if view.name == "concat")
 
 def _broadcast(call: Call) -> Run:
     shape = call.output.shape
-    return copying(lambda x: np.broadcast_to(x, shape))
+    return copy_run(lambda x: np.broadcast_to(x, shape))
 
 
 def _fit_broadcast(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
@@ -61,7 +61,7 @@ def _flip(call: Call) -> Run:
     rank = len(call.input(0).shape)
     backwards = {axis % rank for axis in call.attributes["axes"]}
     index = tuple(slice(None, None, -1 if axis in backwards else 1) for axis in range(rank))
-    return copying(lambda x: x[index])
+    return copy_run(lambda x: x[index])
 
 
 def _fit_flip(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
@@ -80,7 +80,7 @@ def _tile(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y.reshape(paired)[...] = x.reshape(single)
 
-    return with_dense_output(filling(fill))
+    return with_dense_output(fill_run(fill))
 
 
 def _fit_tile(inputs: Sequence[Dims], attributes: Attributes) -> Dims:
@@ -137,7 +137,7 @@ def _depth_to_space(call: Call) -> Run:
         coarse = x.reshape(n, *apart, height, width)
         y.reshape(fine)[...] = coarse.transpose(0, rest, 4, down, 5, across)
 
-    return with_dense_output(filling(fill))
+    return with_dense_output(fill_run(fill))
 
 
 def _space_to_depth(call: Call) -> Run:
@@ -151,7 +151,7 @@ def _space_to_depth(call: Call) -> Run:
         coarse = y.reshape(n, *apart, height, width)
         coarse.transpose(0, rest, 4, down, 5, across)[...] = fine
 
-    return with_dense_output(filling(fill))
+    return with_dense_output(fill_run(fill))
 
 
 def _block_of(x: Dims, attributes: Attributes) -> int:
@@ -192,7 +192,7 @@ def _trilu(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y[...] = np.where(is_kept, x, zero)
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _fit_trilu(inputs: Sequence[Dims], attributes: Attributes) -> Dims:

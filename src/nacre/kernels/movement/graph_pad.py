@@ -17,7 +17,7 @@ from nacre.base.elements import GRAPH_TYPES, ElementType
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_length
 from nacre.kernels.interface.graph_runs import bind_at_first_run
-from nacre.kernels.interface.runs import filling, quietly
+from nacre.kernels.interface.runs import fill_run, quietly
 from nacre.kernels.interface.shapes import Dims, pad
 from nacre.kernels.movement.padding import bind_pad
 from nacre.kernels.movement.views import moves_outputs
@@ -76,7 +76,7 @@ def _bind_constant(call: Call, left: tuple[slice, ...], pads: Dims) -> Run:
         for place in border:
             y[place] = value
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _element(call: Call) -> Array:
@@ -100,7 +100,7 @@ def _bind_wrap(left: tuple[slice, ...], shape: Dims, pads: Dims) -> Run:
             values = values.take(source, axis=axis)
         y[...] = values
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def value_problem(elem: ElementType, value: float) -> str | None:

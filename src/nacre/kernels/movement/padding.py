@@ -21,7 +21,7 @@ from nacre.kernels.interface.call import (
     TensorType,
     integers,
 )
-from nacre.kernels.interface.runs import filling
+from nacre.kernels.interface.runs import fill_run
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import real_to_integer, round_even
 from nacre.kernels.numbers.quantization import quantizer
@@ -51,7 +51,7 @@ def bind_pad(call: Call) -> Run:
         for target, source in copies:
             y[target] = y[source]
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _edges(size: int, begin: int, end: int) -> tuple[slice, slice]:
@@ -80,7 +80,7 @@ def _bind_border(inner: Index, call: Call) -> Run:
         for place, constant in border:
             y[place] = constant
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _constant(call: Call) -> Array:

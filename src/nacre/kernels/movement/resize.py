@@ -20,7 +20,7 @@ import numpy.typing as npt
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_least, expect_length
 from nacre.kernels.interface.graph_runs import bind_at_first_run
-from nacre.kernels.interface.runs import filling, quiet
+from nacre.kernels.interface.runs import fill_run, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import real_to_integer
 from nacre.kernels.reductions.reductions import wide_float
@@ -180,7 +180,7 @@ def _bind(call: Call) -> Run:
             values = _weighted_sum(values, axis, indices, weights)
         store(values, y)
 
-    return quiet(filling(fill))
+    return quiet(fill_run(fill))
 
 
 def _broadcast_weights(a: _Axis, call: Call, wide: np.dtype[Any]) -> tuple[Array, Array]:
@@ -232,7 +232,7 @@ def _bind_nearest(call: Call, axes: Sequence[_Axis]) -> Run:
         else:
             y[...] = x
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _axis_picker(a: _Axis, indices: Array, rank: int) -> Callable[[Array, Array | None], Array]:

@@ -24,7 +24,7 @@ from nacre.kernels.interface.call import (
     integers,
 )
 from nacre.kernels.interface.forms import Shape
-from nacre.kernels.interface.runs import copying, filling
+from nacre.kernels.interface.runs import copy_run, fill_run
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.padding import bind_pad, pad_shape
 
@@ -38,7 +38,7 @@ def moves_outputs(call: Call) -> Work:
 
 def bind_transpose(perm: Dims) -> Run:
     """Dimension i of the result is dimension perm[i]."""
-    return copying(lambda x: x.transpose(perm))
+    return copy_run(lambda x: x.transpose(perm))
 
 
 def bind_reshape(shape: Dims) -> Run:
@@ -50,7 +50,7 @@ def bind_reshape(shape: Dims) -> Run:
         else:
             y[...] = x.reshape(shape)
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def bind_slice(starts: Dims, ends: Dims, axes: Dims, steps: Dims, rank: int) -> Run:
@@ -59,7 +59,7 @@ def bind_slice(starts: Dims, ends: Dims, axes: Dims, steps: Dims, rank: int) -> 
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         index[axis] = slice(start, end, step)
     whole = tuple(index)
-    return copying(lambda x: x[whole])
+    return copy_run(lambda x: x[whole])
 
 
 def bind_gather(axis: int, size: int) -> Run:

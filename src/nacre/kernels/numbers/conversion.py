@@ -26,7 +26,7 @@ from nacre.kernels.interface.call import (
     Run,
     Work,
 )
-from nacre.kernels.interface.runs import every, looking_up, quietly, storing
+from nacre.kernels.interface.runs import all_values, lookup_run, quietly, store_run
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import (
     carrier_dtype,
@@ -50,8 +50,8 @@ def _bind_cast(call: Call) -> Run:
     rounding = str(call.attributes.get("rounding", "nearest_even"))
     saturate = call.attributes.get("saturate")
     if _uses_table(source, result):
-        return looking_up(_table(source, result, rounding, saturate))
-    return storing(_conversion(source, result, rounding, saturate))
+        return lookup_run(_table(source, result, rounding, saturate))
+    return store_run(_conversion(source, result, rounding, saturate))
 
 
 def _uses_table(source: ElementType, result: ElementType) -> bool:
@@ -65,7 +65,7 @@ def _uses_table(source: ElementType, result: ElementType) -> bool:
 def _table(source: ElementType, result: ElementType, rounding: str, saturate: bool | None) -> Array:
     """The casts of every value there is, worked out once per process."""
     convert = _conversion(source, result, rounding, saturate)
-    return quietly(convert, every(carrier_dtype(source)))
+    return quietly(convert, all_values(carrier_dtype(source)))
 
 
 def _conversion(
@@ -121,15 +121,15 @@ def _round_to_odd_f32(x: Array) -> Array:
 
 def _bind_quantize(call: Call) -> Run:
     to_stored = quantizer(call.output)
-    return storing(lambda x: to_stored(widen_to_f32(x)))
+    return store_run(lambda x: to_stored(widen_to_f32(x)))
 
 
 def _bind_dequantize(call: Call) -> Run:
     x, y = call.input(0), call.output
     to_real = dequantizer(x)
     if _uses_table(x.elem, y.elem) and x.quant is not None and x.quant.axis is None:
-        return looking_up(quietly(lambda: to_real(every(x.dtype)).astype(y.dtype)))
-    return storing(to_real)
+        return lookup_run(quietly(lambda: to_real(all_values(x.dtype)).astype(y.dtype)))
+    return store_run(to_real)
 
 
 def _same_shape(shapes: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:

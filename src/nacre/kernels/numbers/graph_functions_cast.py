@@ -16,13 +16,13 @@ import numpy as np
 from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array, Call, Fault, Run
 from nacre.kernels.interface.runs import (
-    converting,
-    every,
-    looking_up,
+    all_values,
+    conversion_run,
+    lookup_run,
     present,
     quiet,
     quietly,
-    storing,
+    store_run,
 )
 from nacre.kernels.numbers.numbers import real_to_integer, saturate_to, widen_to_f32
 from nacre.kernels.products.core_products import low_bits
@@ -37,11 +37,11 @@ def bind_cast(call: Call) -> Run:
     source, result = call.input(0), call.output
     convert = _conversion(source.elem, result.elem, bool(call.attributes["saturate"]))
     if source.elem.kind == "float" and source.elem.bits <= 16:
-        return looking_up(quietly(lambda: convert(every(source.dtype)).astype(result.dtype)))
+        return lookup_run(quietly(lambda: convert(all_values(source.dtype)).astype(result.dtype)))
     if _is_plain(source.elem, result.elem) and not call.attributes["saturate"]:
-        return converting
+        return conversion_run
     is_cut = source.elem.kind == "float" and result.elem.is_integer and result.elem.kind != "bool"
-    return _truncation_run(result.elem, convert, source.dtype) if is_cut else storing(convert)
+    return _truncation_run(result.elem, convert, source.dtype) if is_cut else store_run(convert)
 
 
 def _truncation_run(result: ElementType, convert: Convert, dtype: np.dtype[Any]) -> Run:

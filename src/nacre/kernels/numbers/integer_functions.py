@@ -16,7 +16,14 @@ import numpy as np
 
 from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Run
-from nacre.kernels.interface.runs import every, looking_up, present, quietly, storing, writing
+from nacre.kernels.interface.runs import (
+    all_values,
+    elementwise_run,
+    lookup_run,
+    present,
+    quietly,
+    store_run,
+)
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import real_to_integer, real_to_wrapped, saturate_to, wrap_to
 
@@ -32,8 +39,8 @@ def bind_by_table(compute: Callable[[Array], Array], call: Call) -> Run:
     """A function of one integer tensor; of 8 bits or less, all its values are worked out now."""
     x, y = call.input(0), call.output
     if x.elem.bits > 8:
-        return storing(compute)
-    return looking_up(quietly(compute, every(x.dtype)).astype(y.dtype))
+        return store_run(compute)
+    return lookup_run(quietly(compute, all_values(x.dtype)).astype(y.dtype))
 
 
 def _saturates(call: Call) -> bool:
@@ -52,9 +59,9 @@ def _exact_arithmetic(ufunc: np.ufunc) -> Callable[[Call], Run]:
 
     def bind(call: Call) -> Run:
         if call.output.elem.bits >= 8 and not _saturates(call):
-            return writing(ufunc, len(call.inputs))
+            return elementwise_run(ufunc, len(call.inputs))
         wide, narrow = _wide_dtype(call.output.elem, ufunc), _to_output_type(call)
-        return storing(lambda *operands: narrow(ufunc(*operands, dtype=wide)))
+        return store_run(lambda *operands: narrow(ufunc(*operands, dtype=wide)))
 
     return bind
 
@@ -69,7 +76,7 @@ def _wide_dtype(element: ElementType, ufunc: np.ufunc) -> np.dtype[Any]:
 
 def _bind_in_type(function: Callable[..., Array]) -> Callable[[Call], Run]:
     """A function that never leaves the type."""
-    return lambda call: writing(function, len(call.inputs))
+    return lambda call: elementwise_run(function, len(call.inputs))
 
 
 def _relu(x: Array, out: Array) -> Array:
@@ -95,14 +102,14 @@ def _bind_clamp(call: Call) -> Run:
     if low > top or high < bottom:
         # One value is left, and it is none of the type's.
         value = _to_output_type(call)(np.array([min(max(low, bottom), high)], np.int64))
-        return storing(lambda x: value)
+        return store_run(lambda x: value)
     least, greatest = dtype(max(low, bottom)), dtype(min(high, top))
 
     def function(x: Array, out: Array) -> Array:
         limited: Array = np.minimum(np.maximum(x, least), greatest, out=out)
         return limited
 
-    return writing(function, 1)
+    return elementwise_run(function, 1)
 
 
 def _limits(attributes: Attributes) -> tuple[int, int]:

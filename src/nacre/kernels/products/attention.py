@@ -16,7 +16,7 @@ import numpy as np
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank
-from nacre.kernels.interface.runs import present, swift
+from nacre.kernels.interface.runs import present, unbuffered
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import (
     Multiply,
@@ -139,7 +139,7 @@ def _bind(call: Call) -> Run:
         fill_with_sums(outputs[0], y_type, fill)
         return None
 
-    return swift(run)
+    return unbuffered(run)
 
 
 def _mask_broadcaster(

@@ -24,7 +24,7 @@ from nacre.kernels.interface.call import (
     Work,
     integers,
 )
-from nacre.kernels.interface.forms import from_two, of_two
+from nacre.kernels.interface.forms import binary_fill_run, binary_shape
 from nacre.kernels.interface.runs import quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import wrap_to
@@ -97,7 +97,7 @@ def _matmul(call: Call) -> Run:
         column = b if b.ndim > 1 else b[:, None]
         store(multiply(row, column).reshape(shape), y)
 
-    return quiet(from_two(fill))
+    return quiet(binary_fill_run(fill))
 
 
 def _matmul_shape(a: Dims, b: Dims, attributes: Attributes) -> Dims | None:
@@ -164,7 +164,7 @@ def _conv2d(call: Call) -> Run:
         padded[inner] = x
         store(convolve(padded, w, part, multiply), y)
 
-    return quiet(from_two(fill))
+    return quiet(binary_fill_run(fill))
 
 
 def _macs(call: Call) -> Work:
@@ -174,7 +174,7 @@ def _macs(call: Call) -> Work:
 
 
 CORE_PRODUCTS = (
-    Primitive("core.Dot", _matmul, of_two(_dot_shape), _macs),
-    Primitive("core.MatMul", _matmul, of_two(_matmul_shape), _macs),
-    Primitive("core.Conv2d", _conv2d, of_two(_conv2d_shape), _macs),
+    Primitive("core.Dot", _matmul, binary_shape(_dot_shape), _macs),
+    Primitive("core.MatMul", _matmul, binary_shape(_matmul_shape), _macs),
+    Primitive("core.Conv2d", _conv2d, binary_shape(_conv2d_shape), _macs),
 )

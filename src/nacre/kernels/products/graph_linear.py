@@ -9,7 +9,16 @@ from math import prod
 
 import numpy as np
 
-from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
+from nacre.kernels.interface.call import (
+    Array,
+    Attributes,
+    Call,
+    Constant,
+    Fault,
+    Primitive,
+    Run,
+    Work,
+)
 from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text, expect_rank, expect_shape
 from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
 from nacre.kernels.interface.graph_runs import with_dense_output
@@ -50,7 +59,7 @@ def _bind_linear(call: Call) -> Run:
         if rows == 1 and depth * width <= _FEW_WEIGHTS and dtype == np.float32:
             return _bind_row(call)
         if known is not None and rows * depth * width <= _FEW_PRODUCTS:
-            known = Known(np.array(quietly(widening(x.elem), known.stored), order="F"))
+            known = Constant(np.array(quietly(widening(x.elem), known.stored), order="F"))
     ready = factoring(x.elem, depth, is_ordered, known)
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
@@ -112,8 +121,8 @@ def _to_double(values: Array) -> Array:
     return widen_to_f32(values).astype(np.float64)
 
 
-def _prepare_weights(known: Known, depth: int) -> IntegerWeights:
-    """What is kept of weights that are known: floats where they are hot, else bytes if possible."""
+def _prepare_weights(known: Constant, depth: int) -> IntegerWeights:
+    """What is kept of weights that are known: widened where they may be, else bytes if possible."""
     found = IntegerWeights.of(known, depth)
     stored = found.stored
     if found.zero is not None or stored.itemsize == 1 or stored.dtype.kind == "f":
@@ -137,7 +146,7 @@ def _bind_integers(call: Call) -> Run:
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         x = present(inputs[0]).reshape(-1, depth)
-        weights = kept or IntegerWeights.of(Known(present(inputs[1])), depth)
+        weights = kept or IntegerWeights.of(Constant(present(inputs[1])), depth)
         chosen, more = weights.extent.plan(x, depth), list[Array]()  # what is added to [out, rows]
         if chosen.result == np.float32 and weights.may_centre_late(x):
             zero, weights = present(weights.zero), replace(weights, zero=None)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import ElementType
-from nacre.kernels.interface.call import Array, Known, TensorType
+from nacre.kernels.interface.call import Array, Constant, TensorType
 from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.products.core_products import low_bits
@@ -55,7 +55,7 @@ def factoring(
     elem: ElementType,
     depth: int,
     is_ordered: bool,
-    known: Known | None = None,
+    known: Constant | None = None,
     *,
     is_narrow: bool = False,
 ) -> Callable[[Array, Array], Factors]:
@@ -124,13 +124,13 @@ class IntegerWeights:
     extent: Extent  # of the values
 
     @classmethod
-    def of(cls, known: Known, depth: int) -> IntegerWeights:
-        """Of an input whose first axis has the sums; floats where it is hot."""
+    def of(cls, known: Constant, depth: int) -> IntegerWeights:
+        """Of an input whose first axis has the sums; floats where it may be widened."""
         stored, zero = known.stored.reshape(-1, depth), known.zero
         if zero is not None:
             zero = zero.reshape(() if zero.size == 1 else (-1, 1))
         made = cls(stored, zero, Extent.of(stored, zero))
-        if not known.is_hot or made.extent.reach > F32_EXACT:
+        if not known.may_be_widened or made.extent.reach > F32_EXACT:
             return made
         floats = stored.astype(np.float32)
         if zero is not None:

@@ -33,7 +33,7 @@ from nacre.kernels.interface.fitting import (
     expect_shape,
     fitting_axis,
 )
-from nacre.kernels.interface.runs import filling, present, quiet
+from nacre.kernels.interface.runs import fill_run, present, quiet
 from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import moves_outputs
@@ -199,7 +199,7 @@ def _dynamic_scale(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y[...] = range_of(wide(x))[0]
 
-    return quiet(filling(fill))
+    return quiet(fill_run(fill))
 
 
 def _dynamic_zero(call: Call) -> Run:
@@ -209,7 +209,7 @@ def _dynamic_zero(call: Call) -> Run:
         scale, low, _ = range_of(wide(x))
         y[...] = zero_of(scale, low)
 
-    return quiet(filling(fill))
+    return quiet(fill_run(fill))
 
 
 def _fit_dynamic(inputs: Sequence[Dims], attributes: Attributes) -> Dims:

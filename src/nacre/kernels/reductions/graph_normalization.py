@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_rank, expect_shape, fitting_axis
-from nacre.kernels.interface.runs import present, swift
+from nacre.kernels.interface.runs import present, unbuffered
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import settle
 from nacre.kernels.reductions.normalization_rows import (
@@ -50,7 +50,7 @@ def _storing(call: Call, compute: Callable[..., Array]) -> Run:
         outputs[0][...] = found
         return None
 
-    return swift(run)
+    return unbuffered(run)
 
 
 def _bind_softmax(call: Call, rows: Make) -> Run:

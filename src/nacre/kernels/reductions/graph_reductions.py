@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, TensorType, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, fitting_axes, fitting_axis
-from nacre.kernels.interface.runs import filling, quiet
+from nacre.kernels.interface.runs import fill_run, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.core_products import low_bits
 from nacre.kernels.products.products import same_nan
@@ -125,7 +125,7 @@ def _reduce(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y.reshape(target)[...] = reduce(wide(x), axes, is_ordered)
 
-    return quiet(filling(fill))
+    return quiet(fill_run(fill))
 
 
 def _reduce_integers(type_: TensorType, op: str, axes: Dims) -> Run:
@@ -136,7 +136,7 @@ def _reduce_integers(type_: TensorType, op: str, axes: Dims) -> Run:
         found = join.reduce(first(x), axis=axes, dtype=x.dtype, keepdims=True)
         y.reshape(target)[...] = low_bits(found, elem) if elem.bits < 8 else found
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _position(is_largest: bool, call: Call) -> Run:
@@ -157,7 +157,7 @@ def _position(is_largest: bool, call: Call) -> Run:
             found = find(values, axis=axis, keepdims=True)
         y.reshape(target)[...] = found
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _running(join: np.ufunc, call: Call) -> Run:
@@ -180,7 +180,7 @@ def _running(join: np.ufunc, call: Call) -> Run:
             same_nan(found)
         room[filled] = low_bits(found, elem) if elem.bits < 8 else found
 
-    return quiet(filling(fill))
+    return quiet(fill_run(fill))
 
 
 def _fit_reduce(inputs: Sequence[Dims], attributes: Attributes) -> Dims:

@@ -17,7 +17,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Call, Fault, Run
 from nacre.kernels.interface.graph_runs import with_dense_output
-from nacre.kernels.interface.runs import Function, present, quietly, swift
+from nacre.kernels.interface.runs import Function, present, quietly, unbuffered
 from nacre.kernels.interface.scratch import scratch
 from nacre.kernels.interface.shapes import even_parts
 from nacre.kernels.products.graph_products import dense, settle
@@ -74,7 +74,7 @@ def row_by_row(call: Call, size: int, compute: Rows, parameters: Parameters) -> 
             y[...] = target
         return None
 
-    return swift(run)
+    return unbuffered(run)
 
 
 def along_axis(call: Call, axis: int, compute: Rows, parameters: Parameters) -> Run:
@@ -112,7 +112,7 @@ def softmax_along(call: Call, axis: int, make: Callable[[Call, int], Rows]) -> R
                 result[...] = found
         return None
 
-    return swift(with_dense_output(run))
+    return unbuffered(with_dense_output(run))
 
 
 def softmax_rows(call: Call, size: int) -> Rows:

@@ -27,7 +27,7 @@ from nacre.kernels.interface.call import (
     integers,
 )
 from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
-from nacre.kernels.interface.runs import filling, present, quiet
+from nacre.kernels.interface.runs import fill_run, present, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.numbers.numbers import saturate_to, widen_to_f32, wrap_to
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
@@ -144,13 +144,13 @@ def bind_sum(call: Call, axes: Dims) -> Run:
             total = np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
             y.reshape(target)[...] = wrap_to(total, type_.elem)
 
-        return filling(fill_narrow)
+        return fill_run(fill_narrow)
 
     def fill(x: Array, y: Array) -> None:
         # Integer arithmetic of a width is arithmetic modulo that width.
         np.add.reduce(x, axis=axes, dtype=x.dtype, out=y.reshape(target), keepdims=True)
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _float_sum(call: Call, axes: Dims) -> Run:
@@ -175,7 +175,7 @@ def float_sums(call: Call, axes: Dims, divisor: float | None) -> Run:
         if count is not None:
             yield partial(np.divide, y, count, y)
 
-    run = filling(fill)
+    run = fill_run(fill)
     is_plain = type_.dtype == call.output.dtype == wide_float(type_) and not is_ordered
     return quiet(FixableRun(calls, run) if is_plain else run)
 
@@ -198,7 +198,7 @@ def _reduce_sum(call: Call) -> Run:
         total = float_sum(real(x), axes, is_ordered)
         y[...] = stored(total.reshape(shape))
 
-    return quiet(filling(fill))
+    return quiet(fill_run(fill))
 
 
 def _extremum(call: Call, pick: np.ufunc) -> Run:
@@ -209,12 +209,14 @@ def _extremum(call: Call, pick: np.ufunc) -> Run:
     if x_quant is not None and y_quant is not None and not x_quant.equals(y_quant):
         return _requantized_extremum(call, pick, axes)
     if x_type.elem.is_integer or x_type.elem.bits >= 32:
-        return filling(lambda x, y: pick.reduce(x, axis=axes, out=y.reshape(target), keepdims=True))
+        return fill_run(
+            lambda x, y: pick.reduce(x, axis=axes, out=y.reshape(target), keepdims=True)
+        )
 
     def fill(x: Array, y: Array) -> None:
         y.reshape(target)[...] = pick.reduce(wide(x), axis=axes, keepdims=True)
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _requantized_extremum(call: Call, pick: np.ufunc, axes: Dims) -> Run:
@@ -224,7 +226,7 @@ def _requantized_extremum(call: Call, pick: np.ufunc, axes: Dims) -> Run:
     def fill(x: Array, y: Array) -> None:
         y[...] = stored(pick.reduce(real(x), axis=axes, keepdims=True).reshape(shape))
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _position(call: Call, is_largest: bool) -> Run:
@@ -242,7 +244,7 @@ def _position(call: Call, is_largest: bool) -> Run:
             found = values.argmin(axis=axis, keepdims=True)
         y.reshape(target)[...] = found if fits else saturate_to(found, elem)
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _reduced_shape(inputs: Sequence[Dims | None], attributes: Attributes) -> list[Dims] | None:

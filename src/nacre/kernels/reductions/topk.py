@@ -12,7 +12,7 @@ import numpy as np
 from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, fitting_axis
-from nacre.kernels.interface.runs import filling
+from nacre.kernels.interface.runs import fill_run
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.reductions.reductions import widening
 
@@ -71,7 +71,7 @@ def _top_values(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y[...] = np.take_along_axis(x, find(x), axis)
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _top_indices(call: Call) -> Run:
@@ -80,7 +80,7 @@ def _top_indices(call: Call) -> Run:
     def fill(x: Array, y: Array) -> None:
         y[...] = find(x)
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _fit(inputs: Sequence[Dims], attributes: Attributes) -> Dims:

@@ -18,7 +18,7 @@ from math import gcd, prod
 
 import numpy as np
 
-from nacre.kernels.interface.call import Array, Known, Run
+from nacre.kernels.interface.call import Array, Constant, Run
 from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
 from nacre.kernels.interface.long_rows import unbuffered_repeats
 from nacre.kernels.interface.runs import fix_run, present, quiet
@@ -55,7 +55,7 @@ def suits_channels_last(use: Geometry) -> bool:
 def convolve_last(
     use: Geometry,
     weights: Array,
-    bias: Known | None = None,
+    bias: Constant | None = None,
     finish: Run | None = None,
     *,
     is_moved: bool = False,
@@ -88,7 +88,7 @@ def convolve_last(
     return quiet(FixableRun(calls))
 
 
-def _bind(use: Geometry, weights: Array, bias: Known | None, finish: Run | None) -> Fill:
+def _bind(use: Geometry, weights: Array, bias: Constant | None, finish: Run | None) -> Fill:
     if use.is_channelwise:
         return _bind_windows(use, weights, bias, finish)
     if use.is_pointwise:
@@ -103,7 +103,7 @@ def has_few_channels(use: Geometry) -> bool:
     return use.channels * use.sliding.window[-1] <= _SHORT and runs_for(use) is not None
 
 
-def _ending(places: int, outputs: int, bias: Known | None, finish: Run | None) -> End:
+def _ending(places: int, outputs: int, bias: Constant | None, finish: Run | None) -> End:
     """What is done to some rows of the result, of which every block has a multiple of places."""
     count = unbuffered_repeats(places, outputs)
     width = count * outputs
@@ -141,7 +141,9 @@ def _product_calls(a: Array, b: Array, out: Array) -> Iterator[FixedCall]:
         yield partial(np.matmul, a[start : start + step], b, out[start : start + step])
 
 
-def _bind_elements(use: Geometry, weights: Array, bias: Known | None, finish: Run | None) -> Fill:
+def _bind_elements(
+    use: Geometry, weights: Array, bias: Constant | None, finish: Run | None
+) -> Fill:
     """Every window one element: X itself is what the weights are multiplied with."""
     channels, outputs, counts = use.channels, use.outputs, use.sliding.counts
     matrix = weights.reshape(channels, outputs)
@@ -163,7 +165,7 @@ def _bind_elements(use: Geometry, weights: Array, bias: Known | None, finish: Ru
     return fill
 
 
-def _bind_planes(use: Geometry, weights: Array, bias: Known | None, finish: Run | None) -> Fill:
+def _bind_planes(use: Geometry, weights: Array, bias: Constant | None, finish: Run | None) -> Fill:
     """Columns of whole planes; of the products what stands between the rows is left out."""
     runs = runs_for(use)
     assert runs is not None
@@ -202,7 +204,7 @@ def _common(rows: int, counts: Dims) -> int:
     return gcd(rows, counts[0] % rows or rows) * prod(counts[1:])
 
 
-def _bind_windows(use: Geometry, weights: Array, bias: Known | None, finish: Run | None) -> Fill:
+def _bind_windows(use: Geometry, weights: Array, bias: Constant | None, finish: Run | None) -> Fill:
     """Windows over slabs of rows: each a row of a matrix, or one place of all after the other."""
     counts, outputs, is_channelwise = use.sliding.counts, use.outputs, use.is_channelwise
     width = outputs if is_channelwise else max(use.depth, outputs)

@@ -17,7 +17,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_shape
-from nacre.kernels.interface.runs import present, swift
+from nacre.kernels.interface.runs import present, unbuffered
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import Index
 from nacre.kernels.products.graph_products import (
@@ -145,7 +145,7 @@ def _bind(call: Call) -> Run:
         fill_with_sums(results[0], y_type, fill)
         return None
 
-    return swift(run)
+    return unbuffered(run)
 
 
 def fit_conv_transpose(inputs: Sequence[Dims], attributes: Attributes) -> Dims:

@@ -13,9 +13,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Known, Primitive, Run, Work
+from nacre.kernels.interface.call import (
+    Array,
+    Attributes,
+    Call,
+    Constant,
+    Fault,
+    Primitive,
+    Run,
+    Work,
+)
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_shape
-from nacre.kernels.interface.runs import present, swift
+from nacre.kernels.interface.runs import present, unbuffered
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.graph_products import (
     Factors,
@@ -115,13 +124,13 @@ def _bind(call: Call) -> Run:
         fill_with_sums(outputs[0], y_type, fill, factors.sums)
         return None
 
-    return swift(run)
+    return unbuffered(run)
 
 
-def _bind_whole(call: Call, known: Known) -> Run:
+def _bind_whole(call: Call, known: Constant) -> Run:
     """A run that is given the values of weights in the place of those that are stored."""
     weights = known.values(call.input(1).dtype)
-    run = _bind(replace(call, known={**call.known, 1: Known(weights)}))
+    run = _bind(replace(call, known={**call.known, 1: Constant(weights)}))
 
     def run_whole(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         return run([inputs[0], weights, *inputs[2:]], outputs)

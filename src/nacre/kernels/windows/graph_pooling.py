@@ -13,7 +13,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array, Attributes, Call, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, expect_length
-from nacre.kernels.interface.runs import filling, quiet, swift
+from nacre.kernels.interface.runs import fill_run, quiet, unbuffered
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.products.products import same_nan
 from nacre.kernels.reductions.normalization_rows import through_double
@@ -47,7 +47,7 @@ def _bind_max(call: Call) -> Run:
 
 def _bind_average(call: Call) -> Run:
     use = _sliding(call)
-    return swift(filling(average(use.axes, _first_axis(use), call, _counts(call))))
+    return unbuffered(fill_run(average(use.axes, _first_axis(use), call, _counts(call))))
 
 
 def _first_axis(use: Sliding) -> int:
@@ -75,7 +75,7 @@ def _bind_norm(call: Call) -> Run:
         norm = roots(pool(powers(wide(x))))
         y[...] = same_nan(norm) if is_ordered else norm
 
-    return swift(filling(fill))
+    return unbuffered(fill_run(fill))
 
 
 def _powers(call: Call) -> tuple[Pool, Pool]:

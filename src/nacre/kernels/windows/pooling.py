@@ -33,7 +33,7 @@ from nacre.kernels.interface.call import (
     integers,
 )
 from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
-from nacre.kernels.interface.runs import filling, present, quiet
+from nacre.kernels.interface.runs import fill_run, present, quiet
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.movement.views import Index
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
@@ -96,7 +96,7 @@ def pick_largest(axes: Sequence[Axis], first: int, type_: TensorType) -> Run:
     ) -> Iterator[FixedCall]:
         return largest_calls(axes, first, lowest, present(inputs[0]), outputs[0], room)
 
-    run = filling(fill)
+    run = fill_run(fill)
     is_plain = elem.is_integer or elem.bits >= 32
     return FixableRun(calls, run) if is_plain else run
 
@@ -272,7 +272,7 @@ def _single(combine: np.ufunc, at: int, elements: Index) -> Pool:
 
 
 def _float_mean(call: Call, counts: Array) -> Run:
-    return quiet(filling(average(_window_axes(call), 1, call, counts)))
+    return quiet(fill_run(average(_window_axes(call), 1, call, counts)))
 
 
 def average(axes: Sequence[Axis], first: int, call: Call, counts: Array) -> Fill:
@@ -297,7 +297,7 @@ def _requantized_mean(call: Call, positions: Positions, counts: Array) -> Run:
         total = _total(real(x), shape, positions)
         y[...] = stored(total / divisors)
 
-    return quiet(filling(fill))
+    return quiet(fill_run(fill))
 
 
 def _integer_mean(call: Call, positions: Positions, counts: Array) -> Run:
@@ -316,7 +316,7 @@ def _integer_mean(call: Call, positions: Positions, counts: Array) -> Run:
         if has_empty:
             np.copyto(y, zero, where=is_empty, casting="unsafe")
 
-    return filling(fill)
+    return fill_run(fill)
 
 
 def _exact_division(

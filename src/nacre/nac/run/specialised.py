@@ -16,7 +16,7 @@ from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Literal
-from nacre.kernels.interface.call import Call, Known, Run
+from nacre.kernels.interface.call import Call, Constant, Run
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.interface.runs import quietly
 from nacre.kernels.registry import PRIMITIVES
@@ -248,7 +248,7 @@ def _bind(op: CoreOperation, types: Mapping[int, KernelType], known: Mapping[int
         raise Unsupported(f"there is no kernel for `{op.opcode}`")
     inputs = tuple([types[operand] for operand in op.operands])
     ready = {
-        at: Known(known[operand])
+        at: Constant(known[operand])
         for at, operand in enumerate(op.operands)
         if operand in known and _uses_known_operands(op)
     }
