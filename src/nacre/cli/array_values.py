@@ -16,7 +16,7 @@ _SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
 _JSON_ELEMENTS = 1024  # of a longer array JSON has a summary
 
 
-def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+def read_array(path: str, dtype: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
     """The array of a file in the machine's byte order; WrongUsage where there is no file.
 
     NumPy's files do not know bf16 and its like, and keep nothing but their size: such elements are
@@ -31,7 +31,7 @@ def read_array(path: str, wanted: np.dtype[Any] | None = None) -> np.ndarray[Any
         raise WrongUsage(reason)
     array = load_npy(path)
     try:
-        array = array if wanted is None else restore_type(array, wanted)
+        array = array if dtype is None else restore_type(array, dtype)
     except ValueError as error:
         raise host_error(f"`{safe(path)}` does not fit: {error}") from None
     return array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -81,8 +81,8 @@ def open_bundle(
     ports = {port.name: port for port in bundle.manifest.outputs}
     ports |= {port.buffer: port for port in bundle.manifest.outputs}
     targets = tuple((_port(file, ports), file.path) for file in outputs)
-    filled, arrays, lost = _fill_memory(bundle, setup) if needs_inputs else ({}, {}, [])
-    return OpenBundle(bundle, inside, filled, targets, arrays, tuple(lost))
+    memory, arrays, lost = _fill_memory(bundle, setup) if needs_inputs else ({}, {}, [])
+    return OpenBundle(bundle, inside, memory, targets, arrays, tuple(lost))
 
 
 def findings_to_show(bundle: OpenBundle | None, findings: list[Diagnostic]) -> list[Diagnostic]:
@@ -116,12 +116,12 @@ def _fill_memory(
     arrays = {**state, **check_inputs(bundle.source, inputs, state)}
     for port in bundle.manifest.inputs:
         require_range(port, arrays[port.name])
-    filled: dict[str, Any] = {
+    memory: dict[str, Any] = {
         port.buffer: port.to_memory(arrays[port.name]) for port in bundle.manifest.inputs
     }
     if bundle.manifest.weights is not None:
-        filled[bundle.manifest.weights] = bundle.weights
-    return filled, arrays, warn_of_lost_inputs(bundle.manifest, arrays)
+        memory[bundle.manifest.weights] = bundle.weights
+    return memory, arrays, warn_of_lost_inputs(bundle.manifest, arrays)
 
 
 def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[str, Any]:
@@ -131,14 +131,14 @@ def arrays_of(files: Sequence[InputFile], module: Module | None = None) -> dict[
         if file.target in arrays:
             raise click.UsageError(f"{backquote(file.target)} is given twice")
         type_ = None if module is None else module.input_types.get(file.target)
-        arrays[file.target] = _array(file.path, None if type_ is None else type_.element.dtype)
+        arrays[file.target] = _read_input(file.path, None if type_ is None else type_.element.dtype)
     return arrays
 
 
-def _array(path: Path, wanted: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+def _read_input(path: Path, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     reason = unreadable_reason(path)
     if reason is not None:
         raise WrongUsage(reason)
     if path.suffix != ".npy":
         raise WrongUsage(f"{safe(str(path))}: inputs of a bundle are .npy files")
-    return read_array(str(path), wanted)
+    return read_array(str(path), dtype)

@@ -102,8 +102,8 @@ def compile_(
     if len(devices) > 1:
         raise click.UsageError("a plan is for one device; `nacre estimate` compares several")
     if "quantise" in print_after and options.precision != "i8":
-        found = f"the precision is {options.precision}"
-        raise click.UsageError(f"the stage quantise is of i8, and {found}")
+        reason = f"the precision is {options.precision}"
+        raise click.UsageError(f"the stage quantise is of i8, and {reason}")
 
     def show_stage(stage: str, result: object) -> None:
         if stage in print_after:

@@ -62,8 +62,8 @@ class CompileOptions:
         }
         for name, is_given in of_integers.items():
             if is_given and self.precision != "i8":
-                found = f"--precision is {self.precision}"
-                raise click.UsageError(f"{name} is for integers, and {found}")
+                reason = f"--precision is {self.precision}"
+                raise click.UsageError(f"{name} is for integers, and {reason}")
         return {
             "precision": self.precision,
             "calibration": data,

@@ -187,7 +187,7 @@ def _as_json(device: Device) -> dict[str, Any]:
         "mandatory": list(device.mandatory),
         "extended": list(device.extended),
         "effective": {
-            op: [i.id for i in found] for op, found in device.effective_by_opcode.items()
+            op: [i.id for i in instances] for op, instances in device.effective_by_opcode.items()
         },
         "basis": {f.name: f.basis for f in figures(device)},
     }

@@ -31,13 +31,13 @@ def options_of(value: type[Any], name: str, *options: Option) -> Callable[[Comma
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def collected(**given: Any) -> int:  # noqa: ANN401 - what click hands over
-            made = value(**{field: given.pop(field) for field in names})
-            return command(**{name: made}, **given)
+        def run_with_options(**arguments: Any) -> int:  # noqa: ANN401 - what click hands over
+            options_value = value(**{field: arguments.pop(field) for field in names})
+            return command(**{name: options_value}, **arguments)
 
         for option in reversed(options):
-            option(collected)
-        return collected
+            option(run_with_options)
+        return run_with_options
 
     return decorate
 

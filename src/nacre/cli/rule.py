@@ -29,18 +29,18 @@ def rule(code: str | None, output: str) -> int:
     core_catalogue.load()
     nac_catalogue.load()
     importlib.import_module("nacre.compile.rules")
-    wanted = code.upper() if code else None
-    if wanted is None:
+    key = code.upper() if code else None
+    if key is None:
         rules = list(RULES.values())
     else:
-        rules = [r for r in RULES.values() if wanted in (r.code, r.group)]
+        rules = [r for r in RULES.values() if key in (r.code, r.group)]
     if not rules:
-        hint = did_you_mean(wanted or "", RULES)
+        hint = did_you_mean(key or "", RULES)
         raise click.UsageError(f"no rule {safe(code or '')}{'; ' + hint if hint else ''}")
     rules.sort(key=lambda r: (r.language != "NEM", r.code))
     if output == "json":
         click.echo(json.dumps([_as_json(r) for r in rules], indent=2))
-    elif wanted in RULES:
+    elif key in RULES:
         click.echo(page_text(rules[0]))
     else:
         for row in rules:

@@ -114,7 +114,7 @@ def run(
     timed.require(mode, setup, has_outputs=bool(outputs))
     _require_targets(outputs, trace, mode)
     _require_sources_kept(setup, timed, [*(f.path for f in outputs), trace, timed.report])
-    report = Report(form, setup.file, asked=tuple(file.path for file in outputs))
+    report = Report(form, setup.file, output_paths=tuple(file.path for file in outputs))
     try:
         with show_stages():
             bundle = open_bundle(setup, outputs, needs_inputs=not timed.no_values)
@@ -138,7 +138,7 @@ def run(
     if _is_complete(result) or (result.timing is not None and result.timing.waiting):
         report.timing, report.timed = result.timing, timed
     elif timed.report is not None:
-        report.asked = (*report.asked, timed.report)
+        report.output_paths = (*report.output_paths, timed.report)
     arrays = [as_array(result.read_buffer(v.file.buffer), v) for v in views if _is_complete(result)]
     during = _run_findings(result, setup, bundle)
     with write_all_or_none():
@@ -218,8 +218,8 @@ def _run(
     observed: tuple[str, ...] | None,
 ) -> RunResult:
     """Run it; fused where `observed` says which buffers are looked at."""
-    filled = bundle.filled if bundle is not None else {}
-    inputs, order = {**filled, **load_inputs(setup, program)}, replay_order(setup)
+    memory = bundle.filled if bundle is not None else {}
+    inputs, order = {**memory, **load_inputs(setup, program)}, replay_order(setup)
     return machine.run(
         program, inputs, allow=setup.allow, order=order, detect_races=setup.detect_races,
         fuse=observed is not None, observed=observed or (),
@@ -272,7 +272,7 @@ class Report:
     fusing: Fusing | None = None
     bundle: Bundle | None = None
     timed: TimedOptions | None = None
-    asked: tuple[Path, ...] = ()  # the files that a whole run writes
+    output_paths: tuple[Path, ...] = ()  # the files that a whole run writes
     written: list[tuple[Path, str]] = field(default_factory=list)  # outputs of a bundle
 
     @property
@@ -321,8 +321,8 @@ class Report:
         how = result.status if _is_complete(result) else "stopped by an error"
         tasks = f"{result.tasks} task{'' if result.tasks == 1 else 's'}"
         click.echo(f"ran {tasks} of {safe(self.name)} on {safe(self._device or '')}: {how}{notes}")
-        if not _is_complete(result) and self.asked:
-            click.echo(f"did not write {', '.join(safe(str(path)) for path in self.asked)}")
+        if not _is_complete(result) and self.output_paths:
+            click.echo(f"did not write {', '.join(safe(str(path)) for path in self.output_paths)}")
         for view in views:
             click.echo(f"wrote {safe(str(view.file.path))}: {view.file.buffer} as {view.kind}")
         for path, what in self.written:

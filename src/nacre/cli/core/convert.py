@@ -221,15 +221,15 @@ def _target(out: str | None, to: str | None) -> Target:
             raise click.UsageError("nothing says what to convert to, expected --to or -o FILE")
         return TARGETS[to]
     suffix = Path(out).suffix.lower()
-    meant = next((name for name, target in TARGETS.items() if target.suffix == suffix), None)
-    chosen = to or meant
+    named = next((name for name, target in TARGETS.items() if target.suffix == suffix), None)
+    chosen = to or named
     if chosen is None:
         expected = _suffixes_text(target.suffix for target in TARGETS.values())
         raise click.UsageError(
             f"cannot tell what to write to {backquote(out)}, expected {expected}, or --to"
         )
-    if meant not in (None, chosen):
-        raise click.UsageError(f"--to says {chosen}, the name {backquote(out)} says {meant}")
+    if named not in (None, chosen):
+        raise click.UsageError(f"--to says {chosen}, the name {backquote(out)} says {named}")
     return TARGETS[chosen]
 
 

@@ -130,14 +130,16 @@ def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
     if reason is not None:
         raise WrongUsage(reason)
     values = constant_values(constants)
-    odd: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     with watch_progress("importing", "nodes") as progress:
-        module = from_onnx(name, dict(shapes), constants=values, progress=progress, warn=odd.append)
-    report_oddities(odd)
+        module = from_onnx(
+            name, dict(shapes), constants=values, progress=progress, warn=warnings.append
+        )
+    print_warnings(warnings)
     return module
 
 
-def report_oddities(findings: Sequence[Diagnostic]) -> None:
+def print_warnings(findings: Sequence[Diagnostic]) -> None:
     """What is odd about a model goes to standard error."""
     if findings:
         click.echo(render_text(findings), err=True)

@@ -40,8 +40,8 @@ def carry_out(debugger: Debugger, line: str) -> None:
         command = debug_commands.find_command(name)
         # Where nobody could go on after a pause, an interrupt ends everything.
         can_pause, interrupts = command.can_pause, debugger.interrupts
-        heard = interrupts.during(can_pause) if debugger.is_watched else nullcontext()
-        with heard, show_stages():
+        interruptible = interrupts.during(can_pause) if debugger.is_watched else nullcontext()
+        with interruptible, show_stages():
             command.run(debugger, argument)
     except Interrupted:
         click.echo("interrupted")

@@ -221,9 +221,9 @@ def port_array(names: BundleNames, name: str, path: Path) -> np.ndarray[Any, Any
         raise host_error(reason or f"{backquote(str(path))} is no .npy file")
     array = read_array(str(path), GRAPH_TYPES[port.dtype].dtype)
     if array.shape != port.shape:
-        shape, wanted = list(array.shape), list(port.shape)
+        shape, expected = list(array.shape), list(port.shape)
         raise host_error(
-            f"{backquote(str(path))} has the shape {shape}, {backquote(name)} {wanted}"
+            f"{backquote(str(path))} has the shape {shape}, {backquote(name)} {expected}"
         )
     if array.dtype != GRAPH_TYPES[port.dtype].dtype:
         raise host_error(

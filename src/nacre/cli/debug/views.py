@@ -276,13 +276,13 @@ def _values_text(values: np.ndarray[Any, Any], elem: ElementType | None, most: i
 def _hex_rows(session: Session, selection: Selection) -> str:
     data = session.memory.storage(selection.located.buffer).data
     rows: list[str] = []
-    left = sum(high - low for low, high in selection.runs)
+    remaining = sum(high - low for low, high in selection.runs)
     for low, high in selection.runs:
         for at in range(low, high, 16):
             if len(rows) == _HEX_ROWS:
-                return "\n".join([*rows, f"... {left} more bytes"])
+                return "\n".join([*rows, f"... {remaining} more bytes"])
             part = data[at : min(at + 16, high)].tobytes()
-            left -= len(part)
+            remaining -= len(part)
             rows.append(f"{at:08x}  {part.hex(' ')}")
     return "\n".join(rows)
 

@@ -17,8 +17,8 @@ from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
 from nacre.cli.core.files import (
     Shapes,
     format_option,
+    print_warnings,
     report_findings,
-    report_oddities,
     shape_option,
 )
 from nacre.cli.exit_status import OK
@@ -116,7 +116,7 @@ def build(
         for name in vocabulary.keys() & embedded.keys():
             raise click.UsageError(f"--resource {backquote(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
-        odd: list[Diagnostic] = []
+        warnings: list[Diagnostic] = []
         with watch_progress("building", "nodes") as progress:
             nac_model = built(
                 model,
@@ -128,9 +128,9 @@ def build(
                 plan=steps,
                 on_report=reports.append,
                 progress=progress,
-                warn=odd.append,
+                warn=warnings.append,
             )
-        report_oddities(odd)
+        print_warnings(warnings)
         written = save_model(nac_model, out, weights)
         is_json = output == "json"
         click.echo(

@@ -24,8 +24,8 @@ from nacre.cli.core.files import (
     format_option,
     module_json,
     print_text,
+    print_warnings,
     report_findings,
-    report_oddities,
     shape_option,
 )
 from nacre.cli.nac.build import quant_choice, require_file, save_model, summary, summary_json
@@ -124,15 +124,15 @@ def _to_nac(
         else:
             from nacre.nac.build import build
 
-            odd: list[Diagnostic] = []
+            warnings: list[Diagnostic] = []
             model = build(
                 file,
                 quant or "none",
                 shapes=dict(shapes),
                 on_report=reports.append,
-                warn=odd.append,
+                warn=warnings.append,
             )
-            report_oddities(odd)
+            print_warnings(warnings)
         written = save_model(model, out, weights or storage)
         is_json = output == "json"
         click.echo(summary_json(model, written, reports) if is_json else summary(model, written))
@@ -189,8 +189,8 @@ def _require_open_types(model: NacModel, input_types: Mapping[str, TensorType]) 
 
 
 def _names_text(names: Sequence[str]) -> str:
-    shown = ", ".join(backquote(name) for name in names[:_MOST_NAMED])
-    return shown + (f" or one of {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
+    first = ", ".join(backquote(name) for name in names[:_MOST_NAMED])
+    return first + (f" or one of {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
 
 
 def _with_option_help(finding: Diagnostic) -> Diagnostic:
@@ -211,17 +211,17 @@ def _write(module: Module, path: Path, target: Target, output: str) -> None:
 
 def _target(out: str | None, to: str | None) -> Target:
     """What the option says, else the suffix; UsageError where they say nothing or disagree."""
-    meant = None
+    named = None
     if out is not None and out != STDOUT:
         suffix = Path(out).suffix.lower()
-        meant = next((name for name, target in TARGETS.items() if target.suffix == suffix), None)
+        named = next((name for name, target in TARGETS.items() if target.suffix == suffix), None)
         require_writable(Path(out))
-    chosen = to or meant
+    chosen = to or named
     if chosen is None:
         known = " or ".join(f"`{target.suffix}`" for target in TARGETS.values())
         raise click.UsageError(
             f"nothing says what to convert to, expected --to or a name in {known}"
         )
-    if meant not in (None, chosen):
-        raise click.UsageError(f"--to says {chosen}, the name {backquote(out or '')} says {meant}")
+    if named not in (None, chosen):
+        raise click.UsageError(f"--to says {chosen}, the name {backquote(out or '')} says {named}")
     return TARGETS[chosen]

@@ -73,17 +73,17 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
             raise click.UsageError(f"{len(files)} files, a tree has at most {MOST_LEAVES}")
         names = _names(files)
         genomes = [made_of(n, open_file(str(f)).file) for n, f in zip(names, files, strict=True)]
-        apart = distances(genomes)
-        root = tree(names, apart)
+        matrix = distances(genomes)
+        root = tree(names, matrix)
         text = newick(root)
         with write_all_or_none():
             for target, content in ((newick_file, text), (svg, picture(root) if svg else "")):
                 if target is not None:
                     _write(target, content)
         if output == "json":
-            click.echo(json.dumps(_as_json(genomes, apart, text), indent=2))
+            click.echo(json.dumps(_as_json(genomes, matrix, text), indent=2))
             return
-        click.echo(_as_text(genomes, apart, text))
+        click.echo(_as_text(genomes, matrix, text))
         for target in (newick_file, svg):
             if target is not None:
                 click.echo(f"wrote {safe(str(target))}")

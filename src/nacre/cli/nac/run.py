@@ -144,8 +144,8 @@ def _run_program(
 def _array(model: NacModel, name: str, path: str) -> np.ndarray[Any, Any]:
     from nacre.base.elements import GRAPH_TYPES
 
-    wanted = next((i.dtype for i in model.all_inputs if i.name == name), None)
-    return read_array(path, None if wanted is None else GRAPH_TYPES[wanted].dtype)
+    dtype = next((i.dtype for i in model.all_inputs if i.name == name), None)
+    return read_array(path, None if dtype is None else GRAPH_TYPES[dtype].dtype)
 
 
 def _names(model: NacModel, count: int) -> list[str]:

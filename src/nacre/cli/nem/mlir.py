@@ -38,9 +38,9 @@ def _print_or_write(text: Callable[[], str], out: Path | None) -> None:
         echo_document(text())
         return
     require_writable(out)
-    made = text()
+    content = text()
     with report_write_errors(out):
-        write_whole(out, [made])
+        write_whole(out, [content])
     click.echo(f"wrote {safe(str(out))}")
 
 
@@ -73,7 +73,7 @@ def from_mlir(
     """
     if not is_checked and (device is not None or strict):
         raise click.UsageError("--device and --strict are for --check")
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
 
     def work() -> None:
         from nacre.nem.api.mlir import findings
@@ -81,15 +81,15 @@ def from_mlir(
 
         imported = import_source(_source(file))
         if is_checked:
-            found.extend(findings(imported, file, device=device, strict=strict))
-        if not has_errors(found) and (out is not None or not is_checked):
+            diagnostics.extend(findings(imported, file, device=device, strict=strict))
+        if not has_errors(diagnostics) and (out is not None or not is_checked):
             _print_or_write(lambda: imported.text, out)
 
     status = report_findings(work)
     if is_checked and not status:
-        show(found, "text")
-        click.echo(f"checked {safe(file)}: {summary(found)}")
-    return ERRORS_FOUND if has_errors(found) else status
+        show(diagnostics, "text")
+        click.echo(f"checked {safe(file)}: {summary(diagnostics)}")
+    return ERRORS_FOUND if has_errors(diagnostics) else status
 
 
 @nem.command()

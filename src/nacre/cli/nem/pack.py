@@ -54,10 +54,10 @@ def pack(
 
         options = PackOptions(comments=not no_comments, positions=not canonical_positions)
         sources = [_read(name) for name in files]
-        made = pack_sources(sources, options, with_shipped=self_contained)
+        packed = pack_sources(sources, options, with_shipped=self_contained)
         with report_write_errors(out):
-            write_whole(out, [made])
-        click.echo(f"wrote {safe(str(out))}: {len(made):,} bytes")
+            write_whole(out, [packed])
+        click.echo(f"wrote {safe(str(out))}: {len(packed):,} bytes")
 
     return report_findings(work)
 
@@ -96,12 +96,12 @@ def unpack(file: str, out: Path | None) -> int:
 
 
 def _read(name: str) -> Source:
-    found = read_argument(name)
-    if isinstance(found, str):
-        raise WrongUsage(found)
-    if isinstance(found, Diagnostic):
-        raise InputError([found])
-    return found
+    source = read_argument(name)
+    if isinstance(source, str):
+        raise WrongUsage(source)
+    if isinstance(source, Diagnostic):
+        raise InputError([source])
+    return source
 
 
 def _texts(source: Source, out: Path | None) -> dict[Path, str]:
@@ -114,4 +114,4 @@ def _texts(source: Source, out: Path | None) -> dict[Path, str]:
         sources = {out / (name or _UNNAMED): library.document(name) for name in library.entries}
     else:
         sources = {out or Path(STDIN): source}
-    return {path: format_source(found) for path, found in sources.items()}
+    return {path: format_source(one) for path, one in sources.items()}
