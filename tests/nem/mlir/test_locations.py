@@ -12,8 +12,8 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.source import Source
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.mlir.importing import import_source
+from nacre.nem.mlir.operation_spans import operation_spans
 from nacre.nem.mlir.origins import origin_source
-from nacre.nem.mlir.places import document_places
 from nacre.nem.syntax.ast import same_meaning
 from nacre.nem.syntax.lexer import tokenize
 from nacre.nem.syntax.parser import ParseResult, parse
@@ -82,8 +82,8 @@ def test_statements_of_any_document_are_put_back_to_their_places(text: str) -> N
 def lines(parsed: ParseResult) -> list[int]:
     """The lines on which statements, headers and bodies of loops included, begin."""
     tokens = tokenize(parsed.source).starts
-    places = document_places(parsed.document, tokens)
-    return [parsed.source.position(place.start)[0] for place in places]
+    spans = operation_spans(parsed.document, tokens)
+    return [parsed.source.position(span.start)[0] for span in spans]
 
 
 def test_names_of_files_may_have_any_letter() -> None:

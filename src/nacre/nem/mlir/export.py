@@ -8,7 +8,7 @@ from typing import assert_never
 from nacre.base.diagnostics import InputError, InternalError
 from nacre.base.source import Source
 from nacre.nem.mlir.fitting import misfit
-from nacre.nem.mlir.places import document_places
+from nacre.nem.mlir.operation_spans import operation_spans
 from nacre.nem.mlir.signatures import ORDER, SEGMENTS, SIGNATURES, segment_sizes
 from nacre.nem.mlir.token_marks import Page, token_attributes
 from nacre.nem.mlir.trivia import DocumentTrivia
@@ -64,20 +64,18 @@ def export_source(source: Source) -> str:
 def _writer(written: ParseResult, parsed: ParseResult) -> tuple[OperationWriter, DocumentTrivia]:
     page = _page(parsed)
     origin = page
-    tokens: list[list[str]] = [[] for _ in page.places]
+    tokens: list[list[str]] = [[] for _ in page.spans]
     if written is not parsed:
         origin = _page(written)
         tokens = token_attributes(origin, page)
     trivia = DocumentTrivia(page, parsed.comments)
-    around = [
-        [*trivia.attributes(place), *at] for place, at in zip(page.places, tokens, strict=True)
-    ]
-    return OperationWriter(written.source, origin.places, around), trivia
+    around = [[*trivia.attributes(span), *at] for span, at in zip(page.spans, tokens, strict=True)]
+    return OperationWriter(written.source, origin.spans, around), trivia
 
 
 def _page(parsed: ParseResult) -> Page:
     tokens = tokenize(parsed.source)
-    return Page(parsed.source, tokens, document_places(parsed.document, tokens.starts))
+    return Page(parsed.source, tokens, operation_spans(parsed.document, tokens.starts))
 
 
 def _write_document(w: OperationWriter, document: Document) -> None:

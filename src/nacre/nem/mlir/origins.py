@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.base.source import MAX_SOURCE_BYTES, Source
 from nacre.nem.mlir.importing import Imported
-from nacre.nem.mlir.places import Place, document_places
+from nacre.nem.mlir.operation_spans import OperationSpan, operation_spans
 from nacre.nem.mlir.rows import Mark, Row
 from nacre.nem.syntax.ast import same_meaning
 from nacre.nem.syntax.lexer import LOOKAHEAD, tokenize
@@ -24,17 +24,19 @@ def origin_source(imported: Imported, name: str) -> Source:
     if len(marks) < len(imported.rows) or len(files) != 1:
         return Source(name, imported.text)
     canonical = parse(Source(name, imported.text))
-    places = document_places(canonical.document, tokenize(canonical.source).starts)
-    text = _original_text(imported.rows, places, canonical.source)
+    spans = operation_spans(canonical.document, tokenize(canonical.source).starts)
+    text = _original_text(imported.rows, spans, canonical.source)
     source = Source(files.pop(), text or "")
     # Locations that say something else than where statements stood would make another program.
     is_same = text is not None and same_meaning(parse(source).document, canonical.document)
     return source if is_same else canonical.source
 
 
-def _original_text(rows: Sequence[Row], places: Sequence[Place], canonical: Source) -> str | None:
+def _original_text(
+    rows: Sequence[Row], spans: Sequence[OperationSpan], canonical: Source
+) -> str | None:
     """The rows at their places; None where those are beyond any text."""
-    heads = iter(places)
+    heads = iter(spans)
     texts = [row.text if row.is_closing else _row_text(row, next(heads), canonical) for row in rows]
     page = _Page()
     # Blocks of a device may be written in any order; the canonical form has one.
@@ -95,13 +97,13 @@ class _Page:
         return True
 
 
-def _row_text(row: Row, place: Place, canonical: Source) -> str:
+def _row_text(row: Row, span: OperationSpan, canonical: Source) -> str:
     """The text of a row: over several lines where it was written as the formatter writes it."""
-    text = canonical.text[place.start : place.end]
+    text = canonical.text[span.start : span.end]
     if "\n" not in text or len(row.marks) < 2:
         return row.text
     first, last = row.marks[:2]
-    line, _ = canonical.position(place.start)
-    end_line, end_column = canonical.position(place.end)
+    line, _ = canonical.position(span.start)
+    end_line, end_column = canonical.position(span.end)
     is_same = last.line - first.line == end_line - line and last.column == end_column
     return text if is_same else row.text

@@ -17,7 +17,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.base.source import MAX_SOURCE_BYTES
 from nacre.nem.mlir.dialect import NemOperation, TerminatorOp
 from nacre.nem.mlir.nodes import MalformedError, list_of, string_of, value_of, word_of
-from nacre.nem.mlir.places import config_lines
+from nacre.nem.mlir.operation_spans import config_lines
 from nacre.nem.mlir.read_config import body_of, config_operations, device_of, family_of
 from nacre.nem.mlir.read_statements import (
     HiddenNameError,

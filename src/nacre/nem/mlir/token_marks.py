@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from nacre.base.source import Source
-from nacre.nem.mlir.places import Place
+from nacre.nem.mlir.operation_spans import OperationSpan
 from nacre.nem.syntax.lexer import Tokens
 
 TOKENS = "nem.tokens"
@@ -24,17 +24,17 @@ class Page(Struct, frozen=True):
 
     source: Source
     tokens: Tokens
-    places: Sequence[Place]
+    spans: Sequence[OperationSpan]
 
     def heads(self) -> Iterator[list[tuple[int, int]]]:
         """Line and column of every token of each place, up to where the next one begins."""
         starts, texts = self.tokens.starts, self.tokens.texts
-        closings = [place.closing for place in self.places if place.closing is not None]
-        anchors = sorted([*(place.start for place in self.places), *closings])
+        closings = [span.closing for span in self.spans if span.closing is not None]
+        anchors = sorted([*(span.start for span in self.spans), *closings])
         anchors.append(len(self.source.text))
-        for place in self.places:
-            first = bisect_left(starts, place.start)
-            last = bisect_left(starts, anchors[bisect_left(anchors, place.start) + 1])
+        for span in self.spans:
+            first = bisect_left(starts, span.start)
+            last = bisect_left(starts, anchors[bisect_left(anchors, span.start) + 1])
             while last > first and texts[last - 1] == ";":
                 last -= 1
             yield [self.source.position(start) for start in starts[first:last]]

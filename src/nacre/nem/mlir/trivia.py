@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nacre.base.source import Source
-from nacre.nem.mlir.places import Place
+from nacre.nem.mlir.operation_spans import OperationSpan
 from nacre.nem.mlir.token_marks import Page
 from nacre.nem.mlir.values import quote, strings
 from nacre.nem.syntax.ast import Comment
@@ -50,38 +50,38 @@ class DocumentTrivia:
     """The trivia of a document, by where lines start; `end` has what follows the last one."""
 
     def __init__(self, page: Page, comments: Sequence[Comment]) -> None:
-        text, places, tokens = page.source.text, page.places, page.tokens.starts
-        closings = [place.closing for place in places if place.closing is not None]
+        text, spans, tokens = page.source.text, page.spans, page.tokens.starts
+        closings = [span.closing for span in spans if span.closing is not None]
         self._text, self._tokens = text, tokens
-        self._starts = sorted([place.start for place in places] + closings)
+        self._starts = sorted([span.start for span in spans] + closings)
         self._found: dict[int, Trivia] = {}
         for comment in comments:
             self._put(comment)
-        for place in places:
-            if follows_blank(text, place.start):
-                self.at(place.start).above.append(BLANK)
-            if place.start in self._found:
-                self._keep_broken(place)
+        for span in spans:
+            if follows_blank(text, span.start):
+                self.at(span.start).above.append(BLANK)
+            if span.start in self._found:
+                self._keep_broken(span)
 
-    def _keep_broken(self, place: Place) -> None:
+    def _keep_broken(self, span: OperationSpan) -> None:
         """A statement over several lines stays so because of the comment behind it: say where."""
-        here, text = self._found[place.start], self._text[place.start : place.end]
+        here, text = self._found[span.start], self._text[span.start : span.end]
         if here.behind is None or here.inside or "\n" not in text:
             return
-        last_line = place.start + text.rfind("\n")
-        index = bisect_left(self._tokens, last_line) - bisect_left(self._tokens, place.start)
+        last_line = span.start + text.rfind("\n")
+        index = bisect_left(self._tokens, last_line) - bisect_left(self._tokens, span.start)
         here.inside.append((index, True, BLANK))
 
     def at(self, start: int) -> Trivia:
         """What surrounds the line that starts there."""
         return self._found.setdefault(start, Trivia())
 
-    def attributes(self, place: Place) -> list[str]:
+    def attributes(self, span: OperationSpan) -> list[str]:
         """The attributes of the operation that stands there, in text."""
-        here = self._found.get(place.start)
+        here = self._found.get(span.start)
         texts = [] if here is None else here.attributes()
-        if place.closing is not None and place.closing in self._found:
-            texts += self._found[place.closing].attributes(END_ABOVE, END_BEHIND)
+        if span.closing is not None and span.closing in self._found:
+            texts += self._found[span.closing].attributes(END_ABOVE, END_BEHIND)
         return texts
 
     @property

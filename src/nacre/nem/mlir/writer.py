@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nacre.base.source import Source
-from nacre.nem.mlir.places import Place
+from nacre.nem.mlir.operation_spans import OperationSpan
 from nacre.nem.mlir.scopes import Scopes
 from nacre.nem.mlir.values import quote
 
@@ -25,7 +25,7 @@ class OperationWriter:
     """Writes operations one after the other; knows which names are values."""
 
     def __init__(
-        self, source: Source, written: Sequence[Place], around: Sequence[list[str]]
+        self, source: Source, written: Sequence[OperationSpan], around: Sequence[list[str]]
     ) -> None:
         self._source = source  # what the user wrote, to which locations point
         self._written = written
@@ -46,10 +46,10 @@ class OperationWriter:
         self._location = self._location_text(self._written[at])
         return self._around[at]
 
-    def _location_text(self, place: Place) -> str:
-        offsets = [place.start, place.end]
-        if place.closing is not None:
-            offsets.append(place.closing)
+    def _location_text(self, span: OperationSpan) -> str:
+        offsets = [span.start, span.end]
+        if span.closing is not None:
+            offsets.append(span.closing)
         marks = (
             f"{self._file}:{line}:{column}" for line, column in map(self._source.position, offsets)
         )

@@ -11,7 +11,7 @@ from nacre.nem.syntax.layout import Line, LineWriter
 from nacre.nem.syntax.layout_config import lay_out_device, lay_out_family
 
 
-class Place(Struct, frozen=True):
+class OperationSpan(Struct, frozen=True):
     """A statement or an entry: where it starts, where its first part ends, where it is closed."""
 
     start: int
@@ -19,26 +19,26 @@ class Place(Struct, frozen=True):
     closing: int | None = None  # of `endloop` or a brace
 
 
-def document_places(document: Document, tokens: Sequence[int]) -> list[Place]:
+def operation_spans(document: Document, tokens: Sequence[int]) -> list[OperationSpan]:
     """The place of everything that becomes an operation, in order."""
-    places = [Place(node.start, node.end) for node in document.includes]
+    spans = [OperationSpan(node.start, node.end) for node in document.includes]
     if document.device is not None:
-        places.append(Place(document.device.start, document.device.end))
+        spans.append(OperationSpan(document.device.start, document.device.end))
     for config in document.configs:
-        places += _config_places(config, tokens)
+        spans += _config_spans(config, tokens)
     if document.header is not None:
-        places.append(Place(document.header.start, document.header.end))
-    _add_statements(document.body, places)
-    return places
+        spans.append(OperationSpan(document.header.start, document.header.end))
+    _add_statements(document.body, spans)
+    return spans
 
 
-def _add_statements(body: Sequence[Stmt], places: list[Place]) -> None:
+def _add_statements(body: Sequence[Stmt], spans: list[OperationSpan]) -> None:
     for node in body:
         if isinstance(node, Loop):
-            places.append(Place(node.start, node.header_end, node.endloop))
-            _add_statements(node.body, places)
+            spans.append(OperationSpan(node.start, node.header_end, node.endloop))
+            _add_statements(node.body, spans)
         else:
-            places.append(Place(node.start, node.end))
+            spans.append(OperationSpan(node.start, node.end))
 
 
 def config_lines(config: TypeFamily | DeviceConfig, tokens: Sequence[int]) -> list[Line]:
@@ -51,7 +51,9 @@ def config_lines(config: TypeFamily | DeviceConfig, tokens: Sequence[int]) -> li
     return writer.lines
 
 
-def _config_places(config: TypeFamily | DeviceConfig, tokens: Sequence[int]) -> Iterator[Place]:
+def _config_spans(
+    config: TypeFamily | DeviceConfig, tokens: Sequence[int]
+) -> Iterator[OperationSpan]:
     """One for every line that begins an entry; the line that closes a block belongs to it."""
     lines = config_lines(config, tokens)
     closings: dict[int, int] = {}
@@ -63,4 +65,4 @@ def _config_places(config: TypeFamily | DeviceConfig, tokens: Sequence[int]) -> 
             closings[opened.pop()] = line.start
     for at, line in enumerate(lines):
         if line.is_item:
-            yield Place(line.start, line.start + len(line.text), closings.get(at))
+            yield OperationSpan(line.start, line.start + len(line.text), closings.get(at))
