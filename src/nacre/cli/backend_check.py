@@ -20,7 +20,7 @@ from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.options import form_option
 from nacre.cli.terminal.streams import unfiltered_stream
 from nacre.nem.api.conformance import Row, check_backend
-from nacre.nem.api.conformance_types import tried_opcodes
+from nacre.nem.api.conformance_types import tried_names
 from nacre.nem.run.machine.backends import BackendError, load_backend
 
 _MOST_TYPES = 6  # that are listed where one line stands for all types of an opcode
@@ -38,7 +38,7 @@ def backend_check(name: str, opcodes: tuple[str, ...], form: str) -> int:
     Integers must agree to the bit, floats within the ulps of docs/numerics.md. Exit status: 0
     everything that the backend supports agrees, 1 something differs or fails, 2 no such backend.
     """
-    known = [opcode.name for opcode in tried_opcodes()]
+    known = tried_names()
     for opcode in opcodes:
         if opcode not in known:
             hint = did_you_mean(opcode, known)

@@ -12,7 +12,7 @@ from nacre.kernels.interface.call import Array, Call, Fault, Run, TensorType
 from nacre.nem.api.conformance import Row, check_backend, verdict_of
 from nacre.nem.api.conformance_cases import Case, cases
 from nacre.nem.api.conformance_limits import stated_ulps
-from nacre.nem.api.conformance_types import tried_opcodes, type_combinations
+from nacre.nem.api.conformance_types import tried_names, tried_opcodes, type_combinations
 from nacre.nem.model.families import effective_by_opcode, standard_families
 from nacre.nem.run.machine.backends import NumpyBackend
 from nacre.nem.run.memory.arrays import RegionView
@@ -85,7 +85,7 @@ def kinds(rows: list[Row]) -> dict[tuple[str, str], str]:
 def test_the_reference_agrees_with_itself_in_every_row() -> None:
     rows = rows_of(NumpyBackend())
     assert kinds(rows) == {}
-    assert {row.opcode for row in rows} == {opcode.name for opcode in TRIED}
+    assert {row.opcode for row in rows} == set(tried_names())
 
 
 @pytest.mark.full
@@ -282,6 +282,37 @@ def test_a_backend_that_writes_nothing_or_into_its_inputs_is_caught() -> None:
 def test_every_opcode_that_computes_has_cases() -> None:
     assert {o.name for o in TRIED} == OPCODES.keys() - {"transfer", "store", "compute"}
     assert [opcode.name for opcode in TRIED if not any(cases(opcode))] == []
+
+
+def test_stores_that_quantise_are_compared_with_quantize() -> None:
+    rows = list(check_backend(NumpyBackend(), ["store"]))
+    assert {row.opcode for row in rows} == {"store"}
+    assert [row.types for row in rows] == [
+        f"{source} -> i8 {form}"
+        for source in ("f16", "f32")
+        for form in ("per_tensor", "per_channel")
+    ]
+    assert all(row.verdict.kind == "exact" and row.cases >= 5 for row in rows)
+
+
+class QuantisesDown(Copy):
+    """Quantises towards minus infinity, where the definition rounds to the nearest."""
+
+    def execute(
+        self, opcode: str, inputs: list[RegionView], outputs: list[RegionView], attrs: Attributes
+    ) -> object:
+        super().execute(opcode, inputs, outputs, attrs)
+        if opcode == "quantize":
+            outputs[0][...] = np.maximum(np.asarray(outputs[0]), -127) - 1
+        return None
+
+
+def test_a_backend_that_quantises_otherwise_than_stores_is_told_so() -> None:
+    rows = list(check_backend(QuantisesDown(), ["store", "relu"]))
+    kinds = {row.opcode: set() for row in rows}  # type: dict[str, set[str]]
+    for row in rows:
+        kinds[row.opcode].add(row.verdict.kind)
+    assert kinds == {"relu": {"exact"}, "store": {"differs"}}
 
 
 def test_every_variant_of_every_family_is_tried() -> None:

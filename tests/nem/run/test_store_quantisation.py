@@ -180,3 +180,14 @@ def test_it_costs_the_bytes_that_the_store_path_reads(elem: str, bits: int) -> N
     result = timed(text, profile)
     assert result.cycles == 4 + -(-size // 32)
     assert [task["unit"].split("[")[0] for task in result.tasks] == ["CSTL"]
+
+
+def test_runs_apart_cost_the_bytes_that_are_read() -> None:
+    """Eight runs of 40 elements: 80 bytes of f16 each, though 40 are written."""
+    text = HEAD + (
+        "s = store.sync(dst=region(B, 0, 488) elem=i8, shape=[8, 40], strides=[64, 1], "
+        "quant=per_tensor(scale=1.0, zero_point=0), "
+        "src=region(A, 0, 640) elem=f16, shape=[8, 40], layout=MK)\n"
+    )
+    profile = {"CSTL": {"store_bandwidth": 32, "store_latency": 4}}
+    assert timed(text, profile).cycles == 4 + 8 * 3

@@ -11,6 +11,7 @@ from nacre.compile.partition.layers import (
     Access,
     Layer,
     Operand,
+    Result,
     Size,
     Step,
     element_bytes,
@@ -21,6 +22,7 @@ from nacre.compile.placement.ports import L2, WEIGHTS
 from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
 from nacre.compile.schedule.order import Touch, touch_of
+from nacre.compile.schedule.quantising_stores import QuantisingStore, quantising_store
 from nacre.compile.schedule.regions import outside
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import Tiling
@@ -67,6 +69,7 @@ class LayerTasks:
     ) -> None:
         self.layer, self.tiling, self._placement = layer, tiling, placement
         device = options.device
+        self._profile, self._by_store = options.profile, quantising_store(layer, options)
         self._inner_paths = tiling.engines * device.count("DMA")
         self._paths = min(device.count("sDMA"), self._inner_paths)
         self._blocks = tiling.column_blocks(layer.columns)
@@ -158,20 +161,39 @@ class LayerTasks:
         for local, access in enumerate(self.layer.operands):
             if local not in self._fixed and not access.stays and local not in self._spaces.placed:
                 yield self._load(position, local, access)
+        by_store = self._quantised_by_store(position)
         for number, step in enumerate(self.layer.steps):
-            if step.output.local not in self._fixed:
+            if step.output.local not in self._fixed and (
+                by_store is None or step is not by_store.step
+            ):
                 yield self._step(position, number, step, w_slot)
         for number, result in enumerate(self.layer.results):
-            if result.local in self._spaces.placed:
-                continue
-            where = self._placement.tensors[result.access.tensor]
-            op = "store" if where.level == "L2" else "transfer"
-            name, let = self._name_local(position, Operand(result.local))
-            dst = self._outside(position, result.access)
-            token = f"{self.layer.name}_s{number or ''}{position.tag}"
-            copy = Copy(token, op, dst, name, debug=self.layer.title)
-            touches = (touch_of(dst, True), touch_of(let.region, False))
-            yield Task(copy, touches, (let,))
+            if result.local not in self._spaces.placed:
+                yield self._store(position, number, result, by_store)
+
+    def _store(
+        self, position: TilePosition, number: int, result: Result, by_store: QuantisingStore | None
+    ) -> Task:
+        """A result on its way out, perhaps as floats that become integers there."""
+        where = self._placement.tensors[result.access.tensor]
+        op = "store" if where.level == "L2" else "transfer"
+        dst, source = self._outside(position, result.access), Operand(result.local)
+        if by_store is not None and by_store.step.output.local == result.local:
+            source = by_store.step.inputs[0]
+            dst = by_store.typed(dst, position.size, _LAYOUTS)
+        name, let = self._name_local(position, source)
+        token = f"{self.layer.name}_s{number or ''}{position.tag}"
+        copy = Copy(token, op, dst, name, debug=self.layer.title)
+        return Task(copy, (touch_of(dst, True), touch_of(let.region, False)), (let,))
+
+    def _quantised_by_store(self, position: TilePosition) -> QuantisingStore | None:
+        """What a store of a tile does of its last step, where that is no slower."""
+        by_store = self._by_store
+        if by_store is None or by_store.step.output.local in (*self._fixed, *self._spaces.placed):
+            return None
+        is_in_l2 = self._placement.tensors[by_store.access.tensor].level == "L2"
+        is_worth_it = is_in_l2 and by_store.is_worth_it(position.size, self._profile)
+        return by_store if is_worth_it else None
 
     def _load(self, position: TilePosition, local: int, access: Access) -> Task:
         name, let = self._name_local(position, Operand(local))

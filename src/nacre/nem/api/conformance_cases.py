@@ -12,9 +12,16 @@ import numpy as np
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.kernels.interface.call import Array, Call, Example, Quantization, TensorType
 from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.numbers.numbers import widen_to_f32
+from nacre.kernels.numbers.quantization import quantizer
 from nacre.kernels.registry import PRIMITIVES
-from nacre.nem.api.conformance_types import Form, TypeCombination, type_combinations
-from nacre.nem.spec.opcodes import Opcode, OperandSpec
+from nacre.nem.api.conformance_types import (
+    Form,
+    TypeCombination,
+    store_combinations,
+    type_combinations,
+)
+from nacre.nem.spec.opcodes import OPCODES, Opcode, OperandSpec
 
 _PLAIN_SUMS = ("linear_algebra", "convolution", "pooling", "reduction")
 _SUMS = (*_PLAIN_SUMS, "normalization")
@@ -38,6 +45,17 @@ class Case:
     inputs: tuple[Array, ...]
     is_strided: bool
     is_exact: bool  # sums of these values are exact in f32, in whatever order they are taken
+    is_store: bool = False  # what a store that quantises gives is expected of `quantize`
+
+    def expected(self) -> list[Array]:
+        """What nacre's own kernel gives, or its store."""
+        arrays = self.outputs()
+        if self.is_store:
+            (values,), (type_,) = self.inputs, self.call.outputs
+            arrays[0][...] = quantizer(type_)(widen_to_f32(values))
+        else:
+            PRIMITIVES[self.opcode].bind(self.call)(self.inputs, arrays)
+        return arrays
 
     def outputs(self) -> list[Array]:
         """Arrays to be filled, with elements that stand out where nothing was written."""
@@ -52,18 +70,29 @@ class Case:
 def cases(opcode: Opcode) -> Iterator[Case]:
     """Every case of an opcode, those of one combination of types together."""
     for types in type_combinations(opcode):
-        primitive = PRIMITIVES.get(opcode.name)
-        for place, example in enumerate(primitive.examples if primitive else ()):
-            builder = _CaseBuilder(opcode, types, example)
-            yield builder.case()
-            if place > 0:
-                continue
-            yield builder.case(values="edges")
-            yield builder.case(values="ties")
-            yield builder.case(is_strided=True)
-            for variation in _variations(opcode, types):
-                yield builder.case(variation, values="edges")
-                yield builder.case(variation)
+        yield from _cases_of_types(opcode, types)
+
+
+def store_cases() -> Iterator[Case]:
+    """Stores that quantise, as the `quantize` whose bits they give."""
+    for types in store_combinations():
+        for case in _cases_of_types(OPCODES["quantize"], types):
+            yield replace(case, is_store=True)
+
+
+def _cases_of_types(opcode: Opcode, types: TypeCombination) -> Iterator[Case]:
+    primitive = PRIMITIVES.get(opcode.name)
+    for place, example in enumerate(primitive.examples if primitive else ()):
+        builder = _CaseBuilder(opcode, types, example)
+        yield builder.case()
+        if place > 0:
+            continue
+        yield builder.case(values="edges")
+        yield builder.case(values="ties")
+        yield builder.case(is_strided=True)
+        for variation in _variations(opcode, types):
+            yield builder.case(variation, values="edges")
+            yield builder.case(variation)
 
 
 def _variations(opcode: Opcode, types: TypeCombination) -> Iterator[dict[str, Any]]:

@@ -16,10 +16,15 @@ from nacre.nem.model.families import (
     effective_by_opcode,
     standard_families,
 )
+from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.opcodes import OPCODES, Opcode
 
 # plain: no `quant` at all; raw_output: on the inputs alone; else: on every operand that can.
 Form = Literal["plain", "per_tensor", "per_channel", "per_group", "raw_output"]
+
+# A store that quantises is no opcode of its own, and no backend is asked for it.
+STORE = "store"
+_STORE_FORMS: tuple[Form, ...] = ("per_tensor", "per_channel")
 
 _CONVOLUTION_FAMILIES = "conv2d"  # its combinations stand for convolutions without a family
 _RESCALING = frozenset({"pad", "avgpool", "reduce_sum", "reduce_max", "reduce_min"})
@@ -112,6 +117,21 @@ def _forms(opcode: Opcode, elems: Mapping[str, str]) -> tuple[Form, ...]:
         needs_quant = "integers_need_quant" in opcode.traits
         return (*(() if needs_quant else ("plain",)), "per_tensor", "per_channel")
     return ("plain", "per_tensor") if opcode.name in _RESCALING else ("plain",)
+
+
+def store_combinations() -> Iterator[TypeCombination]:
+    """The types between which a store can quantise, as `quantize` names them."""
+    quantize = OPCODES["quantize"]
+    (source,), (target,) = quantize.inputs, quantize.outputs
+    for instance in builtin_device("nem_reference").effective_by_opcode["store"]:
+        elems = {source.name: instance.operands["src"], target.name: instance.operands["dst"]}
+        for form in _STORE_FORMS:
+            yield TypeCombination(elems, form, None)
+
+
+def tried_names() -> tuple[str, ...]:
+    """What can be tried by its name: those that compute, and stores that quantise."""
+    return (*(opcode.name for opcode in tried_opcodes()), STORE)
 
 
 def tried_opcodes() -> tuple[Opcode, ...]:

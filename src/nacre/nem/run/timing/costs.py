@@ -132,18 +132,24 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
 
 
 def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, int]:
-    """How many runs of bytes a strided copy consists of, and how long one is at most."""
+    """How many runs of bytes a copy of elements consists of, and how long one is at most.
+
+    Where a store quantises, the runs of either side count as the bytes that it reads.
+    """
     most, longest = 0, 0
+    source_bits = ELEMENT_TYPES[regions[0].elem or "u8"].bits
     for region in regions:
         lookup = lookup_at((*(region.shape or ()), *(region.strides or ())), grid, row)
         shape = resolve_symbols(region.shape, lookup)
         strides = (
             resolve_symbols(region.strides, lookup) if region.strides else dense_strides(shape)
         )
-        pattern = strided_pattern(shape, strides, ELEMENT_TYPES[region.elem or "u8"].bits)
+        bits = ELEMENT_TYPES[region.elem or "u8"].bits
+        pattern = strided_pattern(shape, strides, bits)
         if len(pattern.runs) > most:
             most = len(pattern.runs)
-            longest = int((pattern.runs[:, 1] - pattern.runs[:, 0]).max())
+            run = int((pattern.runs[:, 1] - pattern.runs[:, 0]).max())
+            longest = _ceil(run * source_bits, bits)
     return most, longest
 
 
