@@ -119,6 +119,7 @@ def rule(
     spec: str,
     *,
     severity: Severity = "error",
+    strict_only: bool = False,
     language: str = "NEM",
     fix: str = "",
 ) -> Callable[[Callable[[Facts], Iterator[Diagnostic]]], Check[Facts]]:
@@ -126,7 +127,17 @@ def rule(
 
     def register(find: Callable[[Facts], Iterator[Diagnostic]]) -> Check[Facts]:
         page = find.__doc__ or ""
-        check = Check(code, name, severity, spec, page, language=language, fix=fix, find=find)
+        check = Check(
+            code,
+            name,
+            severity,
+            spec,
+            page,
+            strict_only=strict_only,
+            language=language,
+            fix=fix,
+            find=find,
+        )
         _register(check)
         return check
 

@@ -31,11 +31,24 @@ endloop
 """
 
 
+COMPRESSED = """\
+include "npm_pro.nem"
+device npm_pro
+buffer W : DDR (size=4096)
+buffer S : L2 (size=4096)
+let w = region(W, 0, 264) elem=f16, shape=[16, 32], layout=KN, compressed=palette(bits=2, tables=1)
+t = transfer.async(dst=region(S, 0, 1024), src=w)
+u = transfer.async(dst=region(S, 1024, 512),
+    src=region(W, 2048, 300) elem=i8, shape=[512], layout=C, compressed=sparse)
+"""
+
+
 def files() -> dict[str, bytes]:
     """What the corpus has of the version of today."""
     made = {path.stem: pack(path.read_text()) for path in (ROOT / "examples").glob("*.nem")}
     device, loose = (content_of(Source("f.nem", text)) for text in (DEVICE, LOOSE))
     made |= {"loose": pack(LOOSE), "device": pack(DEVICE), "empty": pack("")}
+    made["compressed"] = pack(COMPRESSED)
     made["library"] = pack_contents([("a/loose.nem", True, loose), ("device.nem", False, device)])
     return made
 

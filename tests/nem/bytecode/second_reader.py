@@ -17,7 +17,9 @@ ENUMS: dict[str, list[Any]] = {
     "Operator": ["+", "-", "*", "/", "mod"],
     "Form": ["per_tensor", "per_channel", "per_group"],
     "Level": ["DDR", "L2", "L1"],
+    "Compression": ["palette", "sparse"],
 }
+FEATURES = ("comments", "positions", "library", "compressed")
 POOLS = ["name", "number", "text"]
 
 
@@ -201,7 +203,7 @@ def read(data: bytes) -> list[Document]:
     assert reader.varint() == 1
     bits = reader.varint()
     assert [reader.text() for _ in range(bits.bit_count())] == [
-        name for bit, name in enumerate(("comments", "positions", "library")) if bits >> bit & 1
+        name for bit, name in enumerate(FEATURES) if bits >> bit & 1
     ]
     table = []
     for _ in range(reader.varint()):

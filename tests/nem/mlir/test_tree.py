@@ -18,6 +18,7 @@ FIELDS = {
     "Characteristic": "key value",
     "CharacteristicsBlock": "groups",
     "Comment": "text",
+    "Compressed": "plain form bits tables",
     "Compute": "token op is_sync inputs outputs deps attributes decorators",
     "Conformance": "level types",
     "ConstDecl": "name value",

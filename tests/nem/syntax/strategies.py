@@ -38,7 +38,7 @@ CONTEXTUAL_WORDS = (
     "in", "out", "IN", "OUT", "type", "elem", "shape", "layout", "strides", "quant", "mod", "deps",
     "region", "async", "sync", "op", "size", "align", "dst", "src", "relu", "transfer", "store",
     "true", "false", "variants", "conformance", "extends", "on", "L1", "DDR", "i8", "NMU",
-    "per_tensor", "scale", "required", "endloops",
+    "per_tensor", "scale", "compressed", "palette", "required", "endloops",
 )  # fmt: skip
 
 # `endloop` is left out: it ends a loop wherever it stands, unless a `=` follows.
@@ -178,11 +178,17 @@ def _per_axis(numbers: Strategy) -> tuple[Strategy, Strategy]:
 
 
 type_attributes = _types(expressions)
+_bits, _tables = concat("bits =", signed), concat("tables =", signed)
+compression = st.one_of(
+    concat(", compressed = sparse"),
+    concat(", compressed = palette (", st.one_of(_bits, all_of(_bits, _tables)), ")"),
+)
+region_types = concat(type_attributes, maybe(compression))
 _bounds = concat(one(names), ",", expressions, ",", expressions)
 regions = st.one_of(
     concat("region (", _bounds, ")"),
-    concat("region (", _bounds, ")", type_attributes),
-    concat("region (", _bounds, ",", type_attributes, ")"),
+    concat("region (", _bounds, ")", region_types),
+    concat("region (", _bounds, ",", region_types, ")"),
 )
 
 

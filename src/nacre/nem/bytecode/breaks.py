@@ -159,7 +159,9 @@ def _value(line: int, place: Place, indent: int, behind: int) -> Iterator[Break]
         attributes = place.child("type")
         if attributes is not None:
             yield Break(attributes.start, indent + 1, True)
-            yield from _type(attributes, indent + 1, behind, False)
+            plain = attributes.child("plain") if attributes.is_a(ast.Compressed) else attributes
+            assert plain is not None
+            yield from _type(plain, indent + 1, behind + attributes.end - plain.end, False)
     elif place.is_a(ast.ListLit):
         yield from _fill(line, place.children("items"), place.end - 1, 1 + behind, indent)
 

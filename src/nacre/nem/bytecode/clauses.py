@@ -168,6 +168,8 @@ def _plain_types(batch: Batch) -> tuple[Flags, Integers]:
             own = np.arange(part.size) if part.where is None else part.where
             found = part.batch.children["type"]
             for inner in found.parts:
+                if inner.batch.code == CODES[ast.Compressed]:
+                    continue
                 quant = inner.batch.children["quant"].selector
                 at = np.arange(found.size) if inner.where is None else inner.where
                 if quant is not None:

@@ -16,12 +16,13 @@ from nacre.nem.spec.rules.bytecode import BYT01, BYT02, BYT03, BYT04, BYT06, BYT
 
 VERSION: Final = 1
 # What a reader must know to understand a file. Bits are never used again.
-FEATURES: Final = ("comments", "positions", "library")
-_COMMENTS, _POSITIONS, _LIBRARY = (1 << bit for bit in range(3))
+FEATURES: Final = ("comments", "positions", "library", "compressed")
+_COMMENTS, _POSITIONS, _LIBRARY, _COMPRESSED = (1 << bit for bit in range(4))
 _CHECKSUM = 4
 _MOST_NAME = 4096
 _MOST_FEATURE = 64
 _ENTRY = 1  # a document that was packed for itself, not for those that include it
+_HAS_COMPRESSED = 2  # a document with compressed regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Member:
     name: str
     is_entry: bool
     sections: Mapping[int, bytes]
+    has_compressed: bool = False  # regions that say so
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Entry:
     name: str
     is_entry: bool
     sections: Mapping[int, ByteReader]
+    has_compressed: bool = False
 
 
 def write_file(members: Sequence[Member]) -> bytes:
@@ -47,7 +50,7 @@ def write_file(members: Sequence[Member]) -> bytes:
     head, body = ByteWriter(), ByteWriter()
     head.raw(MAGIC)
     head.varint(VERSION)
-    features = _features([member.sections.keys() for member in members])
+    features = _features(members)
     head.varint(features)
     for bit, name in enumerate(FEATURES):
         if features >> bit & 1:
@@ -55,7 +58,7 @@ def write_file(members: Sequence[Member]) -> bytes:
     head.varint(len(members))
     for member in members:
         head.text(member.name)
-        head.varint(_ENTRY if member.is_entry else 0)
+        head.varint(_ENTRY * member.is_entry + _HAS_COMPRESSED * member.has_compressed)
         head.varint(len(member.sections))
         for tag, content in sorted(member.sections.items()):
             head.varint(tag)
@@ -65,10 +68,11 @@ def write_file(members: Sequence[Member]) -> bytes:
     return made + zlib.crc32(made).to_bytes(_CHECKSUM, "little")
 
 
-def _features(tags: Sequence[object]) -> int:
-    made = _LIBRARY if len(tags) > 1 else 0
-    made |= _COMMENTS if any(COMMENTS in found for found in tags) else 0  # type: ignore[operator]
-    made |= _POSITIONS if any(POSITIONS in found for found in tags) else 0  # type: ignore[operator]
+def _features(documents: Sequence[Member] | Sequence[Entry]) -> int:
+    made = _LIBRARY if len(documents) > 1 else 0
+    made |= _COMMENTS if any(COMMENTS in found.sections for found in documents) else 0
+    made |= _POSITIONS if any(POSITIONS in found.sections for found in documents) else 0
+    made |= _COMPRESSED if any(found.has_compressed for found in documents) else 0
     return made
 
 
@@ -89,8 +93,8 @@ def read_file(data: bytes) -> list[Entry]:
     if zlib.crc32(data[: reader.end]).to_bytes(_CHECKSUM, "little") != data[reader.end :]:
         raise Broken(BYT01, reader.end, "the checksum is that of other bytes: the file is damaged")
     entries = _read_table(reader)
-    if features != _features([entry.sections.keys() for entry in entries]):
-        raise Broken(BYT06, len(MAGIC) + 1, "the features are not those of the sections")
+    if features != _features(entries):
+        raise Broken(BYT06, len(MAGIC) + 1, "the features are not those of the documents")
     return entries
 
 
@@ -119,24 +123,29 @@ def _read_table(reader: ByteReader) -> list[Entry]:
         message = f"{count:,} documents; a file has 1 to {MAX_BYTECODE_DOCUMENTS:,}"
         raise Broken(BYT07, start, message)
     rows = [_read_row(reader, count > 1) for _ in range(count)]
-    names = [name for name, _, _ in rows]
+    names = [name for name, _, _, _ in rows]
     if len(set(names)) < len(names):
         raise Broken(BYT04, start, "two documents have one name")
     if not rows[0][1]:
         raise Broken(BYT04, start, "the first document is not there for itself")
     entries = [
-        Entry(name, is_entry, {tag: _section(reader, size) for tag, size in sizes.items()})
-        for name, is_entry, sizes in rows
+        Entry(
+            name,
+            is_entry,
+            {tag: _section(reader, size) for tag, size in sizes.items()},
+            has_compressed,
+        )
+        for name, is_entry, has_compressed, sizes in rows
     ]
     reader.require_end("the last section")
     return entries
 
 
-def _read_row(reader: ByteReader, is_named: bool) -> tuple[str, bool, dict[int, int]]:
+def _read_row(reader: ByteReader, is_named: bool) -> tuple[str, bool, bool, dict[int, int]]:
     start = reader.at
     name = reader.text("a document's name", _MOST_NAME)
     flags = reader.varint("a document's flags")
-    if flags > _ENTRY or (not name and is_named) or not _is_plain(name):
+    if flags > _ENTRY + _HAS_COMPRESSED or (not name and is_named) or not _is_plain(name):
         raise Broken(BYT04, start, f"{backquote(name)} is no entry of a table")
     sizes: dict[int, int] = {}
     for _ in range(reader.varint("the number of sections")):
@@ -146,7 +155,7 @@ def _read_row(reader: ByteReader, is_named: bool) -> tuple[str, bool, dict[int, 
         sizes[tag] = reader.varint("a section's size")
     if not {TEXTS, TREE} <= sizes.keys():
         raise Broken(BYT04, start, "a document has no tree")
-    return name, flags == _ENTRY, sizes
+    return name, bool(flags & _ENTRY), bool(flags & _HAS_COMPRESSED), sizes
 
 
 def _is_plain(name: str) -> bool:

@@ -14,10 +14,11 @@ from nacre.nem.bytecode.columns import ColumnReader, Integers, write_columns
 from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
 from nacre.nem.bytecode.foreign import Foreign, Places, places_of, read_foreign, write_foreign
 from nacre.nem.bytecode.judging import has_configs, is_plain, judge_texts
+from nacre.nem.bytecode.kinds import COMPRESSED
 from nacre.nem.bytecode.positions import derive
 from nacre.nem.bytecode.strings import read_texts, write_texts
 from nacre.nem.bytecode.tree_reader import read_tree
-from nacre.nem.bytecode.tree_writer import tree_columns
+from nacre.nem.bytecode.tree_writer import TreeColumns, tree_columns
 from nacre.nem.bytecode.trivia import BEHIND, Trivia, text_of, trivia_of
 from nacre.nem.spec.limits import MAX_BYTECODE_NODES
 from nacre.nem.spec.rules.bytecode import BYT06, BYT07, BYT08
@@ -51,9 +52,9 @@ class Content:
         return text_of(self.document, self.trivia)
 
 
-def write_document(content: Content) -> dict[int, bytes]:
+def write_document(content: Content, columns: TreeColumns | None = None) -> dict[int, bytes]:
     """The sections of a document, those without content left out."""
-    made, trivia = tree_columns(content.document), content.trivia
+    made, trivia = columns or tree_columns(content.document), content.trivia
     texts, tree = ByteWriter(), ByteWriter()
     for pool in _POOLS:
         write_texts(texts, list(made.pools[pool]))
@@ -85,7 +86,7 @@ def _comments(trivia: Trivia) -> bytes:
 class DocumentReader:
     """A document that was read and judged, before its nodes are made."""
 
-    def __init__(self, sections: Mapping[int, ByteReader]) -> None:
+    def __init__(self, sections: Mapping[int, ByteReader], has_compressed: bool = False) -> None:
         reader = sections[TEXTS]
         self._pools = {pool: read_texts(reader, f"{pool}s") for pool in _POOLS}
         reader.require_end("the texts")
@@ -94,6 +95,9 @@ class DocumentReader:
         self.trivia = _read_trivia(sections)
         judge_texts(self._pools, self.trivia.texts)
         self._tree = read_tree(sections[TREE], self._pools)
+        if has_compressed != any(batch.code == COMPRESSED for batch in self._tree.batches):
+            message = "its flags say something else of compressed regions than its tree"
+            raise Broken(BYT06, sections[TREE].at, message)
         self._printed: ParseResult | None = None  # what the parser makes of it, where it was asked
         self.size = 0
         self.own = self._places()

@@ -174,6 +174,13 @@ def _type(batch: Batch, pools: Mapping[str, Sequence[str]]) -> None:
             _require(lengths.all(), "a shape has no dimension")
 
 
+def _compressed(batch: Batch, pools: Mapping[str, Sequence[str]]) -> None:
+    is_palette = batch.scalars["form"] == ENUMS["Compression"].index("palette")
+    bits, tables = (_is_there(batch.children[name]) for name in ("bits", "tables"))
+    fits = (bits == is_palette) & (is_palette | ~tables)
+    _require(fits.all(), "a compressed region has other parts than its form")
+
+
 def _buffer(batch: Batch, pools: Mapping[str, Sequence[str]]) -> None:
     level = batch.children["level"].parts[0].batch
     is_l1 = level.scalars["name"] == ENUMS["Level"].index("L1")
@@ -215,6 +222,7 @@ _RULES: dict[int, _Rule] = {
     CODES[ast.Binary]: _binary,
     CODES[ast.Quant]: _quant,
     CODES[ast.TypeAttrs]: _type,
+    CODES[ast.Compressed]: _compressed,
     CODES[ast.BufferDecl]: _buffer,
     CODES[ast.Copy]: _copy,
     CODES[ast.Wait]: _wait,

@@ -25,7 +25,7 @@ _KINDS: Final = """
  9 ListLit              items=Value*
 10 Quant                form=Form axis=IntLit? group_size=IntLit? scales=Value? zero_points=Value?
 11 TypeAttrs            elem=NameRef? shape=Numbers? layout=NameRef? strides=Numbers? quant=Scaling? name=NameRef?
-12 RegionExpr           buffer=NameRef offset=Expr extent=Expr type=TypeAttrs?
+12 RegionExpr           buffer=NameRef offset=Expr extent=Expr type=Described?
 13 UnitRef              unit=NameRef index=Expr
 14 Decorator            name=NameRef args=Argument*?
 15 MemLevel             name=Level index=Expr?
@@ -60,6 +60,7 @@ _KINDS: Final = """
 44 DeviceRef            target=Target
 45 ProgramHeader        name=NameRef
 46 Document             includes=Include* configs=Config* device=DeviceRef? header=ProgramHeader? body=Stmt*
+47 Compressed           plain=TypeAttrs form=Compression bits=IntLit? tables=IntLit?
 """  # noqa: E501 - a row a kind
 
 _UNIONS: Final = """
@@ -70,6 +71,7 @@ Bound    IntLit NameRef Binary Paren Negated FloatLit StringLit BoolLit ListLit 
 Numbers  ListLit NameRef
 Scaling  Quant NameRef
 Place    NameRef RegionExpr
+Described TypeAttrs Compressed
 Target   StringLit NameRef
 Config   TypeFamily DeviceConfig
 Stmt     EndLoop BufferDecl RegionDecl LetDecl ConstDecl Copy Wait Compute Loop
@@ -81,6 +83,7 @@ ENUMS: Final[dict[str, tuple[str | bool, ...]]] = {
     "Operator": ("+", "-", "*", "/", "mod"),
     "Form": ("per_tensor", "per_channel", "per_group"),
     "Level": ("DDR", "L2", "L1"),
+    "Compression": ("palette", "sparse"),
 }
 SCALARS: Final = ("integer", "number", "name", "text")
 
@@ -146,3 +149,4 @@ def _field(text: str, codes: dict[str, int], unions: dict[str, tuple[int, ...]])
 KINDS: Final[dict[int, Kind]] = _read_tables()
 CODES: Final[dict[type[Node], int]] = {kind.type: code for code, kind in KINDS.items()}
 DOCUMENT: Final = CODES[ast.Document]
+COMPRESSED: Final = CODES[ast.Compressed]

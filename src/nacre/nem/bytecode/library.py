@@ -164,7 +164,9 @@ class Library:
             raise self._unknown(member)
         if member not in self._sources:
             entry = self.entries[member]
-            self._sources[member] = BytecodeSource(self, entry, DocumentReader(entry.sections))
+            self._sources[member] = BytecodeSource(
+                self, entry, DocumentReader(entry.sections, entry.has_compressed)
+            )
         return self._sources[member]
 
     def _unknown(self, member: str) -> Broken:

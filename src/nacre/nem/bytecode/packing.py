@@ -76,7 +76,11 @@ def _foreign(parsed: ParseResult, canonical: Content) -> Foreign:
 
 def pack_contents(contents: Sequence[tuple[str, bool, Content]]) -> bytes:
     """A file of documents: each with its name, and whether it is there for itself."""
-    return write_file([Member(name, own, write_document(found)) for name, own, found in contents])
+    members = []
+    for name, own, found in contents:
+        made = tree_columns(found.document)
+        members.append(Member(name, own, write_document(found, made), made.has_compressed))
+    return write_file(members)
 
 
 def pack(text: str) -> bytes:

@@ -13,7 +13,7 @@ from nacre.nem.bytecode.cursor import Broken, ByteReader
 from nacre.nem.bytecode.kinds import DOCUMENT, ENUMS, Field
 from nacre.nem.spec.limits import INT64_MAX, MAX_BYTECODE_DEPTH, MAX_BYTECODE_NODES
 from nacre.nem.spec.rules.bytecode import BYT06, BYT07, BYT08
-from nacre.nem.syntax.ast import Quant
+from nacre.nem.syntax.ast import Compressed, Quant
 
 
 @dataclass
@@ -154,7 +154,9 @@ class _TreeReader:
                 merged.setdefault(code, []).append((children, count, where))
                 continue
             made = self._batch(code, count, batch.above | {code})
-            made.may_be_negative = batch.kind.type is Quant and column.options == (code,)
+            made.may_be_negative = batch.kind.type in (Quant, Compressed) and column.options == (
+                code,
+            )
             children.parts.append(Part(made, 0, count, where))
             following.append(made)
 

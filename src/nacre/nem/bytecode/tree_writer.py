@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nacre.nem.bytecode.columns import Integers
-from nacre.nem.bytecode.kinds import CODES, DOCUMENT, ENUMS, KINDS, EndLoop, Field
+from nacre.nem.bytecode.kinds import CODES, COMPRESSED, DOCUMENT, ENUMS, KINDS, EndLoop, Field
 from nacre.nem.syntax.ast import Document, Loop, Node, Stmt
 
 _RANKS = {name: {word: i for i, word in enumerate(words)} for name, words in ENUMS.items()}
@@ -33,6 +33,11 @@ class TreeColumns:
     pools: dict[str, dict[str, int]] = field(
         default_factory=lambda: {"name": {}, "number": {}, "text": {}}
     )
+
+    @property
+    def has_compressed(self) -> bool:
+        """Whether regions are compressed."""
+        return any(batch.code == COMPRESSED for batch in self.batches)
 
     @property
     def nodes(self) -> Iterator[Node]:

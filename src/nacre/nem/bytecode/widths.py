@@ -162,6 +162,16 @@ def _type(pen: _Pen) -> None:
     pen.joined([*words, ("strides", "strides="), ("quant", "quant=")])
 
 
+def _compressed(pen: _Pen) -> None:
+    pen.node("plain")
+    pen.write(", compressed=")
+    pen.scalar("form")
+    brackets = np.array([len("()"), 0])[pen.is_true("form")]
+    pen.at = pen.at + (brackets > 0)
+    pen.joined([("bits", "bits="), ("tables", "tables=")])
+    pen.at = pen.at + (brackets > 0)
+
+
 def _region(pen: _Pen) -> None:
     pen.node("buffer", "region(")
     pen.node("offset", ", ")
@@ -296,6 +306,7 @@ _BY_CLASS: dict[type[ast.Node], Callable[[_Pen], None]] = {
     ast.ListLit: _list,
     ast.Quant: _quant,
     ast.TypeAttrs: _type,
+    ast.Compressed: _compressed,
     ast.RegionExpr: _region,
     ast.UnitRef: _unit,
     ast.Decorator: _decorator,

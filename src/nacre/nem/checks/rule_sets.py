@@ -13,6 +13,7 @@ from nacre.nem.checks.rules.families import attributes, declarations
 from nacre.nem.checks.rules.ordering import copies, hazards, import_hazards, loops, tokens
 from nacre.nem.checks.rules.placement import (
     compute_levels,
+    decompression,
     decorators,
     placement,
     promises,
@@ -46,7 +47,7 @@ STATEMENT_RULES: tuple[Callable[[ProgramFacts], Iterator[Diagnostic]], ...] = (
     *checks_in(signature_windows, signature_views, signature_axes),
     *checks_in(type_matching, type_elementwise, type_domains),
     *checks_in(quant_descriptors, quant_operands, quant_tasks),
-    *checks_in(copies, aliasing),
+    *checks_in(copies, aliasing, decompression),
 )
 # Rules that need to know what orders what: asked only when no statement and no token is missing,
 # for otherwise they would repeat that mistake in other words.

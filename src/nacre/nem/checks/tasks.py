@@ -74,16 +74,17 @@ def operand_span(facts: ProgramFacts, one: Operand, part: Part) -> Span:
     """The operand's name, or the part of its type where the region stands in the task itself."""
     node = one.node.value
     if isinstance(node, ast.RegionExpr) and node.type is not None:
-        return facts.span(getattr(node.type, part) or node.type)
+        type_ = node.type.plain if isinstance(node.type, ast.Compressed) else node.type
+        return facts.span(getattr(type_, part) or type_)
     return facts.span(node)
 
 
 def operand_declaration(facts: ProgramFacts, one: Operand, part: Part) -> tuple[Related, ...]:
     """The place of a region's declaration that gives a part of its type."""
     region = one.region
-    if region is None or region.name is None or region.node.type is None:
+    if region is None or region.name is None or region.type_node is None:
         return ()
-    node = getattr(region.node.type, part) or region.node.type
+    node = getattr(region.type_node, part) or region.type_node
     is_named = not region.node.start <= node.start < region.node.end
     what = f"the type of `{region.name}`" if is_named else f"`{region.name}`"
     return (Related(facts.span(node), f"{what} is declared here"),)

@@ -17,8 +17,8 @@ from nacre.nem.mlir.values import (
     bound_attribute,
     decorators_attribute,
     quote,
+    region_type_attribute,
     strings,
-    type_attribute,
     value_attribute,
 )
 from nacre.nem.mlir.write_config import write_device, write_family
@@ -176,7 +176,7 @@ def _bounds(region: RegionExpr) -> list[str]:
         f"extent = {value_attribute(region.extent)}",
     ]
     if region.type is not None:
-        found.append(f"type = {type_attribute(region.type)}")
+        found.append(f"type = {region_type_attribute(region.type)}")
     return found
 
 

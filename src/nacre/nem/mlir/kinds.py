@@ -45,7 +45,8 @@ VALUE = EXPRESSION | STRING | ARRAY | Kind(own=("area",))
 NUMBERS = ARRAY | NAME
 SCALES = EXPRESSION | ARRAY
 DESCRIPTOR = Kind(own=("per_tensor", "per_channel", "per_group"))
-TENSOR = Kind(own=("dense", "strided", "alias"))
+PLAIN_TENSOR = Kind(own=("dense", "strided", "alias"))
+TENSOR = PLAIN_TENSOR | Kind(own=("palette", "sparse"))
 QUANT = DESCRIPTOR | NAME | NOTHING
 
 # The parameters of each attribute. `area` is a region where no operand can stand: in a list.
@@ -67,6 +68,9 @@ ATTRIBUTES: Mapping[str, tuple[tuple[str, Kind], ...]] = MappingProxyType(
         "dense": (("elem", STRING), ("shape", NUMBERS), ("layout", STRING), ("quant", QUANT)),
         "strided": (("elem", STRING), ("shape", NUMBERS), ("strides", NUMBERS), ("quant", QUANT)),
         "alias": (("type", STRING), ("quant", QUANT)),
+        # The type of a region that is compressed: what its elements become, and how.
+        "palette": (("plain", PLAIN_TENSOR), ("bits", INTEGER), ("tables", INTEGER | NOTHING)),
+        "sparse": (("plain", PLAIN_TENSOR),),
         "area": (
             ("buffer", STRING),
             ("offset", EXPRESSION),

@@ -28,6 +28,7 @@ from nacre.nem.syntax.ast import (
     Attribute,
     Binary,
     BoolLit,
+    Compressed,
     Decorator,
     Expr,
     FloatLit,
@@ -187,7 +188,7 @@ def region_of(
     buffer: NameRef, offset: MlirAttribute, extent: MlirAttribute, type_: MlirAttribute | None
 ) -> RegionExpr:
     """A region of a buffer."""
-    read = None if type_ is None else tensor_of(type_)
+    read = None if type_ is None else _region_type_of(type_)
     return RegionExpr(0, 0, buffer, expression_of(offset), expression_of(extent), read)
 
 
@@ -195,8 +196,21 @@ def _is_absent(attribute: MlirAttribute) -> bool:
     return isinstance(attribute, UnitAttr)
 
 
+def _region_type_of(attribute: MlirAttribute) -> TypeAttrs | Compressed:
+    """The type of a region, compressed or not."""
+    match attribute.name:
+        case "nem.sparse":
+            (plain,) = parameters(attribute)
+            return Compressed(0, 0, tensor_of(plain), "sparse", None, None)
+        case "nem.palette":
+            plain, bits, tables = parameters(attribute)
+            count = None if _is_absent(tables) else integer_of(tables)
+            return Compressed(0, 0, tensor_of(plain), "palette", integer_of(bits), count)
+    return tensor_of(attribute)
+
+
 def tensor_of(attribute: MlirAttribute) -> TypeAttrs:
-    """The type of a region."""
+    """Type attributes."""
     given = parameters(attribute)
     quant = quant_of(given[-1])
     match attribute.name:

@@ -16,6 +16,7 @@ from nacre.nem.mlir.kinds import (
     EXPRESSION,
     INTEGER,
     NAME,
+    PLAIN_TENSOR,
     STRING,
     TENSOR,
     TYPES,
@@ -95,7 +96,7 @@ _DOCUMENT = (
 _STATEMENTS = (
     Signature("const", "`const`", attributes=(_NAMED, Entry("value", VALUE))),
     Signature("let", "`let` of anything but a region",
-              attributes=(_NAMED, Entry("value", VALUE | DESCRIPTOR | TENSOR), _DECORATORS)),
+              attributes=(_NAMED, Entry("value", VALUE | DESCRIPTOR | PLAIN_TENSOR), _DECORATORS)),
     Signature("let_region", "`let` of a region", (_BUFFER,), (Part("region", ("region",)),),
               (_NAMED, *_PLACE)),
     Signature("buffer_decl", "`buffer`", results=(Part("buffer", ("buffer",)),),

@@ -12,6 +12,7 @@ from nacre.nem.syntax.ast import (
     Attribute,
     Binary,
     BoolLit,
+    Compressed,
     Decorator,
     FloatLit,
     IntLit,
@@ -84,7 +85,7 @@ def value_attribute(node: Value | UnitRef) -> str:
 
 def _area(node: RegionExpr) -> str:
     bounds = f"{value_attribute(node.offset)}, {value_attribute(node.extent)}"
-    type_ = "unit" if node.type is None else type_attribute(node.type)
+    type_ = "unit" if node.type is None else region_type_attribute(node.type)
     return f'#nem.area<"{node.buffer.name}", {bounds}, {type_}>'
 
 
@@ -98,8 +99,21 @@ def quant_attribute(node: Quant | NameRef | None) -> str:
     return f"#nem.{node.form}<{', '.join(value_attribute(p) for p in parts if p is not None)}>"
 
 
+def region_type_attribute(node: TypeAttrs | Compressed) -> str:
+    """The type of a region, compressed or not."""
+    if not isinstance(node, Compressed):
+        return type_attribute(node)
+    plain = type_attribute(node.plain)
+    if node.form == "sparse":
+        return f"#nem.sparse<{plain}>"
+    if node.bits is None:
+        raise InternalError("a palette that lacks a part has been reported")
+    tables = "unit" if node.tables is None else str(node.tables.value)
+    return f"#nem.palette<{plain}, {node.bits.value}, {tables}>"
+
+
 def type_attribute(node: TypeAttrs) -> str:
-    """The type of a region."""
+    """Type attributes."""
     quant = quant_attribute(node.quant)
     if node.name is not None:
         return f'#nem.alias<"{node.name.name}", {quant}>'

@@ -13,6 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from nacre.base.compression_forms import MAX_PALETTE_BITS, CompressionForm
 from nacre.base.source import Source, Span
 from nacre.nem.model.folding import Folded, LoopVariable, Term
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
@@ -84,6 +85,24 @@ class UnitIndex(Struct, frozen=True):
     index: Folded
 
 
+class Compression(Struct, frozen=True):
+    """How a region holds its elements compressed; a figure that was reported is missing."""
+
+    name: Literal["palette", "sparse"]
+    bits: int | None  # of a palette
+    tables: int
+    node: ast.Compressed
+
+    @property
+    def form(self) -> CompressionForm | None:
+        """As the codec takes it; None where a figure is missing or was reported."""
+        if self.name == "sparse":
+            return CompressionForm("sparse")
+        if self.bits is None or not 1 <= self.bits <= MAX_PALETTE_BITS or self.tables < 1:
+            return None
+        return CompressionForm("palette", self.bits, self.tables)
+
+
 class Type(Struct, frozen=True, eq=False):
     """The type attributes of a region, or of a `let` that names them for many."""
 
@@ -110,6 +129,13 @@ class Region(Struct, frozen=True, eq=False):
     decorators: tuple[Decorator, ...]
     loops: tuple[Loop, ...]  # around its declaration
     node: ast.RegionExpr
+    compression: Compression | None = None  # the type is that of its elements as they become
+
+    @property
+    def type_node(self) -> ast.TypeAttrs | None:
+        """The type attributes, whether the region is compressed or not."""
+        type_ = self.node.type
+        return type_.plain if isinstance(type_, ast.Compressed) else type_
 
     @property
     def has_type(self) -> bool:

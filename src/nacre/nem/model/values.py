@@ -12,7 +12,7 @@ from nacre.base.fixes import respelling_fix
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.expressions import Expressions, describe
 from nacre.nem.model.folding import REGION_BOUND, SHAPE, VALUE, Folded, LoopVariable, Operation
-from nacre.nem.model.program import Buffer, Decorator, Loop, Quant, Region, Type
+from nacre.nem.model.program import Buffer, Compression, Decorator, Loop, Quant, Region, Type
 from nacre.nem.spec.rules.declarations import DOC08, DOC16
 from nacre.nem.spec.rules.lexical import LEX06
 from nacre.nem.spec.rules.names import NAM01, NAM03
@@ -61,8 +61,11 @@ class Values(Expressions):
         buffer = symbol.value if symbol is not None else None
         offset = self.resolve(node.offset, REGION_BOUND)
         extent = self.resolve(node.extent, REGION_BOUND)
-        type_ = _NO_TYPE if node.type is None else self.type_of(node.type)
-        if node.type is not None and type_.node is not node.type:
+        compressed, plain = None, node.type
+        if isinstance(plain, ast.Compressed):
+            compressed, plain = plain, plain.plain
+        type_ = _NO_TYPE if plain is None else self.type_of(plain)
+        if plain is not None and (compressed is not None or type_.node is not plain):
             # Findings about a named type point at its declaration.
             node = msgspec.structs.replace(node, type=type_.node)
         return Region(
@@ -78,6 +81,7 @@ class Values(Expressions):
             decorators,
             loops,
             node,
+            _compression(compressed) if compressed is not None else None,
         )
 
     def type_of(self, node: ast.TypeAttrs) -> Type:
@@ -207,6 +211,15 @@ class Values(Expressions):
             values[1],
             node,
         )
+
+
+def _compression(node: ast.Compressed) -> Compression:
+    return Compression(
+        "sparse" if node.form == "sparse" else "palette",
+        node.bits.value if node.bits is not None else None,
+        node.tables.value if node.tables is not None else 1,
+        node,
+    )
 
 
 def _is_element(value: object) -> bool:

@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from nacre.base.compression_forms import table_bytes
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.model.folding import Folded
-from nacre.nem.model.program import Region
+from nacre.nem.model.program import Compression, Region
 from nacre.nem.plan.columns import (
     Condition,
     Exact,
@@ -40,6 +41,9 @@ Kind = Literal[
     "short",  # found: its extent; limit: the bytes of its elements
     "stride past the end",  # found: the end of the last element; limit: its extent
     "stride before the start",  # found: the first byte, below 0
+    "compressed short",  # found: its extent; limit: the fewest bytes of its form
+    "compressed long",  # found: its extent; limit: the most bytes of its form
+    "parts of one size",  # found: how many elements are to be cut; limit: into how many parts
 ]
 
 
@@ -93,7 +97,7 @@ class _RegionBounds:
         )
         if starts and sized and offset is not None and extent is not None:
             self._require_inside_buffer(offset, extent)
-        if node.type is not None:
+        if self.region.type_node is not None:
             self._require_room_for_elements(extent if sized else None)
         return self.problems
 
@@ -159,7 +163,7 @@ class _RegionBounds:
         self._note("past the buffer", blamed, end > buffer.size, end, buffer.size)
 
     def _require_room_for_elements(self, extent: Values | None) -> None:
-        region, type_ = self.region, self.region.node.type
+        region, type_ = self.region, self.region.type_node
         if type_ is None or type_.shape is None or region.shape is None:
             return
         shape = self._evaluate_list(region.shape, type_.shape)
@@ -171,12 +175,35 @@ class _RegionBounds:
             return
         if extent is None:
             return
+        if region.compression is not None:
+            self._require_compressed_size(extent, product(shape), element.bits, region.compression)
+            return
         needed = _bytes(product(shape), element.bits)
         node = region.node.extent
         if self._note("short", node, extent < needed, extent, needed):
             return
         if strides is not None and type_.strides is not None and len(strides) == len(shape):
             self._require_strides_inside(extent, shape, strides, element.bits, type_.strides)
+
+    def _require_compressed_size(
+        self, extent: Values, count: Exact, bits: int, compression: Compression
+    ) -> None:
+        """The extent of a compressed region is one that its form can have."""
+        form, node = compression.form, self.region.node.extent
+        if form is None:
+            return
+        if form.name == "sparse":
+            least = _bytes(count, 1)
+            most = add(least, _bytes(count, bits))
+        else:
+            tables = compression.node.tables or compression.node
+            if self._note(
+                "parts of one size", tables, count % form.tables != 0, count, form.tables
+            ):
+                return
+            least = most = add(_bytes(count, form.bits), table_bytes(form, bits))
+        if not self._note("compressed short", node, extent < least, extent, least):
+            self._note("compressed long", node, extent > most, extent, most)
 
     def _evaluate_list(
         self, items: tuple[Folded, ...], node: ast.ListLit | ast.NameRef

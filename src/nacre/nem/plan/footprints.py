@@ -182,8 +182,8 @@ def footprint(task: Task, operand: Operand, grid: Grid) -> Footprint | None:
     if region.offset is None or isinstance(region.offset, float):
         return None
     low = grid.evaluate(region.offset)
-    is_copy = task.op in ("transfer", "store")
-    if is_copy and not copies_elements(task):
+    is_bytes = task.op in ("transfer", "store") and not copies_elements(task)
+    if is_bytes or region.compression is not None:
         if region.extent is None or isinstance(region.extent, float):
             return None
         return _by_size(low, grid.evaluate(region.extent))

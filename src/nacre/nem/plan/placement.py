@@ -11,6 +11,7 @@ from nacre.nem.model.devices import Device
 from nacre.nem.model.folding import Term
 from nacre.nem.model.program import Buffer, Statement, Task, UnitIndex
 from nacre.nem.plan.columns import as_term
+from nacre.nem.plan.decompression import WDM, decompresses
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import sequence
@@ -38,7 +39,8 @@ def capable_units(task: Task) -> tuple[UnitCombination, ...]:
         levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
         if len(levels) != 2 or levels[0] is None or levels[1] is None:
             return ()
-        return (transfer_units(levels[0], levels[1]),)
+        units = transfer_units(levels[0], levels[1])
+        return ((*units, WDM) if decompresses(task) else units,)
     if task.opcode is None:
         return ()
     level = table_level(task)

@@ -40,6 +40,7 @@ class Parameter:
 
 _TEXT = "sample profile of the interpreter text"
 _ASSUMED = "assumption"
+_PUBLIC = "assumption, after public data"
 
 PARAMETERS: tuple[Parameter, ...] = (
     Parameter("NMU", "int4_macs", None, "MACs/cycle", "device"),
@@ -59,11 +60,22 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("sDMA", "latency", 16, "cycles", _ASSUMED),
     Parameter("VPU", "throughput", 32, "scalar operations/cycle", _ASSUMED),
     Parameter("VPU", "latency", 4, "cycles", _ASSUMED),
+    Parameter("WDM", "bandwidth", 64, "decompressed bytes/cycle", _ASSUMED),
+    Parameter("WDM", "latency", 8, "cycles", _ASSUMED),
     Parameter("DDR", "bandwidth", None, "bytes/cycle, shared by all sDMAs", "profile"),
     Parameter("SEQ", "max_active_tokens", None, "tokens", "device"),
 )
 
-_ZERO_ALLOWED = frozenset({"latency", "store_latency", "burst"})
+# What units can do beside how fast: checks ask for these, no timing profile changes them.
+CAPABILITIES: tuple[Parameter, ...] = (
+    Parameter("WDM", "palette_entries", 32, "elements of a table; 0: no palettes", _PUBLIC),
+    Parameter("WDM", "palette_tables", 2, "tables of a transfer; 0: no palettes", _PUBLIC),
+    Parameter("WDM", "sparse", 1, "1: zero masks; 0: none", _ASSUMED),
+)
+
+_ZERO_ALLOWED = frozenset(
+    {"latency", "store_latency", "burst", "palette_entries", "palette_tables", "sparse"}
+)
 _MEMORY = Bounds(1, MAX_FIGURE)
 
 _BOUNDS: Mapping[tuple[str, str], Bounds] = MappingProxyType(
@@ -73,7 +85,7 @@ _BOUNDS: Mapping[tuple[str, str], Bounds] = MappingProxyType(
         (TOPOLOGY, "l2_size_bytes"): _MEMORY,
         **{(TOPOLOGY, u.name): Bounds(u.least_count, MAX_UNITS) for u in UNITS.values()},
         **{(p.unit, p.key): Bounds(0 if p.key in _ZERO_ALLOWED else 1, MAX_FIGURE)
-           for p in PARAMETERS},
+           for p in (*PARAMETERS, *CAPABILITIES)},
     }
 )  # fmt: skip
 
@@ -81,6 +93,14 @@ _BOUNDS: Mapping[tuple[str, str], Bounds] = MappingProxyType(
 def bounds_of(group: str, key: str) -> Bounds | None:
     """What a figure can be: of a unit, or of the topology; None for one that nacre does not use."""
     return _BOUNDS.get((group, key))
+
+
+def default_figure(unit: str, key: str) -> int:
+    """What is assumed of a unit where nobody gives the figure; it must have a default."""
+    found = next(p.default for p in (*PARAMETERS, *CAPABILITIES) if (p.unit, p.key) == (unit, key))
+    if found is None:
+        raise ValueError(f"{unit}.{key} has no default")
+    return found
 
 
 def figure_names() -> list[str]:

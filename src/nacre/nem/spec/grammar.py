@@ -91,7 +91,8 @@ GRAMMAR: dict[str, tuple[Production, ...]] = {
         Production("named_region", 'ID "=" region decorator*', "a region with a name"),
         Production(
             "region",
-            '"region" "(" ID "," expression "," expression (")" type | ("," type)? ")" UNTYPED)',
+            '"region" "(" ID "," expression "," expression '
+            '(")" type compressed? | ("," type compressed?)? ")" UNTYPED)',
             "buffer, offset, extent; a type stands behind it, or inside (not canonical)",
         ),
     ),
@@ -108,6 +109,12 @@ GRAMMAR: dict[str, tuple[Production, ...]] = {
             "one for each axis; a name stands for a list",
         ),
         Production("quant", '"," "quant" "=" (quantisation | ID - form)', "also by its name"),
+        Production(
+            "compressed",
+            '"," "compressed" "=" ("sparse" | '
+            '"palette" "(" ("bits" "=" integer &, ("tables" "=" integer)?) ")")',
+            "how a region holds its elements compressed; an extension of nacre (WDM01)",
+        ),
         Production("form", '"per_tensor" | "per_channel" | "per_group"', "what has one scale"),
         Production(
             "quantisation",

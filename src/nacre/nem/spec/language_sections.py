@@ -28,6 +28,7 @@ _SECTION_OF_GROUP = {
     "DEC": "decorators",
     "PLC": "placement",
     "RUN": "running",
+    "WDM": "compressed-regions",
 }
 
 # Codes of a group that is about several things.

@@ -100,11 +100,20 @@ class TypeAttrs(Node, frozen=True):
     name: NameRef | None = None
 
 
+class Compressed(Node, frozen=True):
+    """The type of a region that holds its elements compressed: `plain` is what they become."""
+
+    plain: TypeAttrs
+    form: str  # palette, sparse
+    bits: IntLit | None  # of a palette
+    tables: IntLit | None  # of a palette; None: one
+
+
 class RegionExpr(Node, frozen=True):
     buffer: NameRef
     offset: Expr
     extent: Expr
-    type: TypeAttrs | None
+    type: TypeAttrs | Compressed | None
 
 
 Value = Expr | StringLit | BoolLit | ListLit | RegionExpr

@@ -10,6 +10,7 @@ from typing import assert_never
 from nacre.nem.syntax.ast import (
     BufferDecl,
     Comment,
+    Compressed,
     Compute,
     ConstDecl,
     Copy,
@@ -30,6 +31,7 @@ from nacre.nem.syntax.ast import (
 )
 from nacre.nem.syntax.printer import (
     SimpleStmt,
+    compressed_suffix,
     copy_arguments,
     decorators_text,
     loop_header,
@@ -153,7 +155,11 @@ class LineWriter:
         """`prefix` and a value; regions break before their types, lists are filled."""
         if isinstance(node, RegionExpr) and node.type is not None:
             self.add(indent, prefix + region_bounds(node), start)
-            self._type("", node.type, indent + 1, node.type.start, suffix)
+            type_ = node.type
+            if isinstance(type_, Compressed):
+                suffix = compressed_suffix(type_) + suffix
+                type_ = type_.plain
+            self._type("", type_, indent + 1, type_.start, suffix)
         elif isinstance(node, ListLit):
             chunks = [(value_text(item), item.start) for item in node.items]
             self._fill(f"{prefix}[", chunks, f"]{suffix}", indent, start, node.end - 1)

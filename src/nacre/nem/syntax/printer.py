@@ -10,6 +10,7 @@ from nacre.nem.syntax.ast import (
     Binary,
     BoolLit,
     BufferDecl,
+    Compressed,
     Compute,
     ConstDecl,
     Copy,
@@ -74,12 +75,26 @@ def string_text(text: str) -> str:
 def region_text(node: RegionExpr) -> str:
     """A region with its type attributes."""
     bounds = region_bounds(node)
-    return bounds if node.type is None else f"{bounds} {type_text(node.type)}"
+    return bounds if node.type is None else f"{bounds} {region_type_text(node.type)}"
 
 
 def region_bounds(node: RegionExpr) -> str:
     """A region without its type attributes."""
     return f"region({node.buffer.name}, {value_text(node.offset)}, {value_text(node.extent)})"
+
+
+def region_type_text(node: TypeAttrs | Compressed) -> str:
+    """The type of a region, and how it is compressed."""
+    if isinstance(node, Compressed):
+        return f"{type_text(node.plain)}{compressed_suffix(node)}"
+    return type_text(node)
+
+
+def compressed_suffix(node: Compressed) -> str:
+    """What stands behind the type of a region that is compressed."""
+    parts = [("bits", node.bits), ("tables", node.tables)]
+    given = ", ".join(f"{name}={value_text(value)}" for name, value in parts if value is not None)
+    return f", compressed={node.form}{f'({given})' if given else ''}"
 
 
 def type_text(node: TypeAttrs) -> str:

@@ -12,13 +12,23 @@ from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean, nearest
 from nacre.nem.spec.rules.declarations import DOC08, DOC09, DOC16, DOC22
 from nacre.nem.spec.rules.document import DOC19
-from nacre.nem.syntax.ast import IntLit, ListLit, NameRef, Quant, RegionExpr, TypeAttrs, Value
+from nacre.nem.syntax.ast import (
+    Compressed,
+    IntLit,
+    ListLit,
+    NameRef,
+    Quant,
+    RegionExpr,
+    TypeAttrs,
+    Value,
+)
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
 from nacre.nem.syntax.expressions import expression, integer_literal, list_of, number_list
 
 _RANK = {"type": 0, "elem": 0, "shape": 1, "layout": 2, "strides": 2, "quant": 3}
 # What may follow a region behind a comma: the next type attribute or argument.
-_OTHER_WORDS = frozenset({*_RANK, "dst", "src", "deps"})
+_OTHER_WORDS = frozenset({*_RANK, "compressed", "dst", "src", "deps"})
+_COMPRESSION_PARTS = {"palette": ("bits", "tables"), "sparse": ()}
 _NAMED_HELP = "only `quant` may follow: write `type=T` or `type=T, quant=...`"
 _ORDER_HELP = "write `elem=..., shape=[...], layout=...` (or `strides=[...]`), then `quant=...`"
 
@@ -47,10 +57,10 @@ def region_expression(c: Cursor) -> RegionExpr:
     return RegionExpr(start, c.last_end(), buffer, offset, extent, type_)
 
 
-def _attributes_inside(c: Cursor, extent_end: int) -> TypeAttrs:
+def _attributes_inside(c: Cursor, extent_end: int) -> TypeAttrs | Compressed:
     if not begins_type(c):
         c.fail_expected("type attributes or `)` after the extent")
-    attributes = read_type(c)
+    attributes = _region_type(c)
     c.report(
         DOC22,
         "type attributes stand inside `region( )`",
@@ -62,7 +72,7 @@ def _attributes_inside(c: Cursor, extent_end: int) -> TypeAttrs:
     return attributes
 
 
-def _move_behind_fix(c: Cursor, extent_end: int, attributes: TypeAttrs) -> Fix:
+def _move_behind_fix(c: Cursor, extent_end: int, attributes: TypeAttrs | Compressed) -> Fix:
     text, behind = c.source.text[attributes.start : attributes.end], c.start() + 1
     removal = Edit(c.source.span(extent_end, attributes.end), "")
     return Fix(
@@ -71,7 +81,7 @@ def _move_behind_fix(c: Cursor, extent_end: int, attributes: TypeAttrs) -> Fix:
     )
 
 
-def type_attributes(c: Cursor) -> TypeAttrs | None:
+def type_attributes(c: Cursor) -> TypeAttrs | Compressed | None:
     """The type attributes that follow a region, or None where there are none."""
     texts, i = c.texts, c.i
     # `strides` is an attribute of convolutions as well; it never comes first in a type.
@@ -79,7 +89,51 @@ def type_attributes(c: Cursor) -> TypeAttrs | None:
         return None
     if texts[i] == "type" and not texts[i + 2].isidentifier():  # an attribute of someone's opcode
         return None
-    return read_type(c)
+    return _region_type(c)
+
+
+def _region_type(c: Cursor) -> TypeAttrs | Compressed:
+    """Type attributes, and how the region holds them compressed."""
+    plain = read_type(c)
+    if c.texts[c.i] != "," or c.texts[c.i + 1] != "compressed" or c.texts[c.i + 2] != "=":
+        return plain
+    c.i += 3
+    form = c.texts[c.i]
+    if form not in _COMPRESSION_PARTS:
+        fix = c.respelling_fix(_COMPRESSION_PARTS)
+        c.fail_expected(
+            "`palette` or `sparse`", help=did_you_mean(form, _COMPRESSION_PARTS), fix=fix
+        )
+    c.i += 1
+    parts = _compression_parts(c, _COMPRESSION_PARTS[form])
+    return Compressed(
+        plain.start, c.last_end(), plain, form, parts.get("bits"), parts.get("tables")
+    )
+
+
+def _compression_parts(c: Cursor, expected: tuple[str, ...]) -> dict[str, IntLit | None]:
+    """`(bits=4, tables=2)`: the first is needed; nothing where a form has no parts."""
+    parts: dict[str, IntLit | None] = {}
+    if not expected:
+        return parts
+    c.expect("(")
+    while True:
+        word = c.texts[c.i]
+        if word not in expected or c.texts[c.i + 1] != "=":
+            left = [name for name in expected if name not in parts]
+            fix = c.respelling_fix(left) if c.texts[c.i + 1] == "=" else None
+            c.fail_expected(" or ".join(f"`{name}=`" for name in left) or "`)`", fix=fix)
+        if word in parts:
+            c.fail(DOC19, f"`{word}` is given twice")
+        c.i += 2
+        parts[word] = integer_literal(c, f"`{word}`")
+        if c.texts[c.i] != ",":
+            break
+        c.i += 1
+    if expected[0] not in parts:
+        c.fail_expected(f"`{expected[0]}=`")
+    c.expect(")")
+    return parts
 
 
 def begins_type(c: Cursor) -> bool:

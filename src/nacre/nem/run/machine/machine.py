@@ -12,6 +12,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import Run
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.model.program import Task
+from nacre.nem.plan.decompression import compressed_source
 from nacre.nem.plan.grid import TOP
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.machine.actions import (
@@ -28,6 +29,7 @@ from nacre.nem.run.machine.backends import (
     is_deterministic,
 )
 from nacre.nem.run.machine.compute import Compute
+from nacre.nem.run.machine.decompression import DecompressingTransfer
 from nacre.nem.run.machine.findings import Findings
 from nacre.nem.run.machine.signatures import signatures
 from nacre.nem.run.memory.memory import Memory
@@ -110,6 +112,8 @@ class Machine:
         grid = self.plan.grid_of(task.loops)
         if grid is None:
             raise ValueError("a task that could not be expanded")
+        if compressed_source(task) is not None:
+            return DecompressingTransfer(task, grid, self.memory, self.findings)
         if task.op in ("transfer", "store"):
             return copy_action(task, grid, self.memory)
         task_signatures = signatures(task, grid, ordered=self._is_ordered(task))

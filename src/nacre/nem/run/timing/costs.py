@@ -11,6 +11,7 @@ from nacre.kernels.interface.call import Call, Work
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import lookup_at, resolve_symbols
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
+from nacre.nem.plan.decompression import WDM
 from nacre.nem.plan.footprints import copies_elements, dense_strides, strided_pattern
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
@@ -117,8 +118,10 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
     source, target = copy_operands(task)
     if source.region is None or target.region is None:
         raise ValueError("a copy without regions")
+    if unit == WDM:
+        return latency + -(-decompressed_bytes(source.region, grid) // rate)
     burst = profile.get("DMA", "burst") or 0 if unit in ("DMA", "sDMA") else 0
-    if not copies_elements(task):
+    if not copies_elements(task) or source.region.compression is not None:
         return latency + burst + -(-extents(source.region, grid) // rate)
     regions = (source.region, target.region)
     parts = tuple(part for r in regions for part in (*(r.shape or ()), *(r.strides or ())))
@@ -158,7 +161,7 @@ def copied_bytes(task: Task, grid: Grid) -> int | Column:
     source, _ = copy_operands(task)
     if source.region is None:
         raise ValueError("a copy without regions")
-    if not copies_elements(task):
+    if not copies_elements(task) or source.region.compression is not None:
         return extents(source.region, grid)
     task_signatures = signatures(task, grid)
     bits = ELEMENT_TYPES[source.region.elem or "u8"].bits
@@ -168,6 +171,18 @@ def copied_bytes(task: Task, grid: Grid) -> int | Column:
         if s.layouts[0]
     ]
     return sizes[0] if task_signatures.index is None else _by_row(sizes, task_signatures.index)
+
+
+def decompressed_bytes(region: Region, grid: Grid) -> int | Column:
+    """Bytes that the elements of a compressed region become, in every row."""
+    shape = region.shape or ()
+    bits = ELEMENT_TYPES[region.elem or "u8"].bits
+    if all(isinstance(dim, int) for dim in shape):
+        return _ceil(math.prod(resolve_symbols(shape, {})) * bits, 8)
+    counts = [
+        math.prod(resolve_symbols(shape, lookup_at(shape, grid, row))) for row in range(grid.rows)
+    ]
+    return np.array([_ceil(count * bits, 8) for count in counts], np.int64)
 
 
 def ddr_bytes(task: Task, grid: Grid) -> int | Column:

@@ -197,3 +197,30 @@ RUN11 = declare(
     --timing` lists every figure.
     """,
 )
+RUN13 = declare(
+    "RUN13",
+    "broken-compression",
+    "Abstract Machine Model / Device-Level Execution Units",
+    """
+    The source of a transfer that decompresses does not hold compressed elements.
+
+    A mask keeps more elements than follow it, or has bits beyond the elements of the region. The
+    task writes nothing, and the run stops.
+
+    Bad run:
+
+        include "npm_pro.nem"
+        device npm_pro
+        buffer X : L1[0] (size=8)
+        buffer Y : L2 (size=2)
+        a = clamp.sync
+            in region(X, 0, 2) elem=i8, shape=[2], layout=C
+            out region(X, 0, 2) elem=i8, shape=[2], layout=C
+            min_val=9.0 max_val=9.0
+        b = store.sync(dst=region(Y, 0, 2), src=region(X, 0, 2))
+        c = transfer.sync(
+            dst=region(X, 4, 4),
+            src=region(Y, 0, 2) elem=i8, shape=[4], layout=C, compressed=sparse
+        )
+    """,
+)

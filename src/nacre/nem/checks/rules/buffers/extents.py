@@ -52,10 +52,10 @@ _MESSAGES: dict[str, Callable[[RegionProblem, str, str], str]] = {
 
 
 def code_of(problem: RegionProblem) -> str | None:
-    """Which rule a region breaks; None where an expression has no value, which is no EXT rule."""
+    """Which rule of EXT a region breaks; None where it is none of them."""
     kind = problem.kind
-    if kind == "no value":
-        return None
+    if kind == "no value" or kind.startswith("compressed") or kind == "parts of one size":
+        return None  # WDM04 and WDM05
     if kind in ("offset below 0", "extent below 0"):
         return "EXT05"
     if kind in ("extent of 0", "dimension below 1"):
@@ -165,7 +165,7 @@ def strides_do_not_match_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + r = region(A, 0, 4) elem=i8, shape=[2, 2], strides=[2, 1]
     """
     for region in facts.program.regions:
-        type_ = region.node.type
+        type_ = region.type_node
         if region.shape is None or region.strides is None or type_ is None:
             continue
         if type_.strides is not None and len(region.strides) != len(region.shape):

@@ -76,7 +76,7 @@ def layout_does_not_match_rank(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + r = region(A, 0, 4) elem=i8, shape=[1, 2, 2, 1], layout=NHWC
     """
     for region in facts.program.regions:
-        type_, layout = region.node.type, region.layout
+        type_, layout = region.type_node, region.layout
         if type_ is None or type_.layout is None or layout is None or region.shape is None:
             continue
         if layout.isalpha() and layout.isupper() and len(layout) != len(region.shape):

@@ -13,7 +13,7 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Operand, Quant, Region, Task
-from nacre.nem.plan.columns import Exact, as_term, first_row, product, value_at
+from nacre.nem.plan.columns import Exact, add, as_term, first_row, multiply, product, value_at
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.terms import TermProblem, Values
@@ -149,8 +149,8 @@ def _misfit(copy: _Copy, how: str) -> tuple[int, int, str] | None:
     """Bytes of the source and of a destination that is too `small` or `large`, and when."""
     if copies_elements(copy.task):  # element by element, over gaps on either side
         return None
-    source, destination = _extent(copy.out_of, copy.grid), _extent(copy.into, copy.grid)
-    if source is None or destination is None:
+    source, destination = _plain_bytes(copy.out_of, copy.grid), _extent(copy.into, copy.grid)
+    if copy.into.compression is not None or source is None or destination is None:
         return None
     row = first_row(destination < source if how == "small" else destination > source)
     if row is None:
@@ -158,6 +158,16 @@ def _misfit(copy: _Copy, how: str) -> tuple[int, int, str] | None:
     varies = not (isinstance(source, int) and isinstance(destination, int))
     when = in_iteration(copy.grid, row) if varies else ""
     return value_at(source, row), value_at(destination, row), when
+
+
+def _plain_bytes(region: Region, grid: Grid) -> Exact | None:
+    """What a source gives: its extent, or the elements that it holds compressed."""
+    if region.compression is None:
+        return _extent(region, grid)
+    count, element = _count(region, grid), ELEMENT_TYPES.get(region.elem or "")
+    if count is None or element is None or first_row(count < 1) is not None:
+        return None
+    return add(multiply(count, element.bits), 7) // 8
 
 
 def _extent(region: Region, grid: Grid) -> Values | None:
@@ -195,7 +205,7 @@ def _has_fitting_types(copy: _Copy, how: str, device: Device) -> bool:
 def destination_too_small(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """The destination of a transfer or store is smaller than its source.
 
-    The whole extent of the source is copied.
+    The whole extent of the source is copied, or what its compressed elements become.
 
     Bad (-) and good (+):
 

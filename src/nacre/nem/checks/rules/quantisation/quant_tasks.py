@@ -273,7 +273,7 @@ def _quant_without_effect(facts: ProgramFacts, task: Task, operand: Operand) -> 
 
 def _quant_removal_fix(facts: ProgramFacts, operand: Operand) -> Fix | None:
     region = operand.region
-    type_ = None if region is None else region.node.type
+    type_ = None if region is None else region.type_node
     if type_ is None or type_.quant is None:
         return None
     source = facts.program.source
