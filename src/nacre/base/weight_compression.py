@@ -36,6 +36,31 @@ def compress(plain: Bytes, count: int, element_bits: int, form: CompressionForm)
     )
 
 
+def best_form(
+    plain: Bytes, count: int, element_bits: int, entries: int, tables: int, has_sparse: bool
+) -> CompressionForm | None:
+    """The form in which elements take the fewest bytes, if those are fewer than they are.
+
+    `entries` is the most that a table holds, `tables` the most tables.
+    """
+    codes = _codes_of(plain, count, element_bits)
+    sizes: list[tuple[int, int, CompressionForm]] = []
+    if has_sparse:
+        kept = int(np.count_nonzero(codes))
+        size = bytes_of_bits(count) + bytes_of_bits(kept * element_bits)
+        sizes.append((size, 0, CompressionForm("sparse")))
+    for number in range(1, tables + 1):
+        if count % number:
+            continue
+        known = max(np.unique(part).size for part in codes.reshape(number, -1))
+        bits = max(1, (known - 1).bit_length())
+        if 1 << bits <= min(entries, 1 << MAX_PALETTE_BITS):
+            form = CompressionForm("palette", bits, number)
+            sizes.append((size_bounds(form, count, element_bits)[0], number, form))
+    size, _, found = min(sizes, default=(plain.size, 0, None), key=lambda one: one[:2])
+    return found if size < plain.size else None
+
+
 def _compress_palette(codes: Codes, element_bits: int, form: CompressionForm) -> Bytes | None:
     if not 1 <= form.bits <= MAX_PALETTE_BITS or form.tables < 1 or codes.size % form.tables:
         return None

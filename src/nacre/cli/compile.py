@@ -28,6 +28,7 @@ from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.manifest import CompressedWeights
 
 _MOST = 5  # layers whose losses are named
 
@@ -154,6 +155,7 @@ def _summary(bundle: Bundle, out: Path, reference: bool, notes: Sequence[str]) -
         f"compiled for {manifest.device} in {bundle.precision_text}: "
         f"{count} layer{'s' if count != 1 else ''}, {manifest.macs_text}, "
         f"{len(bundle.weights):,} bytes of weights",
+        *_compression(manifest.compression),
         *(f"note: {note}" for note in (*merge_notes(manifest.notes), *notes)),
         *(f"on the VPU: {line}" for line in merge_notes(escaped)),
         *_losses(bundle),
@@ -162,6 +164,14 @@ def _summary(bundle: Bundle, out: Path, reference: bool, notes: Sequence[str]) -
         "beside them",
     ]
     return "\n".join(lines)
+
+
+def _compression(found: CompressedWeights | None) -> list[str]:
+    """What compression saves."""
+    if found is None:
+        return []
+    what = f"compressed {found.blocks} of {found.of} blocks of weights"
+    return [f"{what}, {found.saved_bytes:,} bytes fewer" if found.blocks else what]
 
 
 def _losses(bundle: Bundle) -> list[str]:

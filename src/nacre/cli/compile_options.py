@@ -14,7 +14,7 @@ from nacre.base.excerpt import backquote
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.options import ddr_size_option, options_of, repeated_option
-from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
+from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS
 
 # Layers and their precision, as the option gives them.
 LayerPrecisions = tuple[tuple[str, str], ...]
@@ -48,6 +48,7 @@ class CompileOptions:
     layer_precisions: LayerPrecisions
     accuracy: float | None
     fallback: bool
+    compress: str | None
     ddr_size: int
 
     def arguments(self) -> dict[str, Any]:
@@ -71,6 +72,7 @@ class CompileOptions:
             "precision_map": _latest_precisions(self.layer_precisions),
             "accuracy_db": self.accuracy,
             "fallback": self.fallback,
+            "compress": self.compress,
             "ddr_bytes": self.ddr_size,
         }
 
@@ -110,6 +112,15 @@ compile_options = options_of(
         "--fallback/--no-fallback",
         default=True,
         help="Whether layers of an i8 plan stay f16 where --accuracy is missed. Default: they do.",
+    ),
+    click.option(
+        "--compress",
+        type=click.Choice(COMPRESS),
+        is_flag=False,
+        flag_value="exact",
+        help="Weights that the device decompresses on their way: without a word, or with `exact`, "
+        "where that saves bytes; with `cluster` weights are also changed such that it does, as "
+        "far as outputs allow.",
     ),
     ddr_size_option,
 )

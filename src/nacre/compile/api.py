@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nacre.base.diagnostics import Warn
 from nacre.compile.bundle.bundle import Bundle
-from nacre.compile.options import Calibration, Options, Precision
+from nacre.compile.options import Calibration, Compress, Options, Precision
 from nacre.compile.pipeline import OnStage, compile_module
 from nacre.compile.request import Constants, module_of, validate_request
 from nacre.compile.target import target_of
@@ -29,6 +29,7 @@ def compile(  # the name that users call
     precision_map: Mapping[str | int, str] | None = None,
     accuracy_db: float | None = None,
     fallback: bool = True,
+    compress: Compress | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
     warn: Warn | None = None,
@@ -46,16 +47,18 @@ def compile(  # the name that users call
       whatever they lose: `{"head*": "f16", "stem": "i8"}`; the last that names a layer counts
     - `accuracy_db`: the least ratio of signal to noise of the outputs of an `i8` plan, 15 dB else
     - `fallback`: whether layers of an `i8` plan stay floats where that ratio is missed
+    - `compress`: weights that the device decompresses on their way: `exact` where that saves
+      bytes, `cluster` also changes weights such that it does, as far as outputs allow
     - `on_stage`: is shown the result of every stage
     - `warn`: is told what is odd about a model but does not stand in the way
 
     InputError lists what stands in the way.
     """
-    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
+    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress)
     target = target_of(device)
     module = module_of(source, shapes, example_args, constants, warn)
     options = Options(
         target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback, accuracy_db,
+        fallback, accuracy_db, compress=compress,
     )  # fmt: skip
     return Bundle.of(compile_module(module, target, options, on_stage))

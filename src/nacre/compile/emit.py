@@ -93,7 +93,18 @@ def _region(region: Region) -> str:
     if not region.elem:
         return text
     order = f"strides={_value(region.strides)}" if region.strides else f"layout={region.layout}"
-    return f"{text} elem={region.elem}, shape={_value(region.shape)}, {order}{_quant(region)}"
+    type_ = f"elem={region.elem}, shape={_value(region.shape)}, {order}{_quant(region)}"
+    return f"{text} {type_}{_compressed(region)}"
+
+
+def _compressed(region: Region) -> str:
+    form = region.compressed
+    if form is None:
+        return ""
+    if form.name == "sparse":
+        return ", compressed=sparse"
+    tables = f", tables={form.tables}" if form.tables > 1 else ""
+    return f", compressed=palette(bits={form.bits}{tables})"
 
 
 def _quant(region: Region) -> str:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Calibration = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 Precision = Literal["f16", "f32", "i8"]
 PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
+# Weights as they are, in fewer bytes; or such that they take fewer.
+Compress = Literal["exact", "cluster"]
+COMPRESS: tuple[Compress, ...] = ("exact", "cluster")
 MOST_DB = 120.0  # the highest ratio of signal to noise that can be asked for
 OBSERVERS = ("minmax", "percentile", "mse")
 # Tensors that stay in L1, several tiles at a time, weights that are loaded a layer ahead, layers
@@ -49,6 +52,7 @@ class Options:
     accuracy_db: float | None = None  # the least ratio of signal to noise of outputs on integers
     token_reserve: int = 0  # with tokens: 1 waits between layers, 2 also between tiles
     disabled: frozenset[str] = frozenset()  # of FEATURES: what a plan does without, to compare
+    compress: Compress | None = None  # weights that a device decompresses on their way
 
     @property
     def l1_bytes(self) -> int:

@@ -24,6 +24,7 @@ from nacre.compile.partition.stage import Partition, partition
 from nacre.compile.partition.support import require_types
 from nacre.compile.partition.variants import lacking
 from nacre.compile.placement.capacity import (
+    require_decompression,
     require_l1,
     require_room,
     require_room_as_bytes,
@@ -31,6 +32,7 @@ from nacre.compile.placement.capacity import (
 )
 from nacre.compile.placement.stage import Placement, place
 from nacre.compile.program import Program
+from nacre.compile.quantise.clustering import cluster_weights
 from nacre.compile.quantise.prequantised.scales import FloatModel, float_model
 from nacre.compile.quantise.quantiser import Quantised, quantise
 from nacre.compile.rules import CMP06
@@ -41,6 +43,7 @@ from nacre.compile.tiling.shared_weights import PARTS, keep_shared_weights
 from nacre.compile.tiling.stage import Tilings, tile
 from nacre.compile.tiling.strips import cut_to_fit
 from nacre.core.module import Labels, Module
+from nacre.nem.plan.decompression import decompression_figure
 
 _ALL = frozenset(FEATURES)
 _UNUSED = "calibration data is not used: it is for i8, and the precision is {}"
@@ -72,6 +75,7 @@ def run_stages(
             on_stage(name, result)
 
     require_l1(module, options)
+    require_decompression(module, options)
     require_room_for_ports(module, options)
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
@@ -103,6 +107,8 @@ def run_stages(
         report_stage("quantise", quantised)
     else:
         legal = replace(legal, notes=(*legal.notes, *_float_notes(module, options)))
+    if options.compress == "cluster":
+        legal, quantised = _cluster(legal, quantised, module, options)
     with stage("partitioning"):
         layers = partition(legal, options)
     require_room(layers, options)
@@ -110,6 +116,16 @@ def run_stages(
     require_types(layers, options)
     compiled = _plan(layers, target, options, report_stage)
     return Compiled(legal, quantised, layers, *compiled)
+
+
+def _cluster(
+    legal: Legal, quantised: Quantised | None, module: Module, options: Options
+) -> tuple[Legal, Quantised | None]:
+    """Weights of as few values as a table of the device holds."""
+    entries = decompression_figure(options.device, "palette_entries")
+    with stage("clustering weights"):
+        legal = cluster_weights(legal, module, options, entries, quantised)
+    return legal, quantised and replace(quantised, legal=legal)
 
 
 def _float_notes(module: Module, options: Options) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nacre.base.compression_forms import CompressionForm
 from nacre.compile.partition.items import Quant
 
 Dims = tuple[int, ...]
@@ -56,6 +57,7 @@ class Region:
     layout: str = ""
     strides: Dims = ()
     quant: Quant | None = None  # one scale, or one for each index of the last axis
+    compressed: CompressionForm | None = None  # how the bytes hold the elements
 
 
 @dataclass(frozen=True)

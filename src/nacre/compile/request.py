@@ -10,7 +10,7 @@ from typing import Any
 
 from nacre.base.diagnostics import Warn
 from nacre.base.suggest import did_you_mean
-from nacre.compile.options import MOST_DB, OBSERVERS, PRECISIONS
+from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes
 from nacre.core.module import Module
@@ -27,8 +27,12 @@ def validate_request(
     ddr_bytes: int,
     accuracy_db: object = None,
     fallback: object = True,
+    compress: object = None,
 ) -> None:
     """Refuse what does not exist, and what is of another kind."""
+    if compress is not None and compress not in COMPRESS:
+        known = ", ".join(map(repr, COMPRESS))
+        raise request_error(f"`compress` is {compress!r}, expected None or one of {known}")
     if precision not in PRECISIONS:
         hint = did_you_mean(str(precision), PRECISIONS)
         known = ", ".join(PRECISIONS)

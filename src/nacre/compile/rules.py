@@ -1,4 +1,4 @@
-"""CMP01-CMP13: models that cannot be compiled for a device."""
+"""CMP01-CMP14: models that cannot be compiled for a device."""
 
 from __future__ import annotations
 
@@ -90,3 +90,9 @@ CMP13 = declare(
     what leaves it is infinite from there on; or the model itself divides by 0. `nacre validate`
     with the same inputs tells which. In Python this is a `UserWarning`.
     """, severity="warning", language=_LANGUAGE)  # fmt: skip
+CMP14 = declare(
+    "CMP14", "no-decompression-on-device", _CLAUSE,
+    """
+    Weights are to be compressed, and the device has no unit that decompresses them (`WDM`), or one
+    that knows no form.
+    """, language=_LANGUAGE)  # fmt: skip

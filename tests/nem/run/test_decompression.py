@@ -114,7 +114,7 @@ endloop
         (b"\x10\x01\x02", "the mask has elements beyond the 4 that there are"),
     ],
 )
-def test_bytes_that_are_no_compressed_elements_stop_the_run(stored: bytes, message: str) -> None:
+def test_run13_what_is_no_compressed_element_stops_the_run(stored: bytes, message: str) -> None:
     text = f"""{HEAD}s = transfer.sync(dst=region(B, 8, 1), src=region(A, 0, 1))
 t = transfer.sync(dst=region(B, 0, 4), src={source("i8", [4], SPARSE, 3)})
 """

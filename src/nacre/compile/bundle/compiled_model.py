@@ -61,6 +61,12 @@ class CompiledModel:
         return floats / total if self.manifest.precision == "i8" and total else 0.0
 
     @property
+    def judged_precision(self) -> str:
+        """The precision by whose bounds outputs are judged: weights of few values are as i8."""
+        found = self.manifest.compression
+        return "i8" if found is not None and found.clustered else self.manifest.precision
+
+    @property
     def precision_text(self) -> str:
         """The precision, and how much of an i8 plan is none."""
         share = self.float_share
@@ -92,13 +98,15 @@ class CompiledModel:
     @cached_property
     def _read(self) -> LoadedProgram:
         """The program, checked once: when it was compiled, or before its first run."""
-        interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=True)
+        # What decompresses is an extension of the language, of which strict checks warn.
+        is_strict = self.manifest.compression is None
+        interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=is_strict)
         return interpreter.load_string(self.program)
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
         """What the strictest check finds in the program."""
-        return tuple(d for d in self._read.diagnostics if d.severity == "error")
+        return tuple(d for d in self._read.diagnostics if d.severity in ("error", "warning"))
 
     @cached_property
     def runnable_program(self) -> LoadedProgram:

@@ -132,6 +132,21 @@ class StoredWeights(Struct, frozen=True, forbid_unknown_fields=True):
     segments: tuple[WeightsSegment, ...] = ()
 
 
+class CompressedWeights(Struct, frozen=True, forbid_unknown_fields=True):
+    """What compression saves."""
+
+    form: str  # exact, or cluster
+    blocks: int  # that are compressed
+    of: int  # so many
+    saved: Mapping[str, int] = {}  # bytes, by layer
+    clustered: int = 0  # constants that were clustered
+
+    @property
+    def saved_bytes(self) -> int:
+        """Of all layers."""
+        return sum(self.saved.values())
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything about a bundle that is neither text nor weights."""
 
@@ -154,6 +169,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     accuracy_db: float | None = None  # of outputs on integers, where one was asked for
     fallback: bool = True  # whether layers might stay floats for it
     precision_map: Mapping[str, str] = {}  # layers whose precision was asked for
+    compression: CompressedWeights | None = None  # of weights, where it was asked for
     stored: StoredWeights | None = None  # in a folder: where its weights come from
     sha256: Mapping[str, str] = {}  # of the files beside it, and of the rest of this one
 
@@ -209,8 +225,16 @@ def manifest(
             f"%{layer}" if isinstance(layer, int) else layer: own
             for layer, own in options.precision_map.items()
         },
+        compression=_compression(partition.legal, placement, options),
         layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
     )
+
+
+def _compression(legal: Legal, placement: Placement, options: Options) -> CompressedWeights | None:
+    if options.compress is None:
+        return None
+    counts = len(set(map(id, placement.compressed.values()))), len(set(placement.blocks.values()))
+    return CompressedWeights(options.compress, *counts, placement.saved, legal.clustered)
 
 
 def _losses(quantised: Quantised | None) -> tuple[LayerLoss, ...]:

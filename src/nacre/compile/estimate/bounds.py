@@ -27,6 +27,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
+from types import MappingProxyType
 from typing import Literal
 
 from nacre.compile.estimate.bounds_scales import scaling_values
@@ -136,10 +137,18 @@ def model_bounds(
     device: Device,
     profile: TimingProfile,
     escaped: Collection[int] = (),
+    saved: Mapping[str, int] = MappingProxyType({}),
 ) -> ModelBounds:
-    """The bounds of a legal module, its operations gathered into layers."""
+    """The bounds of a legal module, its operations gathered into layers.
+
+    `saved` are bytes that compressed weights of a layer take less.
+    """
     rates = _Rates(device, profile)
-    parts = zip(groups, ddr_traffic(module, groups), stored_values(module, groups), strict=True)
+    traffic = [
+        max(0, size - saved.get(group.name, 0))
+        for group, size in zip(groups, ddr_traffic(module, groups), strict=True)
+    ]
+    parts = zip(groups, traffic, stored_values(module, groups), strict=True)
     return ModelBounds(tuple(_layer_bound(module, rates, escaped, *part) for part in parts))
 
 

@@ -15,11 +15,12 @@ from nacre.compile.estimate.assumptions import (
     derated_figures,
 )
 from nacre.compile.estimate.bounds import ModelBounds, model_bounds
+from nacre.compile.estimate.from_bundle import bundle_bounds
 from nacre.compile.estimate.in_floats import cycles_in_floats
 from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
 from nacre.compile.legalise.origins import legal_operation_text
-from nacre.compile.options import Calibration, Options, Precision
+from nacre.compile.options import Calibration, Compress, Options, Precision
 from nacre.compile.partition.stage import Partition
 from nacre.compile.pipeline import OnStage, brings_scales, compile_module
 from nacre.compile.placement.capacity import are_beyond
@@ -51,6 +52,7 @@ def estimate(
     precision_map: Mapping[str | int, str] | None = None,
     accuracy_db: float | None = None,
     fallback: bool = True,
+    compress: Compress | None = None,
     clock_mhz: float | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
@@ -65,7 +67,7 @@ def estimate(
     """
     if clock_mhz is not None:
         require_clock(clock_mhz)
-    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback)
+    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress)
     aim = target_of(device)
     target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)
@@ -76,7 +78,7 @@ def estimate(
         calibration = draw_inputs(module, _SEED, (_SAMPLES,))
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback and not is_stand_in, accuracy_db,
+        fallback and not is_stand_in, accuracy_db, compress=compress,
     )  # fmt: skip
     recorder = _StageRecorder(on_stage)
     base = Estimate(
@@ -94,6 +96,8 @@ def estimate(
         return replace(base, problems=error.diagnostics, **recorder.partial_result(target))
     partial = recorder.partial_result(target)
     most = cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
+    if compress is not None:
+        partial["bounds"] = bundle_bounds(bundle, target, timing_profile(target))
     plan = _time_bundle(bundle, base, partial["bounds"])
     return replace(base, **partial, plan=plan, most_cycles=most)
 

@@ -55,9 +55,15 @@ def estimate_bundle(
 
 def bundle_bounds(bundle: CompiledModel, device: Device, profile: TimingProfile) -> ModelBounds:
     """The bounds of the model that a bundle was made of."""
-    groups = [group for entry in bundle.manifest.layers for group in _groups(bundle, entry)]
+    groups, saved = [], {}
+    found = bundle.manifest.compression
+    for entry in bundle.manifest.layers:
+        for group in _groups(bundle, entry):
+            groups.append(group)
+            # Of layers that run together each may be the one whose weights are smaller.
+            saved[group.name] = found.saved.get(entry.name, 0) if found is not None else 0
     escaped = {value for value, _, _ in _vpu_operations(bundle)}
-    return model_bounds(bundle.legal, groups, device, profile, escaped)
+    return model_bounds(bundle.legal, groups, device, profile, escaped, saved)
 
 
 def _groups(bundle: CompiledModel, entry: LayerEntry) -> Iterator[_Group]:

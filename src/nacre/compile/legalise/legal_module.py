@@ -24,6 +24,7 @@ class Legal:
     precision: str = "f32"
     lacking: frozenset[str] = frozenset()  # opcodes that the device does not have in f32
     source: Module | None = None  # what was legalised, its inputs first
+    clustered: int = 0  # constants whose elements were changed to few values
 
     def __str__(self) -> str:
         return str(self.module)

@@ -18,10 +18,11 @@ from nacre.compile.partition.stage import Partition, partition
 from nacre.compile.partition.tensors import Tensor
 from nacre.compile.placement.ports import Names, ports_of
 from nacre.compile.program import Buffer
-from nacre.compile.rules import CMP02, CMP05
+from nacre.compile.rules import CMP02, CMP05, CMP14
 from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import ALIGN
 from nacre.core.module import Module, TensorType
+from nacre.nem.plan.decompression import WDM, decompression_figure
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 _MOST_NAMED = 5
@@ -47,6 +48,20 @@ def require_l1(source: Module, options: Options) -> None:
         help_ = f"a device with more L1 than {options.device.name}"
         place = model_place(Legal(source, {}, len(source.outputs), source=source))
         raise InputError([CMP02.at(place, message, help=help_)])
+
+
+def require_decompression(source: Module, options: Options) -> None:
+    """Raise InputError where weights are to be compressed, and the device cannot."""
+    device = options.device
+    if options.compress is None:
+        return
+    forms = ("palette_entries", "sparse")
+    if device.count(WDM) > 0 and any(decompression_figure(device, key) > 0 for key in forms):
+        return
+    what = f"`{device.name}` has no unit that decompresses weights (`{WDM}`)"
+    place = model_place(Legal(source, {}, len(source.outputs), source=source))
+    help_ = f"leave {setting('`--compress`', '`compress=`')} out, or take another device"
+    raise InputError([CMP14.at(place, what, help=help_)])
 
 
 def require_room_for_ports(source: Module, options: Options) -> None:

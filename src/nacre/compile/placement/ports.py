@@ -11,6 +11,7 @@ from nacre.compile.program import Buffer
 
 WEIGHTS = "weights"
 L2, SPILL = "tensors_L2", "tensors_DDR"
+COMPRESSED = "compressed_L2"  # weights that wait to be decompressed
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,12 @@ from nacre.compile.partition.stage import Partition
 from nacre.compile.partition.tensors import Tensor
 from nacre.compile.placement.buffer_reuse import reuse_chains
 from nacre.compile.placement.capacity import require_room_for_all
-from nacre.compile.placement.ports import L2, SPILL, WEIGHTS, ports_of
+from nacre.compile.placement.compression import (
+    BlockCompressor,
+    CompressedBlock,
+    saved_by_layer,
+)
+from nacre.compile.placement.ports import COMPRESSED, L2, SPILL, WEIGHTS, ports_of
 from nacre.compile.placement.staging import Staged, staged_blocks
 from nacre.compile.program import Buffer
 from nacre.compile.tiling.residency import Span, lifetimes, lowest_gap
@@ -79,6 +84,8 @@ class Placement:
     l2_peak: int
     l2_bound: int  # no placement can do with less
     staged: Mapping[tuple[str, int], Staged] = field(default_factory=dict)  # layer, block: in L2
+    compressed: Mapping[tuple[str, int], CompressedBlock] = field(default_factory=dict)
+    saved: Mapping[str, int] = field(default_factory=dict)  # bytes of compressed weights, by layer
 
     def l1(self, engine: int) -> str:
         """The buffer in an engine's L1."""
@@ -119,13 +126,17 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
         _most_bytes_alive(taken, len(layers)),
     )
     weights = _Weights()
-    blocks = _pack_weights(layers, tilings, weights)
+    left = options.l2_bytes - align_up(peak)
+    compressor = BlockCompressor(options, left) if options.compress else None
+    blocks, compressed = _pack_weights(layers, tilings, weights, compressor, staged)
     _add_constants(partition, tensors, weights)
     packed = weights.packed
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
     buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
     held = "tensors between layers" + (", and weights of several" if staged else "")
     buffers += [Buffer(L2, "L2", peak, held)] if peak else []
+    if compressor is not None and compressor.l2_bytes:
+        buffers.append(Buffer(COMPRESSED, "L2", compressor.l2_bytes, "weights on their way"))
     l1_layouts = _l1_layouts(layers, tiled, options)
     buffers += _l1_buffers(tiled, l1_layouts, options)
     require_room_for_all(partition, buffers, options)
@@ -141,6 +152,8 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
         peak,
         bound,
         staged,
+        compressed,
+        saved_by_layer(layers, compressed),
     )
 
 
@@ -244,10 +257,18 @@ class _Weights:
 
 
 def _pack_weights(
-    layers: tuple[Layer, ...], tilings: tuple[Tiling, ...], weights: _Weights
-) -> dict[tuple[str, int], int]:
-    """Weights as the tiles use them: a block of columns after the other, its bias behind it."""
+    layers: tuple[Layer, ...],
+    tilings: tuple[Tiling, ...],
+    weights: _Weights,
+    compressor: BlockCompressor | None,
+    staged: Mapping[tuple[str, int], Staged],
+) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], CompressedBlock]]:
+    """Weights as the tiles use them: a block of columns after the other, its bias behind it.
+
+    What lies in L2 between layers is not compressed.
+    """
     blocks: dict[tuple[str, int], int] = {}
+    compressed: dict[tuple[str, int], CompressedBlock] = {}
     begins: dict[tuple[tuple[int, ...], int], str] = {}
     packed = weights.packed
     for layer, tiling in zip(layers, tilings, strict=True):
@@ -258,14 +279,26 @@ def _pack_weights(
         for number, (first, count) in enumerate(tiling.column_blocks(layer.columns)):
             if begins[known] != layer.name:  # another layer's weights too, cut alike
                 blocks[layer.name, number] = blocks[begins[known], number]
+                if (begins[known], number) in compressed:
+                    compressed[layer.name, number] = compressed[begins[known], number]
                 continue
             begun = blocks[layer.name, number] = len(packed)
-            weights.add(layer.packed.array[..., first : first + count])
+            array = layer.packed.array[..., first : first + count]
+            made = None
+            if compressor is not None and (layer.name, number) not in staged:
+                made = compressor.compressed_block(layer, tiling, array)
+            if made is not None:
+                compressed[layer.name, number], stored = made
+                for part in stored:
+                    weights.add(part)
+            else:
+                weights.add(array)
             if layer.packed.bias is not None:
-                packed += bytes(layer.packed.weight_bytes(count) - (len(packed) - begun))
+                if made is None:
+                    packed += bytes(layer.packed.weight_bytes(count) - (len(packed) - begun))
                 weights.add(layer.packed.bias[first : first + count])
             weights.align()
-    return blocks
+    return blocks, compressed
 
 
 def _add_constants(partition: Partition, tensors: dict[int, Location], weights: _Weights) -> None:

@@ -18,7 +18,7 @@ from nacre.compile.partition.layers import (
     tile_shape,
 )
 from nacre.compile.partition.views import dense, reach
-from nacre.compile.placement.ports import L2, WEIGHTS
+from nacre.compile.placement.ports import COMPRESSED, L2, WEIGHTS
 from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
 from nacre.compile.schedule.order import Touch, touch_of
@@ -101,6 +101,9 @@ class LayerTasks:
         assert packed is not None
         size = packed.block_bytes(self._blocks[block][1])
         begins, source, paths = self._placement.blocks[name, block], WEIGHTS, self._paths
+        if (name, block) in self._placement.compressed:
+            yield from self._compressed_loads(engine, block, slot)
+            return
         staged = self._placement.staged.get((name, block))
         if staged is not None:
             is_alone = self.tiling.split == "columns"  # else every engine loads every block
@@ -117,6 +120,35 @@ class LayerTasks:
             token = f"{name}_w{block}{_engine_suffix(engine)}" + (f"p{number}" if number else "")
             copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
             yield Task(copy, (touch_of(dst, True), touch_of(src, False)))
+
+    def _compressed_loads(self, engine: int, block: int, slot: int) -> Iterator[Task]:
+        """A block of weights that is decompressed between L2 and L1, and its bias."""
+        packed, name = self.layer.packed, self.layer.name
+        assert packed is not None
+        found = self._placement.compressed[name, block]
+        begins, tag = self._placement.blocks[name, block], f"{block}{_engine_suffix(engine)}"
+        buffer, offset = self._placement.l1(engine), self._weights_offset(slot)
+        is_alone = self.tiling.split == "columns"  # else every engine decompresses every block
+        for number, part in enumerate(found.parts):
+            waits = Region(COMPRESSED, Affine(found.waits_at + part.begins), part.size)
+            if is_alone or not engine:
+                src = Region(WEIGHTS, Affine(begins + part.begins), part.size)
+                yield self._weights_copy(f"{name}_z{tag}p{number}", waits, src)
+            size = part.count * element_bytes(packed.elem)
+            dst = Region(buffer, Affine(offset + part.first), size)
+            src = replace(waits, elem=packed.elem, shape=(part.count,), layout="C",
+                          compressed=part.form)  # fmt: skip
+            yield self._weights_copy(f"{name}_w{tag}" + (f"p{number}" if number else ""), dst, src)
+        if packed.bias is not None:
+            count = self._blocks[block][1]
+            size = packed.block_bytes(count) - packed.weight_bytes(count)
+            dst = Region(buffer, Affine(offset + packed.weight_bytes(count)), size)
+            src = Region(WEIGHTS, Affine(begins + found.rest), size)
+            yield self._weights_copy(f"{name}_w{tag}b", dst, src)
+
+    def _weights_copy(self, token: str, dst: Region, src: Region) -> Task:
+        copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
+        return Task(copy, (touch_of(dst, True), touch_of(src, False)))
 
     def _stage_weights(self, block: int, offset: int, size: int) -> Task:
         """A block of weights on its way to L2, for this layer and others."""

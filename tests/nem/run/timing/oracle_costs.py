@@ -12,6 +12,7 @@ DEFAULTS = {
     "DMA": {"bandwidth": 32, "latency": 4, "burst": 0},
     "sDMA": {"bandwidth": 32, "latency": 16},
     "VPU": {"throughput": 32, "latency": 4},
+    "WDM": {"bandwidth": 64, "latency": 8},
 }
 
 

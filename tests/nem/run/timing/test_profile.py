@@ -112,7 +112,7 @@ def test_a_figure_that_cannot_be_meant_is_refused(unit: str, key: str, value: ob
     [
         ({"GPU": {"latency": 1}}, "no unit `GPU`"),
         ({"sdma": {"latency": 1}}, "no unit `sdma`; did you mean `sDMA`?"),
-        ({"WDM": {"latency": 1}}, "no unit `WDM`"),
+        ({"WDM": {"sparse": 0}}, "`WDM` has no figure `sparse`"),
         ({3: {"latency": 1}}, "no unit `3`"),
         ({"DMA": 32}, "`DMA` needs keys with figures, found `32`"),
         ({"DMA": None}, "`DMA` needs keys with figures, found `None`"),

@@ -141,8 +141,8 @@ def _problem(unit: str, key: str, value: object) -> str | None:
             return None
         return f"`NMU.lanes` is {backquote(repr(value), 40)}, expected two positive integers"
     bounds = bounds_of(unit, key)
-    if bounds is None:
-        known = [p.key for p in PARAMETERS if p.unit == unit]
+    known = [p.key for p in PARAMETERS if p.unit == unit]
+    if bounds is None or key not in known:
         hint = did_you_mean(key, known) or f"known are {', '.join(known)}"
         return f"`{unit}` has no figure {backquote(key)}; {hint}"
     if not bounds.admit(as_integer(value)):
