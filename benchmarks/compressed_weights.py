@@ -8,13 +8,13 @@ import numpy as np
 
 import nacre
 from nacre import core
+from nacre.compile.options import COMPRESS
 from nacre.core.module import Module
 from nacre.core.values import Array
 
 DEVICES = ("npm_pro", "npm16k")
 NETWORKS = ("ordinary", "pruned", "clustered")
 SHAPE = (16, 512)
-WAYS = ("exact", "cluster")
 
 
 def network(kind: str) -> Module:
@@ -47,7 +47,7 @@ def main() -> None:
     for device in DEVICES:
         for precision in precisions:
             for kind in NETWORKS:
-                for way in (None, *WAYS):
+                for way in (None, *COMPRESS):
                     given = data if precision == "i8" else None
                     bundle = nacre.compile(
                         network(kind), device, precision, compress=way, calibration=given

@@ -38,6 +38,23 @@ def test_a_bundle_is_written(
     assert json.loads((folder / "manifest.json").read_text())["precision"] == "f16"
 
 
+def test_weights_are_compressed_where_the_device_can(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "bundle"
+    asked = (model, "--device", "npm_pro", "-o", folder)
+    assert run(*asked, "--compress") == OK
+    assert "compressed 0 of 3 blocks of weights\n" in capsys.readouterr().out
+    assert run(*asked, "--compress=cluster") == OK
+    out = capsys.readouterr().out
+    assert "compressed 3 of 3 blocks of weights, " in out
+    assert "note: 1 of 1 weights have 16 values at most: output `output0` has SQNR " in out
+    found = json.loads((folder / "manifest.json").read_text())["compression"]
+    assert (found["form"], found["blocks"], found["clustered"]) == ("cluster", 3, 1)
+    assert run(model, "--device", "npm4k", "--compress", "-o", tmp_path / "other") == ERRORS_FOUND
+    assert "CMP14" in capsys.readouterr().err
+
+
 def test_a_stage_is_shown(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("--print-after", "legalise", "--print-after", "partition")
     assert run(model, "--device", "npm4k", *asked, "-o", tmp_path / "b") == OK

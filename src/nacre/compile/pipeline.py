@@ -43,7 +43,6 @@ from nacre.compile.tiling.shared_weights import PARTS, keep_shared_weights
 from nacre.compile.tiling.stage import Tilings, tile
 from nacre.compile.tiling.strips import cut_to_fit
 from nacre.core.module import Labels, Module
-from nacre.nem.plan.decompression import decompression_figure
 
 _ALL = frozenset(FEATURES)
 _UNUSED = "calibration data is not used: it is for i8, and the precision is {}"
@@ -122,9 +121,8 @@ def _cluster(
     legal: Legal, quantised: Quantised | None, module: Module, options: Options
 ) -> tuple[Legal, Quantised | None]:
     """Weights of as few values as a table of the device holds."""
-    entries = decompression_figure(options.device, "palette_entries")
     with stage("clustering weights"):
-        legal = cluster_weights(legal, module, options, entries, quantised)
+        legal = cluster_weights(legal, module, options, quantised)
     return legal, quantised and replace(quantised, legal=legal)
 
 

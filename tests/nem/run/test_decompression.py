@@ -151,6 +151,21 @@ u = transfer.sync(dst=region(C, 0, 8), src={source("i8", [8], SPARSE, 9, "B")})
     assert session.memory.storage(session.memory.buffers["C"]).written[:8].all()
 
 
+def test_a_compressed_region_is_bytes_to_the_host() -> None:
+    text = f"""{HEAD}let w = {source("f16", [512], SPARSE, 70)}
+t = transfer.sync(dst=region(B, 0, 1030), src=w)
+"""
+    session = started(text, bytes(64) + b"\x00\x3c" + bytes(4))
+    assert session.read_region("w").shape == (70,)
+    session.run()
+    assert not session.diagnostics
+    written = session.memory.storage(session.memory.buffers["B"]).written
+    assert written[:1024].all()
+    assert not written[1024:1030].any()
+    runs = [(run.low, run.high) for run in session.who_wrote("B") if run.writer is not None]
+    assert runs == [(0, 1024)]
+
+
 def cycles(text: str, **figures: dict[str, int]) -> int:
     return int(timed(text, figures or None).cycles)
 

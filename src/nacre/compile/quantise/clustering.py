@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nacre.base.compression_forms import CompressionForm, size_bounds
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.weight_compression import best_form, compress
 from nacre.compile.accuracy.measures import Accuracy, AccuracyMeter, sqnr
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.narrowing import store_floats
@@ -26,11 +28,13 @@ from nacre.core.constants import constant_array
 from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array, Literal, attributes
+from nacre.nem.plan.decompression import decompression_figure
 
 _PRODUCTS = frozenset({"Linear", "MatMul", "Conv", "Conv2d", "ConvTranspose", "QConv", "QLinear"})
 _WEIGHTS = 1  # their operand
 _LEAST_ELEMENTS = 1024  # that are worth a table
 _BITS = (4, 5, 6, 7, 8)
+_TRIED = 2  # sizes of tables
 _SAMPLES = 4
 _SEED = 1
 _ROUNDS = 30  # of k-means
@@ -80,20 +84,25 @@ class _Judge:
 
 
 def cluster_weights(
-    legal: Legal, source: Module, options: Options, entries: int, quantised: Quantised | None
+    legal: Legal, source: Module, options: Options, quantised: Quantised | None
 ) -> Legal:
-    """The module with weights of at most so many values, as far as outputs allow."""
-    weights = _weights(legal.module)
-    sizes = [bits for bits in _BITS if 1 << bits <= entries]
+    """The module with weights that tables of the device hold, as far as outputs allow."""
+    entries = decompression_figure(options.device, "palette_entries")
+    sizes = [bits for bits in _BITS if 1 << bits <= entries][:_TRIED]
+    weights = {
+        value: array
+        for value, array in _weights(legal.module).items()
+        if sizes and _gets_smaller(array, sizes[-1], options)
+    }
     if not weights or not sizes or source.states:
-        why = "a model with state is taken as it is" if source.states else "there are none to take"
+        why = "a model with state is left as it is" if source.states else "none would get smaller"
         return _with_note(legal, f"no weights are clustered: {why}", 0)
     judge = _judge(source, options, quantised)
     chosen, found = sorted(weights), judge.worst(legal)
     if not found.is_met:
         return _with_note(legal, f"no weights are clustered: {_told(found)} without", 0)
     made, bits = legal, sizes[0]
-    for bits in sizes[:2]:
+    for bits in sizes:
         made = _clustered(legal, weights, chosen, bits)
         found = judge.worst(made)
         if found.is_met:
@@ -141,6 +150,20 @@ def _weights(module: Module) -> dict[int, Array]:
         for value, array in found.items()
         if array is not None and array.size >= _LEAST_ELEMENTS and value not in module.outputs
     }
+
+
+def _gets_smaller(array: Array, bits: int, options: Options) -> bool:
+    """Whether a table of so many bits takes fewer bytes than the elements as they are can."""
+    plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    width = 8 * array.dtype.itemsize
+    entries, tables, sparse = (
+        decompression_figure(options.device, key)
+        for key in ("palette_entries", "palette_tables", "sparse")
+    )
+    size = size_bounds(CompressionForm("palette", bits), array.size, width)[0]
+    form = best_form(plain, array.size, width, entries, tables, sparse > 0)
+    exact = plain if form is None else compress(plain, array.size, width, form)
+    return exact is not None and size < exact.size
 
 
 def _clustered(

@@ -269,14 +269,15 @@ def _pack_elements(buffer: Buffer, array: np.ndarray[Any, Any]) -> Bytes:
 
 def declared_elements(buffer: Buffer, program: Program) -> set[str]:
     """The element types that regions over a buffer declare; else those it is copied from or to."""
-    declared = {r.elem for r in program.regions if r.buffer is buffer and r.elem is not None}
+    plain = [r for r in program.regions if r.compression is None and r.elem is not None]
+    declared = {r.elem for r in plain if r.buffer is buffer and r.elem is not None}
     if declared:
         return declared
     copied: set[str] = set()
     for task in program.tasks:
         regions = [*task.regions("read"), *task.regions("write")]
         if task.op in ("transfer", "store") and any(r.buffer is buffer for r in regions):
-            copied |= {region.elem for region in regions if region.elem is not None}
+            copied |= {r.elem for r in regions if r.elem is not None and r.compression is None}
     return copied
 
 

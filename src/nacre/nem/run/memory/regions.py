@@ -256,7 +256,8 @@ def _locate(text: str, region: Region, grid: Grid, row: int) -> LocatedRegion:
     offset, extent = value_at(offsets(region, here), 0), value_at(extents(region, here), 0)
     names = (loop.variable.name for loop in grid.loops)
     where = tuple(zip(names, grid.iteration(row), strict=True))
-    if region.elem is None or region.shape is None:
+    is_bytes = region.compression is not None  # of which elements are yet to be made
+    if is_bytes or region.elem is None or region.shape is None:
         plain = layout(_BYTE, (extent,))
         return LocatedRegion(text, region.buffer, offset, extent, None, plain, region, where)
     lookup = lookup_at((*region.shape, *(region.strides or ()), region.quant), here, 0)
