@@ -94,10 +94,8 @@ def estimate(
         if any(d.code in _REQUESTS or not d.code.startswith("CMP") for d in error.diagnostics):
             raise
         return replace(base, problems=error.diagnostics, **recorder.partial_result(target))
-    partial = recorder.partial_result(target)
+    partial = recorder.partial_result(target, bundle)
     most = cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
-    if compress is not None:
-        partial["bounds"] = bundle_bounds(bundle, target, timing_profile(target))
     plan = _time_bundle(bundle, base, partial["bounds"])
     return replace(base, **partial, plan=plan, most_cycles=most)
 
@@ -135,14 +133,18 @@ class _StageRecorder:
         if self._on_stage is not None:
             self._on_stage(stage, result)
 
-    def partial_result(self, device: Device) -> dict[str, Any]:
+    def partial_result(self, device: Device, bundle: Bundle | None = None) -> dict[str, Any]:
         """The bounds and what runs on the VPU, as far as the stages came."""
         partition = self._partition
         if partition is None:
             return {}
         module = partition.legal.module
         escaped = partition.legal.escaped
-        bounds = model_bounds(module, partition.layers, device, timing_profile(device), escaped)
+        profile = timing_profile(device)
+        if bundle is not None and bundle.manifest.compression is not None:
+            bounds = bundle_bounds(bundle, device, profile)
+        else:
+            bounds = model_bounds(module, partition.layers, device, profile, escaped)
         named = {
             legal_operation_text(partition.legal, module.by_id[v]): why
             for v, why in escaped.items()

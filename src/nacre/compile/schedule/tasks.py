@@ -102,7 +102,11 @@ class LayerTasks:
         size = packed.block_bytes(self._blocks[block][1])
         begins, source, paths = self._placement.blocks[name, block], WEIGHTS, self._paths
         if (name, block) in self._placement.compressed:
-            yield from self._compressed_loads(engine, block, slot)
+            offset, count = self._weights_offset(slot), self._blocks[block][1]
+            is_alone = self.tiling.split == "columns"  # else every engine decompresses every block
+            yield from _compressed_loads(
+                self.layer, self._placement, engine, block, offset, count, is_alone or not engine
+            )
             return
         staged = self._placement.staged.get((name, block))
         if staged is not None:
@@ -118,45 +122,14 @@ class LayerTasks:
             dst = Region(buffer, Affine(self._weights_offset(slot) + first), count)
             src = Region(source, Affine(begins + first), count)
             token = f"{name}_w{block}{_engine_suffix(engine)}" + (f"p{number}" if number else "")
-            copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
-            yield Task(copy, (touch_of(dst, True), touch_of(src, False)))
-
-    def _compressed_loads(self, engine: int, block: int, slot: int) -> Iterator[Task]:
-        """A block of weights that is decompressed between L2 and L1, and its bias."""
-        packed, name = self.layer.packed, self.layer.name
-        assert packed is not None
-        found = self._placement.compressed[name, block]
-        begins, tag = self._placement.blocks[name, block], f"{block}{_engine_suffix(engine)}"
-        buffer, offset = self._placement.l1(engine), self._weights_offset(slot)
-        is_alone = self.tiling.split == "columns"  # else every engine decompresses every block
-        for number, part in enumerate(found.parts):
-            waits = Region(COMPRESSED, Affine(found.waits_at + part.begins), part.size)
-            if is_alone or not engine:
-                src = Region(WEIGHTS, Affine(begins + part.begins), part.size)
-                yield self._weights_copy(f"{name}_z{tag}p{number}", waits, src)
-            size = part.count * element_bytes(packed.elem)
-            dst = Region(buffer, Affine(offset + part.first), size)
-            src = replace(waits, elem=packed.elem, shape=(part.count,), layout="C",
-                          compressed=part.form)  # fmt: skip
-            yield self._weights_copy(f"{name}_w{tag}" + (f"p{number}" if number else ""), dst, src)
-        if packed.bias is not None:
-            count = self._blocks[block][1]
-            size = packed.block_bytes(count) - packed.weight_bytes(count)
-            dst = Region(buffer, Affine(offset + packed.weight_bytes(count)), size)
-            src = Region(WEIGHTS, Affine(begins + found.rest), size)
-            yield self._weights_copy(f"{name}_w{tag}b", dst, src)
-
-    def _weights_copy(self, token: str, dst: Region, src: Region) -> Task:
-        copy = Copy(token, "transfer", dst, src, debug=self.layer.title, ahead=True)
-        return Task(copy, (touch_of(dst, True), touch_of(src, False)))
+            yield _weights_copy(self.layer, token, dst, src)
 
     def _stage_weights(self, block: int, offset: int, size: int) -> Task:
         """A block of weights on its way to L2, for this layer and others."""
         name = self.layer.name
         dst = Region(L2, Affine(offset), size)
         src = Region(WEIGHTS, Affine(self._placement.blocks[name, block]), size)
-        copy = Copy(f"{name}_g{block}", "transfer", dst, src, debug=self.layer.title, ahead=True)
-        return Task(copy, (touch_of(dst, True), touch_of(src, False)))
+        return _weights_copy(self.layer, f"{name}_g{block}", dst, src)
 
     def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
         """The names of a block of weights and of its bias in L1."""
@@ -393,6 +366,45 @@ class LayerTasks:
 
 def _as_ahead(task: Task) -> Task:
     return replace(task, statement=replace(task.statement, ahead=True))
+
+
+def _compressed_loads(
+    layer: Layer,
+    placement: Placement,
+    engine: int,
+    block: int,
+    offset: int,
+    columns: int,
+    brings: bool,
+) -> Iterator[Task]:
+    """A block of weights that is decompressed between L2 and L1, and its bias.
+
+    `offset` is where it goes in L1; where several engines have the block, one `brings` it to L2.
+    """
+    packed, name = layer.packed, layer.name
+    assert packed is not None
+    found, begins = placement.compressed[name, block], placement.blocks[name, block]
+    tag, buffer = f"{block}{_engine_suffix(engine)}", placement.l1(engine)
+    for number, part in enumerate(found.parts):
+        waits = Region(COMPRESSED, Affine(found.waits_at + part.begins), part.size)
+        if brings:
+            src = Region(WEIGHTS, Affine(begins + part.begins), part.size)
+            yield _weights_copy(layer, f"{name}_z{tag}p{number}", waits, src)
+        dst = Region(buffer, Affine(offset + part.first), part.count * element_bytes(packed.elem))
+        src = replace(waits, elem=packed.elem, shape=(part.count,), layout="C",
+                      compressed=part.form)  # fmt: skip
+        yield _weights_copy(layer, f"{name}_w{tag}" + (f"p{number}" if number else ""), dst, src)
+    if packed.bias is not None:
+        first = packed.weight_bytes(columns)
+        size = packed.block_bytes(columns) - first
+        src = Region(WEIGHTS, Affine(begins + found.rest), size)
+        dst = Region(buffer, Affine(offset + first), size)
+        yield _weights_copy(layer, f"{name}_w{tag}b", dst, src)
+
+
+def _weights_copy(layer: Layer, token: str, dst: Region, src: Region) -> Task:
+    copy = Copy(token, "transfer", dst, src, debug=layer.title, ahead=True)
+    return Task(copy, (touch_of(dst, True), touch_of(src, False)))
 
 
 def _engine_suffix(engine: int) -> str:
