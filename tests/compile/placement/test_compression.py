@@ -155,3 +155,40 @@ def test_k_means_takes_the_nearest_of_its_centres() -> None:
         assert (off[array != 0] <= nearest[array != 0] + 1).all()
     few = np.array([1, 2, 2, 1], np.float16)
     assert clustered_elements(few, 2) is few
+
+
+def test_what_waits_in_a_small_l2_takes_turns(tmp_path: Path) -> None:
+    device = tmp_path / "small.nem"
+    device.write_text(
+        'include "npm_pro.nem"\n'
+        "device small extends npm_pro {\n"
+        "    topology {\n"
+        "        num_engines = 2 l2_size_bytes = 16384 device_units { sDMA = 2 WDM = 2 }\n"
+        "        per_engine { NMU = 1 CSTL = 2 DMA = 2 VPU = 1 SEQ = 1 l1_size_bytes = 32768 }\n"
+        "    }\n"
+        "}\n"
+    )
+    module = network("clustered", inner=320)
+    plain, small = (nacre.compile(module, device, compress=how) for how in (None, "exact"))
+    found = small.manifest.compression
+    assert found is not None
+    assert found.blocks > 4
+    waiting = small.buffer_sizes["compressed_L2"]
+    assert 0 < waiting < len(small.weights)  # so places are used again
+    assert np.array_equal(small.run(given())["output0"], plain.run(given())["output0"])
+    assert small.validate(given()).ok
+
+
+def test_windows_are_compressed_as_products_are() -> None:
+    rng = np.random.default_rng(8)
+    builder = core.Builder("nacre-1")
+    x = builder.input("x", "f32", (1, 16, 12, 12))
+    filters = np.where(rng.random((32, 16, 3, 3)) < 0.2, rng.normal(size=(32, 16, 3, 3)), 0)
+    weights = builder.constant(filters.astype(np.float32))
+    offsets = builder.constant(rng.normal(size=(32,)).astype(np.float32))
+    module = builder.module(builder.add("Conv", x, weights, offsets, pads=(1, 1, 1, 1)))
+    inputs = {"x": rng.normal(size=(1, 16, 12, 12)).astype(np.float32)}
+    plain, small = (nacre.compile(module, "npm16k", compress=how) for how in (None, "exact"))
+    assert "compressed=sparse" in small.program
+    assert np.array_equal(small.run(inputs)["output0"], plain.run(inputs)["output0"])
+    assert small.validate(inputs).ok

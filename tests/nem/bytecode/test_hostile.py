@@ -247,3 +247,14 @@ def test_mutated_files_are_refused_or_exact() -> None:
     files = [pack(text) for text in SEEDS]
     accepted = sum(require_exact(mutated(draw, draw.choice(files))) for _ in range(scaled(2000)))
     assert accepted, "some changes make another program"
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_flags_say_whether_regions_are_compressed(is_compressed: bool) -> None:
+    ending = ", compressed=sparse" if is_compressed else ""
+    text = f"buffer A : L2 (size=8)\nr = region(A, 0, 8) elem=i8, shape=[8], layout=C{ending}\n"
+    made = write_document(content_of(Source("f.nem", text)))
+    assert codes(write_file([Member("", True, made, is_compressed)])) == []
+    assert codes(write_file([Member("", True, made, not is_compressed)])) == ["BYT06"]
+    old = pack(text)
+    assert (b"compressed" in old[:40]) == is_compressed  # the feature, by its name
