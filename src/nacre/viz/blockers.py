@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Task
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.timing.timeline import Timeline
 
 NONE = -1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Buffer
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.timing.counters import Lifetime, lifetimes, memory_counters
 from nacre.nem.run.timing.timeline import Timeline
 

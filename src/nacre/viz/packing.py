@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from nacre.nem.plan.terms import Column
+from nacre.base.term_columns import Column
 
 _MOST_DIFFERENCES = 2
 _BITS = 7

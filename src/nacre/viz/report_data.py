@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Buffer, Program, Task
 from nacre.nem.plan.grid import TOP, Grid
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.sessions.naming import task_name
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.timeline import Timeline

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nacre.nem.plan.terms import Column
+from nacre.base.term_columns import Column
 from nacre.nem.run.timing.timeline import Timeline
 
 # While a unit is idle, the next task that it will run waits for one of these.

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.compile.bundle.manifest import LayerEntry, Manifest
 from nacre.compile.estimate.bounds import CONVERSIONS, LayerBound, ModelBounds
 from nacre.nem.model.program import Task
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.timing.costs import ddr_bytes
 from nacre.nem.run.timing.timeline import Timeline
 

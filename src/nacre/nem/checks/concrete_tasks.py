@@ -8,17 +8,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from msgspec import Struct
 
+from nacre.base.term_columns import Column, TermProblem
+from nacre.base.terms import Term
 from nacre.kernels.interface.shapes import Dims
 from nacre.nem.checks.attributes import attribute_value
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.tasks import has_its_operands
 from nacre.nem.checks.wording import in_iteration
-from nacre.nem.model.folding import Folded, Term
+from nacre.nem.model.folding import Folded
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.plan.columns import as_term, value_at
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
-from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.opcodes import Opcode
 
 

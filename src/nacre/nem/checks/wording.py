@@ -5,11 +5,11 @@ from __future__ import annotations
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
+from nacre.base.term_columns import TermProblem
+from nacre.base.terms import LoopVariable, Operation
 from nacre.nem.checks.facts import ProgramFacts
-from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.terms import TermProblem
 from nacre.nem.spec.rules.constants import CST06, CST07, CST16
 from nacre.nem.syntax import ast
 

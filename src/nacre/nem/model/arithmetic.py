@@ -1,33 +1,11 @@
-"""Integer arithmetic of the language: division truncates, the remainder follows the dividend."""
+"""Arithmetic of the language beside that of integers: floats, and expressions of literals."""
 
 from __future__ import annotations
 
 import math
 
-from nacre.nem.spec.limits import INT64_MAX, INT64_MIN
+from nacre.base.terms import apply, fits_int64
 from nacre.nem.syntax.ast import Binary, Expr, IntLit, Negated, Paren
-
-
-def divide(a: int, b: int) -> int:
-    """Quotient truncated toward zero."""
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def remainder(a: int, b: int) -> int:
-    """What the truncated quotient leaves; it has the dividend's sign."""
-    return a - divide(a, b) * b
-
-
-def apply(op: str, a: int, b: int) -> int:
-    """What `op` makes of two integers; the divisor of `/` and `mod` is not 0."""
-    if op == "+":
-        return a + b
-    if op == "-":
-        return a - b
-    if op == "*":
-        return a * b
-    return divide(a, b) if op == "/" else remainder(a, b)
 
 
 def apply_to_floats(op: str, a: float, b: float) -> float:
@@ -37,11 +15,6 @@ def apply_to_floats(op: str, a: float, b: float) -> float:
     if op == "mod":
         return math.fmod(a, b) if math.isfinite(a) else math.nan
     return a + b if op == "+" else a - b if op == "-" else a * b
-
-
-def fits_int64(value: int) -> bool:
-    """Whether a value fits in 64 bits with a sign."""
-    return INT64_MIN <= value <= INT64_MAX
 
 
 def literal_value(node: Expr) -> int | None:

@@ -8,13 +8,12 @@ from nacre.base.diagnostics import Fix
 from nacre.base.excerpt import backquote
 from nacre.base.fixes import replacement_fix
 from nacre.base.source import Span
-from nacre.nem.model.arithmetic import apply, apply_to_floats, fits_int64
+from nacre.base.terms import LoopVariable, Operation, apply, fits_int64
+from nacre.nem.model.arithmetic import apply_to_floats
 from nacre.nem.model.folding import (
     CONST,
     Context,
     Folded,
-    LoopVariable,
-    Operation,
     mixes_precedence,
     substitute,
     value_by_precedence,

@@ -5,30 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nacre.base.rules import Rule
-from nacre.nem.model.arithmetic import apply
+from nacre.base.terms import LoopVariable, Term, apply
 from nacre.nem.spec.rules.constants import CST05
 from nacre.nem.spec.rules.lexical import LEX04, LEX05, LEX06, LEX07, LEX08
 from nacre.nem.spec.rules.names import LOP03, NAM03
 from nacre.nem.syntax.ast import Binary, Expr, IntLit, NameRef, Negated, Paren
 
-
-class LoopVariable(Struct, frozen=True):
-    """The variable of a loop around the expression; `depth` 0 is the outermost loop."""
-
-    name: str
-    depth: int
-
-
-class Operation(Struct, frozen=True):
-    """An operation that a loop variable takes part in."""
-
-    op: str
-    left: Term
-    right: Term
-    size: int = 1  # how many operations there are in all; `let` can double it line by line
-
-
-Term = int | LoopVariable | Operation  # what an integer expression resolves to
 Folded = Term | float | None  # None: it has been reported why there is no value
 
 

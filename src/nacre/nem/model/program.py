@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from nacre.base.compression_forms import MAX_PALETTE_BITS, CompressionForm
 from nacre.base.source import Source, Span
-from nacre.nem.model.folding import Folded, LoopVariable, Term
+from nacre.base.terms import LoopVariable, Term
+from nacre.nem.model.folding import Folded
 from nacre.nem.spec.opcodes import Opcode, OperandSpec
 from nacre.nem.syntax import ast
 

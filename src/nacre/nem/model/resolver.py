@@ -9,14 +9,8 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.source import Source
-from nacre.nem.model.folding import (
-    BUFFER_SIZE,
-    ENGINE_INDEX,
-    LOOP_BOUND,
-    VALUE,
-    LoopVariable,
-    Operation,
-)
+from nacre.base.terms import LoopVariable, Operation
+from nacre.nem.model.folding import BUFFER_SIZE, ENGINE_INDEX, LOOP_BOUND, VALUE
 from nacre.nem.model.names import Names
 from nacre.nem.model.program import (
     Access,

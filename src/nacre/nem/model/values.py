@@ -10,8 +10,9 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import backquote
 from nacre.base.fixes import respelling_fix
 from nacre.base.suggest import did_you_mean
+from nacre.base.terms import LoopVariable, Operation
 from nacre.nem.model.expressions import Expressions, describe
-from nacre.nem.model.folding import REGION_BOUND, SHAPE, VALUE, Folded, LoopVariable, Operation
+from nacre.nem.model.folding import REGION_BOUND, SHAPE, VALUE, Folded
 from nacre.nem.model.program import Buffer, Compression, Decorator, Loop, Quant, Region, Type
 from nacre.nem.spec.rules.declarations import DOC08, DOC16
 from nacre.nem.spec.rules.lexical import LEX06

@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from nacre.base.term_columns import Column, TermProblem, Values
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.columns import OncePerPlan, as_term
 from nacre.nem.plan.footprints import Footprint
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.overlap import aligned_overlaps, expand_runs, shared_bytes
 from nacre.nem.plan.plan import Plan
-from nacre.nem.plan.terms import Column, TermProblem, Values
 
 Kind = Literal[
     "transfer",  # source and destination

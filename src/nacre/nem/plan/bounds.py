@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from nacre.base.compression_forms import table_bytes
 from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.term_columns import TermProblem, Values
 from nacre.nem.model.folding import Folded
 from nacre.nem.model.program import Compression, Region
 from nacre.nem.plan.columns import (
@@ -28,7 +29,6 @@ from nacre.nem.plan.columns import (
 )
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
-from nacre.nem.plan.terms import TermProblem, Values
 from nacre.nem.syntax import ast
 
 Kind = Literal[

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.term_columns import Values
+from nacre.base.terms import LoopVariable, Operation
 from nacre.kernels.interface.call import Call, Quantization, TensorType
-from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import Operand, Quant, Region, Task
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.terms import Values
 
 Symbolic = LoopVariable | Operation
 Lookup = Mapping[Symbolic, int]

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from nacre.nem.model.folding import LoopVariable, Operation, Term
+from nacre.base.term_columns import Values
+from nacre.base.terms import LoopVariable, Operation, Term
 from nacre.nem.plan.plan import Plan
-from nacre.nem.plan.terms import Values
 
 # Where a result could leave 64 bits, the column holds Python's integers instead.
 Exact = int | npt.NDArray[Any]

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from nacre.base.term_columns import Column, distinct
 from nacre.nem.model.program import Buffer
 from nacre.nem.plan.columns import OncePerPlan
 from nacre.nem.plan.footprints import Footprint, Runs, merge_runs
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Access, Plan
-from nacre.nem.plan.terms import Column, distinct
 
 # So many runs are merged at a time: a strided tile in every iteration makes very many.
 _MOST_RUNS = 1 << 21

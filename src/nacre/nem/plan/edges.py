@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Loop, Statement, Task, Wait
 from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.plan.plan import Plan
-from nacre.nem.plan.terms import Column
 
 
 class Neighbours(NamedTuple):

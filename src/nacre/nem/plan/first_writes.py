@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from nacre.base.term_columns import Column
 from nacre.nem.plan.coverage import NOTHING, AccessCoverage, BufferUse
 from nacre.nem.plan.footprints import Pattern, Runs
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import task_numbers
-from nacre.nem.plan.terms import Column
 
 _NEVER = np.iinfo(np.int64).max
 

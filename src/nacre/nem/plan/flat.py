@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from nacre.base.term_columns import Column, distinct
 from nacre.nem.plan.footprints import Runs
 from nacre.nem.plan.order import Order
 from nacre.nem.plan.plan import Access
-from nacre.nem.plan.terms import Column, distinct
 
 _NOTHING = 0  # the history of bytes that nobody has touched
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
+from nacre.base.term_columns import Column, Values, distinct
+from nacre.base.terms import INT64_MAX
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.terms import Column, Values, distinct
-from nacre.nem.spec.limits import INT64_MAX
 
 Runs = npt.NDArray[np.int64]  # rows of [start, end) in bytes from the offset, sorted, apart
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nacre.nem.model.folding import Term
+from nacre.base.term_columns import Column, Values, evaluate
+from nacre.base.terms import Term
 from nacre.nem.model.program import Loop
-from nacre.nem.plan.terms import Column, Values, evaluate
 
 
 @dataclass(frozen=True)

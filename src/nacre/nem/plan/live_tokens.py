@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from nacre.base.term_columns import distinct
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Program, Statement, Task, Wait
 from nacre.nem.plan.order import NEVER, Order
 from nacre.nem.plan.placement import engine_column
 from nacre.nem.plan.plan import Block, Plan
-from nacre.nem.plan.terms import distinct
 
 # Beyond so many engines a task without a place of its own counts for each of them.
 _MOST_ENGINES = 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nacre.base.term_columns import Column, Values
 from nacre.nem.plan.footprints import Footprint, Pattern
-from nacre.nem.plan.terms import Column, Values
 
 
 def aligned_overlaps(

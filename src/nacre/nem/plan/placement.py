@@ -7,15 +7,15 @@ from typing import Literal
 
 import numpy as np
 
+from nacre.base.term_columns import TermProblem, Values
+from nacre.base.terms import Term
 from nacre.nem.model.devices import Device
-from nacre.nem.model.folding import Term
 from nacre.nem.model.program import Buffer, Statement, Task, UnitIndex
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.decompression import WDM, decompresses
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import sequence
-from nacre.nem.plan.terms import TermProblem, Values
 from nacre.nem.spec.units import DEVICE_UNITS, Level, transfer_units
 
 UnitCombination = tuple[str, ...]  # unit types that a task occupies together

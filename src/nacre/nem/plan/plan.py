@@ -8,11 +8,11 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from nacre.base.term_columns import TermProblem
 from nacre.nem.model.program import Loop, Operand, Program, Region, Statement, Task
 from nacre.nem.plan.footprints import Footprint, footprint
 from nacre.nem.plan.grid import TOP, EmptyLoop, Grid, TooManyRows, inner_grid
 from nacre.nem.plan.order import Order
-from nacre.nem.plan.terms import TermProblem
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Loop, Statement, Task
 from nacre.nem.plan.columns import OncePerPlan
 from nacre.nem.plan.plan import Block, Plan
-from nacre.nem.plan.terms import Column
 
 Counted = Callable[[Statement], bool]
 

@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.term_columns import Column
 from nacre.nem.plan.overlap import Intervals, aligned_overlaps, expand_runs, first_meeting
 from nacre.nem.plan.plan import Access, Block
-from nacre.nem.plan.terms import Column
 
 Mask = npt.NDArray[np.bool_]
 

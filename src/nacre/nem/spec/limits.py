@@ -50,10 +50,6 @@ MAX_UNIT_INSTANCES: Final = 1 << 16  # of one type on all engines together
 # Of any other figure, bytes, rates and latencies: sums over a run of such stay within 64 bits.
 MAX_FIGURE: Final = (1 << 40) - 1
 
-# Constants are exact; what leaves 64 bits could not be a column of a plan.
-INT64_MIN: Final = -(2**63)
-INT64_MAX: Final = 2**63 - 1
-
 # The language text names no literal; both spellings are in use.
 SPEC_VERSIONS: Final = ("NEM-1.0", "1.0")
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 from nacre.base.excerpt import backquote
-from nacre.nem.spec.limits import INT64_MAX, MAX_EXPRESSION_OPERATORS
+from nacre.base.terms import INT64_MAX
+from nacre.nem.spec.limits import MAX_EXPRESSION_OPERATORS
 from nacre.nem.spec.rules.constants import CST16
 from nacre.nem.spec.rules.document import DOC20, DOC24
 from nacre.nem.syntax.ast import (

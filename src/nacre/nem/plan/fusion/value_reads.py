@@ -14,11 +14,11 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
+from nacre.base.term_columns import Column, distinct
 from nacre.nem.plan.coverage import buffer_uses
 from nacre.nem.plan.flat import covered_pieces
 from nacre.nem.plan.plan import Access, Plan
 from nacre.nem.plan.sequence import task_numbers
-from nacre.nem.plan.terms import Column, distinct
 
 # Strided tiles at very many offsets: beyond so many runs of bytes a buffer is not followed.
 MOST_RUNS = 1 << 22

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import Diagnostic, Related
+from nacre.base.term_columns import distinct
 from nacre.nem.model.program import Task
-from nacre.nem.plan.terms import distinct
 from nacre.nem.run.memory.task_footprints import TaskFootprints
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.spec.rules.running import RUN07

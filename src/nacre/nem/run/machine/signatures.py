@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.term_columns import Values
+from nacre.base.terms import LoopVariable, Operation
 from nacre.kernels.interface.call import Call
-from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
@@ -20,7 +21,6 @@ from nacre.nem.plan.calls import (
     varying_parts,
 )
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.terms import Values
 from nacre.nem.run.memory.layouts import Layout, layout
 
 

@@ -12,8 +12,8 @@ from itertools import islice
 import numpy as np
 
 from nacre.base.diagnostics import Related
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Buffer, Operand, Task
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.machine.signatures import extents, offsets
 from nacre.nem.run.sessions.gaps import Gap, Origin
 from nacre.nem.run.sessions.stepper import Stepper

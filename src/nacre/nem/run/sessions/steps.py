@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Loop, Statement, Task, Wait
 from nacre.nem.plan.edges import EventGraph, event_graph
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import sequence
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.sessions.naming import instance_name, split_instance, statement_name
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nacre.base.excerpt import backquote
-from nacre.nem.model.arithmetic import apply, apply_to_floats
+from nacre.base.terms import apply
+from nacre.nem.model.arithmetic import apply_to_floats
 from nacre.nem.run.memory.regions import UnknownNameError
 from nacre.nem.run.sessions.references import Reference, parse_reference
 from nacre.nem.run.sessions.statistics import STATISTICS, Elements

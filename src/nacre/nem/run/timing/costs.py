@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.term_columns import Column
 from nacre.kernels.interface.call import Call, Work
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import lookup_at, resolve_symbols
@@ -15,7 +16,6 @@ from nacre.nem.plan.decompression import WDM
 from nacre.nem.plan.footprints import copies_elements, dense_strides, strided_pattern
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.machine.actions import copy_operands
 from nacre.nem.run.machine.machine import operation_name
 from nacre.nem.run.machine.signatures import Signature, extents, signatures

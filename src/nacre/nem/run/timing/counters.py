@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Buffer
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.timing.prepare import named_steps
 from nacre.nem.run.timing.timeline import Timeline
 

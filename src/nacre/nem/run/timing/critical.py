@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Task
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.timing.timeline import Timeline
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from msgspec import Struct
 
 from nacre.base.stages import stage
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Task
 from nacre.nem.plan.edges import EventGraph
 from nacre.nem.plan.fusion.chains import Chain, Fusion
 from nacre.nem.plan.fusion.conditions import Refusal
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing.costs import latency_of
 from nacre.nem.run.timing.resources import NONE, Placement

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Task
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing.events import COUNTS, NEVER, TOP, Columns, Ints
 from nacre.nem.run.timing.resources import NONE, Placement

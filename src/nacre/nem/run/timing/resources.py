@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nacre.base.term_columns import Column
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
 from nacre.nem.plan.placement import bind_units, engine_column
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing.costs import cycles, ddr_cycles
 from nacre.nem.run.timing.profile import TimingProfile

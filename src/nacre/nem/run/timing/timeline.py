@@ -10,12 +10,12 @@ from typing import Any, cast
 import numpy as np
 
 from nacre.base.stages import stage
+from nacre.base.term_columns import Column
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Statement
 from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.plan.live_tokens import live_tokens
 from nacre.nem.plan.plan import Plan
-from nacre.nem.plan.terms import Column
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing import compiled, events
 from nacre.nem.run.timing.events import Columns, Ints

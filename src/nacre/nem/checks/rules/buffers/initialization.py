@@ -9,13 +9,13 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import rule
+from nacre.base.term_columns import loop_depths
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text, task_text
 from nacre.nem.model.program import Loop, Region, Task
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.coverage import AccessCoverage, BufferUse, RunCounter, buffer_uses, is_covered
 from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
-from nacre.nem.plan.terms import loop_depths
 
 _MEMORY = "Abstract Machine Model / Memory Levels"
 _LOOPS = "Loops and Bounded Pipelining"

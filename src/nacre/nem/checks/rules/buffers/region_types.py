@@ -9,14 +9,14 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import rule
+from nacre.base.term_columns import Column, TermProblem
+from nacre.base.terms import INT64_MAX
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text
 from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.footprints import copies_elements, strided_pattern
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.terms import Column, TermProblem
-from nacre.nem.spec.limits import INT64_MAX
 
 _COPIES = ("transfer", "store")
 

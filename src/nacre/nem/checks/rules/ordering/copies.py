@@ -9,6 +9,7 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import Check, rule
+from nacre.base.term_columns import TermProblem, Values
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration
 from nacre.nem.model.devices import Device
@@ -16,7 +17,6 @@ from nacre.nem.model.program import Operand, Quant, Region, Task
 from nacre.nem.plan.columns import Exact, add, as_term, first_row, multiply, product, value_at
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.terms import TermProblem, Values
 
 _TRANSFER = "Task Taxonomy / Transfer Tasks"
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.rules import Check, declare, rule
+from nacre.base.term_columns import uses_remainder
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.rules.ordering.remedies import Remedies
 from nacre.nem.model.program import Task
 from nacre.nem.plan.conflicts import Conflict
 from nacre.nem.plan.explain import explanation
 from nacre.nem.plan.plan import Access
-from nacre.nem.plan.terms import uses_remainder
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 
 _HAZARDS = "Hazards and Aliasing Rules"

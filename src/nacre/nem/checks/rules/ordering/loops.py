@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.hints import setting
 from nacre.base.rules import declare, rule
+from nacre.base.term_columns import TermProblem
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import argument_text, in_iteration, no_value_finding
 from nacre.nem.model.program import Decorator, Loop, Task
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import EmptyLoop, TooManyRows
 from nacre.nem.plan.plan import LoopProblem
-from nacre.nem.plan.terms import TermProblem
 from nacre.nem.syntax import ast
 
 _LOOPS = "Loops and Bounded Pipelining"

@@ -11,9 +11,9 @@ from nacre.base.excerpt import backquote
 from nacre.base.fixes import removal_fix, respelling_fix
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean
+from nacre.base.terms import LoopVariable, Operation
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import argument_text
-from nacre.nem.model.folding import LoopVariable, Operation
 from nacre.nem.model.program import UnitIndex
 from nacre.nem.spec.decorators import DECORATORS, Target
 from nacre.nem.spec.decorators import Decorator as Spec

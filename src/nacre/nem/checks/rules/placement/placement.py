@@ -11,13 +11,13 @@ from msgspec import Struct
 from nacre.base.diagnostics import Diagnostic, Related
 from nacre.base.fixes import insertion_fix
 from nacre.base.rules import declare, rule
+from nacre.base.term_columns import Column, TermProblem
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import device_text, in_iteration, no_value_finding
 from nacre.nem.model.program import Buffer, Operand, Task
 from nacre.nem.plan.columns import first_row
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import capable_units, has_unit, l1_engines, requested_engine
-from nacre.nem.plan.terms import Column, TermProblem
 from nacre.nem.spec.units import DEVICE_UNITS
 from nacre.nem.syntax import ast
 

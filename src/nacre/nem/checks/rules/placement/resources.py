@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import declare, rule
+from nacre.base.term_columns import TermProblem
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import device_text, in_iteration, no_value_finding
 from nacre.nem.model.program import Task, UnitIndex
@@ -21,7 +22,6 @@ from nacre.nem.plan.placement import (
     has_unit,
     requested_unit,
 )
-from nacre.nem.plan.terms import TermProblem
 from nacre.nem.spec.units import RESOURCE_TARGETS
 from nacre.nem.syntax import ast
 

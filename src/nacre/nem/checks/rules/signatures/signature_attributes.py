@@ -10,18 +10,18 @@ from nacre.base.excerpt import backquote
 from nacre.base.fixes import respelling_fix
 from nacre.base.rules import rule
 from nacre.base.suggest import did_you_mean, nearest
+from nacre.base.term_columns import TermProblem
+from nacre.base.terms import Term
 from nacre.nem.checks.attributes import attribute_node, attribute_value, item_node, kind_problem
 from nacre.nem.checks.concrete_tasks import distinct_values
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.tasks import attribute_span, compute_tasks, has_its_operands, op_span
 from nacre.nem.checks.wording import in_iteration, no_value_finding
-from nacre.nem.model.folding import Term
 from nacre.nem.model.matching import join_names
 from nacre.nem.model.program import Task
 from nacre.nem.plan.calls import distinct_calls
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.core_operations import call_problem
-from nacre.nem.plan.terms import TermProblem
 from nacre.nem.spec.opcodes import AttributeSpec, Opcode
 from nacre.nem.syntax import ast
 

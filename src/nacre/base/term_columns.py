@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nacre.nem.model.arithmetic import apply, fits_int64
-from nacre.nem.model.folding import LoopVariable, Operation, Term
+from nacre.base.terms import LoopVariable, Operation, Term, apply, fits_int64
 
 Column = npt.NDArray[np.int64]
 Values = int | Column  # an int stands for a column that is the same in every row

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.nem.model.folding import LoopVariable, Operation, Term
-from nacre.nem.plan.terms import TermProblem, evaluate, uses_remainder
-from nacre.nem.spec.limits import INT64_MAX, INT64_MIN
+from nacre.base.term_columns import TermProblem, evaluate, uses_remainder
+from nacre.base.terms import INT64_MAX, INT64_MIN, LoopVariable, Operation, Term
 
 
 def terms() -> st.SearchStrategy[Term]:
