@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.options import Options
 from nacre.compile.partition.items import Quant
@@ -87,6 +88,7 @@ def test_a_store_takes_over_a_cast_and_gives_the_same_bits(
     (output,) = bundle.run(feeds).values()
     (expected,) = plain.run(feeds).values()
     assert np.array_equal(output, expected)
+    assert str(Bundle.of(bundle).validate(feeds)).startswith("valid: ")
     assert bundle.time().cycles <= plain.time().cycles
     assert bundle.legal.operations == plain.legal.operations
 
