@@ -12,8 +12,8 @@ from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Copy, Region
 from nacre.compile.schedule.order import touch_of
 from nacre.compile.schedule.regions import outside
+from nacre.compile.schedule.task import Task
 from nacre.compile.schedule.task_writer import TaskWriter
-from nacre.compile.schedule.tasks import Task
 
 _MOST_COPIES = 8  # between two waits
 _LEAST_PART = 2048  # bytes that are worth a task of their own

@@ -167,13 +167,13 @@ class _LayerSchedule:
             return
         slot = number % self._tiling.w_slots
         for lane in self._groups()[number]:
-            for task in self._tasks.weight_loads(lane.engine, lane.block, slot):
+            for task in self._tasks.weights.loads(lane.engine, lane.block, slot):
                 self._writer.task(task)
 
     def _name_weights(self, number: int, lanes: list[_Lane]) -> None:
         slot = number % self._tiling.w_slots
         for lane in lanes:
-            for let in self._tasks.weight_lets(lane.engine, lane.block, slot):
+            for let in self._tasks.weights.lets(lane.engine, lane.block, slot):
                 self._writer.let(let)
 
     # Tiles

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nacre.compile.placement.stage import is_l1
 from nacre.compile.program import Comment, Let, Statement, Wait
 from nacre.compile.schedule.order import Order, Touch
-from nacre.compile.schedule.tasks import Task
+from nacre.compile.schedule.task import Task
 
 
 class TaskWriter:

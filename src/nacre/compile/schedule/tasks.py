@@ -18,16 +18,15 @@ from nacre.compile.partition.layers import (
     tile_shape,
 )
 from nacre.compile.partition.views import dense, reach
-from nacre.compile.placement.ports import COMPRESSED, L2, WEIGHTS
 from nacre.compile.placement.stage import Placement
-from nacre.compile.program import Affine, Compute, Copy, Let, Region, Statement
+from nacre.compile.program import Affine, Compute, Copy, Let, Region
 from nacre.compile.schedule.order import Touch, touch_of
 from nacre.compile.schedule.quantising_stores import QuantisingStore, quantising_store
 from nacre.compile.schedule.regions import outside
-from nacre.compile.tiling.spaces import align_up
+from nacre.compile.schedule.task import Task, engine_suffix
+from nacre.compile.schedule.weights import WeightTasks
 from nacre.compile.tiling.tiling import Tiling
 
-_LEAST_PART = 4096  # bytes of weights that are worth a task of their own
 _LAYOUTS = {1: "C", 2: "MN", 3: "ABC", 4: "ABCD", 5: "ABCDE", 6: "ABCDEF", 7: "ABCDEFG"}
 
 
@@ -47,20 +46,6 @@ class TilePosition:
     below: int = 0
 
 
-@dataclass(frozen=True)
-class Task:
-    """A task before it is known what it waits for, with the names that it declares."""
-
-    statement: Copy | Compute
-    touches: tuple[Touch, ...]
-    lets: tuple[Let, ...] = ()
-
-    def statements(self, deps: tuple[str, ...]) -> Iterator[Statement]:
-        """The names, then the task."""
-        yield from self.lets
-        yield replace(self.statement, deps=deps)
-
-
 class LayerTasks:
     """Makes the tasks of one layer."""
 
@@ -68,10 +53,7 @@ class LayerTasks:
         self, layer: Layer, tiling: Tiling, placement: Placement, options: Options
     ) -> None:
         self.layer, self.tiling, self._placement = layer, tiling, placement
-        device = options.device
         self._profile, self._by_store = options.profile, quantising_store(layer, options)
-        self._inner_paths = tiling.engines * device.count("DMA")
-        self._paths = min(device.count("sDMA"), self._inner_paths)
         self._blocks = tiling.column_blocks(layer.columns)
         self._l1_layout = placement.l1_layouts[layer.name]
         self._spaces = self._l1_layout.footprint.spaces
@@ -79,6 +61,7 @@ class LayerTasks:
         # Of the largest tile: what all tiles share has this size.
         rows, columns = min(tiling.rows, layer.rows), min(tiling.columns, layer.columns)
         self._whole = layer.size(rows, columns)
+        self.weights = WeightTasks(layer, tiling, placement, options)
 
     # Once for a layer or a block
 
@@ -86,7 +69,7 @@ class LayerTasks:
         """What all tiles read, brought to L1 and stretched there."""
         size = self._whole
         position = TilePosition(
-            f"a{_engine_suffix(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine()
+            f"a{engine_suffix(engine)}", engine, 0, Affine(), Affine(), Affine(), size, Affine()
         )
         for local, access in enumerate(self.layer.operands):
             if local in self._fixed and local not in self._spaces.placed:
@@ -94,70 +77,6 @@ class LayerTasks:
         for number, step in enumerate(self.layer.steps):
             if step.output.local in self._fixed:
                 yield _as_ahead(self._step(position, number, step, 0))
-
-    def weight_loads(self, engine: int, block: int, slot: int) -> Iterator[Task]:
-        """A block of weights on its way to L1, large ones by several units at a time."""
-        packed, name = self.layer.packed, self.layer.name
-        assert packed is not None
-        size = packed.block_bytes(self._blocks[block][1])
-        begins, source, paths = self._placement.blocks[name, block], WEIGHTS, self._paths
-        if (name, block) in self._placement.compressed:
-            offset, count = self._weights_offset(slot), self._blocks[block][1]
-            is_alone = self.tiling.split == "columns"  # else every engine decompresses every block
-            yield from _compressed_loads(
-                self.layer, self._placement, engine, block, offset, count, is_alone or not engine
-            )
-            return
-        staged = self._placement.staged.get((name, block))
-        if staged is not None:
-            is_alone = self.tiling.split == "columns"  # else every engine loads every block
-            if staged.is_first and (is_alone or not engine):
-                yield self._stage_weights(block, staged.offset, size)
-            begins, source, paths = staged.offset, L2, self._inner_paths
-        buffer = self._placement.l1(engine)
-        parts = max(1, min(paths // self.tiling.engines, size // _LEAST_PART))
-        step = align_up(-(-size // parts))
-        for number, first in enumerate(range(0, size, step)):
-            count = min(step, size - first)
-            dst = Region(buffer, Affine(self._weights_offset(slot) + first), count)
-            src = Region(source, Affine(begins + first), count)
-            token = f"{name}_w{block}{_engine_suffix(engine)}" + (f"p{number}" if number else "")
-            yield _weights_copy(self.layer, token, dst, src)
-
-    def _stage_weights(self, block: int, offset: int, size: int) -> Task:
-        """A block of weights on its way to L2, for this layer and others."""
-        name = self.layer.name
-        dst = Region(L2, Affine(offset), size)
-        src = Region(WEIGHTS, Affine(self._placement.blocks[name, block]), size)
-        return _weights_copy(self.layer, f"{name}_g{block}", dst, src)
-
-    def weight_lets(self, engine: int, block: int, slot: int) -> Iterator[Let]:
-        """The names of a block of weights and of its bias in L1."""
-        packed = self.layer.packed
-        if packed is None:
-            return
-        first, count = self._blocks[block]
-        names = self._weight_names(engine, block)
-        shape, buffer = (*packed.inner, count), self._placement.l1(engine)
-        offset = self._weights_offset(slot)
-        size = prod(shape) * element_bytes(packed.elem)
-        quant = packed.quant.columns(first, count) if packed.quant else None
-        layout = "HWIO" if len(shape) == 4 else "KN"
-        region = Region(buffer, Affine(offset), size, packed.elem, shape, layout, quant=quant)
-        yield Let(names[0], region)
-        if packed.bias is not None:
-            begins = offset + packed.weight_bytes(count)
-            size = count * element_bytes(packed.bias_elem)
-            yield Let(
-                names[1], Region(buffer, Affine(begins), size, packed.bias_elem, (count,), "C")
-            )
-
-    def _weight_names(self, engine: int, block: int) -> tuple[str, str]:
-        ending = f"{block}{_engine_suffix(engine)}"
-        return f"{self.layer.name}_W{ending}", f"{self.layer.name}_B{ending}"
-
-    def _weights_offset(self, slot: int) -> int:
-        return self._l1_layout.weights + slot * self._l1_layout.footprint.w_bytes
 
     # For every tile
 
@@ -239,8 +158,8 @@ class LayerTasks:
 
     def _operand(self, position: TilePosition, operand: Operand, w_slot: int) -> tuple[str, Let]:
         if self._is_weight(operand.local):
-            names = self._weight_names(position.engine, position.block)
-            lets = list(self.weight_lets(position.engine, position.block, w_slot))
+            names = self.weights.names(position.engine, position.block)
+            lets = list(self.weights.lets(position.engine, position.block, w_slot))
             at = operand.local - len(self.layer.operands)
             return names[at], lets[at]
         if operand.local < len(self.layer.operands):
@@ -366,46 +285,3 @@ class LayerTasks:
 
 def _as_ahead(task: Task) -> Task:
     return replace(task, statement=replace(task.statement, ahead=True))
-
-
-def _compressed_loads(
-    layer: Layer,
-    placement: Placement,
-    engine: int,
-    block: int,
-    offset: int,
-    columns: int,
-    brings: bool,
-) -> Iterator[Task]:
-    """A block of weights that is decompressed between L2 and L1, and its bias.
-
-    `offset` is where it goes in L1; where several engines have the block, one `brings` it to L2.
-    """
-    packed, name = layer.packed, layer.name
-    assert packed is not None
-    found, begins = placement.compressed[name, block], placement.blocks[name, block]
-    tag, buffer = f"{block}{_engine_suffix(engine)}", placement.l1(engine)
-    for number, part in enumerate(found.parts):
-        waits = Region(COMPRESSED, Affine(found.waits_at + part.begins), part.size)
-        if brings:
-            src = Region(WEIGHTS, Affine(begins + part.begins), part.size)
-            yield _weights_copy(layer, f"{name}_z{tag}p{number}", waits, src)
-        dst = Region(buffer, Affine(offset + part.first), part.count * element_bytes(packed.elem))
-        src = replace(waits, elem=packed.elem, shape=(part.count,), layout="C",
-                      compressed=part.form)  # fmt: skip
-        yield _weights_copy(layer, f"{name}_w{tag}" + (f"p{number}" if number else ""), dst, src)
-    if packed.bias is not None:
-        first = packed.weight_bytes(columns)
-        size = packed.block_bytes(columns) - first
-        src = Region(WEIGHTS, Affine(begins + found.rest), size)
-        dst = Region(buffer, Affine(offset + first), size)
-        yield _weights_copy(layer, f"{name}_w{tag}b", dst, src)
-
-
-def _weights_copy(layer: Layer, token: str, dst: Region, src: Region) -> Task:
-    copy = Copy(token, "transfer", dst, src, debug=layer.title, ahead=True)
-    return Task(copy, (touch_of(dst, True), touch_of(src, False)))
-
-
-def _engine_suffix(engine: int) -> str:
-    return f"e{engine}" if engine else ""
