@@ -1,4 +1,4 @@
-"""Stores that take over the last step of a tile: the same bits, where that is no slower."""
+"""Stores that take over the last step of a tile: the same bits in fewer cycles."""
 
 from __future__ import annotations
 
@@ -13,26 +13,14 @@ from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.options import Options
 from nacre.compile.partition.items import Quant
-from nacre.compile.partition.layers import Access, Axes, Layer, Local, Operand, Result, Size, Step
+from nacre.compile.partition.layers import Access, Axes, Layer, Local, Operand, Result, Step
 from nacre.compile.pipeline import compile_module
 from nacre.compile.schedule.quantising_stores import quantising_store
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
-from nacre.nem.run.timing.profile import timing_profile
 
 Feeds = dict[str, Any]
-WIDE_STORES = """\
-include "npm4k.nem"
-
-device wide extends npm4k {
-    unit_characteristics {
-        CSTL {
-            store_bandwidth = 256
-        }
-    }
-}
-"""
 # Results of f16 then lie in L2 between layers.
 APART = frozenset({"residency", "groups"})
 
@@ -68,19 +56,10 @@ def without_quantising_stores(
         return compiled(device, module, feeds)
 
 
-@pytest.fixture
-def wide(tmp_path: Path) -> Path:
-    path = tmp_path / "wide.nem"
-    path.write_text(WIDE_STORES, encoding="utf-8")
-    return path
-
-
-def test_a_store_takes_over_a_cast_and_gives_the_same_bits(
-    monkeypatch: pytest.MonkeyPatch, wide: Path
-) -> None:
+def test_a_store_takes_over_a_cast_and_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     module, feeds = islands()
-    plain = without_quantising_stores(monkeypatch, wide, module, feeds)
-    bundle = compiled(wide, module, feeds)
+    plain = without_quantising_stores(monkeypatch, "npm4k", module, feeds)
+    bundle = compiled("npm4k", module, feeds)
     quant = "quant=per_tensor(scale=1.0, zero_point=0)"
     assert bundle.program.count(quant) > 0 == plain.program.count(quant)
     assert bundle.program.count("cast.async") < plain.program.count("cast.async")
@@ -89,18 +68,16 @@ def test_a_store_takes_over_a_cast_and_gives_the_same_bits(
     (expected,) = plain.run(feeds).values()
     assert np.array_equal(output, expected)
     assert str(Bundle.of(bundle).validate(feeds)).startswith("valid: ")
-    assert bundle.time().cycles <= plain.time().cycles
+    assert bundle.time().cycles < plain.time().cycles
     assert bundle.legal.operations == plain.legal.operations
 
 
-@pytest.mark.parametrize("device", ["npm4k", "npm_pro"])
-def test_plans_stay_as_they_are_where_the_store_is_slower_or_lacking(
-    monkeypatch: pytest.MonkeyPatch, device: str
+def test_plans_stay_as_they_are_where_devices_lack_the_store(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At 32 bytes a cycle reading f16 costs more than a cast; `npm_pro` has no such stores."""
     module, feeds = islands(rows=256)
-    plain = without_quantising_stores(monkeypatch, device, module, feeds)
-    assert compiled(device, module, feeds).program == plain.program
+    plain = without_quantising_stores(monkeypatch, "npm_pro", module, feeds)
+    assert compiled("npm_pro", module, feeds).program == plain.program
 
 
 def layer(nem: str, source: str, quant: Quant | None = None) -> Layer:
@@ -115,25 +92,13 @@ def layer(nem: str, source: str, quant: Quant | None = None) -> Layer:
 
 
 @pytest.mark.parametrize(
-    ("nem", "source", "rows", "expected"),
-    [
-        # A cast takes 1 + n / 256, the store n / 32 more: only latencies can pay for that.
-        ("cast", "f16", 1, True),  # 4 + 4 cycles against 2 + 4 + 2
-        ("cast", "f16", 8, False),  # 4 + 32 against 3 + 4 + 16
-        # `quantize` takes 4 + n / 32 on a VPU, as much as the store takes more.
-        ("quantize", "f16", 8, True),
-        ("quantize", "f16", 512, True),
-        ("quantize", "f32", 1, True),  # 4 + 8 against 6 + 4 + 2
-        ("quantize", "f32", 512, False),
-    ],
+    ("nem", "quant"), [("cast", Quant((1.0,), (0,))), ("quantize", Quant((0.5,), (3,)))]
 )
-def test_it_is_done_where_it_is_no_slower(nem: str, source: str, rows: int, expected: bool) -> None:
+def test_the_destination_has_the_scale_of_the_step(nem: str, quant: Quant) -> None:
     options = Options(target_of("npm4k").device, "i8")
-    found = quantising_store(layer(nem, source, Quant((0.5,), (3,))), options)
-    assert found is not None
-    assert found.quant == (Quant((1.0,), (0,)) if nem == "cast" else Quant((0.5,), (3,)))
-    is_cheap = found.is_worth_it(Size(rows, rows, 64), timing_profile(options.device))
-    assert is_cheap == expected
+    store = quantising_store(layer(nem, "f16", Quant((0.5,), (3,))), options)
+    assert store is not None
+    assert store.quant == quant
 
 
 def test_only_a_last_step_whose_result_leaves_is_taken_over() -> None:

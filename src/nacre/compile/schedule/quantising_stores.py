@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil, prod
 
 from nacre.compile.options import Options
 from nacre.compile.partition.items import Quant
-from nacre.compile.partition.layers import Access, Layer, Size, Step, element_bytes, tile_shape
-from nacre.compile.partition.views import collapse_axes, dense
+from nacre.compile.partition.layers import Access, Layer, Size, Step, tile_shape
 from nacre.compile.program import Region
 from nacre.nem.model.devices import Device
-from nacre.nem.run.timing.profile import TimingProfile
 
 _ONE = Quant((1.0,), (0,))  # a cast counts in steps from zero on
 
@@ -24,33 +21,12 @@ class QuantisingStore:
     step: Step
     quant: Quant
     access: Access  # of the result
-    elem: str  # of the operand
 
     def typed(self, region: Region, size: Size, layouts: Mapping[int, str]) -> Region:
         """Where the result lies, with its type: a store quantises by what its destination says."""
         shape = tile_shape(self.access.axes, size)
         layout = "" if region.strides else layouts[max(1, len(shape))]
         return replace(region, elem=self.access.elem, shape=shape, layout=layout, quant=self.quant)
-
-    def is_worth_it(self, size: Size, profile: TimingProfile) -> bool:
-        """Whether a store that reads floats is no slower than the step and a store of integers."""
-        shape = tile_shape(self.access.axes, size)
-        wide = _store_cycles(self.access, shape, element_bytes(self.elem), profile)
-        narrow = _store_cycles(self.access, shape, element_bytes(self.access.elem), profile)
-        unit, rate = ("CSTL", "eltwise_throughput")
-        if self.step.nem == "quantize":
-            unit, rate = ("VPU", "throughput")
-        step = profile.at(unit, "latency") + ceil(prod(shape) / profile.at(unit, rate))
-        return wide <= step + narrow
-
-
-def _store_cycles(
-    access: Access, shape: tuple[int, ...], bytes_: int, profile: TimingProfile
-) -> int:
-    sizes, (strides, close) = collapse_axes(shape, [access.strides, dense(shape)])
-    run = sizes[-1] if sizes and strides[-1] == 1 == close[-1] else 1
-    run_cycles = ceil(run * bytes_ / profile.at("CSTL", "store_bandwidth"))
-    return profile.at("CSTL", "store_latency") + prod(shape) // run * run_cycles
 
 
 def quantising_store(layer: Layer, options: Options) -> QuantisingStore | None:
@@ -70,7 +46,7 @@ def quantising_store(layer: Layer, options: Options) -> QuantisingStore | None:
     if not _has_store(options.device, source.elem, target.elem) or leaving[0].axes != target.axes:
         return None
     quant = _ONE if step.nem == "cast" else step.output.quant
-    return None if quant is None else QuantisingStore(step, quant, leaving[0], source.elem)
+    return None if quant is None else QuantisingStore(step, quant, leaving[0])
 
 
 def _has_store(device: Device, source: str, target: str) -> bool:

@@ -53,7 +53,7 @@ class LayerTasks:
         self, layer: Layer, tiling: Tiling, placement: Placement, options: Options
     ) -> None:
         self.layer, self.tiling, self._placement = layer, tiling, placement
-        self._profile, self._by_store = options.profile, quantising_store(layer, options)
+        self._by_store = quantising_store(layer, options)
         self._blocks = tiling.column_blocks(layer.columns)
         self._l1_layout = placement.l1_layouts[layer.name]
         self._spaces = self._l1_layout.footprint.spaces
@@ -85,7 +85,7 @@ class LayerTasks:
         for local, access in enumerate(self.layer.operands):
             if local not in self._fixed and not access.stays and local not in self._spaces.placed:
                 yield self._load(position, local, access)
-        by_store = self._quantised_by_store(position)
+        by_store = self._store_that_quantises()
         for number, step in enumerate(self.layer.steps):
             if step.output.local not in self._fixed and (
                 by_store is None or step is not by_store.step
@@ -110,14 +110,13 @@ class LayerTasks:
         copy = Copy(token, op, dst, name, debug=self.layer.title)
         return Task(copy, (touch_of(dst, True), touch_of(let.region, False)), (let,))
 
-    def _quantised_by_store(self, position: TilePosition) -> QuantisingStore | None:
-        """What a store of a tile does of its last step, where that is no slower."""
+    def _store_that_quantises(self) -> QuantisingStore | None:
+        """What the store of a tile does of its last step: only stores to L2 do."""
         by_store = self._by_store
         if by_store is None or by_store.step.output.local in (*self._fixed, *self._spaces.placed):
             return None
         is_in_l2 = self._placement.tensors[by_store.access.tensor].level == "L2"
-        is_worth_it = is_in_l2 and by_store.is_worth_it(position.size, self._profile)
-        return by_store if is_worth_it else None
+        return by_store if is_in_l2 else None
 
     def _load(self, position: TilePosition, local: int, access: Access) -> Task:
         name, let = self._name_local(position, Operand(local))

@@ -137,10 +137,10 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
 def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, int]:
     """How many runs of bytes a copy of elements consists of, and how long one is at most.
 
-    Where a store quantises, the runs of either side count as the bytes that it reads.
+    Where a store quantises, the runs of either side count as the bytes that it writes.
     """
     most, longest = 0, 0
-    source_bits = ELEMENT_TYPES[regions[0].elem or "u8"].bits
+    target_bits = ELEMENT_TYPES[regions[1].elem or "u8"].bits
     for region in regions:
         lookup = lookup_at((*(region.shape or ()), *(region.strides or ())), grid, row)
         shape = resolve_symbols(region.shape, lookup)
@@ -152,19 +152,19 @@ def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, in
         if len(pattern.runs) > most:
             most = len(pattern.runs)
             run = int((pattern.runs[:, 1] - pattern.runs[:, 0]).max())
-            longest = _ceil(run * source_bits, bits)
+            longest = _ceil(run * target_bits, bits)
     return most, longest
 
 
 def copied_bytes(task: Task, grid: Grid) -> int | Column:
     """Bytes that a transfer or store moves, in every row."""
-    source, _ = copy_operands(task)
-    if source.region is None:
+    source, target = copy_operands(task)
+    if source.region is None or target.region is None:
         raise ValueError("a copy without regions")
     if not copies_elements(task) or source.region.compression is not None:
         return extents(source.region, grid)
     task_signatures = signatures(task, grid)
-    bits = ELEMENT_TYPES[source.region.elem or "u8"].bits
+    bits = ELEMENT_TYPES[target.region.elem or "u8"].bits
     sizes = [
         _ceil(math.prod(s.layouts[0].shape) * bits, 8)
         for s in task_signatures.distinct
