@@ -16,6 +16,7 @@ from nacre.nac.format.values import (
     Instruction,
     NacFile,
     NameEntry,
+    Plan,
     Resource,
     Tensor,
     Tick,
@@ -191,7 +192,6 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
     ("unnamed-tensor", "NAC30", lambda: _data(parameters=small().data.parameters[:1])),
     ("branch-end", "NAC31", lambda: patched(_branching(), 2, c=(2, 1, 3))),
     ("branch-use", "NAC31", lambda: patched(_branching(), 7, d=(-4,))),
-    ("branches", "NAC31", lambda: patched(_branching(), 2, op=7, c=(1, -1), d=(5, -1))),
     ("yield-alone", "NAC31", lambda: patched(small(), 6, op=3, variant=1, c=(0,), d=())),
     ("ticks-in-order", "NAC32", lambda: _scheduled(_tick(4, 10, 4), _tick(3, 30, 4))),
     ("free-too-early", "NAC34", lambda: _scheduled(_tick(3, 20, 4))),
@@ -201,8 +201,6 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
     ("far-target", "NAC34", lambda: _scheduled(_tick(4, 20, 999))),
     ("freed-twice", "NAC35", lambda: _scheduled(_tick(6, 20, 3), _tick(7, 20, 3))),
     ("forward-of-two", "NAC35", lambda: _scheduled(_tick(4, 30, 5))),
-    ("quantisation", "NAC36", lambda: _raw_tensor(10, b"\x63")),
-    ("metadata-rest", "NAC37", lambda: _raw_tensor(1, b"\x01")),
     ("scale-type", "NAC38", lambda: _tensor(quant=2, scales=bytes(4))),
     ("axis", "NAC38", lambda: _tensor(dtype=7, data=bytes(6), quant=3, axis=4)),
     ("block", "NAC38", lambda: _tensor(dtype=7, data=bytes(6), quant=4)),
@@ -211,25 +209,13 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
     ("block-scales", "NAC38", lambda: _tensor(dtype=7, data=bytes(6), quant=4, block=6,
                                               true_shape=(5,))),
     ("state-unknown", "NAC42", lambda: patched(small(), 1, variant=2)),
-    ("state-output", "NAC42", lambda: _stated(output=9)),
-    ("state-type", "NAC42", lambda: _stated(dtype='"f99"')),
-    ("state-shape", "NAC42", lambda: _stated(shape="[0]")),
-    ("state-initial", "NAC42", lambda: _stated(initial="[1, 2]")),
-    ("state-parameter", "NAC42", lambda: _stated(initial='{"parameter": 9}')),
-    ("state-parameter-shape", "NAC42", lambda: _stated(initial='{"parameter": 2}')),
     ("state-parameter-type", "NAC42", lambda: _stated(
         dtype='"i32"', shape="[2]", initial='{"parameter": 2}')),
     ("state-huge", "NAC42", lambda: _stated(dtype='"i64"', initial="1e300")),
-    ("state-half", "NAC42", lambda: _stated(dtype='"i64"', initial="0.5")),
     ("state-half-listed", "NAC42", lambda: _stated(dtype='"i64"', initial="[1, 2.5, 3]")),
     ("state-wide", "NAC42", lambda: _stated(dtype='"i64"', initial="9223372036854775808")),
     ("state-infinite", "NAC42", lambda: _stated(initial="1e300")),
     ("state-truth", "NAC42", lambda: _stated(dtype='"bool"', initial="2")),
-    ("state-axes", "NAC42", lambda: _stated(shape=str([1] * 100))),
-    ("interface-input", "NAC43", lambda: _interfaced('{"y": {"dtype": "f32", "shape": [1]}}')),
-    ("interface-type", "NAC43", lambda: _interfaced('{"x": {"dtype": "f33", "shape": [1]}}')),
-    ("interface-axes", "NAC43", lambda: _interfaced(
-        f'{{"x": {{"dtype": "f32", "shape": {[1] * 65}}}}}')),
     ("unknown-operation", "NAC40", lambda: changed(
         small(), CMAP=(NameEntry(small().operations[0].id, "aten.lineal.default"),
                        *small().operations[1:]))),
@@ -238,19 +224,122 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
                        *small().operations[1:]))),
 )  # fmt: skip
 
+# Files with one finding: a name, its code, a part of its message, the file.
+WORDED: tuple[tuple[str, str, str, Callable[[], Broken]], ...] = (
+    ("padding", "NAC10", "header, byte 84: the padding is not 0",
+     lambda: headed(small(), padding=b"\0\0\1\0")),
+    ("cut-in-instruction", "NAC04",
+     "instruction 7 at byte 470: the field D needs 4 bytes, 3 are left",
+     lambda: to_bytes(_instructions_last())[:-1]),
+    ("signature-of-instruction", "NAC22", "instruction 4 at byte 162: signature 99 is not in PERM",
+     lambda: patched(small(), 4, variant=99)),
+    ("branches-below-none", "NAC31", "instruction 2 at byte 116: -1 branches, expected 0 or more",
+     lambda: patched(_branching(), 2, op=7, c=(1, -1), d=(5, -1))),
+    ("tick", "NAC33", "MMAP, byte 102: memory command 77",
+     lambda: _scheduled(_tick(3, 10, 3), _tick(5, 77, 3))),
+    ("constant-twice", "NAC14", "constant 1 is defined twice",
+     lambda: changed(small(), CNST=(*small().constants, small().constants[0]))),
+    ("signature-twice", "NAC14", "signature 1 is defined twice",
+     lambda: changed(small(), PERM=(*small().signatures, small().signatures[0]))),
+    ("parameter-twice", "NAC14", "parameter 1 is defined twice",
+     lambda: _data(parameters=(*small().data.parameters, NameEntry(1, "again")))),
+    ("parameter-name-twice", "NAC14", "the name of parameter `layer.bias` is defined twice",
+     lambda: _data(parameters=(*small().data.parameters, NameEntry(9, "layer.bias")))),
+    ("input-twice", "NAC14", "input 0 is defined twice",
+     lambda: _data(inputs=(*small().data.inputs, NameEntry(0, "again")))),
+    ("tensor-twice", "NAC14", "the tensor of parameter 1 is defined twice",
+     lambda: _data(tensors=(*small().data.tensors, small().data.tensors[0]))),
+    ("resource-twice", "NAC14", "resource `a` is defined twice",
+     lambda: changed(small(), RSRC=(Resource("a", b""),) * 2)),
+    ("plan-constant-twice", "NAC14", "constant 1 is defined twice",
+     lambda: changed(small(), ORCH=Plan(b"", (constant(1, 2), constant(1, 3))))),
+    ("truth-value", "NAC18", "constant 99 is the truth value 5, expected 0 or 1",
+     lambda: changed(small(), CNST=(*small().constants, Constant(99, 1, b"\x05")))),
+    ("text-of-constant", "NAC13", "the string of constant 99 is no UTF-8",
+     lambda: changed(small(), CNST=(*small().constants, Constant(99, 4, b"\xff")))),
+    ("tensor-type", "NAC36", "tensor 1: element type 32, expected 0 to 9",
+     lambda: _raw_tensor(0, b"\x20")),
+    ("tensor-quantisation", "NAC36", "tensor 1: quantisation 99, expected 0 to 4",
+     lambda: _raw_tensor(10, b"\x63")),
+    ("tensor-axes", "NAC36", "tensor 1: a shape of 65 axes, at most 64",
+     lambda: _tensor(shape=(1,) * 65, data=bytes(4))),
+    ("tensor-axes-before-blocks", "NAC36", "tensor 1: a shape of 65 axes, at most 64",
+     lambda: _tensor(dtype=7, data=bytes(6), quant=4, block=6, true_shape=(1,) * 65)),
+    ("metadata-short", "NAC37", "tensor 1: the shape needs 12 bytes, 9 are left",
+     lambda: _raw_tensor(1, b"\x03")),
+    ("metadata-long", "NAC37", "tensor 1 has 12 bytes of metadata, its fields take 11",
+     lambda: _raw_tensor(-12, struct.pack("<IQ", 12, 23))),
+    ("tensor-bytes", "NAC37", "tensor 1 has 24 bytes, f32[9, 3] needs 108",
+     lambda: _raw_tensor(2, struct.pack("<I", 9))),
+    ("state-malformed", "NAC42", "nacre.state.json is malformed: ",
+     lambda: changed(small(), RSRC=(Resource("nacre.state.json", b"[]"),))),
+    ("interface-malformed", "NAC43", "nacre.interface.json is malformed: ",
+     lambda: changed(small(), RSRC=(Resource("nacre.interface.json", b"{"),))),
+    ("parameters-malformed", "NAC43", "nacre.parameters.json is malformed: ",
+     lambda: changed(small(), RSRC=(Resource("nacre.parameters.json", b"\xff"),))),
+    ("state-twice", "NAC42", "nacre.state.json: state 0: it is described twice",
+     lambda: _stated(count=2)),
+    ("state-of-no-output", "NAC42", "nacre.state.json: state 0: output 2 of 2 feeds it",
+     lambda: _stated(output=2)),
+    ("state-of-no-type", "NAC42", "nacre.state.json: state 0: `f99` is no element type",
+     lambda: _stated(dtype='"f99"')),
+    ("state-of-axes", "NAC42", "nacre.state.json: state 0: it has 65 axes, at most 64",
+     lambda: _stated(shape=str([1] * 65))),
+    ("state-without-elements", "NAC42",
+     "nacre.state.json: state 0: [3, 0] is no shape of a tensor",
+     lambda: _stated(shape="[3, 0]")),
+    ("state-of-elements", "NAC42",
+     "nacre.state.json: state 0: [4611686018427387904, 4] is no shape of a tensor",
+     lambda: _stated(shape=f"[{2**62}, 4]")),
+    ("state-of-some-elements", "NAC42", "nacre.state.json: state 0: 2 initial elements for [3]",
+     lambda: _stated(initial="[1, 2]")),
+    ("state-of-no-integer", "NAC42",
+     "nacre.state.json: state 0: it starts as 0.5, which i64 does not hold",
+     lambda: _stated(dtype='"i64"', initial="0.5")),
+    ("state-of-no-parameter", "NAC42",
+     "nacre.state.json: state 0: its initial value is parameter 9, which is not there",
+     lambda: _stated(initial='{"parameter": 9}')),
+    ("state-of-parameter", "NAC42",
+     "nacre.state.json: state 0: its initial value is parameter 2, which is f32 of shape [2]",
+     lambda: _stated(initial='{"parameter": 2}')),
+    ("input-of-no-type", "NAC43", "nacre.interface.json: input `x`: `f33` is no element type",
+     lambda: _interfaced("f33", "[1]")),
+    ("input-of-axes", "NAC43", "nacre.interface.json: input `x`: it has 65 axes, at most 64",
+     lambda: _interfaced("f32", str([1] * 65))),
+    ("input-without-elements", "NAC43",
+     "nacre.interface.json: input `x`: [0] is no shape of a tensor",
+     lambda: _interfaced("f32", "[0]")),
+    ("input-of-elements", "NAC43",
+     "nacre.interface.json: input `x`: [4611686018427387904, 4] is no shape of a tensor",
+     lambda: _interfaced("f32", f"[{2**62}, 4]")),
+    ("no-such-input", "NAC43", "nacre.interface.json: input `y`: the program has no such input",
+     lambda: _interfaced("f32", "[1]", "y")),
+)  # fmt: skip
+
+
+def _instructions_last() -> NacFile:
+    """The small file with its instructions at the end, without what would follow them."""
+    file = small()
+    sections = {tag: part for tag, part in file.sections.items() if tag != "OPS "}
+    return NacFile(file.header, {**sections, "OPS ": file.instructions})
+
 
 def _stated(
-    output: int = 0, dtype: str = '"f32"', shape: str = "[3]", initial: str = "0"
+    output: int = 0,
+    dtype: str = '"f32"',
+    shape: str = "[3]",
+    initial: str = "0",
+    count: int = 1,
 ) -> NacFile:
-    text = (
-        f'{{"states": [{{"id": 0, "output": {output}, "dtype": {dtype}, "shape": {shape},'
-        f' "initial": {initial}}}]}}'
+    state = (
+        f'{{"id": 0, "output": {output}, "dtype": {dtype}, "shape": {shape}, "initial": {initial}}}'
     )
+    text = f'{{"states": [{", ".join([state] * count)}]}}'
     return changed(small(), RSRC=(Resource("nacre.state.json", text.encode()),))
 
 
-def _interfaced(inputs: str) -> NacFile:
-    text = f'{{"inputs": {inputs}}}'
+def _interfaced(dtype: str, shape: str, name: str = "x") -> NacFile:
+    text = f'{{"inputs": {{"{name}": {{"dtype": "{dtype}", "shape": {shape}}}}}}}'
     return changed(small(), RSRC=(Resource("nacre.interface.json", text.encode()),))
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
 from nacre.base.rules import RULES
 from nacre.nac import catalogue
 from nacre.nac.format.file import to_bytes
-from nacre.nac.format.values import Resource
+from nacre.nac.format.values import NacFile, Resource
 from nacre.nac.run.model import load
 from nacre.nac.verify import verify
-from tests.nac.broken_files import BROKEN, MORE, as_bytes
+from tests.nac.broken_files import BROKEN, MORE, WORDED, as_bytes
 from tests.nac.files import FIXTURES, changed, headed, patched, small
 
 catalogue.load()
@@ -40,6 +42,27 @@ def test_a_promise_can_be_broken_in_several_ways(name: str, code: str, make: obj
     assert callable(make)
     found = verify(as_bytes(make()))
     assert code in {d.code for d in found}, [str(d) for d in found]
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "make"), [row[1:] for row in WORDED], ids=[row[0] for row in WORDED]
+)
+def test_a_finding_says_what_is_wrong(
+    code: str, message: str, make: Callable[[], bytes | NacFile]
+) -> None:
+    (found,) = verify(as_bytes(make()))
+    assert found.code == code
+    assert f": {message}" in f": {found.message}"
+
+
+def test_as_many_axes_as_there_may_be_are_no_finding() -> None:
+    file = small()
+    first, second = file.data.tensors
+    wide = replace(first, shape=(1,) * 63 + (6,))
+    table = b'{"states": [{"id": 0, "output": 0, "dtype": "f32", "shape": %s}]}'
+    states = Resource("nacre.state.json", table % str([1] * 64).encode())
+    data = replace(file.data, tensors=(wide, second))
+    assert verify(to_bytes(changed(file, DATA=data, RSRC=(states,)))) == []
 
 
 @pytest.mark.parametrize("code", BROKEN)
