@@ -235,6 +235,8 @@ WORDED: tuple[tuple[str, str, str, Callable[[], Broken]], ...] = (
      lambda: patched(small(), 4, variant=99)),
     ("branches-below-none", "NAC31", "instruction 2 at byte 116: -1 branches, expected 0 or more",
      lambda: patched(_branching(), 2, op=7, c=(1, -1), d=(5, -1))),
+    ("operation-of-the-standard", "NAC19", "the id 10 of an operation is that of `nac.pass`",
+     lambda: changed(small(), CMAP=(*small().operations, NameEntry(10, "x")))),
     ("tick", "NAC33", "MMAP, byte 102: memory command 77",
      lambda: _scheduled(_tick(3, 10, 3), _tick(5, 77, 3))),
     ("constant-twice", "NAC14", "constant 1 is defined twice",
@@ -315,6 +317,18 @@ WORDED: tuple[tuple[str, str, str, Callable[[], Broken]], ...] = (
     ("no-such-input", "NAC43", "nacre.interface.json: input `y`: the program has no such input",
      lambda: _interfaced("f32", "[1]", "y")),
 )  # fmt: skip
+
+
+# Files without a finding that have as much as there may be of something.
+AT_MOST: Mapping[str, Callable[[], NacFile]] = {
+    "operation": lambda: changed(small(), CMAP=(*small().operations, NameEntry(255, "x"))),
+    "signature": lambda: changed(small(), PERM=(*small().signatures, NameEntry(255, "T"))),
+    "constant": lambda: changed(
+        small(), CNST=(*small().constants, constant(99, (1,) * 65535), constant(100, "text"))
+    ),
+    "axes of a tensor": lambda: _tensor(shape=(1,) * 63 + (6,)),
+    "axes of a state": lambda: _stated(shape=str([1] * 64)),
+}
 
 
 def _instructions_last() -> NacFile:

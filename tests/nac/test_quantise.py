@@ -141,6 +141,19 @@ def test_statistics_of_norms_stay_unless_asked() -> None:
     assert {tensor.quant for tensor in every.file.data.tensors} == {2}
 
 
+def test_a_report_names_the_weight_that_lost_most() -> None:
+    _, report = nac.quantise(plain(), "int8_tensor", keep=["0.weight"])
+    ratios = {w.name: w.sqnr_db for w in report.weights if not w.reason}
+    assert "0.weight" not in ratios
+    worst = min(ratios, key=lambda name: ratios[name])
+    assert report.worst is not None
+    assert report.worst.name == worst
+    assert str(report).endswith(f", least {ratios[worst]:.1f} dB ({worst})")
+    kept = QuantisationReport("fp16", tuple(replace(w, reason="asked for") for w in report.weights))
+    assert kept.worst is None
+    assert "least" not in str(kept)
+
+
 def test_patterns_keep_weights() -> None:
     model = plain()
     names = [p.text for p in model.file.data.parameters]

@@ -402,10 +402,18 @@ def _creation() -> Iterator[Case]:
     yield "eye.m", (3, 4)
 
 
+def _few_axes() -> Iterator[Case]:
+    """As few axes as a call takes, and one more than it needs."""
+    yield "pixel_shuffle.default", (f(8, 3, 3), 2)
+    yield "pixel_unshuffle.default", (f(2, 2, 2, 4, 4), 2)
+    yield "linear.default", (f(2, 3, 4), f(4))
+    yield "linear.default", (f(4), f(4))
+
+
 CASES: tuple[Case, ...] = tuple(
     case
     for family in (_unary, _binary, _choices, _activations, _shapes, _indexing, _linear, _windows,
-                   _resizing, _normalization, _reductions, _creation)
+                   _resizing, _normalization, _reductions, _creation, _few_axes)
     for case in family()
 )  # fmt: skip
 # Those whose arguments are keywords in PyTorch: `dtype`, a correction.

@@ -11,6 +11,7 @@ import pytest
 
 from nacre.core.aten.call import AtenCall, ConstantTensor, Value, ready_values
 from nacre.core.aten.catalogue import handlers
+from nacre.core.aten.promotion import promote
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
@@ -169,6 +170,27 @@ def test_a_refusal_says_why_and_what_helps(
         calls.made(call, **arguments)
     assert reason in refused.value.reason
     assert help in str(refused.value.help)
+
+
+def test_a_call_takes_as_many_operations_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.core.aten.call._MOST_OPERATIONS", 2)
+    calls = Calls(x=floats(2))
+    call = AtenCall("relu.default", {}, calls.builder)
+    last = call.unary("Sqrt", call.unary("Abs", calls.inputs["x"].id))
+    with pytest.raises(Unsupported, match="more than 2 operations"):
+        call.unary("Neg", last)
+
+
+PROMOTED = [
+    ("bool", "u8", "u8"), ("u8", "i8", "i16"), ("i32", "u8", "i32"), ("u16", "i16", "i32"),
+    ("u32", "i8", "i64"), ("i64", "u32", "i64"), ("i8", "i32", "i32"), ("u8", "u16", "u16"),
+    ("i64", "f16", "f16"), ("f16", "bf16", "f32"), ("bf16", "f64", "f64"), ("f32", "f16", "f32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("a", "b", "wanted"), PROMOTED)
+def test_two_types_meet_in_the_least_that_holds_both(a: str, b: str, wanted: str) -> None:
+    assert promote(a, b) == promote(b, a) == wanted
 
 
 def test_a_file_cannot_ask_for_too_many_operations() -> None:

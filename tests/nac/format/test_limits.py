@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
+from nacre.kernels.interface.call import Work
 from nacre.nac.format.file import to_bytes
 from nacre.nac.format.values import Resource
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.binding import Ref
 from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encode_record
 from nacre.nac.program.lift import lift
+from nacre.nac.run import limits
 from nacre.nac.run.dry_run import dry_run
-from nacre.nac.run.limits import limits_for
+from nacre.nac.run.limits import Limits, limits_for, steps_of
 from nacre.nac.run.model import load
 from nacre.nac.run.shape_only import shape_only_array
 from nacre.nac.verify import verify
@@ -158,6 +160,34 @@ def test_limits_grow_with_the_file_and_with_the_inputs() -> None:
     ids = np.zeros((1, 2048), np.int64)  # the scores of an attention over them
     assert limits_for(0, [ids]).bytes > 12 * 2048**2 * np.float32().nbytes
     assert limits_for(0, [large], 7, 8) == limits_for(10**9, [small], 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("file_bytes", "shapes", "bytes_", "work"),
+    [
+        (0, [], 0, 0),
+        (1000, [], 8_000, 4_000),
+        (1000, [(2, 3)], 8_000 + 256 * 24 + 64 * 3**2, 4 * 1006 * 6),
+        (0, [(2, 3), (5,)], 256 * 44 + 64 * 5**2, 4 * 11 * 11),
+        (0, [(5000, 1)], 256 * 20_000 + 2**30, 4 * 5000 * 5000),
+    ],
+)
+def test_limits_are_those_that_are_declared(
+    file_bytes: int, shapes: list[tuple[int, ...]], bytes_: int, work: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    inputs = [np.zeros(shape, np.float32) for shape in shapes]
+    monkeypatch.setattr(limits, "machine_bytes", lambda: 2**40)
+    assert limits_for(file_bytes, inputs) == Limits(MOST + bytes_, 2**27 + work)
+    monkeypatch.setattr(limits, "machine_bytes", lambda: 1000)
+    assert limits_for(file_bytes, inputs).bytes == 1000
+    assert limits_for(file_bytes, inputs, max_bytes=2000).bytes == 2000
+
+
+def test_steps_are_counted_by_elements_and_products_go_faster() -> None:
+    assert steps_of(Work(elements=10, each=3), 20) == 30
+    assert steps_of(Work(elements=10, each=3), 40) == 40
+    assert steps_of(Work(elements=10, macs=80), 10) == 20
 
 
 def test_a_state_of_any_size_is_refused() -> None:

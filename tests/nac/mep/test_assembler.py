@@ -99,6 +99,12 @@ def test_equal_literals_share_a_constant_and_different_kinds_do_not() -> None:
     assert [c.id for c in plan.constants] == [0, 1, 2, 3, 4]
 
 
+def test_numbers_that_are_words() -> None:
+    text = "src_constant %a, [1, inf, -inf, nan]\nsrc_constant %a, inf\nsrc_constant %a, nan"
+    shown = [repr(c.value) for c in read(assemble(text)).constants]
+    assert shown == ["(1.0, inf, -inf, nan)", "inf", "nan"]
+
+
 def test_ids_that_the_text_gives_are_kept() -> None:
     plan = read(
         assemble('.const 1 = "b"\n.const name = 2.5\nsrc_constant %a, 7\nsrc_constant %a, $name')

@@ -193,6 +193,41 @@ def test_memory_is_bounded(text: str) -> None:
     assert peak < MOST_BYTES + 2**24
 
 
+# What an instruction needs on `x` and `y`, which are 1,000 elements of f32 in a row and a column.
+CHARGED = [
+    ("math_binary add, %out, %x, %y", 8 * 1000 * 1000),
+    ("logic_compare lt, %out, %x, %y", 8 * 1000 * 1000),
+    ("math_unary exp, %out, %x", 2 * 8 * 1000),
+    ("math_unary softmax, %out, %x", 4 * 8 * 1000),
+    ("math_aggregate argmax, %out, %x", 4 * 1000),
+    ("src_constant %n, 3\nanalysis_top_k %x, %n, %i, %v", 4 * 8 * 1000),
+    ("src_constant %n, 3\nanalysis_sample %x, %n, %n, %i", 6 * 8 * 1000),
+    ("tensor_create %out, float32, values, %x", 12 * 1000),
+    ("src_constant %n, 1000\ntensor_create %out, float32, arange, %n", 12 * 1000),
+    ("src_constant %n, [50, 20]\ntensor_create %out, float32, ones, %n", 4 * 1000),
+    ("src_constant %n, 9\ntensor_manipulate pad, %out, %x, %n, %n", 4 * 1009),
+    ("src_constant %n, 1\ntensor_combine concat, %out, [%x, %x], %n", 4 * 2000),
+    ("serialize %out, %x, json", 512 * 1000),
+    ("serialize %out, %x, png", 24 * 1000),
+]
+
+
+@pytest.mark.parametrize(("line", "bytes_"), CHARGED, ids=[row[0] for row in CHARGED])
+def test_an_instruction_pays_before_it_works(line: str, bytes_: int) -> None:
+    arrays = {"x": np.ones((1, 1000), np.float32), "y": np.ones((1000, 1), np.float32)}
+    loads = 'res_load_array %x, "x"\nres_load_array %y, "y"\n'
+    found = refused(loads + line, arrays=arrays, max_bytes=11_500)
+    assert f"{bytes_:,} bytes are needed beside" in found.message
+
+
+def test_a_text_has_the_room_that_is_left() -> None:
+    text = 'res_load_array %x, "x"\nsrc_constant %t, "0123456789"\nstring_format %t, "{0}{0}", [%t]'
+    found = refused(text, arrays={"x": np.ones(250, np.float32)}, max_bytes=1140)
+    left = (1140 - 1000 - 4 * 10) // 8
+    assert found.code == "NAC91"
+    assert f"the text has more than {left} characters" in found.message
+
+
 def test_values_that_share_memory_count_once() -> None:
     text = "src_constant %n, 1000000\ntensor_create %x, int64, arange, %n\n" + "\n".join(
         f"sys_copy %y{i}, %x" for i in range(20)

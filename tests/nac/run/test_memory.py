@@ -13,6 +13,7 @@ import pytest
 from nacre import nac
 from nacre.core.builder import Builder
 from nacre.core.module import Module
+from nacre.nac.run.memory import Memory
 from nacre.nac.run.model import NacModel
 from tests.cli.runner import environment, invoke
 
@@ -48,6 +49,24 @@ def stack(layers: int = LAYERS) -> Module:
         weight = RNG.standard_normal((WIDTH, WIDTH)).astype(np.float32) / WIDTH**0.5
         value = build.add("Relu", build.add("Linear", value, build.constant(weight)))
     return build.module(value)
+
+
+def test_values_are_counted_apart_from_weights_that_are_kept() -> None:
+    memory = Memory(1000)
+    weight, first, second = (np.zeros(size, np.int8) for size in (100, 40, 60))
+    memory.hold(weight, is_kept=True)
+    memory.hold(weight.reshape(10, 10), is_kept=True)
+    assert (memory.live, memory.peak, memory.value_peak) == (100, 100, 0)
+    memory.hold([first, first[:20]])
+    assert (memory.live, memory.peak, memory.value_peak) == (140, 140, 40)
+    memory.drop(weight)
+    assert memory.live == 140
+    memory.drop(weight)
+    memory.hold(second)
+    assert (memory.live, memory.peak, memory.value_peak) == (100, 140, 100)
+    assert memory.has_room(900)
+    assert (memory.peak, memory.value_peak) == (1000, 1000)
+    assert not memory.has_room(901)
 
 
 @pytest.fixture(scope="module", params=["internal", "external"])

@@ -11,6 +11,7 @@ import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.nac import tisa
+from nacre.nac.tisa.characters import byte_alphabet
 
 Json = dict[str, Any]
 
@@ -304,7 +305,19 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert places == ["truncation", "normalizer", "pre_tokenizer", "post_processor"]
 
 
-@pytest.mark.parametrize("whole", [small(), _bpe(), _unigram()], ids=["words", "bpe", "unigram"])
-def test_what_the_refusals_begin_from_compiles(whole: Json) -> None:
-    made = tisa.load(tisa.compile_tokenizer(json.dumps(whole)))
+LETTERS = {letter: id_ for id_, letter in enumerate(byte_alphabet())}
+START = {
+    "words": small(),
+    "bpe": _bpe(),
+    "bpe whose merges lead to every token": {
+        **_bpe(ignore_merges=True, unk_token=None, vocab=LETTERS | {"ab": len(LETTERS)}),
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+    },
+    "unigram": _unigram(),
+}
+
+
+@pytest.mark.parametrize("name", START)
+def test_what_the_refusals_begin_from_compiles(name: str) -> None:
+    made = tisa.load(tisa.compile_tokenizer(json.dumps(START[name])))
     assert made.encode("ab zz")

@@ -4,11 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from nacre.nac import load, save, to_bytes, verify
-from nacre.nac.format.values import NacFile
+from nacre.nac.format.values import NacFile, Resource
 from nacre.nac.program.assembly import Assembler
+from nacre.nac.program.interface import encode_record
+from nacre.nac.program.parameters import PARAMETERS, ParameterTable
 from nacre.nac.run.model import NacModel, model_of
+from nacre.nac.tools.replacement import with_tensors
 from nacre.nac.tools.transplant import transplant
 from tests.nac.files import FOLDER
 
@@ -85,6 +89,25 @@ def test_a_shared_weight_is_not_given_two_values() -> None:
     np.testing.assert_array_equal(
         weights(made)["layers.0.weight"], weights(target)["layers.0.weight"]
     )
+
+
+def test_tensors_that_come_apart_have_names_of_their_own() -> None:
+    """A new name may be what another parameter that comes apart is called."""
+    build = Assembler()
+    value = build.input("x")
+    ids = [build.weight(name, np.full(2, i, np.float32)) for i, name in enumerate(("a", "b"))]
+    for id_ in (ids[0], ids[0], ids[1], ids[1]):
+        value = build.call("nac.add", value, build.parameter(id_))
+    build.output(value)
+    loads = [at for at, i in enumerate(build.file().instructions) if (i.op, i.variant) == (2, 1)]
+    table = ParameterTable({loads[1]: "b", loads[3]: "b.1"})
+    model = model_of(build.file(resources=[Resource(PARAMETERS, encode_record(table))]))
+    first, second = model.file.data.tensors
+    other = replace(first, data=np.full(2, 10, np.float32).tobytes())
+    made = with_tensors(model, {(first.id, "b"): other, (second.id, "b.1"): other})
+    assert [p.text for p in made.file.data.parameters] == ["a", "b", "b.1", "b.1.1"]
+    assert verify(to_bytes(made.file)) == []
+    np.testing.assert_array_equal(made.run({"x": np.zeros(2, np.float32)})[0], [21, 21])
 
 
 FORMS = ["none", "FP16", "INT8_TENSOR", "INT8_CHANNEL", "BLOCK_FP8"]
