@@ -52,53 +52,6 @@ def test_most_operations_have_a_call_of_aten() -> None:
     assert len(named) >= 30
 
 
-_QKV, _PLANE = "f32[2,3,4] f32[2,5,4] f32[2,5,6]", "f32[1,2,4,4]"
-# What is as ATen has it, and beside it what is not: opcode, types, attributes, call.
-FORMS: tuple[tuple[str, str, dict[str, object], str], ...] = (
-    ("Attention", _QKV, {"scale": 0.0}, "core.Attention"),
-    ("Attention", _QKV, {}, "scaled_dot_product_attention.default"),
-    ("Attention", f"{_QKV} bool[3,5]", {"scale": 0.5}, "scaled_dot_product_attention.default"),
-    ("Attention", f"{_QKV} f32[3,5]", {"scale": 0.5}, "scaled_dot_product_attention.default"),
-    ("Attention", f"{_QKV} f16[3,5]", {"scale": 0.5}, "core.Attention"),
-    ("Linear", "f32[5,3] f32[2,3]", {}, "linear.default"),
-    ("Linear", "f32[3] f32[2,3]", {}, "core.Linear"),
-    ("MatMul", "f32[2,3] f32[3,4]", {}, "matmul.default"),
-    ("Slice", "f32[4,5]", {"starts": (0, 1), "ends": (4, 5), "steps": (1, 2)}, "slice.Tensor"),
-    ("Slice", "f32[4,5]", {"starts": (1, 1), "ends": (4, 5), "steps": (1, 1)}, "core.Slice"),
-    ("Slice", "f32[4,5]", {"starts": (0, 0), "ends": (4, 5), "steps": (1, 1)}, "core.Slice"),
-    ("Transpose", "f32[2,3]", {"permutation": (1, 0)}, "permute.default"),
-    ("Transpose", "f32[2,3]", {"permutation": (0, 1)}, "core.Transpose"),
-    ("Reshape", "f32[2,3]", {"new_shape": (6,)}, "view.default"),
-    ("Reshape", "f32[2,3]", {"new_shape": (2, 3)}, "core.Reshape"),
-    ("ArgMax", "f32[2,3]", {"axis": 1}, "argmax.default"),
-    ("ArgMax", "f32[2,3]", {"axis": 1, "last": True}, "core.ArgMax"),
-    ("CumSum", "f32[2,3]", {"axis": 1}, "cumsum.default"),
-    ("CumSum", "f32[2,3]", {"axis": 1, "reverse": True}, "core.CumSum"),
-    ("CumSum", "f32[2,3]", {"axis": 1, "exclusive": True}, "core.CumSum"),
-    ("HardSigmoid", "f32[3]", {"alpha": 1 / 6, "beta": 0.5}, "hardsigmoid.default"),
-    ("HardSigmoid", "f32[3]", {"alpha": 1 / 6, "beta": 0.25}, "core.HardSigmoid"),
-    ("Clip", "f32[3]", {"min": 0.0}, "clamp.default"),
-    ("Clip", "i32[3]", {"min": 0.0}, "core.Clip"),
-    ("Cast", "f32[3]", {"to": "i32"}, "_to_copy.default"),
-    ("Cast", "f32[3]", {"to": "i32", "saturate": True}, "core.Cast"),
-    ("MaxPool", _PLANE, {"kernel": (2, 2), "pads": (1, 1, 1, 1)}, "max_pool2d.default"),
-    ("MaxPool", _PLANE, {"kernel": (2, 2), "pads": (0, 1, 1, 1)}, "core.MaxPool"),
-    ("AvgPool", _PLANE, {"kernel": (2, 2), "dilations": (1, 1)}, "avg_pool2d.default"),
-    ("AvgPool", _PLANE, {"kernel": (2, 2), "dilations": (2, 1)}, "core.AvgPool"),
-    ("Conv", f"{_PLANE} f32[3,2,1,1]", {}, "convolution.default"),
-    ("Conv", "f32[1,4,4,2] f32[1,1,2,3]", {"layout": "NHWC"}, "core.Conv"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("opcode", "types", "attributes", "call"), FORMS)
-def test_only_what_is_as_aten_has_it_is_a_call_of_aten(
-    opcode: str, types: str, attributes: dict[str, object], call: str
-) -> None:
-    module = module_of(UseOf(opcode, types, "", attributes))
-    found, _ = lower_operation(module.operations[-1], tuple(module.input_types.values()))
-    assert found.removeprefix("aten.") == call
-
-
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_lifted_fixture_is_lowered_again(path: Path) -> None:
     x = np.load(path.with_suffix(".npz"))["in0"]
