@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.importing.origins import Origins, array_span, span_of
 from nacre.core.values import Array
 
 
@@ -50,3 +51,35 @@ def test_types_and_shapes_are_told_apart() -> None:
         builder.constant(np.zeros((10, 20), np.float32), "f16"),
     }
     assert len(made) == 4
+
+
+def test_an_array_belongs_to_the_parameter_in_whose_memory_it_lies() -> None:
+    origins, weight, other = Origins(), _large(1), _large(2)
+    assert origins.of_array(weight) == ()
+    origins.add_array(weight, ("a",))
+    origins.add_array(weight, ("a", "b"))  # tied
+    origins.add_array(weight[:3], ("c",))  # a part is no parameter
+    assert origins.owners(array_span(weight[2:5].T)) == ("a", "b")
+    assert origins.owners(array_span(other)) == ()
+    assert origins.of_array(weight[2:5]) == ("a", "b")
+    assert origins.of_array(weight[5:9]) == ("a.1", "b.1")
+    assert origins.of_array(weight[2:5]) == ("a", "b")
+    assert origins.of_array(other) == ()
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "span"),
+    [
+        ((), (), (100, 104)),
+        ((3,), (4,), (100, 112)),
+        ((3,), (-4,), (92, 104)),
+        ((2, 3), (40, 4), (100, 152)),
+        ((2, 3), (-40, 8), (60, 120)),
+        ((5,), (0,), (100, 104)),
+        ((0, 3), (12, 4), (100, 100)),
+    ],
+)
+def test_memory_reaches_from_the_first_element_to_the_last(
+    shape: tuple[int, ...], strides: tuple[int, ...], span: tuple[int, int]
+) -> None:
+    assert span_of(100, shape, strides, 4) == span

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nacre.compile.legalise.stage import legalise
+from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import is_commutative
@@ -64,6 +65,15 @@ def softmax(c: Chain) -> int:
     return c.op("Div", powers, c.builder.add("Sum", powers, axes=(-1,), keepdims=True))
 
 
+def softmax_through_views(c: Chain) -> int:
+    """Sums and maxima without their axis, which comes back as a view; nothing is below -inf."""
+    top = c.builder.add("Reduce", c.x, op="Max", axes=(-1,))
+    top = c.op("Max", c.builder.add("Reshape", top, new_shape=(2, 4, 1)), c.number(-np.inf))
+    powers = c.builder.add("Exp", c.op("Sub", c.x, top))
+    total = c.builder.add("Sum", powers, axes=(-1,))
+    return c.op("Div", powers, c.builder.add("ExpandDims", total, axes=(2,)))
+
+
 def layer_norm_by_moments(c: Chain) -> int:
     """(x - mean) * (scale / sqrt(mean of squares - square of mean + epsilon))."""
     centre = c.builder.add("Mean", c.x, axes=(-1,), keepdims=True)
@@ -104,6 +114,7 @@ SPELLINGS: list[tuple[Spelling, list[str]]] = [
     (relu, ["Relu"]),
     (mean, ["Mean"]),
     (softmax, ["Softmax"]),
+    (softmax_through_views, ["Softmax"]),
     (layer_norm_by_moments, ["LayerNorm"]),
     (layer_norm_of_turned_axes, ["Transpose", "LayerNorm", "Transpose"]),
     (rms_norm_by_a_power, ["RmsNorm"]),
@@ -152,6 +163,33 @@ def test_operands_may_stand_in_either_order(spelt: Spelling, expected: list[str]
 def test_the_compiler_recovers_the_same(spelt: Spelling, expected: list[str]) -> None:
     made = legalise(module_of(spelt), "f16").module
     assert [name for name in opcodes(made) if name != "Reshape"] == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "is_recovered"),
+    [((2, 5, 4), (2, 5, 6), True), ((1, 5, 4), (2, 5, 6), False), ((2, 5, 4), (1, 5, 6), False)],
+)
+def test_an_attention_has_keys_and_values_for_every_query(
+    keys: tuple[int, ...], values: tuple[int, ...], is_recovered: bool
+) -> None:
+    build = Builder()
+    q, k, v = (
+        build.input(name, "f32", shape)
+        for name, shape in (("q", (2, 3, 4)), ("k", keys), ("v", values))
+    )
+    scores = build.add("MatMul", q, build.add("Transpose", k, permutation=(0, 2, 1)))
+    scaled = build.add("BinOp", scores, build.constant(0.5, "f32"), op="Mul")
+    module = build.module(build.add("MatMul", build.add("Softmax", scaled, axis=-1), v))
+    made = optimise(module)
+    assert ("Attention" in opcodes(made)) == is_recovered
+    drawn = np.random.default_rng(5)
+    inputs = {
+        name: drawn.standard_normal(type_.shape).astype(np.float32)
+        for name, type_ in module.input_types.items()
+    }
+    np.testing.assert_allclose(
+        evaluate(made, inputs)[0], evaluate(module, inputs)[0], rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_norm_of_zeros_is_what_the_model_makes_of_them() -> None:
