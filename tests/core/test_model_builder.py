@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,31 @@ def test_an_array_belongs_to_the_parameter_in_whose_memory_it_lies() -> None:
     assert origins.of_array(weight[5:9]) == ("a.1", "b.1")
     assert origins.of_array(weight[2:5]) == ("a", "b")
     assert origins.of_array(other) == ()
+
+
+@pytest.mark.parametrize(
+    ("span", "names"),
+    [
+        ((100, 200), ("a",)), ((150, 160), ("a",)), ((199, 200), ("a",)), ((200, 300), ("b",)),
+        ((190, 210), ()), ((50, 60), ()), ((300, 310), ()), ((350, 350), ()), ((450, 460), ()),
+    ],
+)  # fmt: skip
+def test_memory_belongs_to_one_parameter_or_to_none(
+    span: tuple[int, int], names: tuple[str, ...]
+) -> None:
+    origins = Origins()
+    for given, called in (((200, 300), "b"), ((100, 200), "a"), ((350, 350), "c")):
+        origins.add(None, given, (called,))
+    origins.add(None, (400, 500), ())
+    assert origins.owners(span) == origins.of(span) == names
+
+
+def test_an_owner_lives_as_long_as_its_memory_is_known() -> None:
+    origins, owner = Origins(), _large()
+    alive = weakref.ref(owner)
+    origins.add_array(owner, ("a",))
+    del owner
+    assert alive() is not None
 
 
 @pytest.mark.parametrize(
