@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import nacre
@@ -146,7 +146,10 @@ def damage(folder: Path, chance: random.Random) -> None:
 
 
 @pytest.mark.fuzz
+@pytest.mark.filterwarnings("ignore:CMP13")  # damaged weights may be NaN, and a run then says so
 @given(seed=st.integers(0, 1 << 48))
+@example(seed=325)
+@example(seed=800)
 def test_random_damage_has_a_code(bundle: Path, seed: int) -> None:
     folder = bundle.parent / "damaged"
     shutil.rmtree(folder, ignore_errors=True)
