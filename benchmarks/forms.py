@@ -119,7 +119,7 @@ def measure(name: str, text: str) -> Row:
     return Row(name, len(text.encode()), len(data), nodes, *times)
 
 
-def _told(row: Row) -> str:
+def _line(row: Row) -> str:
     size, speed = row.text_bytes / row.packed_bytes, row.text_tree / row.packed_tree
     verdict = "ok" if size >= SIZE and speed >= SPEED else "below"
     return (
@@ -139,13 +139,13 @@ def main() -> None:
     print(f"{head} {'us/node':>7} {'us/node':>7} {'tree':>7} {'linked':>7}")
     if options.resnet:
         for name, text in _resnet():
-            print(_told(measure(name, text)))
+            print(_line(measure(name, text)))
     elif options.files:
         for path in options.files:
-            print(_told(measure(path.stem, path.read_text(encoding="utf-8"))))
+            print(_line(measure(path.stem, path.read_text(encoding="utf-8"))))
     else:
-        print(_told(measure("convolutions", _convolutions(16))))
-        print(_told(measure("flat, 20,000 tasks", _flat(20_000))))
+        print(_line(measure("convolutions", _convolutions(16))))
+        print(_line(measure("flat, 20,000 tasks", _flat(20_000))))
 
 
 if __name__ == "__main__":

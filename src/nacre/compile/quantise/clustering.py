@@ -100,7 +100,7 @@ def cluster_weights(
     judge = _judge(source, options, quantised)
     chosen, found = sorted(weights), judge.worst(legal)
     if not found.is_met:
-        return _with_note(legal, f"no weights are clustered: {_told(found)} without", 0)
+        return _with_note(legal, f"no weights are clustered: {_describe(found)} without", 0)
     made, bits = legal, sizes[0]
     for bits in sizes:
         made = _clustered(legal, weights, chosen, bits)
@@ -112,12 +112,12 @@ def cluster_weights(
         made = _clustered(legal, weights, chosen, bits)
         found = judge.worst(made)
     if not found.is_met:
-        return _with_note(legal, f"no weights are clustered: {_told(found)} with", 0)
+        return _with_note(legal, f"no weights are clustered: {_describe(found)} with", 0)
     what = f"{len(chosen)} of {len(weights)} weights have {1 << bits} values at most"
-    return _with_note(made, f"{what}: {_told(found)}", len(chosen))
+    return _with_note(made, f"{what}: {_describe(found)}", len(chosen))
 
 
-def _told(found: Accuracy) -> str:
+def _describe(found: Accuracy) -> str:
     return f"output `{found.name}` has {found.describe_with_bound}"
 
 

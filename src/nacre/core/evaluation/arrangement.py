@@ -21,7 +21,7 @@ from nacre.core.evaluation.axis_orders import (
     Order,
     Rule,
     as_it_stands,
-    own_order,
+    identity_order,
 )
 from nacre.core.module import CoreOperation, Module, Shape
 from nacre.core.ops import OPS
@@ -90,7 +90,7 @@ def _common_order(arranger: Arranger, op: CoreOperation) -> Order | None:
         (prod(arranger.type(value).shape), order)
         for value in op.operands
         for order in (arranger.order(value),)
-        if len(order) == rank and order != own_order(rank)
+        if len(order) == rank and order != identity_order(rank)
     ]
     return max(orders, key=lambda pair: pair[0])[1] if orders else None
 
@@ -129,7 +129,7 @@ def _along_axis(arranger: Arranger, op: CoreOperation) -> bool:
 def _order_of(arranger: Arranger, op: CoreOperation) -> Order | None:
     """The order of the first operand; None where it lies in its own."""
     order = arranger.order(op.operands[0])
-    return None if order == own_order(len(order)) else order
+    return None if order == identity_order(len(order)) else order
 
 
 def _reduce(arranger: Arranger, op: CoreOperation) -> bool:

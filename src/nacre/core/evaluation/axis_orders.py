@@ -28,7 +28,7 @@ def as_it_stands(module: Module) -> Arranged:
     return Arranged(module, module, range(len(module)))
 
 
-def own_order(rank: int) -> Order:
+def identity_order(rank: int) -> Order:
     """The axes as the module has them."""
     return tuple(range(rank))
 
@@ -59,7 +59,7 @@ class Arranger:
         if op.opcode in CONSTANTS:
             self._forms[op.value_id] = {}  # added when somebody needs it
         elif rule is None or not rule(self, op):
-            self.add(op, own_order(op.type.rank), map(self.form, op.operands), op.attributes)
+            self.add(op, identity_order(op.type.rank), map(self.form, op.operands), op.attributes)
 
     def result(self) -> Arranged:
         """The module, with what leaves it as it was."""
@@ -82,7 +82,7 @@ class Arranger:
 
     def order(self, value: int) -> Order:
         """The order in which a value was made; its own of a constant, which can have any."""
-        return next(iter(self._forms[value]), own_order(self.type(value).rank))
+        return next(iter(self._forms[value]), identity_order(self.type(value).rank))
 
     def forms(self, value: int) -> Mapping[Order, int]:
         """Where a value lies, by the order of its axes."""
@@ -90,7 +90,7 @@ class Arranger:
 
     def form(self, value: int, order: Order | None = None) -> int:
         """A value in an order, its own where none is named; transposed where it is not there."""
-        own = own_order(self.type(value).rank)
+        own = identity_order(self.type(value).rank)
         order = own if order is None else order
         forms = self._forms[value]
         if order not in forms:
@@ -119,7 +119,7 @@ class Arranger:
     ) -> bool:
         """An operation on what lies there, whose result lies in an order."""
         taken = tuple(operands)
-        value = op.value_id if order == own_order(op.type.rank) else self._new()
+        value = op.value_id if order == identity_order(op.type.rank) else self._new()
         type_ = TensorType(op.type.dtype, in_order(op.type.shape, order))
         self._append(CoreOperation(value, op.opcode, taken, given, type_))
         self._forms[op.value_id] = {order: value}

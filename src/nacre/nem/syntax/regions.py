@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nacre.base.diagnostics import Edit, Fix
 from nacre.base.elements import ELEMENT_TYPES, OTHER_SPELLINGS
@@ -111,25 +111,33 @@ def _region_type(c: Cursor) -> TypeAttrs | Compressed:
     )
 
 
+def _named_parts(c: Cursor, expected: Sequence[str], between: str) -> Iterator[str]:
+    """`NAME=` of each part of a list with commas; who asks reads its value before the next."""
+    given: set[str] = set()
+    while True:
+        word = c.texts[c.i]
+        if word not in expected or c.texts[c.i + 1] != "=":
+            left = [name for name in expected if name not in given]
+            fix = c.respelling_fix(left) if c.texts[c.i + 1] == "=" else None
+            c.fail_expected(between.join(f"`{name}=`" for name in left) or "`)`", fix=fix)
+        if word in given:
+            c.fail(DOC19, f"`{word}` is given twice")
+        given.add(word)
+        c.i += 2
+        yield word
+        if c.texts[c.i] != ",":
+            return
+        c.i += 1
+
+
 def _compression_parts(c: Cursor, expected: tuple[str, ...]) -> dict[str, IntLit | None]:
     """`(bits=4, tables=2)`: the first is needed; nothing where a form has no parts."""
     parts: dict[str, IntLit | None] = {}
     if not expected:
         return parts
     c.expect("(")
-    while True:
-        word = c.texts[c.i]
-        if word not in expected or c.texts[c.i + 1] != "=":
-            left = [name for name in expected if name not in parts]
-            fix = c.respelling_fix(left) if c.texts[c.i + 1] == "=" else None
-            c.fail_expected(" or ".join(f"`{name}=`" for name in left) or "`)`", fix=fix)
-        if word in parts:
-            c.fail(DOC19, f"`{word}` is given twice")
-        c.i += 2
+    for word in _named_parts(c, expected, " or "):
         parts[word] = integer_literal(c, f"`{word}`")
-        if c.texts[c.i] != ",":
-            break
-        c.i += 1
     if expected[0] not in parts:
         c.fail_expected(f"`{expected[0]}=`")
     c.expect(")")
@@ -326,20 +334,9 @@ def quantisation(c: Cursor) -> Quant:
                         fix=c.respelling_fix(_QUANT_PARTS))  # fmt: skip
     c.expect("(")
     parts: dict[str, Value | None] = {}
-    while True:
-        word = c.texts[c.i]
-        if word not in expected or c.texts[c.i + 1] != "=":
-            left = [name for name in expected if name not in parts]
-            fix = c.respelling_fix(left) if c.texts[c.i + 1] == "=" else None
-            c.fail_expected(", ".join(f"`{name}=`" for name in left) or "`)`", fix=fix)
-        if word in parts:
-            c.fail(DOC19, f"`{word}` is given twice")
-        c.i += 2
+    for word in _named_parts(c, expected, ", "):
         is_literal = word in ("axis", "group_size")
         parts[word] = integer_literal(c, f"`{word}`") if is_literal else _scalar_or_list(c)
-        if c.texts[c.i] != ",":
-            break
-        c.i += 1
     absent = [name for name in expected if name not in parts]
     if absent:
         c.fail_expected(" and ".join(f"`{name}=`" for name in absent))
