@@ -46,7 +46,7 @@ class BytecodeSource(ParsedSource):
     def __init__(self, library: Library, entry: Entry, reader: DocumentReader) -> None:
         foreign = reader.foreign
         path = library.path
-        name = library.shown_name(entry)
+        name = library.display_name(entry)
         if foreign is not None and foreign.name:
             name = str(Path(name).with_name(foreign.name))
         super().__init__(name, path, reader.size if foreign is None else foreign.size)
@@ -147,19 +147,19 @@ class Library:
         self._sources: dict[str, BytecodeSource] = {}
 
     @property
-    def own(self) -> list[str]:
+    def entry_names(self) -> list[str]:
         """The documents that are there for themselves."""
         return [entry.name for entry in self.entries.values() if entry.is_entry]
 
-    def shown_name(self, entry: Entry) -> str:
+    def display_name(self, entry: Entry) -> str:
         """What a document is called in findings."""
-        return self.name if [entry.name] == self.own else f"{self.name}/{entry.name}"
+        return self.name if [entry.name] == self.entry_names else f"{self.name}/{entry.name}"
 
     def source(self, member: str = "") -> BytecodeSource:
         """A document, the only one where none is named; Broken where it cannot be had."""
-        own = self.own
-        if not member and len(own) == 1:
-            member = own[0]
+        names = self.entry_names
+        if not member and len(names) == 1:
+            member = names[0]
         if member not in self.entries:
             raise self._unknown(member)
         if member not in self._sources:
@@ -170,10 +170,12 @@ class Library:
         return self._sources[member]
 
     def _unknown(self, member: str) -> Broken:
-        names = ", ".join(f"`{name}`" for name in self.own[:8])
-        help_ = f"name one behind the file: `{self.name}/{self.own[0]}`"
+        names = ", ".join(f"`{name}`" for name in self.entry_names[:8])
+        help_ = f"name one behind the file: `{self.name}/{self.entry_names[0]}`"
         if not member:
-            return Broken(BYT09, 0, f"there are {len(self.own)} programs in it: {names}", help_)
+            return Broken(
+                BYT09, 0, f"there are {len(self.entry_names)} programs in it: {names}", help_
+            )
         return Broken(BYT09, 0, f"there is no `{member}` in it, but {names}", help_)
 
     @property
