@@ -54,6 +54,7 @@ def trees() -> dict[str, ast.Module]:
 
 # Who may import whom
 
+_BINDER = {"tcb", "bind", "tcbcheck"}
 ROOMS = {
     "base": {"base"},
     "kernels": {"base", "kernels"},
@@ -61,10 +62,25 @@ ROOMS = {
     "nem": {"base", "kernels", "nem"},
     "nac": {"base", "kernels", "core", "nac"},
     "compile": {"base", "kernels", "core", "nem", "nac", "compile"},
-    "viz": {"base", "kernels", "core", "nem", "nac", "compile", "viz"},
+    "tcb": {"base", "kernels", "tcb"},
+    "bind": {"base", "nem", "tcb", "bind"},
+    "tcbcheck": {"base", "nem", "tcb", "tcbcheck"},
+    "viz": {"base", "kernels", "core", "nem", "nac", "compile", *_BINDER, "viz"},
     "lsp": {"base", "nem", "lsp"},
     "dap": {"base", "nem", "dap"},
-    "cli": {"base", "kernels", "core", "nem", "nac", "compile", "viz", "lsp", "dap", "cli"},
+    "cli": {
+        "base",
+        "kernels",
+        "core",
+        "nem",
+        "nac",
+        "compile",
+        *_BINDER,
+        "viz",
+        "lsp",
+        "dap",
+        "cli",
+    },
 }
 # The front doors: what users import, and `python -m nacre`.
 DOORS = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.kernels.interface.call import Array
-from nacre.nem.run.memory.layouts import Layout, layout
+from nacre.kernels.interface.layouts import Layout, layout
 
 SIZE = 4096
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from nacre.nem.plan.footprints import dense_strides
+from nacre.kernels.interface.shapes import dense_strides
 from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
 from tests.effort import scaled

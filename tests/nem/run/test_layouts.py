@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.base.elements import ELEMENT_TYPES
+from nacre.kernels.interface.layouts import layout
 from nacre.nem.model.program import Buffer
-from nacre.nem.run.memory.layouts import first_unwritten, layout, mark_written
 from nacre.nem.run.memory.memory import POISON, MemoryLevel, Storage
+from nacre.nem.run.memory.written import first_unwritten, mark_written
 from neminterp import NemInterpreter
 from tests.nem.run.tensors import SIZE, Case, cases, some_bytes, some_flags, values_for
 

@@ -159,3 +159,12 @@ def reduce(x: Dims, axes: Dims, keepdims: bool) -> Dims:
 def even_parts(count: int, most: int) -> int:
     """The length of as few runs of equal length as there may be, none longer than some number."""
     return -(-count // -(-count // max(1, most)))
+
+
+def dense_strides(shape: Dims) -> Dims:
+    """Strides in elements of a tensor without gaps, the last dimension fastest."""
+    strides, step = [], 1
+    for dim in reversed(shape):
+        strides.append(step)
+        step *= dim
+    return tuple(reversed(strides))

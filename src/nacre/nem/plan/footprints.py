@@ -165,15 +165,6 @@ def quantises(task: Task) -> bool:
     return converts and has_quant and source.shape is not None and source.shape == target.shape
 
 
-def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements of a tensor without gaps, the last dimension fastest."""
-    strides, step = [], 1
-    for dim in reversed(shape):
-        strides.append(step)
-        step *= dim
-    return tuple(reversed(strides))
-
-
 def footprint(task: Task, operand: Operand, grid: Grid) -> Footprint | None:
     """The bytes of an operand in every row; None where the region is not fully known."""
     region = operand.region

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nacre.kernels.interface.call import Array
+from nacre.kernels.interface.layouts import Layout
 from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.quantization import quantizer
 from nacre.nem.model.program import Operand, Task
@@ -16,8 +17,8 @@ from nacre.nem.plan.footprints import Footprint, copies_elements, quantises
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.signatures import Signatures, signatures
 from nacre.nem.run.memory.bound_operands import OperandOffsets, OperandSizes
-from nacre.nem.run.memory.layouts import Layout, mark_written
 from nacre.nem.run.memory.memory import Memory, Storage
+from nacre.nem.run.memory.written import mark_written
 
 ByteRange = tuple[Storage, int, int]  # bytes low..high of a buffer that an instance may touch
 

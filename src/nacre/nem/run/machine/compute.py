@@ -11,8 +11,8 @@ from nacre.nem.run.machine.actions import Action, ByteRange
 from nacre.nem.run.machine.findings import Findings
 from nacre.nem.run.machine.signatures import Signature, Signatures
 from nacre.nem.run.memory.bound_operands import BoundOperand, OperandOffsets
-from nacre.nem.run.memory.layouts import first_unwritten, mark_written
 from nacre.nem.run.memory.memory import Memory
+from nacre.nem.run.memory.written import first_unwritten, mark_written
 from nacre.nem.run.sessions.gaps import Gap
 from nacre.nem.spec.rules.running import INI02, RUN01, RUN02, RUN03, RUN04
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.base.weight_compression import BrokenCompressionError, Bytes, decompress
+from nacre.kernels.interface.layouts import Layout, layout
 from nacre.nem.model.program import Task
 from nacre.nem.plan.footprints import copies_elements
 from nacre.nem.plan.grid import Grid
@@ -13,8 +14,8 @@ from nacre.nem.run.machine.actions import Action, ByteRange, copy_operands
 from nacre.nem.run.machine.findings import Findings
 from nacre.nem.run.machine.signatures import Signatures, signatures
 from nacre.nem.run.memory.bound_operands import OperandOffsets, OperandSizes
-from nacre.nem.run.memory.layouts import Layout, layout, mark_written
 from nacre.nem.run.memory.memory import POISON, Memory
+from nacre.nem.run.memory.written import mark_written
 from nacre.nem.spec.rules.running import RUN13
 
 

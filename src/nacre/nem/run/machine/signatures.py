@@ -10,6 +10,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.term_columns import Values
 from nacre.base.terms import LoopVariable, Operation
 from nacre.kernels.interface.call import Call
+from nacre.kernels.interface.layouts import Layout, layout
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
@@ -21,7 +22,6 @@ from nacre.nem.plan.calls import (
     varying_parts,
 )
 from nacre.nem.plan.grid import Grid
-from nacre.nem.run.memory.layouts import Layout, layout
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nacre.kernels.interface.call import Array
+from nacre.kernels.interface.layouts import Layout
 from nacre.nem.model.program import Operand
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.signatures import extents, offsets
-from nacre.nem.run.memory.layouts import Layout
 from nacre.nem.run.memory.memory import Memory, Storage
 
 # Offsets in rings repeat and their views are kept; those that walk through DDR do not.

@@ -23,14 +23,15 @@ from nacre.base.packing import (
 )
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import TensorType
+from nacre.kernels.interface.layouts import Bytes
 from nacre.nem.model.imports import Import
 from nacre.nem.model.program import Buffer, Program
 from nacre.nem.run.machine.findings import Findings
 from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.run.memory.host_span import HOST
-from nacre.nem.run.memory.layouts import first_unwritten
-from nacre.nem.run.memory.memory import Bytes, Memory, MemoryLevel, Storage
+from nacre.nem.run.memory.memory import Memory, MemoryLevel, Storage
 from nacre.nem.run.memory.regions import LocatedRegion
+from nacre.nem.run.memory.written import first_unwritten
 from nacre.nem.run.sessions.gaps import Gap
 from nacre.nem.run.sessions.references import Selection
 from nacre.nem.run.sessions.stepper import Stepper

@@ -7,17 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
+from nacre.kernels.interface.layouts import Bytes, Mask
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Buffer, Operand, Program
 from nacre.nem.run.memory.host_span import HOST
 from nacre.nem.spec.limits import DEFAULT_L1_BYTES, DEFAULT_L2_BYTES
 from nacre.nem.spec.rules.running import RUN05
-
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 # What a byte that nobody wrote reads as: NaN in every float type, -1 in every signed one.
 POISON = 0xFF

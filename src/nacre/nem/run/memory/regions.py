@@ -12,13 +12,13 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import TensorType
+from nacre.kernels.interface.layouts import Layout, layout
 from nacre.nem.model.program import Buffer, Loop, Region
 from nacre.nem.plan.calls import lookup_at, resolve_symbols, tensor_type
 from nacre.nem.plan.columns import value_at
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.machine.signatures import extents, offsets
-from nacre.nem.run.memory.layouts import Layout, layout
 from nacre.nem.run.sessions.naming import split_instance
 from nacre.nem.run.sessions.steps import Steps, row_of
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from nacre.kernels.interface.layouts import Bytes, Mask
 from nacre.nem.run.machine.actions import ByteRange
-from nacre.nem.run.memory.memory import Bytes, Mask, Storage
+from nacre.nem.run.memory.memory import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ import numpy as np
 from nacre.base.elements import ELEMENT_TYPES, ElementType
 from nacre.base.excerpt import backquote
 from nacre.kernels.interface.call import Array, TensorType
+from nacre.kernels.interface.layouts import Mask
+from nacre.kernels.interface.shapes import dense_strides
 from nacre.kernels.numbers.quantization import dequantizer
-from nacre.nem.plan.footprints import dense_strides
-from nacre.nem.run.memory.layouts import first_unwritten
-from nacre.nem.run.memory.memory import Mask, Storage
+from nacre.nem.run.memory.memory import Storage
 from nacre.nem.run.memory.regions import LocatedRegion, Moment, Regions, UnknownNameError
+from nacre.nem.run.memory.written import first_unwritten
 
 Item = int | slice | EllipsisType
 Index = tuple[slice | int, ...]

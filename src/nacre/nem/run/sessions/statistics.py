@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.elements import ElementType
 from nacre.kernels.interface.call import Array
-from nacre.nem.run.memory.memory import Mask
+from nacre.kernels.interface.layouts import Mask
 
 
 @dataclass(frozen=True, eq=False)

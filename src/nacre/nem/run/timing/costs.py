@@ -9,11 +9,12 @@ import numpy as np
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.term_columns import Column
 from nacre.kernels.interface.call import Call, Work
+from nacre.kernels.interface.shapes import dense_strides
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import lookup_at, resolve_symbols
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.decompression import WDM
-from nacre.nem.plan.footprints import copies_elements, dense_strides, strided_pattern
+from nacre.nem.plan.footprints import copies_elements, strided_pattern
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
 from nacre.nem.run.machine.actions import copy_operands

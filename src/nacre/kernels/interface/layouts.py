@@ -1,4 +1,4 @@
-"""How the elements of a region lie in the bytes of its buffer: views where possible."""
+"""How the elements of a tensor lie in the bytes of a memory: views where possible."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import numpy.typing as npt
 from nacre.base.elements import ELEMENT_TYPES, ElementType, bytes_needed
 from nacre.base.packing import pack_i4, unpack_i4
 from nacre.kernels.interface.call import Array
-from nacre.kernels.interface.shapes import Dims, count
-from nacre.nem.plan.footprints import dense_strides
-from nacre.nem.run.memory.memory import Bytes, Mask, Storage, first_false_run
+from nacre.kernels.interface.shapes import Dims, count, dense_strides
+
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
 
 
 class Layout(ABC):
-    """Elements of one type and shape, wherever in a buffer they begin."""
+    """Elements of one type and shape, wherever in a memory they begin."""
 
     shape: Dims
     span: int  # bytes from the offset to the end of the last element
     is_dense: bool
-    is_view: bool  # `array` shares the buffer's bytes, so that filling it is writing
+    is_view: bool  # `array` shares the memory's bytes, so that filling it is writing
     element_bytes: int = 1  # that an element lies in
 
     @abstractmethod
@@ -202,20 +203,3 @@ def _make_layout(name: str, shape: Dims, strides: Dims | None) -> Layout:
 def layout(element: ElementType, shape: Dims, strides: Dims | None = None) -> Layout:
     """The layout of a tensor; strides count elements."""
     return _make_layout(element.name, shape, strides)
-
-
-def first_unwritten(layout: Layout, storage: Storage, offset: int) -> tuple[int, int] | None:
-    """The first run of bytes of the elements that nobody wrote, counted from the buffer's start."""
-    if not storage.missing or layout.holds(storage.written, offset):
-        return None
-    needed = np.zeros(layout.span, np.bool_)
-    layout.put_flags(needed, 0, True)
-    return first_false_run(~needed | storage.written[offset : offset + layout.span], offset)
-
-
-def mark_written(layout: Layout, storage: Storage, offset: int, flags: Mask | bool = True) -> None:
-    """The elements have been written, or those of them that a copy had to give."""
-    part = storage.written[offset : offset + layout.span]
-    before = int(np.count_nonzero(part))
-    layout.put_flags(storage.written, offset, flags)
-    storage.missing += before - int(np.count_nonzero(part))
