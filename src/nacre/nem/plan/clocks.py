@@ -49,7 +49,7 @@ class Clock:
 
     def join(self, other: Clock) -> Clock:
         """A clock that has what either of two has."""
-        low, high = sorted((self, other), key=lambda clock: clock._height)
+        low, high = (self, other) if self._height <= other._height else (other, self)
         root = low._root
         for _ in range(high._height - low._height):
             root = _above(root)

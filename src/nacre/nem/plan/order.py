@@ -14,7 +14,7 @@ text. Two facts make that cheap:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nacre.nem.model.program import Loop, Program, Statement, Task, Wait
@@ -61,7 +61,9 @@ class Order:
         for dep in task.deps:
             if self.settled.get(dep, NEVER) <= task.position:
                 continue
-            clock = clock.join(self._clock[dep]).with_index(*self._chain[dep])
+            before = self._clock[dep]
+            joined = before if clock is _NOTHING else clock.join(before)
+            clock = joined.with_index(*self._chain[dep])
         self._clock[task.position] = clock
         self._enlist(task, clock)
         if task.is_sync:
@@ -69,16 +71,24 @@ class Order:
 
     def _enlist(self, task: Task, clock: Clock) -> None:
         """Put a task at the end of a chain whose last member is before it, or begin one."""
-        chains = self._chains
         # What it names itself comes first, the latest in front; few chains are looked at beyond.
-        named = (self._chain[dep] for dep in sorted(task.deps, reverse=True))
-        for chain, index in itertools.chain(named, itertools.islice(clock, _MOST_CHAINS)):
-            if index == len(chains.members[chain]) - 1:
-                break
-        else:
+        named = map(self._chain.__getitem__, sorted(task.deps, reverse=True))
+        chain = self._chain_that_ends_in(named)
+        if chain is None:
+            chain = self._chain_that_ends_in(itertools.islice(clock, _MOST_CHAINS))
+        if chain is None:
             chain = self._free_chain()
-        chains.members[chain].append(task.position)
-        self._chain[task.position] = (chain, len(chains.members[chain]) - 1)
+        members = self._chains.members[chain]
+        self._chain[task.position] = (chain, len(members))
+        members.append(task.position)
+
+    def _chain_that_ends_in(self, indices: Iterable[tuple[int, int]]) -> int | None:
+        """The first chain of which the last member is given."""
+        members = self._chains.members
+        for chain, index in indices:
+            if index == len(members[chain]) - 1:
+                return chain
+        return None
 
     def _free_chain(self) -> int:
         chains = self._chains
