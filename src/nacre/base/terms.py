@@ -33,6 +33,16 @@ class Operation(Struct, frozen=True):
 Term = int | LoopVariable | Operation
 
 
+def operation_count(term: Term) -> int:
+    """How many operations a term has."""
+    return term.size if isinstance(term, Operation) else 0
+
+
+def operation(op: str, left: Term, right: Term) -> Operation:
+    """An operation that knows how many there are in it."""
+    return Operation(op, left, right, 1 + operation_count(left) + operation_count(right))
+
+
 def divide(a: int, b: int) -> int:
     """Quotient truncated toward zero."""
     quotient = abs(a) // abs(b)

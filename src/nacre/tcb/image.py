@@ -1,7 +1,8 @@
 """An image: blocks in streams, one stream an engine and one for the device, on flat memories.
 
 Addresses, tags and values are terms over the counters of the repeats around a block: counter 0 is
-that of the outermost repeat and counts from `Repeat.start`.
+that of the outermost repeat and counts from `Repeat.start`. They are made by `counter`, and
+operations on them by `operation` of base/terms.py, so that equal terms are equal values.
 
 What orders blocks is tags alone. A tag is a counter: a wait holds when the counter has reached
 its value, a block that is complete adds one to the tag that it signals, and a join may set tags.
@@ -16,7 +17,7 @@ from typing import Literal
 from msgspec import Struct
 
 from nacre.base.compression_forms import CompressionForm
-from nacre.base.terms import Term
+from nacre.base.terms import LoopVariable, Term
 
 DEVICE = -1  # in the place of an engine's number
 STREAM = "stream"  # the memory of a value that passes from block to block and is never written
@@ -24,6 +25,11 @@ STREAM = "stream"  # the memory of a value that passes from block to block and i
 Attribute = int | float | bool | str | tuple[int, ...]
 BlockKind = Literal["task", "wait", "join"]
 PortKind = Literal["input", "output", "inout", "constant"]
+
+
+def counter(depth: int) -> LoopVariable:
+    """The counter of a repeat around a block; `depth` 0 is the outermost."""
+    return LoopVariable(f"c{depth}", depth)
 
 
 class Tag(Struct, frozen=True):
@@ -153,6 +159,8 @@ class Machine(Struct, frozen=True):
     device_units: tuple[tuple[str, int], ...]
     memories: tuple[tuple[str, int], ...]  # bytes: `DDR`, `L2`, `L1` of an engine
     token_limit: int | None = None  # of an engine; None: unlimited
+    tags: int | None = None  # of an engine; None: unlimited
+    device_tags: int | None = None  # of the device; None: unlimited
     figures: tuple[tuple[str, int | str], ...] = ()  # by key, those that differ from the default
 
 
