@@ -73,6 +73,7 @@ class Operand(Struct, frozen=True):
     strides: tuple[int, ...] | None = None  # in elements; None: dense
     quant: Quant | None = None
     compression: CompressionForm | None = None  # of the elements, as they lie there
+    compressed_bytes: int | None = None  # that compressed elements take
 
 
 class UnitUse(Struct, frozen=True):

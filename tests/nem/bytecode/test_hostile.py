@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from nacre.base.binary.columns import write_columns
-from nacre.base.binary.cursor import ByteWriter
-from nacre.base.binary.texts import write_texts
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
+from nacre.nem.bytecode.columns import write_columns
 from nacre.nem.bytecode.container import FEATURES, Member, write_file
+from nacre.nem.bytecode.cursor import ByteWriter
 from nacre.nem.bytecode.document import COMMENTS, POSITIONS, TEXTS, TREE, write_document
 from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_source
 from nacre.nem.bytecode.magic import MAGIC
 from nacre.nem.bytecode.packing import content_of, pack, pack_contents, unpack
 from nacre.nem.bytecode.sources import read_program
+from nacre.nem.bytecode.strings import write_texts
 from tests.effort import scaled
 
 PROGRAM = """\

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nacre.base.binary.cursor import Broken, ByteReader, ByteRules, ByteWriter
 from nacre.base.excerpt import backquote
+from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
 from nacre.nem.bytecode.document import COMMENTS, POSITIONS, SECTIONS, TEXTS, TREE
 from nacre.nem.bytecode.magic import MAGIC
 from nacre.nem.spec.limits import MAX_BYTECODE_DOCUMENTS
@@ -19,7 +19,6 @@ VERSION: Final = 1
 FEATURES: Final = ("comments", "positions", "library", "compressed")
 _COMMENTS, _POSITIONS, _LIBRARY, _COMPRESSED = (1 << bit for bit in range(4))
 _CHECKSUM = 4
-_RULES = ByteRules(damaged=BYT01, not_canonical=BYT06, too_large=BYT07)
 _MOST_NAME = 4096
 _MOST_FEATURE = 64
 _ENTRY = 1  # a document that was packed for itself, not for those that include it
@@ -79,7 +78,7 @@ def _features(documents: Sequence[Member] | Sequence[Entry]) -> int:
 
 def read_file(data: bytes) -> list[Entry]:
     """The documents of a file, as its table names them."""
-    reader = ByteReader(data, _RULES)
+    reader = ByteReader(data)
     if data[: len(MAGIC)] != MAGIC:
         raise Broken(BYT02, 0, "this is no bytecode of NEM")
     reader.at = len(MAGIC)

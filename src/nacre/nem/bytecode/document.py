@@ -8,19 +8,19 @@ from typing import Final
 
 import numpy as np
 
-from nacre.base.binary.columns import ColumnReader, Integers, write_columns
-from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
-from nacre.base.binary.texts import read_texts, write_texts
 from nacre.base.source import Source
 from nacre.nem.bytecode.building import build
+from nacre.nem.bytecode.columns import ColumnReader, Integers, write_columns
+from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
 from nacre.nem.bytecode.foreign import Foreign, Places, places_of, read_foreign, write_foreign
 from nacre.nem.bytecode.judging import has_configs, is_plain, judge_texts
 from nacre.nem.bytecode.kinds import COMPRESSED
 from nacre.nem.bytecode.positions import derive
+from nacre.nem.bytecode.strings import read_texts, write_texts
 from nacre.nem.bytecode.tree_reader import read_tree
 from nacre.nem.bytecode.tree_writer import TreeColumns, tree_columns
 from nacre.nem.bytecode.trivia import BEHIND, Trivia, text_of, trivia_of
-from nacre.nem.spec.limits import MAX_BYTECODE_NODES, MAX_BYTECODE_TEXT
+from nacre.nem.spec.limits import MAX_BYTECODE_NODES
 from nacre.nem.spec.rules.bytecode import BYT06, BYT07, BYT08
 from nacre.nem.syntax.ast import Comment, Document, same_meaning
 from nacre.nem.syntax.formatter import format_parsed
@@ -88,7 +88,7 @@ class DocumentReader:
 
     def __init__(self, sections: Mapping[int, ByteReader], has_compressed: bool = False) -> None:
         reader = sections[TEXTS]
-        self._pools = {pool: read_texts(reader, f"{pool}s", MAX_BYTECODE_TEXT) for pool in _POOLS}
+        self._pools = {pool: read_texts(reader, f"{pool}s") for pool in _POOLS}
         reader.require_end("the texts")
         if any(len(set(pool)) < len(pool) for pool in self._pools.values()):
             raise Broken(BYT06, reader.at, "a text is there twice")
@@ -167,7 +167,7 @@ def _read_trivia(sections: Mapping[int, ByteReader]) -> Trivia:
     if COMMENTS not in sections:
         return Trivia(tuple(blanks.tolist()))
     reader = sections[COMMENTS]
-    texts = read_texts(reader, "comments", MAX_BYTECODE_TEXT)
+    texts = read_texts(reader, "comments")
     if not texts:
         raise Broken(BYT06, reader.at, "a section of comments has none")
     broken = reader.varint("the comments")

@@ -155,7 +155,7 @@ class Machine:
 
     def _is_ordered(self, task: Task) -> bool:
         """Whether floats are accumulated in a fixed order: asked for here, or for everything."""
-        return self._ordered or _must_be_deterministic(task)
+        return self._ordered or must_be_deterministic(task)
 
     def _unsupported(self, task: Task, backend: str) -> Diagnostic:
         span, opcode = self.plan.program.span(task.node.op), operation_name(task)
@@ -199,6 +199,7 @@ def _supports(backend: ComputeBackend, opcode: str) -> bool:
         return False
 
 
-def _must_be_deterministic(task: Task) -> bool:
+def must_be_deterministic(task: Task) -> bool:
+    """Whether `@deterministic` stands on a task or on a loop around it."""
     loops = any(d.name == "deterministic" for loop in task.loops for d in loop.decorators)
     return loops or task.decorator("deterministic") is not None

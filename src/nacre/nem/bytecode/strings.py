@@ -8,8 +8,10 @@ from typing import AnyStr
 
 import numpy as np
 
-from nacre.base.binary.columns import ColumnReader, Integers, write_columns
-from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter, decode_text
+from nacre.nem.bytecode.columns import ColumnReader, Integers, write_columns
+from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter, decode_text
+from nacre.nem.spec.limits import MAX_BYTECODE_TEXT
+from nacre.nem.spec.rules.bytecode import BYT01, BYT06, BYT07
 
 
 def write_texts(out: ByteWriter, texts: Sequence[str]) -> None:
@@ -40,53 +42,40 @@ def _shared_lengths(old: bytes, new: bytes) -> tuple[int, int]:
     return head, tail
 
 
-def read_texts(reader: ByteReader, what: str, most: int) -> list[str]:
-    """The inverse of `write_texts`; what could be shared and is not is refused.
-
-    `most`: how many texts are read, and how many bytes they have together.
-    """
-    start, rules = reader.at, reader.rules
+def read_texts(reader: ByteReader, what: str) -> list[str]:
+    """The inverse of `write_texts`; what could be shared and is not is refused."""
+    start = reader.at
     count = reader.varint(what)
     if not count:
         return []
-    if count > most:
-        raise Broken(rules.too_large, start, f"{count:,} {what}, at most {most:,} are read")
+    if count > MAX_BYTECODE_TEXT:
+        raise Broken(BYT07, start, f"{count:,} {what}, at most {MAX_BYTECODE_TEXT:,} are read")
     blob = reader.take(reader.varint(what), what)
     size = reader.varint(what)
     if size > reader.left:
-        raise Broken(
-            rules.damaged, reader.at, f"{what} need {size:,} bytes, {reader.left:,} are left"
-        )
+        raise Broken(BYT01, reader.at, f"{what} need {size:,} bytes, {reader.left:,} are left")
     inner = reader.within(size)
     columns = ColumnReader(inner, what)
     for _ in range(3):
         columns.skip(count)
     heads, tails, sizes = columns.finish()
-    _judge_lengths(reader, start, what, most, (heads, tails, sizes))
+    _judge_lengths(start, what, heads, tails, sizes)
     if int(sizes.sum()) != len(blob):
-        raise Broken(
-            rules.not_canonical, start, f"{what} have {len(blob):,} bytes of other lengths"
-        )
+        raise Broken(BYT06, start, f"{what} have {len(blob):,} bytes of other lengths")
     lengths = heads.tolist(), tails.tolist(), sizes.tolist()
     texts = _rebuild(blob.decode(), *lengths) if blob.isascii() else None
     raws = None if blob.isascii() else _rebuild(blob, *lengths)
     if raws is not None:
-        texts = [decode_text(raw, rules, start, what) for raw in raws]
+        texts = [decode_text(raw, start, what) for raw in raws]
     if texts is None:
-        raise Broken(
-            rules.not_canonical, start, f"one of the {what} does not take over what it could"
-        )
+        raise Broken(BYT06, start, f"one of the {what} does not take over what it could")
     return texts
 
 
-def _judge_lengths(
-    reader: ByteReader, start: int, what: str, most: int, columns: Sequence[Integers]
-) -> None:
-    is_sound = all(int(c.min()) >= 0 and int(c.max()) <= most for c in columns)
-    if not is_sound or sum(int(column.sum()) for column in columns) > most:
-        raise Broken(
-            reader.rules.too_large, start, f"{what} are longer than {most:,} bytes together"
-        )
+def _judge_lengths(start: int, what: str, *columns: Integers) -> None:
+    is_sound = all(int(c.min()) >= 0 and int(c.max()) <= MAX_BYTECODE_TEXT for c in columns)
+    if not is_sound or sum(int(column.sum()) for column in columns) > MAX_BYTECODE_TEXT:
+        raise Broken(BYT07, start, f"{what} are longer than {MAX_BYTECODE_TEXT:,} bytes together")
 
 
 def _rebuild(

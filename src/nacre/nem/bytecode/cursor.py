@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from nacre.base.rules import Rule
+from nacre.nem.spec.rules.bytecode import BYT01, BYT06, BYT07
 
 _LONGEST_VARINT = 10  # bytes, for 64 bits
 
@@ -19,15 +19,6 @@ class Broken(Exception):  # noqa: N818 - a way out of the reader, which makes it
     def __init__(self, rule: Rule, offset: int, message: str, help: str | None = None) -> None:
         super().__init__(message)
         self.rule, self.offset, self.message, self.help = rule, offset, message, help
-
-
-@dataclass(frozen=True, slots=True)
-class ByteRules:
-    """The rules of a format that its bytes can break, whatever they are about."""
-
-    damaged: Rule  # they end too early, or too late
-    not_canonical: Rule  # what they say is written in another way
-    too_large: Rule
 
 
 class ByteWriter:
@@ -72,11 +63,8 @@ class ByteWriter:
 class ByteReader:
     """A position in bytes up to an end; every step is checked before it is taken."""
 
-    def __init__(
-        self, data: bytes, rules: ByteRules, start: int = 0, end: int | None = None
-    ) -> None:
+    def __init__(self, data: bytes, start: int = 0, end: int | None = None) -> None:
         self._data = data
-        self.rules = rules
         self.at = start
         self.end = len(data) if end is None else end
 
@@ -89,7 +77,7 @@ class ByteReader:
         """So many bytes."""
         if count > self.left:
             message = f"{what} needs {count:,} bytes, {self.left:,} are left"
-            raise Broken(self.rules.damaged, self.at, message)
+            raise Broken(BYT01, self.at, message)
         start = self.at
         self.at += count
         return self._data[start : self.at]
@@ -108,15 +96,9 @@ class ByteReader:
                 break
             shift += 7
             if shift > 63:
-                raise Broken(
-                    self.rules.not_canonical, start, f"{what} has a number of more than 64 bits"
-                )
+                raise Broken(BYT06, start, f"{what} has a number of more than 64 bits")
         if value >> 64 or (byte == 0 and shift):
-            raise Broken(
-                self.rules.not_canonical,
-                start,
-                f"{what} has a number that is not in its shortest form",
-            )
+            raise Broken(BYT06, start, f"{what} has a number that is not in its shortest form")
         return value
 
     def varints(self, count: int, what: str) -> npt.NDArray[np.uint64]:
@@ -125,16 +107,14 @@ class ByteReader:
             return np.array([self.varint(what) for _ in range(count)], np.uint64)
         if count > self.left:
             raise Broken(
-                self.rules.damaged,
-                self.at,
-                f"{what} needs {count:,} numbers, {self.left:,} bytes left",
+                BYT01, self.at, f"{what} needs {count:,} numbers, {self.left:,} bytes left"
             )
         start = self.at
         stop = min(self.end, start + count * _LONGEST_VARINT)
         raw = np.frombuffer(self._data, np.uint8, stop - start, start)
         ends = np.flatnonzero(raw < 0x80)[:count]
         if len(ends) < count:
-            raise Broken(self.rules.damaged, start, f"{what} ends before its last number")
+            raise Broken(BYT01, start, f"{what} ends before its last number")
         sizes = np.diff(ends, prepend=-1)
         if sizes.max() >= _LONGEST_VARINT or ((raw[ends] == 0) & (sizes > 1)).any():
             return np.array([self.varint(what) for _ in range(count)], np.uint64)
@@ -150,29 +130,25 @@ class ByteReader:
         start = self.at
         length = self.varint(what)
         if length > most:
-            raise Broken(
-                self.rules.too_large,
-                start,
-                f"{what} has {length:,} bytes, at most {most:,} are read",
-            )
-        return decode_text(self.take(length, what), self.rules, start, what)
+            raise Broken(BYT07, start, f"{what} has {length:,} bytes, at most {most:,} are read")
+        return decode_text(self.take(length, what), start, what)
 
     def within(self, size: int) -> ByteReader:
         """The next bytes, which are there, as a reader of their own; this one goes behind them."""
-        reader = ByteReader(self._data, self.rules, self.at, self.at + size)
+        reader = ByteReader(self._data, self.at, self.at + size)
         self.at += size
         return reader
 
     def require_end(self, what: str) -> None:
         """Refuse bytes that nothing reads."""
         if self.left:
-            raise Broken(self.rules.damaged, self.at, f"{self.left:,} bytes are left behind {what}")
+            raise Broken(BYT01, self.at, f"{self.left:,} bytes are left behind {what}")
 
 
-def decode_text(raw: bytes, rules: ByteRules, offset: int, what: str) -> str:
+def decode_text(raw: bytes, offset: int, what: str) -> str:
     """UTF-8 as text."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         message = f"byte 0x{raw[error.start]:02x} of {what} is no UTF-8"
-        raise Broken(rules.damaged, offset, message) from None
+        raise Broken(BYT01, offset, message) from None

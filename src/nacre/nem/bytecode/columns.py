@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
+from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
+from nacre.nem.spec.rules.bytecode import BYT06
 
 Integers = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
@@ -133,15 +134,12 @@ class ColumnReader:
 
     def __init__(self, reader: ByteReader, what: str) -> None:
         self._what = what
-        self._rules = reader.rules
         self._start = reader.at
         count = reader.varint(what)
         heads = np.frombuffer(reader.take(count, what), np.uint8)
         self._heads = heads
         if count and int((heads & 0x7F).max()) > MOST_BITS:
-            raise Broken(
-                self._rules.not_canonical, self._start, f"{what} has a column of too many bits"
-            )
+            raise Broken(BYT06, self._start, f"{what} has a column of too many bits")
         listed = reader.varint(what) if count else 0
         self._places, self._upper = _read_list(reader, listed, what)
         self._sorted = self._places.tolist()
@@ -157,18 +155,14 @@ class ColumnReader:
     def skip(self, count: int) -> int:
         """Go over a column; its number."""
         if len(self._lengths) == len(self._heads):
-            raise Broken(
-                self._rules.not_canonical,
-                self._start,
-                f"{self._what} has fewer columns than it needs",
-            )
+            raise Broken(BYT06, self._start, f"{self._what} has fewer columns than it needs")
         number = len(self._lengths)
         self._lengths.append(count)
         self._values += count
         self._bits += count * (int(self._heads[number]) & 0x7F)
         if self._bits > 8 * self._size:
             message = f"{self._what} needs {self._bits:,} bits, {8 * self._size:,} are there"
-            raise Broken(self._rules.not_canonical, self._bits_start, message)
+            raise Broken(BYT06, self._bits_start, message)
         return number
 
     def take(self, count: int) -> Integers:
@@ -196,27 +190,17 @@ class ColumnReader:
     def finish(self) -> list[Integers]:
         """The numbers of all columns; Broken where they are not written as they would be."""
         if len(self._lengths) != len(self._heads):
-            raise Broken(
-                self._rules.not_canonical,
-                self._start,
-                f"{self._what} has columns that nothing needs",
-            )
+            raise Broken(BYT06, self._start, f"{self._what} has columns that nothing needs")
         if not self._lengths:
             if self._size:
-                raise Broken(
-                    self._rules.not_canonical,
-                    self._bits_start,
-                    f"bytes are left behind {self._what}",
-                )
+                raise Broken(BYT06, self._bits_start, f"bytes are left behind {self._what}")
             return []
         self._judge_end()
         lengths = np.array(self._lengths, np.int64)
         columns = self._read_skipped(lengths)
         values = np.concatenate(columns)
         if (choose(values, lengths) != self._heads).any():
-            raise Broken(
-                self._rules.not_canonical, self._start, f"{self._what} is not in its shortest form"
-            )
+            raise Broken(BYT06, self._start, f"{self._what} is not in its shortest form")
         self._judge_list(lengths)
         return columns
 
@@ -258,15 +242,9 @@ class ColumnReader:
         spare = 8 * self._size - self._bits
         last = int(self._words[self._size - 1]) & 0xFF if spare else 0
         if spare >= 8 or last >> (8 - spare):
-            raise Broken(
-                self._rules.not_canonical, self._bits_start, f"bits are left behind {self._what}"
-            )
+            raise Broken(BYT06, self._bits_start, f"bits are left behind {self._what}")
         if self._sorted and self._sorted[-1] >= self._values:
-            raise Broken(
-                self._rules.not_canonical,
-                self._start,
-                f"{self._what} lists a number that it does not have",
-            )
+            raise Broken(BYT06, self._start, f"{self._what} lists a number that it does not have")
 
     def _judge_list(self, lengths: Integers) -> None:
         """What is in the list does not fit in place, and its numbers have 64 bits at most."""
@@ -276,11 +254,7 @@ class ColumnReader:
         widths = (self._heads & 0x7F)[column].astype(np.uint64)
         is_long = (self._upper >> (np.uint64(63) - widths)) >> _ONE
         if is_long.any() or not self._upper.all():
-            raise Broken(
-                self._rules.not_canonical,
-                self._start,
-                f"{self._what} lists numbers that are not long",
-            )
+            raise Broken(BYT06, self._start, f"{self._what} lists numbers that are not long")
 
 
 def _undo_differences(
@@ -303,7 +277,5 @@ def _read_list(reader: ByteReader, count: int, what: str) -> tuple[Integers, Uns
     gaps = reader.varints(count, what)
     upper = reader.varints(count, what)
     if count and int(gaps.max()) >> 40:
-        raise Broken(
-            reader.rules.not_canonical, start, f"{what} lists a number that it does not have"
-        )
+        raise Broken(BYT06, start, f"{what} lists a number that it does not have")
     return np.cumsum(gaps.astype(np.int64) + 1) - 1, upper

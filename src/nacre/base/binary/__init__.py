@@ -1,1 +1,0 @@
-"""Bytes of files: cursors, columns of integers, lists of texts."""

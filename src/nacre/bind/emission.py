@@ -1,0 +1,155 @@
+"""Streams: every node of a program's order as a block, in the stream that it belongs to."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.bind.counters import Counters
+from nacre.bind.operands import OperandBinder
+from nacre.bind.order import OrderBody, OrderNode
+from nacre.bind.splitting import Run, iteration_runs
+from nacre.bind.tags import PlacedTags
+from nacre.bind.units import UnitBinder
+from nacre.nem.model.program import Loop, Task
+from nacre.nem.model.program import Wait as WaitStatement
+from nacre.nem.plan.calls import Lookup, call_of, lookup_at, varying_parts
+from nacre.nem.plan.core_operations import primitive_of, resolve_call
+from nacre.nem.plan.footprints import quantises
+from nacre.nem.plan.grid import Grid
+from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
+from nacre.tcb.image import DEVICE, Attribute, Block, Item, Repeat, Stream, Wait
+
+Items = dict[int, list[Item]]  # by stream
+
+
+class Place(Struct, frozen=True):
+    """Where a body stands: the loops around it, and the first iteration of the run at hand."""
+
+    counters: Counters
+    row: Grid  # of one row
+    tags: tuple[PlacedTags, ...]  # of the bodies around, the innermost last
+
+
+class Emitter:
+    """Writes blocks."""
+
+    def __init__(
+        self, units: UnitBinder, operands: OperandBinder, *, has_token_limit: bool
+    ) -> None:
+        self._units, self._operands = units, operands
+        self._has_token_limit = has_token_limit
+
+    def streams(self, body: OrderBody, tags: PlacedTags) -> tuple[Stream, ...]:
+        """The streams of a whole program, the device's first."""
+        items = self._body(body, Place(Counters(()), Grid(1), (tags,)))
+        return tuple(Stream(engine, tuple(items[engine])) for engine in sorted(items))
+
+    def _body(self, body: OrderBody, place: Place) -> Items:
+        items: Items = {}
+        for node in body.nodes:
+            if node.kind == "task":
+                stream, block = self._task(node, place)
+            else:
+                stream, block = self._join(node, place)
+            items.setdefault(stream, []).append(block)
+            if node.kind == "entry":
+                self._loop(body.inner[node.position], place, items)
+        return items
+
+    def _loop(self, body: OrderBody, place: Place, items: Items) -> None:
+        loop = body.loop
+        if loop is None:
+            raise ValueError("a loop without statement")
+        counters = Counters((*place.row.loops, loop))
+        tags = (*place.tags, place.tags[-1].inside(loop.position))
+        for run in iteration_runs(loop, place.counters, place.row):
+            inner = self._body(body, Place(counters, _inner_row(place.row, loop, run), tags))
+            for stream, found in inner.items():
+                repeat = Repeat(loop.position, run.count, tuple(found), run.start)
+                items.setdefault(stream, []).append(repeat)
+
+    def _waits(self, node: OrderNode, place: Place) -> tuple[Wait, ...]:
+        """What a node waits for, in its own body and in those around it."""
+        by_body = {tags.tags.body.position: tags for tags in place.tags}
+        waits = [by_body[named.body].wait_for(named) for named in _signalled(node)]
+        tags = place.tags[-1]
+        if node.after_start and tags.tags.body.loop is not None:
+            waits.append(tags.start)
+        if node.kind == "done":
+            waits.append(tags.previous_done)
+        if node.kind == "end" and isinstance(node.statement, Loop):
+            inner = tags.inside(node.statement.position)
+            waits = [inner.all_done(place.counters)]
+        return tuple(waits)
+
+    def _join(self, node: OrderNode, place: Place) -> tuple[int, Block]:
+        tags = place.tags[-1]
+        waits = self._waits(node, place)
+        if isinstance(node.statement, WaitStatement):
+            named = tuple(dict.fromkeys(node.statement.tokens)) if self._has_token_limit else ()
+            signal = tags.signal(node) if tags.signals(node) else None
+            return tags.tags.space, Block(
+                "wait", node.position, waits=waits, signal=signal, names=named
+            )
+        if node.kind == "done":
+            space = tags.tags.space
+            return space, Block("join", node.position, waits=waits, signal=tags.iterations)
+        inner = tags.inside(node.statement.position)
+        sets = tuple(inner.sets()) if node.kind == "entry" else ()
+        signal = tags.signal(node) if tags.signals(node) else None
+        block = Block("join", node.position, waits=waits, signal=signal, sets=sets)
+        return inner.tags.space, block
+
+    def _task(self, node: OrderNode, place: Place) -> tuple[int, Block]:
+        task, tags = node.statement, place.tags[-1]
+        if not isinstance(task, Task):
+            raise TypeError("a task without statement")
+        stream = self._units.stream(task)
+        lookup = lookup_at((*varying_parts(task), *_extents(task)), place.row, 0)
+        op, attributes = _operation(task, lookup)
+        outputs = self._operands.operands(task, "write", place.counters, lookup)
+        names = tuple(dict.fromkeys(task.deps)) if self._has_token_limit else ()
+        return stream, Block(
+            "task",
+            task.position,
+            op,
+            attributes,
+            must_be_deterministic(task),
+            self._operands.operands(task, "read", place.counters, lookup),
+            outputs,
+            self._units.uses(task, place.counters, place.row),
+            self._units.shared(task, place.row),
+            self._units.engine(task, place.counters) if stream == DEVICE else None,
+            outputs[0].elem if quantises(task) else "raw",
+            waits=self._waits(node, place),
+            signal=tags.signal(node) if tags.signals(node) else None,
+            has_token=self._has_token_limit and task.token is not None,
+            names=names,
+        )
+
+
+def _signalled(node: OrderNode) -> tuple[OrderNode, ...]:
+    """What a node waits for by tags that signal: an entry sets tags, which the start waits for."""
+    return tuple(named for named in node.before if named.kind != "entry")
+
+
+def _extents(task: Task) -> tuple[object, ...]:
+    return tuple(o.region.extent for o in task.operands if o.region is not None)
+
+
+def _inner_row(row: Grid, loop: Loop, run: Run) -> Grid:
+    """The first iteration of a run, as a grid of one row."""
+    ordinal, value = (np.array([n], np.int64) for n in (run.start, run.value))
+    return Grid(1, (*row.loops, loop), (*row.ordinals, ordinal), (*row.values, value))
+
+
+def _operation(task: Task, lookup: Lookup) -> tuple[str, tuple[tuple[str, Attribute], ...]]:
+    """The primitive that a task calls, and its attributes."""
+    if task.op in ("transfer", "store"):
+        return task.op, ()
+    name = operation_name(task)
+    primitive = primitive_of(name)
+    call = resolve_call(name, call_of(task, lookup, ordered=False))
+    attributes = tuple(sorted(call.attributes.items()))
+    return primitive.name if primitive is not None else name, attributes

@@ -1,0 +1,75 @@
+"""Runs of iterations in which every task of a loop has the same shapes, sizes and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.base.term_columns import loop_depths
+from nacre.base.terms import Term
+from nacre.bind.counters import Counters
+from nacre.nem.model.program import Loop, Statement, Task
+from nacre.nem.plan.calls import Symbolic, symbolic_terms, varying_parts
+from nacre.nem.plan.columns import as_term
+from nacre.nem.plan.grid import Grid, inner_grid
+
+_ALL = 1 << 62
+
+
+class Run(Struct, frozen=True):
+    """Some iterations of a loop: the first of them, and how many there are."""
+
+    start: int
+    count: Term
+    value: int  # of the loop variable in the first
+
+
+def iteration_runs(loop: Loop, counters: Counters, row: Grid) -> Iterator[Run]:
+    """The runs of a loop that is reached in an iteration of the loops around it."""
+    first, last = as_term(loop.first), as_term(loop.last)
+    if first is None or last is None:
+        raise ValueError("a loop of a program with errors")
+    varying = [t for t in _varying_terms(loop.body) if loop.depth in loop_depths(t)]
+    if not varying:
+        yield Run(0, counters.count(loop), _value(row, first))
+        return
+    grid = inner_grid(row, loop, first, last, _ALL)
+    starts = _run_starts(varying, loop.depth, grid)
+    values = grid.values[-1]
+    for start, end in zip(starts, [*starts[1:], grid.rows], strict=True):
+        yield Run(start, end - start, int(values[start]))
+
+
+def _run_starts(varying: list[Symbolic], depth: int, grid: Grid) -> list[int]:
+    """The ordinals at which a run begins; every one where a term uses loops further in as well."""
+    if any(max(loop_depths(term)) > depth for term in varying):
+        return list(range(grid.rows))
+    changed = np.zeros(grid.rows, bool)
+    changed[0] = True
+    for term in varying:
+        column = np.broadcast_to(np.asarray(grid.evaluate(term)), (grid.rows,))
+        changed[1:] |= column[1:] != column[:-1]
+    found: list[int] = np.flatnonzero(changed).tolist()
+    return found
+
+
+def _value(row: Grid, term: Term) -> int:
+    value = row.evaluate(term)
+    return value if isinstance(value, int) else int(value[0])
+
+
+def _varying_terms(body: tuple[Statement, ...]) -> Iterator[Symbolic]:
+    """Terms over loops in what blocks cannot say by a term: shapes, sizes, attributes."""
+    for statement in body:
+        if isinstance(statement, Task):
+            regions = (o.region for o in statement.operands if o.region is not None)
+            extents = tuple(region.extent for region in regions) if _is_copy(statement) else ()
+            yield from symbolic_terms((*varying_parts(statement), *extents))
+        elif isinstance(statement, Loop):
+            yield from _varying_terms(statement.body)
+
+
+def _is_copy(task: Task) -> bool:
+    return task.op in ("transfer", "store")

@@ -1,0 +1,66 @@
+"""Where tasks run and what that costs: units, instances, engines."""
+
+from __future__ import annotations
+
+from nacre.base.terms import Term
+from nacre.bind.counters import Counters, simplify
+from nacre.nem.model.devices import Device
+from nacre.nem.model.program import Task
+from nacre.nem.plan.columns import as_term
+from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.placement import UnitCombination, eligible_units, fixed_engine, requested_unit
+from nacre.nem.run.timing.costs import cycles, ddr_cycles, latency_of
+from nacre.nem.run.timing.profile import TimingProfile
+from nacre.nem.run.timing.resources import NoUnitError
+from nacre.tcb.image import DEVICE, UnitUse
+
+
+class UnitBinder:
+    """Binds tasks to units of a device by the Target Resource Validity Rule."""
+
+    def __init__(self, device: Device, profile: TimingProfile) -> None:
+        self._device = device
+        self._profile = profile
+
+    def stream(self, task: Task) -> int:
+        """The stream of a task: its engine, or DEVICE where that varies or any will do."""
+        engine = fixed_engine(task)
+        if isinstance(engine, int):
+            return engine
+        return 0 if self._device.num_engines == 1 else DEVICE
+
+    def engine(self, task: Task, counters: Counters) -> Term | None:
+        """The engine of a task in the device's stream; None: engines take turns."""
+        engine = fixed_engine(task)
+        return None if engine is None else counters.term(engine)
+
+    def uses(self, task: Task, counters: Counters, row: Grid) -> tuple[UnitUse, ...]:
+        """The units that a task occupies, for how long in an iteration; NoUnitError: none."""
+        units, unit, instance = self._bind(task, counters)
+        uses = []
+        for name in units:
+            latency = latency_of(task, name, self._profile)
+            taken = int(cycles(task, name, row, self._profile))
+            at = instance if name == unit else None
+            uses.append(UnitUse(name, latency, taken - latency, at))
+        return tuple(uses)
+
+    def shared(self, task: Task, row: Grid) -> int:
+        """Cycles of DDR's bandwidth."""
+        return int(ddr_cycles(task, row, self._profile))
+
+    def _bind(
+        self, task: Task, counters: Counters
+    ) -> tuple[UnitCombination, str | None, Term | None]:
+        """The units, the one that `@resource` binds, and its instance."""
+        ways = eligible_units(task, self._device)
+        if not ways:
+            raise NoUnitError(task)
+        asked = requested_unit(task)
+        way = next((w for w in ways if asked is not None and asked.unit in w), None)
+        if asked is None or way is None:
+            return ways[0], None, None
+        if as_term(asked.index) is None:
+            return way, None, None
+        count = max(1, self._device.count(asked.unit))
+        return way, asked.unit, simplify("mod", counters.term(asked.index), count)
