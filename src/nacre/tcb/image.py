@@ -5,7 +5,8 @@ that of the outermost repeat and counts from `Repeat.start`. They are made by `c
 operations on them by `operation` of base/terms.py, so that equal terms are equal values.
 
 What orders blocks is tags alone. A tag is a counter: a wait holds when the counter has reached
-its value, a block that is complete adds one to the tag that it signals, and a join may set tags.
+its value, a block that is complete adds one to the tag that it signals, and a join may raise tags.
+Tags never go down, so that a wait which has held once holds for good.
 Which queue a block goes through may hold it back longer, and never lets it run earlier.
 """
 
@@ -33,7 +34,10 @@ def counter(depth: int) -> LoopVariable:
 
 
 class Tag(Struct, frozen=True):
-    """A counter of an engine, or of the device; those of the device are seen by every stream."""
+    """A counter of an engine, or of the device.
+
+    Those of the device are seen by every stream, and the device's stream sees all of them.
+    """
 
     engine: int
     index: Term
@@ -47,11 +51,11 @@ class Wait(Struct, frozen=True):
 
 
 class TagSet(Struct, frozen=True):
-    """Tags side by side that get a value, when a join completes."""
+    """Tags side by side that are raised to a value when a join completes; none goes down by it."""
 
     tag: Tag
     count: int
-    value: int
+    value: Term
 
 
 class Quant(Struct, frozen=True):
