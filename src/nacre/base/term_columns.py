@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -61,18 +62,18 @@ def uses_remainder(term: object) -> bool:
 Interval = tuple[int, int]
 
 
-def _fits(term: Term, ranges: list[Interval]) -> bool:
+def _fits(term: Term, ranges: Sequence[Interval]) -> bool:
     """Whether no intermediate result can leave 64 bits, judged by intervals."""
-    return _interval(term, ranges) is not None
+    return interval_of(term, ranges) is not None
 
 
-def _interval(term: Term, ranges: list[Interval]) -> Interval | None:
-    """Bounds of a term and of all its parts, or None where one could leave 64 bits."""
+def interval_of(term: Term, ranges: Sequence[Interval]) -> Interval | None:
+    """Bounds of a term over ranges of variables, or None where a part could leave 64 bits."""
     if isinstance(term, int):
         return term, term
     if isinstance(term, LoopVariable):
         return ranges[term.depth]
-    left, right = _interval(term.left, ranges), _interval(term.right, ranges)
+    left, right = interval_of(term.left, ranges), interval_of(term.right, ranges)
     if left is None or right is None:
         return None
     low, high = _combine(term.op, left, right)

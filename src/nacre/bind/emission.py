@@ -9,7 +9,7 @@ from nacre.bind.counters import Counters
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.bind.splitting import Run, iteration_runs
-from nacre.bind.tags import PlacedTags
+from nacre.bind.tags import PlacedTags, has_entry_block
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.model.program import Wait as WaitStatement
@@ -29,6 +29,7 @@ class Place(Struct, frozen=True):
     counters: Counters
     row: Grid  # of one row
     tags: tuple[PlacedTags, ...]  # of the bodies around, the innermost last
+    gate: tuple[Wait, ...] = ()  # what the loop around it waits for
 
 
 class Emitter:
@@ -48,63 +49,59 @@ class Emitter:
     def _body(self, body: OrderBody, place: Place) -> Items:
         items: Items = {}
         for node in body.nodes:
-            if node.kind == "task":
-                stream, block = self._task(node, place)
-            else:
-                stream, block = self._join(node, place)
-            items.setdefault(stream, []).append(block)
+            if node.kind != "entry" or has_entry_block(node):
+                stream, block = self._block(node, place)
+                items.setdefault(stream, []).append(block)
             if node.kind == "entry":
-                self._loop(body.inner[node.position], place, items)
+                self._loop(node, body.inner[node.position], place, items)
         return items
 
-    def _loop(self, body: OrderBody, place: Place, items: Items) -> None:
+    def _loop(self, entry: OrderNode, body: OrderBody, place: Place, items: Items) -> None:
         loop = body.loop
         if loop is None:
             raise ValueError("a loop without statement")
+        outer = place.tags[-1]
+        gate = (outer.wait_for(entry),) if has_entry_block(entry) else self._waits(entry, place)
         counters = Counters((*place.row.loops, loop))
-        tags = (*place.tags, place.tags[-1].inside(loop.position))
+        tags = (*place.tags, outer.inside(loop.position))
         for run in iteration_runs(loop, place.counters, place.row):
-            inner = self._body(body, Place(counters, _inner_row(place.row, loop, run), tags))
-            for stream, found in inner.items():
+            inner = Place(counters, _inner_row(place.row, loop, run), tags, gate)
+            for stream, found in self._body(body, inner).items():
                 repeat = Repeat(loop.position, run.count, tuple(found), run.start)
                 items.setdefault(stream, []).append(repeat)
 
-    def _waits(self, node: OrderNode, place: Place) -> tuple[Wait, ...]:
-        """What a node waits for, in its own body and in those around it."""
-        by_body = {tags.tags.body.position: tags for tags in place.tags}
-        waits = [by_body[named.body].wait_for(named) for named in _signalled(node)]
-        tags = place.tags[-1]
-        if node.after_start and tags.tags.body.loop is not None:
-            waits.append(tags.start)
-        if node.kind == "done":
-            waits.append(tags.previous_done)
-        if node.kind == "end" and isinstance(node.statement, Loop):
-            inner = tags.inside(node.statement.position)
-            waits = [inner.all_done(place.counters)]
-        return tuple(waits)
-
-    def _join(self, node: OrderNode, place: Place) -> tuple[int, Block]:
-        tags = place.tags[-1]
-        waits = self._waits(node, place)
+    def _block(self, node: OrderNode, place: Place) -> tuple[int, Block]:
+        if isinstance(node.statement, Task):
+            return self._task(node, node.statement, place)
+        tags, waits = place.tags[-1], self._waits(node, place)
+        signal = tags.signal(node) if tags.signals(node) else None
         if isinstance(node.statement, WaitStatement):
             named = tuple(dict.fromkeys(node.statement.tokens)) if self._has_token_limit else ()
-            signal = tags.signal(node) if tags.signals(node) else None
-            return tags.tags.space, Block(
-                "wait", node.position, waits=waits, signal=signal, names=named
-            )
+            block = Block("wait", node.position, waits=waits, signal=signal, names=named)
+            return tags.tags.space, block
         if node.kind == "done":
-            space = tags.tags.space
-            return space, Block("join", node.position, waits=waits, signal=tags.iterations)
+            block = Block("join", node.position, waits=waits, signal=tags.iterations)
+            return tags.tags.space, block
         inner = tags.inside(node.statement.position)
-        sets = tuple(inner.sets()) if node.kind == "entry" else ()
-        signal = tags.signal(node) if tags.signals(node) else None
+        sets = tuple(inner.raises()) if node.kind == "end" else ()
         block = Block("join", node.position, waits=waits, signal=signal, sets=sets)
         return inner.tags.space, block
 
-    def _task(self, node: OrderNode, place: Place) -> tuple[int, Block]:
-        task, tags = node.statement, place.tags[-1]
-        if not isinstance(task, Task):
-            raise TypeError("a task without statement")
+    def _waits(self, node: OrderNode, place: Place) -> tuple[Wait, ...]:
+        """What a node waits for, in its own body and in those around it."""
+        tags = place.tags[-1]
+        if node.kind == "end":
+            return (tags.inside(_loop_of(node).position).all_done(place.counters),)
+        by_body = {around.tags.body.position: around for around in place.tags}
+        waits = [by_body[named.body].wait_for(named) for named in node.before]
+        if node.after_start and tags.tags.body.loop is not None:
+            waits += (*place.gate, *tags.window_wait())
+        if node.kind == "done":
+            waits += tags.previous_done()
+        return tuple(waits)
+
+    def _task(self, node: OrderNode, task: Task, place: Place) -> tuple[int, Block]:
+        tags = place.tags[-1]
         stream = self._units.stream(task)
         lookup = lookup_at((*varying_parts(task), *_extents(task)), place.row, 0)
         op, attributes = _operation(task, lookup)
@@ -129,9 +126,10 @@ class Emitter:
         )
 
 
-def _signalled(node: OrderNode) -> tuple[OrderNode, ...]:
-    """What a node waits for by tags that signal: an entry sets tags, which the start waits for."""
-    return tuple(named for named in node.before if named.kind != "entry")
+def _loop_of(node: OrderNode) -> Loop:
+    if not isinstance(node.statement, Loop):
+        raise TypeError("the end of no loop")
+    return node.statement
 
 
 def _extents(task: Task) -> tuple[object, ...]:

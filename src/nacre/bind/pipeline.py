@@ -38,7 +38,7 @@ def bind_program(program: Program, name: str, device: Device, ddr_bytes: int) ->
         _machine(device, profile, ddr_bytes),
         tuple(placements.values()),
         tuple(_ports(placements.values())),
-        emitter.streams(order, PlacedTags(tags, {})),
+        emitter.streams(order, PlacedTags(tags, {}, {}, {})),
         origins=tuple(_origins(program)),
         source=program.source.name,
     )
