@@ -258,3 +258,44 @@ def test_flags_say_whether_regions_are_compressed(is_compressed: bool) -> None:
     assert codes(write_file([Member("", True, made, not is_compressed)])) == ["BYT06"]
     old = pack(text)
     assert (b"compressed" in old[:40]) == is_compressed  # the feature, by its name
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that stand for little whatever their bytes, and that are written unread."""
+    monkeypatch.setattr("nacre.nem.bytecode.cursor.MIN_BYTECODE_NODES", 1 << 11)
+    monkeypatch.setattr("nacre.nem.bytecode.packing._require_readable", lambda data: None)
+
+
+@pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize("text", ["wait(t)\n", "const a = 1\n", "# again\n"])
+def test_few_bytes_do_not_stand_for_many_of_anything(text: str) -> None:
+    assert codes(pack(text * 100 + "const b = 1\n")) == []
+    data = pack(text * 8_000 + "const b = 1\n")
+    assert len(data) < 300
+    assert codes(data) == ["BYT07"]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_texts_are_bounded_by_the_bytes_that_stand_for_them() -> None:
+    name = "n" * 500
+    assert codes(pack(f"const {name} = 1\n" * 100)) == []
+    assert codes(pack(f"const {name} = 1\n" * 1_000)) == ["BYT07"]
+    assert codes(pack(f"# {name}\n" * 1_000)) == ["BYT07"]
+
+
+def test_documents_of_a_library_share_what_small_files_may_stand_for() -> None:
+    often, one = (content_of(Source("f.nem", "wait(t)\n" * n)) for n in (5_000, 1))
+    assert pack_contents([("a", True, often), ("b", True, one)])
+    with pytest.raises(InputError) as refused:
+        pack_contents([("a", True, often), *((f"{n}", True, one) for n in range(15))])
+    assert [d.code for d in refused.value.diagnostics] == ["BYT07"]
+
+
+def test_what_would_not_be_read_again_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.nem.bytecode.cursor.MIN_BYTECODE_NODES", 1 << 11)
+    with pytest.raises(InputError) as refused:
+        pack("wait(t)\n" * 8_000)
+    (finding,) = refused.value.diagnostics
+    assert finding.code == "BYT07"
+    assert finding.help == "write what repeats as a `loop`"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nacre.base.excerpt import backquote
-from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
+from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter, most_nodes
 from nacre.nem.bytecode.document import COMMENTS, POSITIONS, SECTIONS, TEXTS, TREE
 from nacre.nem.bytecode.magic import MAGIC
 from nacre.nem.spec.limits import MAX_BYTECODE_DOCUMENTS
@@ -132,7 +132,7 @@ def _read_table(reader: ByteReader) -> list[Entry]:
         Entry(
             name,
             is_entry,
-            {tag: _section(reader, size) for tag, size in sizes.items()},
+            _sections(reader, sizes, count),
             has_compressed,
         )
         for name, is_entry, has_compressed, sizes in rows
@@ -164,6 +164,15 @@ def _is_plain(name: str) -> bool:
         return True
     is_odd = any(part in ("", ".", "..") for part in name.split("/"))
     return not is_odd and not any(mark in name for mark in "\\\0\n\r:")
+
+
+def _sections(
+    reader: ByteReader, sizes: Mapping[int, int], documents: int
+) -> dict[int, ByteReader]:
+    sections = {tag: _section(reader, size) for tag, size in sizes.items()}
+    for section in sections.values():
+        section.most = most_nodes(sum(sizes.values()), documents)
+    return sections
 
 
 def _section(reader: ByteReader, size: int) -> ByteReader:

@@ -8,6 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.rules import Rule
+from nacre.nem.spec.limits import (
+    MAX_BYTECODE_CHARACTERS_PER_NODE,
+    MAX_BYTECODE_NODES,
+    MAX_BYTECODE_NODES_PER_BYTE,
+    MAX_BYTECODE_TEXT,
+    MIN_BYTECODE_NODES,
+)
 from nacre.nem.spec.rules.bytecode import BYT01, BYT06, BYT07
 
 _LONGEST_VARINT = 10  # bytes, for 64 bits
@@ -67,6 +74,7 @@ class ByteReader:
         self._data = data
         self.at = start
         self.end = len(data) if end is None else end
+        self.most = MAX_BYTECODE_NODES  # things of one kind that its bytes may stand for
 
     @property
     def left(self) -> int:
@@ -136,13 +144,31 @@ class ByteReader:
     def within(self, size: int) -> ByteReader:
         """The next bytes, which are there, as a reader of their own; this one goes behind them."""
         reader = ByteReader(self._data, self.at, self.at + size)
+        reader.most = self.most
         self.at += size
         return reader
+
+    @property
+    def most_text(self) -> int:
+        """How many characters its bytes may stand for."""
+        return min(self.most * MAX_BYTECODE_CHARACTERS_PER_NODE, MAX_BYTECODE_TEXT)
+
+    def require_most(self, count: int, what: str) -> None:
+        """Refuse to make more than the document's bytes may stand for."""
+        if count > self.most:
+            message = f"{count:,} {what}; its bytes may stand for {self.most:,}"
+            raise Broken(BYT07, self.at, message, "write what repeats as a `loop`")
 
     def require_end(self, what: str) -> None:
         """Refuse bytes that nothing reads."""
         if self.left:
             raise Broken(BYT01, self.at, f"{self.left:,} bytes are left behind {what}")
+
+
+def most_nodes(size_bytes: int, documents: int) -> int:
+    """How many nodes a document of so many bytes may have, in a file of so many documents."""
+    grown = size_bytes * MAX_BYTECODE_NODES_PER_BYTE + MIN_BYTECODE_NODES // documents
+    return min(grown, MAX_BYTECODE_NODES)
 
 
 def decode_text(raw: bytes, offset: int, what: str) -> str:

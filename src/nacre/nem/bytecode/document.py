@@ -183,8 +183,9 @@ def _read_trivia(sections: Mapping[int, ByteReader]) -> Trivia:
 def _read_ascending(reader: ByteReader, counts: list[int], what: str) -> list[Integers]:
     """Columns of numbers of lines or statements; alone in its section or third, each once."""
     columns = ColumnReader(reader, what)
-    if max(counts) > MAX_BYTECODE_NODES or not min(counts):
-        raise Broken(BYT07, reader.at, f"{what} are {max(counts):,}")
+    reader.require_most(max(counts), f"of {what}")
+    if not min(counts):
+        raise Broken(BYT06, reader.at, f"{what} are none")
     for count in counts:
         columns.skip(count)
     numbers = columns.finish()

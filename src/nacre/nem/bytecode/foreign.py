@@ -98,8 +98,9 @@ def read_foreign(reader: ByteReader, canonical: Places, comments: Sequence[str])
     name = reader.text("the name of the source", _MOST_NAME)
     digest = reader.take(_HASH, "the hash of the source")
     size, lines = reader.varint("the size of the source"), reader.varint("the lines of the source")
-    if size > MAX_SOURCE_BYTES or not 0 < lines <= size + 1:
-        raise Broken(BYT07, start, f"a source of {size:,} characters on {lines:,} lines")
+    if size > reader.most_text or not 0 < lines <= min(size + 1, reader.most):
+        message = f"a source of {size:,} characters on {lines:,} lines"
+        raise Broken(BYT07, start, message, "pack it with `--canonical-positions`")
     columns = ColumnReader(reader, "the positions")
     counts = [
         len(canonical.starts),

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.base.diagnostics import InputError
-from nacre.base.source import Source
-from nacre.nem.bytecode.container import Member, write_file
-from nacre.nem.bytecode.document import Content, write_document
+from nacre.base.source import Source, whole_file
+from nacre.nem.bytecode.container import Member, read_file, write_file
+from nacre.nem.bytecode.cursor import Broken
+from nacre.nem.bytecode.document import Content, DocumentReader, write_document
 from nacre.nem.bytecode.foreign import Foreign, comment_starts, places_of
 from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_source
 from nacre.nem.bytecode.tree_writer import tree_columns
@@ -80,7 +81,19 @@ def pack_contents(contents: Sequence[tuple[str, bool, Content]]) -> bytes:
     for name, own, found in contents:
         made = tree_columns(found.document)
         members.append(Member(name, own, write_document(found, made), made.has_compressed))
-    return write_file(members)
+    data = write_file(members)
+    _require_readable(data)
+    return data
+
+
+def _require_readable(data: bytes) -> None:
+    """Judge a file as whoever reads it will: few bytes that stand for too much are refused."""
+    for entry in read_file(data):
+        try:
+            DocumentReader(entry.sections, entry.has_compressed)
+        except Broken as problem:
+            span = whole_file(entry.name or "<program>")
+            raise InputError([problem.rule.at(span, problem.message, help=problem.help)]) from None
 
 
 def pack(text: str) -> bytes:

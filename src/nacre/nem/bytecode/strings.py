@@ -10,7 +10,6 @@ import numpy as np
 
 from nacre.nem.bytecode.columns import ColumnReader, Integers, write_columns
 from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter, decode_text
-from nacre.nem.spec.limits import MAX_BYTECODE_TEXT
 from nacre.nem.spec.rules.bytecode import BYT01, BYT06, BYT07
 
 
@@ -48,8 +47,7 @@ def read_texts(reader: ByteReader, what: str) -> list[str]:
     count = reader.varint(what)
     if not count:
         return []
-    if count > MAX_BYTECODE_TEXT:
-        raise Broken(BYT07, start, f"{count:,} {what}, at most {MAX_BYTECODE_TEXT:,} are read")
+    reader.require_most(count, what)
     blob = reader.take(reader.varint(what), what)
     size = reader.varint(what)
     if size > reader.left:
@@ -59,7 +57,7 @@ def read_texts(reader: ByteReader, what: str) -> list[str]:
     for _ in range(3):
         columns.skip(count)
     heads, tails, sizes = columns.finish()
-    _judge_lengths(start, what, heads, tails, sizes)
+    _judge_lengths(reader.most_text, start, what, heads, tails, sizes)
     if int(sizes.sum()) != len(blob):
         raise Broken(BYT06, start, f"{what} have {len(blob):,} bytes of other lengths")
     lengths = heads.tolist(), tails.tolist(), sizes.tolist()
@@ -72,10 +70,10 @@ def read_texts(reader: ByteReader, what: str) -> list[str]:
     return texts
 
 
-def _judge_lengths(start: int, what: str, *columns: Integers) -> None:
-    is_sound = all(int(c.min()) >= 0 and int(c.max()) <= MAX_BYTECODE_TEXT for c in columns)
-    if not is_sound or sum(int(column.sum()) for column in columns) > MAX_BYTECODE_TEXT:
-        raise Broken(BYT07, start, f"{what} are longer than {MAX_BYTECODE_TEXT:,} bytes together")
+def _judge_lengths(most: int, start: int, what: str, *columns: Integers) -> None:
+    is_sound = all(int(c.min()) >= 0 and int(c.max()) <= most for c in columns)
+    if not is_sound or sum(int(column.sum()) for column in columns) > most:
+        raise Broken(BYT07, start, f"{what} are longer than {most:,} bytes together")
 
 
 def _rebuild(

@@ -12,7 +12,7 @@ from nacre.nem.bytecode.batches import Batch, Children, Part
 from nacre.nem.bytecode.columns import ColumnReader, Integers
 from nacre.nem.bytecode.cursor import Broken, ByteReader
 from nacre.nem.bytecode.kinds import DOCUMENT, ENUMS, Field
-from nacre.nem.spec.limits import MAX_BYTECODE_DEPTH, MAX_BYTECODE_NODES
+from nacre.nem.spec.limits import MAX_BYTECODE_DEPTH
 from nacre.nem.spec.rules.bytecode import BYT06, BYT07, BYT08
 from nacre.nem.syntax.ast import Compressed, Quant
 
@@ -42,15 +42,14 @@ class _TreeReader:
     def __init__(self, reader: ByteReader, pools: Mapping[str, Sequence[str]]) -> None:
         self._start = reader.at
         self._left = reader.varint("the number of nodes")
+        reader.require_most(self._left, "nodes")
+        self._most_text = reader.most_text
         self._columns = ColumnReader(reader, "the tree")
         self._pools = pools
         self._pending: list[tuple[Batch, Field, int]] = []  # scalars, and their columns
         self._tree = ReadTree()
 
     def read(self) -> ReadTree:
-        if self._left > MAX_BYTECODE_NODES:
-            message = f"{self._left:,} nodes, at most {MAX_BYTECODE_NODES:,} are read"
-            raise Broken(BYT07, self._start, message)
         level = [self._batch(DOCUMENT, 1, frozenset((DOCUMENT,)))]
         while level:
             self._tree.levels += 1
@@ -114,6 +113,10 @@ class _TreeReader:
             raise Broken(BYT08, self._start, message)
         if scalar not in self._pools:
             return
+        lengths = np.array([len(text) for text in self._pools[scalar]], np.int64)
+        if int(lengths[values].sum()) > self._most_text:
+            message = f"a text of more than {self._most_text:,} characters"
+            raise Broken(BYT07, self._start, message)
         known = np.maximum.accumulate(values)
         is_ordered = int(values[0]) == 0 and bool((known[1:] <= known[:-1] + 1).all())
         if not is_ordered or int(known[-1]) != last:

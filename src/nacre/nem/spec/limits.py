@@ -66,6 +66,13 @@ DEFAULT_DDR_BYTES: Final = 256 * MIB  # also with a device: a topology says noth
 # Of bytecode. A few bytes can stand for many nodes, so these are counted before anything is made:
 # ten times a large program, which has some 650,000 nodes.
 MAX_BYTECODE_NODES: Final = 8_000_000
+# Nodes, lines or comments for each byte of a document: plans have up to 1.1 nodes, and work stays
+# in proportion to the file.
+MAX_BYTECODE_NODES_PER_BYTE: Final = 32
+# A file of any size has so many, for short programs that say one thing over and over.
+MIN_BYTECODE_NODES: Final = 1 << 16
+# Of text for each node that a file may have: in plans it is 8.
+MAX_BYTECODE_CHARACTERS_PER_NODE: Final = 16
 MAX_BYTECODE_DEPTH: Final = 1000  # of nodes in nodes: operators and nesting of one statement
 MAX_BYTECODE_TEXT: Final = MAX_SOURCE_BYTES  # bytes, of one list of texts
 MAX_BYTECODE_DOCUMENTS: Final = MAX_INCLUDED_FILES

@@ -76,7 +76,9 @@ BYT07 = declare(
     A `.nemb` file asks for more than is read: nodes, levels, texts or documents.
 
     A few bytes can stand for millions of nodes, so counts are compared with a limit before anything
-    of that size is made.
+    of that size is made. It grows with the bytes of the document: 32 nodes, comments or lines for
+    each, where plans have one. `nacre pack` refuses what it could not read again: write what
+    repeats as a `loop`.
     """,
 )
 BYT08 = declare(
