@@ -1,0 +1,51 @@
+"""TCB80-TCB86: an image means what its program means. Each finding shows a witness."""
+
+from nacre.base.rules import declare
+
+_PROOF = "TCB / Same meaning"
+_TCB = "TCB"
+
+TCB80 = declare(
+    "TCB80", "instances-differ", _PROOF,
+    """
+    An instance of a task has no block, or has several, or a block stands for no task.
+
+    Blocks and tasks are matched by the position of the statement and the iterations around it.
+    """, language=_TCB)  # fmt: skip
+TCB81 = declare(
+    "TCB81", "operation-differs", _PROOF,
+    """
+    A block does something else than its task: another operation, other attributes, other types of
+    its operands.
+    """, language=_TCB)  # fmt: skip
+TCB82 = declare(
+    "TCB82", "bytes-differ", _PROOF,
+    """
+    An operand of a block touches other bytes than its task does, reckoned from where the image
+    places the buffer. The message has the first iteration in which it does.
+    """, language=_TCB)  # fmt: skip
+TCB83 = declare(
+    "TCB83", "placement-wrong", _PROOF,
+    """
+    A buffer of the program has no place in the image, lies in another memory or beyond its end,
+    shares bytes with another buffer, or does not keep its alignment.
+    """, language=_TCB)  # fmt: skip
+TCB84 = declare(
+    "TCB84", "order-lost", _PROOF,
+    """
+    Two accesses to the same bytes, at least one of them a write, that the program orders and the
+    tags of the image do not: a run may take them the other way round. The message has the two
+    instances and the bytes.
+    """, language=_TCB)  # fmt: skip
+TCB85 = declare(
+    "TCB85", "waits-for-ever", _PROOF,
+    """
+    A block waits for a count that its tag has not reached when every block before it in the order
+    of the program is over. Queues keep that order, so the block waits for ever.
+    """, language=_TCB)  # fmt: skip
+TCB86 = declare(
+    "TCB86", "order-unproved", _PROOF,
+    """
+    Two blocks raise one tag in an order that is open, so that a wait for a count of it means no
+    particular one of them. Small images are judged all the same, by trying; this one is too large.
+    """, language=_TCB)  # fmt: skip

@@ -1,0 +1,180 @@
+"""The proof as a whole: instances, meaning, memory, order, and that nothing waits for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from nacre.base.diagnostics import Diagnostic
+from nacre.base.source import Span
+from nacre.base.stages import stage
+from nacre.nem.model.program import Buffer, Program
+from nacre.nem.plan.plan import Plan
+from nacre.tcb.image import Image, Placement
+from nacre.tcbcheck.conflicts import Conflict, find_conflicts
+from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
+from nacre.tcbcheck.exact_order import ExactOrder
+from nacre.tcbcheck.instances import Instances, TagNumbers, expand
+from nacre.tcbcheck.meaning import compare_meaning
+from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86
+from nacre.tcbcheck.tag_order import Ordering, Stuck, Unordered, order_by_tags
+
+_MOST_FINDINGS = 20  # of a kind
+_MOST_EXACT = 5000  # instances whose order is worked out by runs where clocks are not enough
+
+
+def verify_image(plan: Plan, image: Image) -> list[Diagnostic]:
+    """Every way in which an image does not mean what a plan without errors means."""
+    return list(_Verifier(plan, image).findings())
+
+
+class _Verifier:
+    def __init__(self, plan: Plan, image: Image) -> None:
+        self._plan, self._program, self._image = plan, plan.program, image
+        self._instances: Instances = expand(image)
+        self._tasks: dict[int, TaskBlock] = {}  # by the index of the block
+
+    def findings(self) -> Iterator[Diagnostic]:
+        """What is wrong; order is looked at where the rest is right."""
+        placements = {placement.buffer: placement for placement in self._image.placements}
+        wrong = list(_placement_findings(self._program, self._image, placements))
+        with stage("verifying: tasks"):
+            matched = match_blocks(self._plan, self._instances)
+            wrong += (self._mismatch(one) for one in matched.mismatches[:_MOST_FINDINGS])
+            if not wrong:
+                wrong += self._meanings(matched, placements)
+        yield from wrong
+        if not wrong:
+            with stage("verifying: order"):
+                yield from self._order(matched)
+
+    def _meanings(
+        self, matched: Correspondence, placements: dict[str, Placement]
+    ) -> Iterator[Diagnostic]:
+        count = 0
+        for block in matched.blocks:
+            for finding in compare_meaning(self._program, block, placements):
+                yield finding
+                count += 1
+                if count == _MOST_FINDINGS:
+                    return
+
+    def _order(self, matched: Correspondence) -> Iterator[Diagnostic]:
+        numbers = {id(found): index for index, found in enumerate(self._instances.blocks)}
+        self._tasks = {numbers[id(block.found)]: block for block in matched.blocks}
+        tags = TagNumbers(self._instances)
+        order = order_by_tags(self._instances, tags)
+        if order.stuck:
+            yield from (self._stuck(one, tags) for one in order.stuck[:_MOST_FINDINGS])
+        elif order.unordered and self._instances.count > _MOST_EXACT:
+            yield self._unproved(order.unordered[0], tags)
+        elif order.unordered:
+            yield from self._conflicts(ExactOrder(self._instances, tags))
+        else:
+            yield from self._conflicts(order)
+
+    def _conflicts(self, order: Ordering) -> Iterator[Diagnostic]:
+        count = 0
+        for conflict in find_conflicts(self._instances, order):
+            if self._plan_orders(conflict):
+                yield self._lost(conflict)
+                count += 1
+                if count == _MOST_FINDINGS:
+                    return
+
+    def _task(self, instance: int) -> tuple[TaskBlock, int]:
+        """The block of a task's instance, and the row of its grid."""
+        block = self._tasks[int(self._instances.block[instance])]
+        return block, int(block.rows[int(self._instances.row[instance])])
+
+    def _plan_orders(self, conflict: Conflict) -> bool:
+        (first, row), (second, other) = self._task(conflict.first), self._task(conflict.second)
+        ordinals = [int(column[row]) for column in first.grid.ordinals]
+        others = [int(column[other]) for column in second.grid.ordinals]
+        return self._plan.order.before(first.task, ordinals, second.task, others)
+
+    def _name(self, instance: int) -> str:
+        """An instance in words: a task with its iteration, or what else a block is."""
+        index, row = int(self._instances.block[instance]), int(self._instances.row[instance])
+        found = self._instances.blocks[index]
+        iteration = found.iteration(row)
+        where = f" in iteration {list(iteration)}" if iteration else ""
+        matched = self._tasks.get(index)
+        name = matched.task.name if matched else f"{found.block.kind} #{found.block.position}"
+        return f"`{name}`{where}"
+
+    def _span(self, instance: int) -> Span:
+        position = self._instances.blocks[int(self._instances.block[instance])].block.position
+        statements = {s.position: s for s in self._program.statements}
+        loops = {loop.end: loop for loop in self._program.loops}
+        statement = statements.get(position) or loops.get(position)
+        if statement is None:
+            return self._program.source.span(0, 0)
+        return self._program.span(statement.node)
+
+    def _stuck(self, stuck: Stuck, tags: TagNumbers) -> Diagnostic:
+        wait = f"for {tags.name(stuck.tag)} to reach {stuck.value}, which is at {stuck.count}"
+        message = f"{self._name(stuck.instance)} waits {wait} when all before it is over"
+        return TCB85.at(self._span(stuck.instance), message)
+
+    def _unproved(self, found: Unordered, tags: TagNumbers) -> Diagnostic:
+        events = f"{self._name(found.first)} and {self._name(found.second)}"
+        message = f"{events} both raise {tags.name(found.tag)}, in an order that is open"
+        return TCB86.at(self._span(found.second), message)
+
+    def _lost(self, conflict: Conflict) -> Diagnostic:
+        writes = (conflict.first_writes, conflict.second_writes)
+        kinds = ["writes" if is_write else "reads" for is_write in writes]
+        bytes_ = f"bytes {conflict.low:#x} to {conflict.high - 1:#x} of {conflict.memory}"
+        first = f"{self._name(conflict.first)} {kinds[0]}"
+        second = f"{self._name(conflict.second)} {kinds[1]} them"
+        return TCB84.at(
+            self._span(conflict.second),
+            f"{first} {bytes_} and {second}, and no tag orders the two",
+        )
+
+    def _mismatch(self, wrong: Mismatch) -> Diagnostic:
+        where = f" in iteration {list(wrong.iteration)}" if wrong.iteration else ""
+        if wrong.task is None:
+            message = f"a block of statement {wrong.position}{where} stands for no task there"
+            return TCB80.at(self._program.source.span(0, 0), message)
+        has = "no block" if wrong.blocks == 0 else f"{wrong.blocks} blocks"
+        message = f"`{wrong.task.name}`{where} has {has}, expected one"
+        return TCB80.at(self._program.span(wrong.task.node), message)
+
+
+def _placement_findings(
+    program: Program, image: Image, placements: dict[str, Placement]
+) -> Iterator[Diagnostic]:
+    sizes = dict(image.machine.memories)
+    for buffer in program.buffers:
+        problem = _placement_problem(buffer, placements.get(buffer.name), sizes)
+        if problem is not None:
+            yield TCB83.at(program.span(buffer.node), f"buffer `{buffer.name}` {problem}")
+    by_memory: dict[str, list[Placement]] = {}
+    for placement in image.placements:
+        by_memory.setdefault(placement.memory, []).append(placement)
+    nodes = {buffer.name: buffer.node for buffer in program.buffers}
+    for found in by_memory.values():
+        found.sort(key=lambda placement: placement.address)
+        for a, b in pairwise(found):
+            if a.address + a.size > b.address and b.size and b.buffer in nodes:
+                message = f"buffers `{a.buffer}` and `{b.buffer}` share bytes of {a.memory}"
+                yield TCB83.at(program.span(nodes[b.buffer]), message)
+
+
+def _placement_problem(
+    buffer: Buffer, placement: Placement | None, sizes: dict[str, int]
+) -> str | None:
+    if placement is None:
+        return "has no place in the image"
+    if placement.memory != buffer.memory:
+        return f"lies in {placement.memory}, expected {buffer.memory}"
+    if placement.size != (buffer.size or 0):
+        return f"has {placement.size} bytes, expected {buffer.size}"
+    if placement.address % max(1, buffer.align):
+        return f"lies at {placement.address:#x}, which is no multiple of {buffer.align}"
+    size = sizes.get(placement.memory.partition("[")[0], 0)
+    if not 0 <= placement.address <= size - placement.size:
+        return f"does not lie in the {size} bytes of {placement.memory}"
+    return None

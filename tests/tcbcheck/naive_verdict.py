@@ -1,0 +1,70 @@
+"""Whether the order of an image is wrong, by sets of bytes and runs without columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from nacre.tcb.image import Image, Item, Operand, Repeat
+from tests.bind.interleavings import Instance, Key, TagMachine, run_without, value
+
+
+def program_order(image: Image) -> list[Instance]:
+    """All instances of an image, sorted by what they are sorted by in the program."""
+    keyed: Keyed = []
+    for stream in image.streams:
+        keyed += _keys(stream.items, (), ())
+    keyed.sort(key=lambda pair: pair[0])
+    return [instance for _, instance in keyed]
+
+
+Keyed = list[tuple[tuple[int, ...], Instance]]
+
+
+def _keys(items: Sequence[Item], path: tuple[int, ...], counters: tuple[int, ...]) -> Keyed:
+    found: Keyed = []
+    for item in items:
+        if isinstance(item, Repeat):
+            for count in range(item.start, item.start + value(item.count, counters)):
+                inner = (*path, item.position, count)
+                found += _keys(item.items, inner, (*counters, count))
+        else:
+            found.append(((*path, item.position, -1), (item, counters)))
+    return found
+
+
+def blocks_for_ever(image: Image) -> bool:
+    """Whether an instance finds its waits open when all before it in the program are over."""
+    machine = TagMachine(checks=False)
+    for instance in program_order(image):
+        if not machine.is_ready(instance):
+            return True
+        machine.complete(instance)
+    return False
+
+
+def loses_order(image: Image, ordered: set[tuple[Key, Key]]) -> bool:
+    """Whether two tasks that touch the same bytes can run in another order than the plan's."""
+    touched: dict[Key, tuple[set[tuple[str, int]], set[tuple[str, int]]]] = {}
+    for block, counters in program_order(image):
+        if block.kind == "task":
+            reads = {b for o in block.inputs if o for b in _bytes(o, counters)}
+            writes = {b for o in block.outputs for b in _bytes(o, counters)}
+            touched[block.position, counters] = (reads, writes)
+    keys = list(touched)
+    without: dict[Key, set[Key]] = {}
+    for first, second in combinations(keys, 2):
+        (reads, writes), (others, written) = touched[first], touched[second]
+        if (first, second) not in ordered:
+            continue
+        if writes & (others | written) or reads & written:
+            if first not in without:
+                without[first] = run_without(image, first, checks=False)
+            if second in without[first]:
+                return True
+    return False
+
+
+def _bytes(operand: Operand, counters: tuple[int, ...]) -> set[tuple[str, int]]:
+    start = value(operand.address, counters)
+    return {(operand.memory, start + at) for at in range(operand.dims[0])}

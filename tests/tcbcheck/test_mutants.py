@@ -1,0 +1,50 @@
+"""Images broken on purpose: the verifier refuses those that can go wrong, and no other."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from nacre.bind.pipeline import bind_program
+from nacre.tcbcheck.verify import verify_image
+from tests.bind.programs import PROGRAMS, checked
+from tests.bind.test_order import pairs
+from tests.tcbcheck.mutations import ORDER_MUTATIONS, move_operand, mutate
+from tests.tcbcheck.naive_verdict import blocks_for_ever, loses_order
+
+MUTANTS = 6  # of a program and a kind
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_bound_program_is_proved(name: str) -> None:
+    plan, device = checked(PROGRAMS[name])
+    image = bind_program(plan.program, "p", device, 1 << 20)
+    assert verify_image(plan, image) == []
+
+
+@pytest.mark.parametrize("mutation", ORDER_MUTATIONS, ids=lambda m: m.__name__)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_verdict_on_a_mutant_is_that_of_trying(name: str, mutation: object) -> None:
+    plan, device = checked(PROGRAMS[name])
+    image = bind_program(plan.program, "p", device, 1 << 20)
+    ordered = pairs(plan)
+    rng = random.Random(f"{name} {mutation}")
+    made = (mutate(image, mutation, rng) for _ in range(MUTANTS))  # type: ignore[arg-type]
+    for mutant in made:
+        if mutant is not None:
+            codes = {finding.code for finding in verify_image(plan, mutant)}
+            expected = "TCB85" if blocks_for_ever(mutant) else "TCB84"
+            is_wrong = expected == "TCB85" or loses_order(mutant, ordered)
+            assert codes == ({expected} if is_wrong else set())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_another_address_is_seen(name: str) -> None:
+    plan, device = checked(PROGRAMS[name])
+    image = bind_program(plan.program, "p", device, 1 << 20)
+    rng = random.Random(name)
+    mutants = [m for m in (mutate(image, move_operand, rng) for _ in range(MUTANTS)) if m]
+    assert mutants
+    for mutant in mutants:
+        assert {finding.code for finding in verify_image(plan, mutant)} == {"TCB82"}
