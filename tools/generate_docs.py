@@ -20,6 +20,7 @@ from nacre.nem.model.provenance import Figure, figures
 from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.language_sections import section_of
 from nacre.nem.spec.opcodes import OPCODES
+from nacre.tcb import catalogue as tcb_catalogue
 from tools.generated import ROOT, markdown_table, write_or_check
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -67,6 +68,12 @@ What is wrong with a `.nac` file ([the format](../nac.md)), with what it is run 
 is built of; `nacre nac verify FILE` finds all of it that a file alone can show.
 """
 
+TCB_HEAD = """## TCB: images of task control blocks
+
+What is wrong with the text or the file of an image ([the format](../tcb-format.md)), or with the
+image itself.
+"""
+
 DEVICES_HEAD = """# Built-in devices
 
 Generated from the device files in `src/nacre/nem/spec` by `make docs`: change those, not this page.
@@ -100,6 +107,9 @@ def render_rules() -> str:
     nac_catalogue.load()
     nac = [RULES[code] for code in sorted(RULES) if RULES[code].language == "NAC"]
     parts += [NAC_HEAD, _index(nac), *(_section(rule) for rule in nac)]
+    tcb_catalogue.load()
+    tcb = [RULES[code] for code in sorted(RULES) if RULES[code].language == "TCB"]
+    parts += [TCB_HEAD, _index(tcb), *(_section(rule) for rule in tcb)]
     return "\n".join(parts)
 
 

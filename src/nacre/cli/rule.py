@@ -15,6 +15,7 @@ from nacre.core import catalogue as core_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from nacre.nem.spec.language_sections import address_of
+from nacre.tcb import catalogue as tcb_catalogue
 
 
 @click.command()
@@ -23,11 +24,12 @@ from nacre.nem.spec.language_sections import address_of
 def rule(code: str | None, output: str) -> int:
     """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules.
 
-    The rules of NEM come first, then those of Core IR, of the compiler and of NAC.
+    The rules of NEM come first, then those of Core IR, of the compiler, of NAC and of TCB.
     """
     catalogue.load()
     core_catalogue.load()
     nac_catalogue.load()
+    tcb_catalogue.load()
     importlib.import_module("nacre.compile.rules")
     key = code.upper() if code else None
     if key is None:

@@ -1,0 +1,1 @@
+"""Images as bytes, and back."""

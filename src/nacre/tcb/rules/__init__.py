@@ -1,0 +1,1 @@
+"""The codes of TCB: what texts, files and images promise."""

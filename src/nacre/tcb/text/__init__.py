@@ -1,0 +1,1 @@
+"""Images as assembler text, and back."""
