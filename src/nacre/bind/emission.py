@@ -8,8 +8,9 @@ from msgspec import Struct
 from nacre.bind.counters import Counters
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
+from nacre.bind.placed_tags import PlacedTags
 from nacre.bind.splitting import Run, iteration_runs
-from nacre.bind.tags import PlacedTags, has_entry_block
+from nacre.bind.tags import has_entry_block
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.model.program import Wait as WaitStatement
@@ -91,13 +92,15 @@ class Emitter:
         """What a node waits for, in its own body and in those around it."""
         tags = place.tags[-1]
         if node.kind == "end":
-            return (tags.inside(_loop_of(node).position).all_done(place.counters),)
+            done = tags.inside(_loop_of(node).position).all_done(place.counters)
+            return (done, *tags.serialising_waits(node))
         by_body = {around.tags.body.position: around for around in place.tags}
         waits = [by_body[named.body].wait_for(named) for named in node.before]
         if node.after_start and tags.tags.body.loop is not None:
             waits += (*place.gate, *tags.window_wait())
         if node.kind == "done":
             waits += tags.previous_done()
+        waits += tags.serialising_waits(node)
         return tuple(waits)
 
     def _task(self, node: OrderNode, task: Task, place: Place) -> tuple[int, Block]:

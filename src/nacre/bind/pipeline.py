@@ -9,7 +9,8 @@ from nacre.bind.addresses import place_in_order
 from nacre.bind.emission import Emitter
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import order_program
-from nacre.bind.tags import PlacedTags, share_tags
+from nacre.bind.placed_tags import PlacedTags
+from nacre.bind.tag_pressure import UNLIMITED, TagCounts, fit_tags
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Program, Task, Wait
@@ -22,14 +23,22 @@ from nacre.tcb.image import Image, Machine, Origin, Placement, Port
 _DDR = "DDR"
 
 
-def bind_program(program: Program, name: str, device: Device, ddr_bytes: int) -> Image:
-    """Bind a program without errors."""
+def bind_program(
+    program: Program,
+    name: str,
+    device: Device,
+    ddr_bytes: int,
+    tag_counts: TagCounts = UNLIMITED,
+    *,
+    may_serialise: bool = False,
+) -> Image:
+    """Bind a program without errors; InputError where it cannot be bound."""
     profile = timing_profile(device)
     units = UnitBinder(device, profile)
     placements = place_in_order(program.buffers)
     order = order_program(program.body)
     streams = {task.position: units.stream(task) for task in program.tasks}
-    tags = share_tags(order, streams)
+    fitted = fit_tags(program, order, streams, tag_counts, may_serialise=may_serialise)
     operands = OperandBinder({index: p.address for index, p in placements.items()})
     limit = profile.get("SEQ", "max_active_tokens")
     emitter = Emitter(units, operands, has_token_limit=limit is not None)
@@ -38,7 +47,7 @@ def bind_program(program: Program, name: str, device: Device, ddr_bytes: int) ->
         _machine(device, profile, ddr_bytes),
         tuple(placements.values()),
         tuple(_ports(placements.values())),
-        emitter.streams(order, PlacedTags(tags, {}, {}, {})),
+        emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {})),
         origins=tuple(_origins(program)),
         source=program.source.name,
     )

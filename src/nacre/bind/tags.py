@@ -10,19 +10,20 @@ means one event whenever it is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from nacre.base.term_columns import Interval, interval_of
-from nacre.base.terms import Term
-from nacre.bind.counters import Counters, add, simplify
+from nacre.bind.counters import Counters
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
-from nacre.tcb.image import DEVICE, Tag, TagSet, Wait, counter
+from nacre.tcb.image import DEVICE
 
 _MOST_CHAINS = 64  # that a node is tried at the end of
+NO_LIMITS: Mapping[int, TagLimit] = MappingProxyType({})
 
 
 class Signal(Struct, frozen=True):
@@ -30,6 +31,13 @@ class Signal(Struct, frozen=True):
 
     chain: int  # within its body
     index: int
+
+
+class TagLimit(Struct, frozen=True):
+    """How many tags a body may take, where there are too few for all of its order."""
+
+    window: int | None = None  # iterations in flight; None: as many as the loop allows
+    chains: int | None = None
 
 
 class TagArea(Struct, frozen=True):
@@ -53,6 +61,16 @@ class TagArea(Struct, frozen=True):
         return self.slots * self.stride + self.counts_iterations
 
 
+class Chains(Struct, frozen=True, eq=False):
+    """The nodes of a body that signal, in chains."""
+
+    signals: Mapping[int, Signal]  # by id of the node
+    lengths: tuple[int, ...]
+    serialised: Mapping[
+        int, OrderNode
+    ]  # what a node waits for only because it shares a tag with it
+
+
 class BodyTags:
     """The tags of one body: which of its nodes signal, and how many tags that takes."""
 
@@ -60,21 +78,16 @@ class BodyTags:
         self,
         body: OrderBody,
         space: int,
-        signals: Mapping[int, Signal],
-        lengths: Sequence[int],
+        chains: Chains,
         inner: Mapping[int, BodyTags],
         iterations: int,
+        window: int,
     ) -> None:
         self.body, self.space, self.inner = body, space, inner
-        self.signals = signals  # by id of the node
-        self.lengths = lengths  # of the chains
+        self.chains = chains
         self.iterations = iterations  # at most
+        self.window = window  # how many of them are in flight
         self._areas: dict[int, TagArea] = {}
-
-    @property
-    def window(self) -> int:
-        """How many iterations are in flight."""
-        return 1 if self.body.loop is None else min(self.body.loop.window, self.iterations)
 
     def area(self, space: int) -> TagArea:
         """The tags that the body takes in a space."""
@@ -84,9 +97,9 @@ class BodyTags:
             counts = is_own and self.body.loop is not None
             uses = -(-self.iterations // self.window)
             inner_rise = sum(area.rise for area in inner)
-            longest = max(self.lengths, default=0) if is_own else 0
+            longest = max(self.chains.lengths, default=0) if is_own else 0
             self._areas[space] = TagArea(
-                len(self.lengths) if is_own else 0,
+                len(self.chains.lengths) if is_own else 0,
                 max((area.size for area in inner), default=0),
                 self.window,
                 counts,
@@ -101,14 +114,22 @@ class BodyTags:
         return frozenset({self.space}).union(*(tags.spaces for tags in self.inner.values()))
 
 
-def share_tags(body: OrderBody, stream_of: Mapping[int, int]) -> BodyTags:
-    """Choose who signals what; `stream_of` has the stream of every task, by position."""
-    return _Sharer(body, stream_of).share(body, ())
+def share_tags(
+    body: OrderBody, stream_of: Mapping[int, int], limits: Mapping[int, TagLimit] = NO_LIMITS
+) -> BodyTags:
+    """Choose who signals what; `stream_of` has the stream of every task, by position.
+
+    Limits are by the positions of bodies. Where one has too few chains for what may happen at once,
+    its nodes wait for each other.
+    """
+    return _Sharer(body, stream_of, limits).share(body, ())
 
 
 class _Sharer:
-    def __init__(self, body: OrderBody, stream_of: Mapping[int, int]) -> None:
-        self._stream_of = stream_of
+    def __init__(
+        self, body: OrderBody, stream_of: Mapping[int, int], limits: Mapping[int, TagLimit]
+    ) -> None:
+        self._stream_of, self._limits = stream_of, limits
         nodes = [node for part in body.walk() for node in part.nodes]
         self._waited = {id(named) for n in nodes if n.kind != "end" for named in n.before}
 
@@ -120,8 +141,12 @@ class _Sharer:
         streams = {self._stream_of[n.position] for n in body.nodes if n.kind == "task"}
         streams |= {tags.space for tags in inner.values()}
         space = streams.pop() if len(streams) == 1 else DEVICE
-        signals, lengths = _signals(body, self._signalling(body))
-        return BodyTags(body, space, signals, lengths, inner, iterations)
+        limit = self._limits.get(body.position, TagLimit())
+        chains = _chain_up(self._signalling(body), limit.chains)
+        window = 1 if body.loop is None else min(body.loop.window, iterations)
+        if limit.window is not None:
+            window = min(window, limit.window)
+        return BodyTags(body, space, chains, inner, iterations, window)
 
     def _signalling(self, body: OrderBody) -> Iterator[OrderNode]:
         """The nodes that somebody waits for; the end of an iteration has a tag of its own."""
@@ -147,15 +172,18 @@ def _most_iterations(body: OrderBody, ranges: tuple[Interval, ...]) -> int:
     return MAX_TASK_INSTANCES if bounds is None else max(1, min(bounds[1], MAX_TASK_INSTANCES))
 
 
-def _signals(
-    body: OrderBody, signalling: Iterator[OrderNode]
-) -> tuple[dict[int, Signal], list[int]]:
-    """The place of every node that signals, and the lengths of the chains."""
+def _chain_up(signalling: Iterable[OrderNode], most: int | None) -> Chains:
+    """Put nodes into chains, of which there are at most so many."""
     signals: dict[int, Signal] = {}
     last: list[OrderNode] = []
     lengths: list[int] = []
+    serialised: dict[int, OrderNode] = {}
     for node in signalling:
         chain = _chain_before(node, signals, last)
+        if chain is None and len(last) == most:
+            # Whoever signalled first is likely to be over first.
+            chain = min(range(len(last)), key=lambda c: last[c].position)
+            serialised[id(node)] = last[chain]
         if chain is None:
             chain = len(last)
             last.append(node)
@@ -163,7 +191,7 @@ def _signals(
         signals[id(node)] = Signal(chain, lengths[chain])
         last[chain] = node
         lengths[chain] += 1
-    return signals, lengths
+    return Chains(signals, tuple(lengths), serialised)
 
 
 def _chain_before(
@@ -176,98 +204,3 @@ def _chain_before(
             return signal.chain
     first = max(0, len(last) - _MOST_CHAINS)
     return next((c for c in range(first, len(last)) if node.is_after(last[c])), None)
-
-
-class PlacedTags:
-    """The tags of a body at its place: terms over the counters around it and its own."""
-
-    def __init__(
-        self,
-        tags: BodyTags,
-        bases: Mapping[int, Term],
-        counts: Mapping[int, Term],
-        shared: Mapping[int, int],
-    ) -> None:
-        self.tags = tags
-        self._bases = bases  # where its tags begin, by space
-        self._counts = counts  # what they have counted when it is entered
-        self._shared = shared  # how many it shares with the loops beside it
-        loop = tags.body.loop
-        self._counter: Term = 0 if loop is None else counter(loop.depth)
-        self._slot = simplify("mod", self._counter, tags.window)
-        self._use = simplify("/", self._counter, tags.window)
-
-    def inside(self, position: int) -> PlacedTags:
-        """The tags of a loop in it."""
-        inner = self.tags.inner[position]
-        spaces = inner.spaces
-        return PlacedTags(
-            inner,
-            {space: self._inner_base(space) for space in spaces},
-            {space: self._inner_count(space, position) for space in spaces},
-            {space: self.tags.area(space).inner for space in spaces},
-        )
-
-    def _inner_base(self, space: int) -> Term:
-        area = self.tags.area(space)
-        base = self._bases.get(space, 0)
-        return add(base, self._slot_offset(area), int(area.counts_iterations) + area.own)
-
-    def _inner_count(self, space: int, position: int) -> Term:
-        """What the tags of a loop in it have counted: in earlier uses, and in loops before it."""
-        before = sum(t.area(space).rise for key, t in self.tags.inner.items() if key < position)
-        uses = simplify("*", self._use, self.tags.area(space).inner_rise)
-        return add(self._counts.get(space, 0), uses, before)
-
-    def _slot_offset(self, area: TagArea) -> Term:
-        return simplify("*", self._slot, area.stride)
-
-    def signals(self, node: OrderNode) -> bool:
-        """Whether somebody waits for a node of this body."""
-        return id(node) in self.tags.signals
-
-    def signal(self, node: OrderNode) -> Tag:
-        """The tag that a node of this body signals."""
-        space = self.tags.space
-        area = self.tags.area(space)
-        first = int(area.counts_iterations) + self.tags.signals[id(node)].chain
-        return Tag(space, add(self._bases.get(space, 0), self._slot_offset(area), first))
-
-    def wait_for(self, node: OrderNode) -> Wait:
-        """A wait for a node of this body."""
-        signal = self.tags.signals[id(node)]
-        uses = simplify("*", self._use, self.tags.lengths[signal.chain])
-        return Wait(self.signal(node), add(self._count, uses, signal.index + 1))
-
-    @property
-    def _count(self) -> Term:
-        return self._counts.get(self.tags.space, 0)
-
-    @property
-    def iterations(self) -> Tag:
-        """The tag that counts the iterations of this body's loop."""
-        return Tag(self.tags.space, self._bases[self.tags.space])
-
-    def window_wait(self) -> Iterator[Wait]:
-        """A wait for the iteration that a window has to have behind it, where there is one."""
-        if self.tags.iterations > self.tags.window:
-            value = add(self._count, self._counter, 1 - self.tags.window)
-            yield Wait(self.iterations, value)
-
-    def previous_done(self) -> Iterator[Wait]:
-        """A wait for the end of the iteration before, where there can be one."""
-        if self.tags.iterations > 1:
-            yield Wait(self.iterations, add(self._count, self._counter))
-
-    def all_done(self, counters: Counters) -> Wait:
-        """A wait for the end of all iterations of this body's loop."""
-        loop = self.tags.body.loop
-        if loop is None:
-            raise ValueError("a program has no iterations")
-        return Wait(self.iterations, add(self._count, counters.count(loop)))
-
-    def raises(self) -> Iterator[TagSet]:
-        """What the tags of this body's loop, and of those beside it, are raised to at its end."""
-        for space in sorted(self.tags.spaces):
-            count = add(self._counts[space], self.tags.area(space).rise)
-            yield TagSet(Tag(space, self._bases[space]), self._shared[space], count)

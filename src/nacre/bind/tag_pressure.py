@@ -1,0 +1,148 @@
+"""Tags within their number: where there are too few, the place of most pressure, or more order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.hints import setting
+from nacre.bind.order import OrderBody
+from nacre.bind.rules import BND01
+from nacre.bind.tags import BodyTags, TagLimit, share_tags
+from nacre.nem.model.program import Loop, Program
+from nacre.tcb.image import DEVICE
+
+
+class TagCounts(Struct, frozen=True):
+    """How many tags a device has; None: as many as anybody wants."""
+
+    engine: int | None = None
+    device: int | None = None
+
+    def of(self, space: int) -> int | None:
+        """Those of a space."""
+        return self.device if space == DEVICE else self.engine
+
+
+UNLIMITED = TagCounts()
+_ALLOW = setting("`--allow-serialise`", "`allow_serialise=True`")
+
+
+class Serialisation(Struct, frozen=True):
+    """A body that has more order than the program asks for, so that its tags are enough."""
+
+    loop: Loop | None  # None: what stands outside of all loops
+    window: tuple[int, int] | None = None  # iterations in flight, before and after
+    chains: tuple[int, int] | None = None  # what may happen at once, before and after
+
+
+class FittedTags(Struct, frozen=True, eq=False):
+    """The tags of a program within their number, and what that cost."""
+
+    tags: BodyTags
+    serialised: tuple[Serialisation, ...] = ()
+
+
+def fit_tags(
+    program: Program,
+    order: OrderBody,
+    stream_of: Mapping[int, int],
+    counts: TagCounts,
+    *,
+    may_serialise: bool,
+) -> FittedTags:
+    """The tags of a program; InputError where there are too few and order may not be added."""
+    first = tags = share_tags(order, stream_of)
+    limits: dict[int, TagLimit] = {}
+    while (space := _space_that_is_full(tags, counts)) is not None:
+        path = _pressure(tags, space)
+        limit = _narrower(path, space, limits) if may_serialise else None
+        if limit is None:
+            raise InputError([_too_few(program, path, space, counts)])
+        limits |= limit
+        tags = share_tags(order, stream_of, limits)
+    return FittedTags(tags, tuple(_serialisations(first, tags)))
+
+
+def _space_that_is_full(tags: BodyTags, counts: TagCounts) -> int | None:
+    for space in sorted(tags.spaces):
+        most = counts.of(space)
+        if most is not None and tags.area(space).size > most:
+            return space
+    return None
+
+
+def _pressure(tags: BodyTags, space: int) -> list[BodyTags]:
+    """The bodies inside each other that take most tags, the outermost first."""
+    path = [tags]
+    while inner := [t for t in path[-1].inner.values() if t.area(space).size]:
+        path.append(max(inner, key=lambda t: t.area(space).size))
+    return path
+
+
+def _narrower(
+    path: Sequence[BodyTags], space: int, limits: Mapping[int, TagLimit]
+) -> dict[int, TagLimit] | None:
+    """A tighter limit for one of some bodies; None where all are as tight as can be.
+
+    Windows first: half of the iterations in flight leave the order within each as it is.
+    """
+    windows = [tags for tags in path if tags.window > 1]
+    if windows:
+        widest = max(windows, key=lambda tags: tags.area(space).stride * tags.window)
+        position = widest.body.position
+        limit = limits.get(position, TagLimit())
+        return {position: replace(limit, window=-(-widest.window // 2))}
+    broad = [tags for tags in path if tags.area(space).own > 1]
+    if not broad:
+        return None
+    broadest = max(broad, key=lambda tags: tags.area(space).own)
+    position = broadest.body.position
+    limit = limits.get(position, TagLimit())
+    return {position: replace(limit, chains=-(-broadest.area(space).own // 2))}
+
+
+def _too_few(
+    program: Program, path: Sequence[BodyTags], space: int, counts: TagCounts
+) -> Diagnostic:
+    """The finding at the innermost loop of most pressure."""
+    needed, most = path[0].area(space).size, counts.of(space)
+    loop = next((tags.body.loop for tags in reversed(path) if tags.body.loop is not None), None)
+    span = program.source.span(0, 0) if loop is None else program.span(loop.node)
+    whose = "the device" if space == DEVICE else f"engine {space}"
+    shares = ", ".join(_share(tags, space) for tags in path)
+    return BND01.at(
+        span,
+        f"the order takes {needed} tags of {whose}, which has {most}: {shares}",
+        help=f"narrow `@max_in_flight` here, or allow the binder to add order with {_ALLOW}",
+    )
+
+
+def _share(tags: BodyTags, space: int) -> str:
+    """What one body takes, in words."""
+    area = tags.area(space)
+    if tags.body.loop is None:
+        return f"{area.own} outside of loops"
+    each = f"{area.slots} times {area.own}" if area.slots > 1 else str(area.own)
+    return f"{each} in loop `{tags.body.loop.variable.name}`"
+
+
+def _serialisations(before: BodyTags, after: BodyTags) -> list[Serialisation]:
+    """What became of every body that has less at once than before."""
+    found = []
+    window = (before.window, after.window)
+    chains = (len(before.chains.lengths), len(after.chains.lengths))
+    if window[0] != window[1] or chains[0] != chains[1]:
+        found.append(
+            Serialisation(
+                before.body.loop,
+                window if window[0] != window[1] else None,
+                chains if chains[0] != chains[1] else None,
+            )
+        )
+    for position, inner in before.inner.items():
+        found += _serialisations(inner, after.inner[position])
+    return found

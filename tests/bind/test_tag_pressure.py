@@ -1,0 +1,69 @@
+"""Too few tags: an error at the place of most pressure, or more order and the same meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from nacre.base.diagnostics import InputError
+from nacre.bind.pipeline import bind_program
+from nacre.bind.tag_pressure import TagCounts
+from nacre.tcb.image import Image
+from nacre.tcbcheck.verify import verify_image
+from tests.bind.interleavings import instances, run_by_tags, value
+from tests.bind.programs import PROGRAMS, checked
+from tests.bind.test_order import pairs
+
+
+def tags_used(image: Image) -> dict[int, int]:
+    """One more than the greatest tag of every space."""
+    used: dict[int, int] = {}
+    for stream in image.streams:
+        for block, counters in instances(stream.items):
+            tags = [(wait.tag, 1) for wait in block.waits]
+            tags += [(raised.tag, raised.count) for raised in block.sets]
+            tags += [(block.signal, 1)] if block.signal is not None else []
+            for tag, count in tags:
+                end = value(tag.index, counters) + count
+                used[tag.engine] = max(used.get(tag.engine, 0), end)
+    return used
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 6, 9])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_within_a_number_of_tags(name: str, most: int) -> None:
+    plan, device = checked(PROGRAMS[name])
+    counts = TagCounts(most, most)
+    needed = tags_used(bind_program(plan.program, "p", device, 1 << 20))
+    if max(needed.values()) <= most:
+        image = bind_program(plan.program, "p", device, 1 << 20, counts)
+    else:
+        with pytest.raises(InputError) as raised:
+            bind_program(plan.program, "p", device, 1 << 20, counts)
+        (finding,) = raised.value.diagnostics
+        assert finding.code == "BND01"
+        assert f"has {most}" in finding.message
+        try:
+            image = bind_program(plan.program, "p", device, 1 << 20, counts, may_serialise=True)
+        except InputError:  # not even one thing at a time will do
+            assert most < 5
+            return
+    assert max(tags_used(image).values()) <= most
+    assert verify_image(plan, image) == []
+    ordered = pairs(plan)
+    for seed in range(3):
+        place = {key: at for at, key in enumerate(run_by_tags(image, seed))}
+        assert all(place[u] < place[v] for u, v in ordered)
+
+
+def test_the_finding_stands_at_the_loop_and_says_who_takes_what() -> None:
+    plan, device = checked(PROGRAMS["loop"])
+    with pytest.raises(InputError) as raised:
+        bind_program(plan.program, "p", device, 1 << 20, TagCounts(4, 4))
+    (finding,) = raised.value.diagnostics
+    assert finding.message == (
+        "the order takes 5 tags of engine 0, which has 4: 1 outside of loops, 3 times 1 in loop `i`"
+    )
+    span = finding.span
+    assert span.source.text[span.start :].startswith("loop i in")
+    assert finding.help is not None
+    assert "max_in_flight" in finding.help
