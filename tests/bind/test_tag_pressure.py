@@ -5,13 +5,21 @@ from __future__ import annotations
 import pytest
 
 from nacre.base.diagnostics import InputError
+from nacre.base.source import Source
 from nacre.bind.pipeline import bind_program
-from nacre.bind.tag_pressure import TagCounts
+from nacre.bind.uarch.reader import Uarch, read_uarch
 from nacre.tcb.image import Image
 from nacre.tcbcheck.verify import verify_image
 from tests.bind.interleavings import instances, run_by_tags, value
 from tests.bind.programs import PROGRAMS, checked
 from tests.bind.test_order import pairs
+
+
+def uarch_of(tags: int) -> Uarch:
+    text = f"uarch few {{ tags {{ engine = {tags} device = {tags} }} }}"
+    result = read_uarch(Source("few.uarch", text))
+    assert result.diagnostics == ()
+    return result.uarch
 
 
 def tags_used(image: Image) -> dict[int, int]:
@@ -32,7 +40,7 @@ def tags_used(image: Image) -> dict[int, int]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_within_a_number_of_tags(name: str, most: int) -> None:
     plan, device = checked(PROGRAMS[name])
-    counts = TagCounts(most, most)
+    counts = uarch_of(most)
     needed = tags_used(bind_program(plan.program, "p", device, 1 << 20))
     if max(needed.values()) <= most:
         image = bind_program(plan.program, "p", device, 1 << 20, counts)
@@ -58,7 +66,7 @@ def test_within_a_number_of_tags(name: str, most: int) -> None:
 def test_the_finding_stands_at_the_loop_and_says_who_takes_what() -> None:
     plan, device = checked(PROGRAMS["loop"])
     with pytest.raises(InputError) as raised:
-        bind_program(plan.program, "p", device, 1 << 20, TagCounts(4, 4))
+        bind_program(plan.program, "p", device, 1 << 20, uarch_of(4))
     (finding,) = raised.value.diagnostics
     assert finding.message == (
         "the order takes 5 tags of engine 0, which has 4: 1 outside of loops, 3 times 1 in loop `i`"

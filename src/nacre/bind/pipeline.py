@@ -10,7 +10,8 @@ from nacre.bind.emission import Emitter
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import order_program
 from nacre.bind.placed_tags import PlacedTags
-from nacre.bind.tag_pressure import UNLIMITED, TagCounts, fit_tags
+from nacre.bind.tag_pressure import TagCounts, fit_tags
+from nacre.bind.uarch.reader import IDEAL, Uarch
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Program, Task, Wait
@@ -28,7 +29,7 @@ def bind_program(
     name: str,
     device: Device,
     ddr_bytes: int,
-    tag_counts: TagCounts = UNLIMITED,
+    uarch: Uarch = IDEAL,
     *,
     may_serialise: bool = False,
 ) -> Image:
@@ -38,13 +39,14 @@ def bind_program(
     placements = place_in_order(program.buffers)
     order = order_program(program.body)
     streams = {task.position: units.stream(task) for task in program.tasks}
-    fitted = fit_tags(program, order, streams, tag_counts, may_serialise=may_serialise)
+    counts = _tag_counts(uarch)
+    fitted = fit_tags(program, order, streams, counts, may_serialise=may_serialise)
     operands = OperandBinder({index: p.address for index, p in placements.items()})
     limit = profile.get("SEQ", "max_active_tokens")
     emitter = Emitter(units, operands, has_token_limit=limit is not None)
     return Image(
         name,
-        _machine(device, profile, ddr_bytes),
+        _machine(device, profile, uarch, ddr_bytes),
         tuple(placements.values()),
         tuple(_ports(placements.values())),
         emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {})),
@@ -53,22 +55,30 @@ def bind_program(
     )
 
 
-def _machine(device: Device, profile: TimingProfile, ddr_bytes: int) -> Machine:
-    sizes = memory_sizes(device, ddr_bytes)
+def _machine(device: Device, profile: TimingProfile, uarch: Uarch, ddr_bytes: int) -> Machine:
+    sizes, tags = memory_sizes(device, ddr_bytes), _tag_counts(uarch)
     memories = (("DDR", sizes.ddr), ("L2", sizes.l2), ("L1", sizes.l1))
     counts = tuple((unit, device.count(unit)) for unit in ENGINE_UNITS if unit != "SEQ")
     shared = tuple((unit, device.count(unit)) for unit in DEVICE_UNITS)
     return Machine(
         device.name,
         _hash(device),
-        "ideal",
-        "",
+        uarch.name,
+        uarch.digest,
         device.num_engines,
         tuple(pair for pair in counts if pair[1]),
         tuple(pair for pair in shared if pair[1]),
         memories,
         profile.get("SEQ", "max_active_tokens"),
+        tags.engine,
+        tags.device,
+        uarch.figures.differing,
     )
+
+
+def _tag_counts(uarch: Uarch) -> TagCounts:
+    figures = uarch.figures
+    return TagCounts(figures.count("tags.engine") or None, figures.count("tags.device") or None)
 
 
 def _hash(device: Device) -> str:

@@ -27,7 +27,6 @@ class TagCounts(Struct, frozen=True):
         return self.device if space == DEVICE else self.engine
 
 
-UNLIMITED = TagCounts()
 _ALLOW = setting("`--allow-serialise`", "`allow_serialise=True`")
 
 

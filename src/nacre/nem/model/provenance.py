@@ -82,12 +82,12 @@ def _figure(name: str, value: int | None, node: Node | None, source: Source | No
     if node is None or source is None:
         return Figure(name, value, "")
     line = source.position(node.start)[0]
-    basis, reason = _bases(source).get(line, ("", ""))
+    basis, reason = figure_bases(source).get(line, ("", ""))
     return Figure(name, value, basis, reason)
 
 
 @cache
-def _bases(source: Source) -> dict[int, tuple[str, str]]:
+def figure_bases(source: Source) -> dict[int, tuple[str, str]]:
     """Line -> what its comment says about the figure on it."""
     bases = {}
     for comment in tokenize(source).comments:

@@ -1,0 +1,1 @@
+"""Microarchitectures: `.uarch` files, which the binder alone reads."""
