@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from nacre.base.elements import GRAPH_TYPES
 from nacre.bind.counters import Counters
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
@@ -22,6 +24,7 @@ from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
 from nacre.tcb.image import DEVICE, Attribute, Block, Item, Repeat, Stream, Wait
 
 Items = dict[int, list[Item]]  # by stream
+_TRUTH = GRAPH_TYPES["bool"]  # lies in memory as a byte
 
 
 class Place(Struct, frozen=True):
@@ -107,8 +110,12 @@ class Emitter:
         tags = place.tags[-1]
         stream = self._units.stream(task)
         lookup = lookup_at((*varying_parts(task), *_extents(task)), place.row, 0)
-        op, attributes = _operation(task, lookup)
-        outputs = self._operands.operands(task, "write", place.counters, lookup)
+        op, attributes, truths = _operation(task, lookup)
+        inputs, outputs = (
+            tuple(replace(o, elem="bool") if is_truth else o for o, is_truth in zip(
+                self._operands.operands(task, access, place.counters, lookup), found, strict=True))
+            for access, found in zip(("read", "write"), truths, strict=True)
+        )  # fmt: skip
         names = tuple(dict.fromkeys(task.deps)) if self._has_token_limit else ()
         return stream, Block(
             "task",
@@ -116,7 +123,7 @@ class Emitter:
             op,
             attributes,
             must_be_deterministic(task),
-            self._operands.operands(task, "read", place.counters, lookup),
+            inputs,
             outputs,
             self._units.uses(task, place.counters, place.row),
             self._units.shared(task, place.row),
@@ -145,12 +152,17 @@ def _inner_row(row: Grid, loop: Loop, run: Run) -> Grid:
     return Grid(1, (*row.loops, loop), (*row.ordinals, ordinal), (*row.values, value))
 
 
-def _operation(task: Task, lookup: Lookup) -> tuple[str, tuple[tuple[str, Attribute], ...]]:
-    """The primitive that a task calls, and its attributes."""
+Truths = tuple[tuple[bool, ...], tuple[bool, ...]]  # by inputs and outputs: whether they are
+
+
+def _operation(task: Task, lookup: Lookup) -> tuple[str, tuple[tuple[str, Attribute], ...], Truths]:
+    """The primitive that a task calls, its attributes, and which operands are truth values."""
     if task.op in ("transfer", "store"):
-        return task.op, ()
+        return task.op, (), ((False,), (False,))
     name = operation_name(task)
     primitive = primitive_of(name)
     call = resolve_call(name, call_of(task, lookup, ordered=False))
     attributes = tuple(sorted(call.attributes.items()))
-    return primitive.name if primitive is not None else name, attributes
+    truths = tuple(tuple(t is not None and t.elem is _TRUTH for t in types)
+                   for types in (call.inputs, call.outputs))  # fmt: skip
+    return primitive.name if primitive is not None else name, attributes, (truths[0], truths[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nacre.base.term_columns import Values
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, simplify
 from nacre.nem.model.devices import Device
@@ -40,14 +41,14 @@ class UnitBinder:
         uses = []
         for name in units:
             latency = latency_of(task, name, self._profile)
-            taken = int(cycles(task, name, row, self._profile))
+            taken = _value(cycles(task, name, row, self._profile))
             at = instance if name == unit else None
             uses.append(UnitUse(name, latency, taken - latency, at))
         return tuple(uses)
 
     def shared(self, task: Task, row: Grid) -> int:
         """Cycles of DDR's bandwidth."""
-        return int(ddr_cycles(task, row, self._profile))
+        return _value(ddr_cycles(task, row, self._profile))
 
     def _bind(
         self, task: Task, counters: Counters
@@ -64,3 +65,8 @@ class UnitBinder:
             return way, None, None
         count = max(1, self._device.count(asked.unit))
         return way, asked.unit, simplify("mod", counters.term(asked.index), count)
+
+
+def _value(of_row: Values) -> int:
+    """What a grid of one row has."""
+    return of_row if isinstance(of_row, int) else int(of_row.reshape(-1)[0])

@@ -1,0 +1,1 @@
+"""The machines that run images: on bytes, and by cycles."""

@@ -1,0 +1,71 @@
+"""Tags while an image runs: who waits for what, and which instances no longer wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nacre.tcb.machine.instances import Instances
+
+
+class TagStates:
+    """Counters that only rise. Waits of a tag lie in the order of their values."""
+
+    def __init__(self, instances: Instances) -> None:
+        tags, values = instances.waits.columns
+        waiting = np.repeat(np.arange(instances.count), np.diff(instances.waits.first))
+        order = np.lexsort((values, tags))
+        self.counts = [0] * instances.tags.count
+        self._value: list[int] = values[order].tolist()
+        self._waiting: list[int] = waiting[order].tolist()
+        ends = np.searchsorted(tags[order], np.arange(instances.tags.count), side="right")
+        starts = np.searchsorted(tags[order], np.arange(instances.tags.count), side="left")
+        self._next: list[int] = starts.tolist()
+        self._end: list[int] = ends.tolist()
+        self.open: list[int] = np.diff(instances.waits.first).tolist()
+        self._signal: list[int] = instances.signal.tolist()
+        self._first_raise: list[int] = instances.raises.first.tolist()
+        self._raises = tuple(column.tolist() for column in instances.raises.columns)
+
+    def begin(self) -> list[int]:
+        """The instances that wait for nothing as a run begins."""
+        free = [number for number, count in enumerate(self.open) if count == 0]
+        for tag in range(len(self.counts)):
+            self._advance(tag, free)
+        return sorted(free)
+
+    def complete(self, instance: int) -> list[int]:
+        """Raise the tags of an instance that is complete; those that then wait for nothing."""
+        freed: list[int] = []
+        tags, counts, values = self._raises
+        for at in range(self._first_raise[instance], self._first_raise[instance + 1]):
+            for tag in range(tags[at], tags[at] + counts[at]):
+                if self.counts[tag] < values[at]:
+                    self.counts[tag] = values[at]
+                    self._advance(tag, freed)
+        signal = self._signal[instance]
+        if signal >= 0:
+            self.counts[signal] += 1
+            self._advance(signal, freed)
+        return freed
+
+    def _advance(self, tag: int, freed: list[int]) -> None:
+        count, at, end = self.counts[tag], self._next[tag], self._end[tag]
+        while at < end and self._value[at] <= count:
+            waiting = self._waiting[at]
+            self.open[waiting] -= 1
+            if self.open[waiting] == 0:
+                freed.append(waiting)
+            at += 1
+        self._next[tag] = at
+
+
+def describe_waits(instances: Instances, counts: list[int], instance: int) -> str:
+    """What an instance still waits for: `device.3 at 5 (it is at 2)`."""
+    tags, values = instances.waits.columns
+    first = instances.waits.first
+    found = []
+    for at in range(int(first[instance]), int(first[instance + 1])):
+        tag, value = int(tags[at]), int(values[at])
+        if counts[tag] < value:
+            found.append(f"{instances.tags.name(tag)} at {value} (it is at {counts[tag]})")
+    return " and ".join(found)
