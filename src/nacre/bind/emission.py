@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,9 +42,15 @@ class Emitter:
     """Writes blocks."""
 
     def __init__(
-        self, units: UnitBinder, operands: OperandBinder, *, has_token_limit: bool
+        self,
+        units: UnitBinder,
+        operands: OperandBinder,
+        members: Mapping[int, tuple[Task, ...]],
+        *,
+        has_token_limit: bool,
     ) -> None:
         self._units, self._operands = units, operands
+        self._members = members  # of chains, by the position of the last
         self._has_token_limit = has_token_limit
 
     def streams(self, body: OrderBody, tags: PlacedTags) -> tuple[Stream, ...]:
@@ -53,8 +61,11 @@ class Emitter:
     def _body(self, body: OrderBody, place: Place) -> Items:
         items: Items = {}
         for node in body.nodes:
-            if node.kind != "entry" or has_entry_block(node):
-                stream, block = self._block(node, place)
+            if isinstance(node.statement, Task):
+                stream, blocks = self._chain(node, node.statement, place)
+                items.setdefault(stream, []).extend(blocks)
+            elif node.kind != "entry" or has_entry_block(node):
+                stream, block = self._join(node, place)
                 items.setdefault(stream, []).append(block)
             if node.kind == "entry":
                 self._loop(node, body.inner[node.position], place, items)
@@ -74,9 +85,18 @@ class Emitter:
                 repeat = Repeat(loop.position, run.count, tuple(found), run.start)
                 items.setdefault(stream, []).append(repeat)
 
-    def _block(self, node: OrderNode, place: Place) -> tuple[int, Block]:
-        if isinstance(node.statement, Task):
-            return self._task(node, node.statement, place)
+    def _chain(self, node: OrderNode, last: Task, place: Place) -> tuple[int, list[Block]]:
+        """A task, or tasks that stream into each other: the first waits, and the last signals."""
+        tags = place.tags[-1]
+        tasks = self._members.get(last.position, (last,))
+        blocks = [self._task(task, place) for task in tasks]
+        blocks[:-1] = (replace(block, is_chained=True) for block in blocks[:-1])
+        blocks[0] = replace(blocks[0], waits=self._waits(node, place))
+        if tags.signals(node):
+            blocks[-1] = replace(blocks[-1], signal=tags.signal(node))
+        return self._units.stream(last), blocks
+
+    def _join(self, node: OrderNode, place: Place) -> tuple[int, Block]:
         tags, waits = place.tags[-1], self._waits(node, place)
         signal = tags.signal(node) if tags.signals(node) else None
         if isinstance(node.statement, WaitStatement):
@@ -106,8 +126,7 @@ class Emitter:
         waits += tags.serialising_waits(node)
         return tuple(waits)
 
-    def _task(self, node: OrderNode, task: Task, place: Place) -> tuple[int, Block]:
-        tags = place.tags[-1]
+    def _task(self, task: Task, place: Place) -> Block:
         stream = self._units.stream(task)
         lookup = lookup_at((*varying_parts(task), *_extents(task)), place.row, 0)
         op, attributes, truths = _operation(task, lookup)
@@ -117,7 +136,7 @@ class Emitter:
             for access, found in zip(("read", "write"), truths, strict=True)
         )  # fmt: skip
         names = tuple(dict.fromkeys(task.deps)) if self._has_token_limit else ()
-        return stream, Block(
+        return Block(
             "task",
             task.position,
             op,
@@ -129,8 +148,6 @@ class Emitter:
             self._units.shared(task, place.row),
             self._units.engine(task, place.counters) if stream == DEVICE else None,
             outputs[0].elem if quantises(task) else "raw",
-            waits=self._waits(node, place),
-            signal=tags.signal(node) if tags.signals(node) else None,
             has_token=self._has_token_limit and task.token is not None,
             names=names,
         )

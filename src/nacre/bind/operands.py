@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+
+from msgspec.structs import replace
 
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, add
@@ -10,7 +12,7 @@ from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import Lookup, resolve_symbols, tensor_type
 from nacre.nem.plan.footprints import copies_elements
-from nacre.tcb.image import Operand, Quant
+from nacre.tcb.image import STREAM, Operand, Quant
 
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
 
@@ -18,8 +20,9 @@ _RAW = "u8"  # the element type of bytes that a copy moves as they are
 class OperandBinder:
     """Makes operands for tasks; `addresses` are those of buffers, by their index."""
 
-    def __init__(self, addresses: Mapping[int, int]) -> None:
+    def __init__(self, addresses: Mapping[int, int], streamed: Collection[int] = ()) -> None:
         self._addresses = addresses
+        self._streamed = streamed  # operands of tasks whose values are never written, by id
         self._quants: dict[tuple[object, ...], Quant] = {}
 
     def operands(
@@ -33,9 +36,12 @@ class OperandBinder:
             if operand.access == access:
                 region = _region(operand)
                 if is_raw and region.compression is None:
-                    found.append(self._raw(task, region, counters, lookup))
+                    bound = self._raw(task, region, counters, lookup)
                 else:
-                    found.append(self._typed(region, counters, lookup))
+                    bound = self._typed(region, counters, lookup)
+                if id(operand) in self._streamed:
+                    bound = replace(bound, memory=STREAM, address=0)
+                found.append(bound)
         return tuple(found)
 
     def _address(self, region: Region, counters: Counters) -> tuple[str, Term]:

@@ -8,8 +8,9 @@ body may be after nodes of the bodies around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from nacre.nem.plan.clocks import Clock
 
 NodeKind = Literal["task", "wait", "entry", "done", "end"]
 _NOTHING = Clock()
+_NO_CHAINS: Mapping[int, Sequence[Task]] = MappingProxyType({})
 
 
 class OrderNode(Struct, frozen=True, eq=False):
@@ -26,7 +28,7 @@ class OrderNode(Struct, frozen=True, eq=False):
 
     kind: NodeKind
     position: int
-    statement: Statement
+    statement: Statement  # of a chain the last task
     before: tuple[OrderNode, ...]  # what it waits for, less what follows from the rest
     after_start: bool  # whether it waits for the start of its iteration
     body: int  # the position of the loop around it; -1: none
@@ -61,13 +63,18 @@ class OrderBody(Struct, frozen=True, eq=False):
             yield from body.walk()
 
 
-def order_program(body: Sequence[Statement]) -> OrderBody:
-    """The order of a program."""
-    return _Orderer().body(body, None, _NOTHING)
+def order_program(
+    body: Sequence[Statement], chains: Mapping[int, Sequence[Task]] = _NO_CHAINS
+) -> OrderBody:
+    """The order of a program; tasks that stream into each other are one node, by the last's."""
+    members = {task.position for tasks in chains.values() for task in tasks}
+    return _Orderer(chains, members - chains.keys()).body(body, None, _NOTHING)
 
 
 @dataclass(slots=True)
 class _Orderer:
+    chains: Mapping[int, Sequence[Task]]
+    within_chains: set[int]  # positions of the tasks that are not the last of theirs
     tasks: dict[int, OrderNode] = field(default_factory=dict)  # by position
     chain_lengths: list[int] = field(default_factory=list)
 
@@ -103,9 +110,14 @@ class _BodyWriter:
             self._gate = self._loop(statement)
 
     def _task(self, task: Task) -> None:
+        if task.position in self._orderer.within_chains:
+            return
         tasks = self._orderer.tasks
-        node = self._node("task", task.position, task, (tasks[dep] for dep in task.deps))
-        tasks[task.position] = node
+        chain = self._orderer.chains.get(task.position, (task,))
+        own = {member.position for member in chain}
+        deps = (dep for member in chain for dep in member.deps if dep not in own)
+        node = self._node("task", task.position, task, [tasks[dep] for dep in deps])
+        tasks.update((position, node) for position in own)
         if task.is_sync:
             self._gate = node
 

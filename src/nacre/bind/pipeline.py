@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from nacre.bind.addresses import place_in_order
 from nacre.bind.emission import Emitter
+from nacre.bind.fusion import NO_CHAINS, FusedChains
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import order_program
 from nacre.bind.placed_tags import PlacedTags
@@ -30,6 +31,7 @@ def bind_program(
     device: Device,
     ddr_bytes: int,
     uarch: Uarch = IDEAL,
+    fused: FusedChains = NO_CHAINS,
     *,
     may_serialise: bool = False,
 ) -> Image:
@@ -37,13 +39,13 @@ def bind_program(
     profile = timing_profile(device)
     units = UnitBinder(device, profile)
     placements = place_in_order(program.buffers)
-    order = order_program(program.body)
+    order = order_program(program.body, fused.members)
     streams = {task.position: units.stream(task) for task in program.tasks}
     counts = _tag_counts(uarch)
     fitted = fit_tags(program, order, streams, counts, may_serialise=may_serialise)
-    operands = OperandBinder({index: p.address for index, p in placements.items()})
+    operands = OperandBinder({index: p.address for index, p in placements.items()}, fused.streamed)
     limit = profile.get("SEQ", "max_active_tokens")
-    emitter = Emitter(units, operands, has_token_limit=limit is not None)
+    emitter = Emitter(units, operands, fused.members, has_token_limit=limit is not None)
     return Image(
         name,
         _machine(device, profile, uarch, ddr_bytes),

@@ -40,7 +40,7 @@ class ExactOrder:
         while True:
             blocked = []
             for number in left:
-                if self._is_ready(number, counts):
+                if self._may_follow(number, done) and self._is_ready(number, counts):
                     self._complete(number, counts)
                     done.add(number)
                 else:
@@ -52,6 +52,11 @@ class ExactOrder:
     def _is_ready(self, number: int, counts: list[int]) -> bool:
         owner, row = self._owners[number], self._rows[number]
         return all(counts[tags[row]] >= values[row] for tags, values in self._waits[owner])
+
+    def _may_follow(self, number: int, done: set[int]) -> bool:
+        """Whether what streams into an instance has run."""
+        head = self._instances.streams_from(self._owners[number], self._rows[number])
+        return head is None or head in done
 
     def _complete(self, number: int, counts: list[int]) -> None:
         owner, row = self._owners[number], self._rows[number]

@@ -24,6 +24,8 @@ class BlockInstances:
     counters: tuple[Column, ...]  # of the repeats around it, outermost first
     path: tuple[int, ...]  # the positions of those repeats
     rows: int
+    position: int  # in program order: of a chain that of its last block
+    next: Block | None  # that it streams into
 
     def column(self, term: Term) -> Column:
         """A term in every instance."""
@@ -49,12 +51,12 @@ class Instances:
         """How many there are."""
         return int(self.block.size)
 
-    def flatten(self, columns: Sequence[Column]) -> Column:
-        """Columns of blocks as one over all instances."""
-        flat = np.zeros(self.count, np.int64)
-        for numbers, column in zip(self.numbers, columns, strict=True):
-            flat[numbers] = column
-        return flat
+    def streams_from(self, owner: int, row: int) -> int | None:
+        """The instance that streams into one: that of the block before it, where it is chained."""
+        if owner == 0 or not self.blocks[owner - 1].block.is_chained:
+            return None
+        before = self.blocks[owner - 1]
+        return int(self.numbers[owner - 1][row]) if before.next is not None else None
 
 
 def expand(image: Image) -> Instances:
@@ -78,7 +80,7 @@ def _expand(
     path: tuple[int, ...],
     rows: int,
 ) -> Iterator[BlockInstances]:
-    for item in items:
+    for index, item in enumerate(items):
         if isinstance(item, Repeat):
             counts = np.asarray(evaluate(item.count, list(counters)), np.int64)
             counts = np.maximum(np.broadcast_to(counts, (rows,)), 0)
@@ -87,7 +89,19 @@ def _expand(
             inner = (*(column[parent] for column in counters), own)
             yield from _expand(item.items, stream, inner, (*path, item.position), parent.size)
         else:
-            yield BlockInstances(item, stream, counters, path, rows)
+            position, following = _chain_end(items, index)
+            yield BlockInstances(item, stream, counters, path, rows, position, following)
+
+
+def _chain_end(items: Sequence[Item], index: int) -> tuple[int, Block | None]:
+    """The position of the last block of a chain, and the one that follows in it."""
+    last = index
+    item = items[last]
+    while isinstance(item, Block) and item.is_chained and last + 1 < len(items):
+        last += 1
+        item = items[last]
+    following = items[index + 1] if last > index else None
+    return item.position, following if isinstance(following, Block) else None
 
 
 def _program_order(blocks: Sequence[BlockInstances]) -> Column:
@@ -101,7 +115,7 @@ def _program_order(blocks: Sequence[BlockInstances]) -> Column:
         for level, (position, column) in enumerate(zip(found.path, found.counters, strict=True)):
             keys[2 * level, part] = position
             keys[2 * level + 1, part] = column
-        keys[2 * len(found.path), part] = found.block.position
+        keys[2 * len(found.path), part] = found.position
         start += found.rows
     order: Column = np.lexsort(keys[::-1])
     return order

@@ -1,4 +1,4 @@
-"""TCB80-TCB86: an image means what its program means. Each finding shows a witness."""
+"""TCB80-TCB87: an image means what its program means. Each finding shows a witness."""
 
 from nacre.base.rules import declare
 
@@ -48,4 +48,10 @@ TCB86 = declare(
     """
     Two blocks raise one tag in an order that is open, so that a wait for a count of it means no
     particular one of them. Small images are judged all the same, by trying; this one is too large.
+    """, language=_TCB)  # fmt: skip
+TCB87 = declare(
+    "TCB87", "stream-wrong", _PROOF,
+    """
+    A value is streamed from block to block and never written, and somebody else reads it, or the
+    block behind takes other elements than come.
     """, language=_TCB)  # fmt: skip

@@ -104,7 +104,9 @@ class _Runner:
         return TagOrder(found.clocks, found.signalled, tuple(self._stuck), tuple(self._unordered))
 
     def _clock(self, number: int, owner: int, row: int) -> Clock:
-        clock = NOTHING
+        # A chain runs as one: what its first block waits for is before all of it.
+        head = self._instances.streams_from(owner, row)
+        clock = NOTHING if head is None else self._order.clocks[head]
         for tags, values in self._waits[owner]:
             tag, value = tags[row], values[row]
             events = self._events[tag]
@@ -133,6 +135,11 @@ class _Runner:
             signalled = (tag, count)
         self._order.signalled.append(signalled)
         self._after.append(after)
+        head = self._instances.streams_from(owner, row)
+        while head is not None:  # it is over when the last of its chain is
+            self._order.signalled[head] = signalled
+            at = int(self._instances.block[head]), int(self._instances.row[head])
+            head = self._instances.streams_from(*at)
 
     def _event(self, number: int, tag: int, count: int, clock: Clock, after: Clock) -> Clock:
         """An instance brings a tag to a count; the event before must be over by then."""

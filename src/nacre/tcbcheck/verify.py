@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.source import Span
@@ -16,7 +16,8 @@ from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, m
 from nacre.tcbcheck.exact_order import ExactOrder
 from nacre.tcbcheck.instances import Instances, TagNumbers, expand
 from nacre.tcbcheck.meaning import compare_meaning
-from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86
+from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87
+from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults
 from nacre.tcbcheck.tag_order import Ordering, Stuck, Unordered, order_by_tags
 
 _MOST_FINDINGS = 20  # of a kind
@@ -53,15 +54,26 @@ class _Verifier:
     ) -> Iterator[Diagnostic]:
         count = 0
         for block in matched.blocks:
-            for finding in compare_meaning(self._program, block, placements):
+            for finding in self._block_findings(block, placements):
                 yield finding
                 count += 1
                 if count == _MOST_FINDINGS:
                     return
 
+    def _block_findings(
+        self, block: TaskBlock, placements: dict[str, Placement]
+    ) -> Iterator[Diagnostic]:
+        yield from compare_meaning(self._program, block, placements)
+        problem = chain_problem(block) if block.found.block.is_chained else None
+        if problem is not None:
+            span = self._program.span(block.task.node)
+            yield TCB87.at(span, f"the block of `{block.task.name}` {problem}")
+
     def _order(self, matched: Correspondence) -> Iterator[Diagnostic]:
         numbers = {id(found): index for index, found in enumerate(self._instances.blocks)}
         self._tasks = {numbers[id(block.found)]: block for block in matched.blocks}
+        faults = find_stream_faults(self._plan, self._instances, self._tasks)
+        yield from (self._stream_fault(fault) for fault in islice(faults, _MOST_FINDINGS))
         tags = TagNumbers(self._instances)
         order = order_by_tags(self._instances, tags)
         if order.stuck:
@@ -132,6 +144,12 @@ class _Verifier:
             self._span(conflict.second),
             f"{first} {bytes_} and {second}, and no tag orders the two",
         )
+
+    def _stream_fault(self, fault: StreamFault) -> Diagnostic:
+        what = "which is streamed and in no memory" if fault.writer >= 0 else "which nobody streams"
+        whose = f"the value of {self._name(fault.writer)}" if fault.writer >= 0 else "a value"
+        message = f"{self._name(fault.reader)} reads {whose}, {what}"
+        return TCB87.at(self._program.span(fault.operand.node), message)
 
     def _mismatch(self, wrong: Mismatch) -> Diagnostic:
         where = f" in iteration {list(wrong.iteration)}" if wrong.iteration else ""
