@@ -41,6 +41,7 @@ class Children:
 
     size: int
     selector: Integers | None = None  # None: one kind everywhere
+    rank: int | None = None  # the number that it has everywhere, where that is known
     lengths: Integers | None = None  # of lists, a list a node; -1 for none at all
     parts: list[Part] = field(default_factory=list)
 
@@ -54,6 +55,14 @@ class Children:
     def ends(self) -> Integers:
         """Behind which place each list ends."""
         return np.cumsum(self.counts)
+
+    def ranks(self) -> list[tuple[int, int]]:
+        """Which kinds of the field there are, counted from 1, and how many of each."""
+        if self.selector is None or self.rank is not None:
+            rank = 1 if self.rank is None else self.rank
+            return [(rank, self.size)] if self.size and rank else []
+        counts = enumerate(np.bincount(self.selector).tolist())
+        return [(rank, count) for rank, count in counts if rank and count]
 
     def gather(self) -> Integers:
         """The widths of the nodes, 0 at empty places."""

@@ -58,6 +58,17 @@ class Place(NamedTuple):
         nodes = (_at(field, at) for at in range(end - int(field.counts[self.row]), end))
         return [node for node in nodes if node is not None]
 
+    def spans(self, name: str) -> list[tuple[int, int]]:
+        """Where the nodes of a list start and end."""
+        field = self.batch.children[name]
+        if len(field.parts) != 1 or field.parts[0].where is not None:
+            return [(node.start, node.end) for node in self.children(name)]
+        batch, offset, _, _ = field.parts[0]
+        end = offset + int(field.ends[self.row])
+        rows = slice(end - int(field.counts[self.row]), end)
+        starts = batch.starts[rows]
+        return list(zip(starts.tolist(), (starts + batch.widths[rows]).tolist(), strict=True))
+
 
 def _at(field: Children, index: int) -> Place | None:
     for part in field.parts:
@@ -105,12 +116,12 @@ def _let(node: Place, indent: int) -> Iterator[Break]:
 
 
 def _wait(node: Place, indent: int) -> Iterator[Break]:
-    return _fill(node.start, node.children("tokens"), node.end - 1, 1, indent)
+    return _fill(node.start, node.spans("tokens"), node.end - 1, 1, indent)
 
 
 def copy_clause_breaks(node: Place, indent: int) -> Iterator[Break]:
     """Breaks inside the arguments of a transfer or store, each of which begins a line."""
-    deps = node.children("deps")
+    deps = node.spans("deps")
     for name in ("dst", "src"):
         operand = node.child(name)
         assert operand is not None
@@ -119,16 +130,16 @@ def copy_clause_breaks(node: Place, indent: int) -> Iterator[Break]:
     yield from _dependences(deps, indent + 1)
 
 
-def _dependences(deps: list[Place], indent: int) -> Iterator[Break]:
+def _dependences(deps: list[tuple[int, int]], indent: int) -> Iterator[Break]:
     if deps:
-        yield from _fill(deps[0].start - len("deps=["), deps, deps[-1].end, 1, indent)
+        yield from _fill(deps[0][0] - len("deps=["), deps, deps[-1][1], 1, indent)
 
 
 def compute_clause_breaks(node: Place, indent: int) -> Iterator[Break]:
     """Breaks inside the clauses of a compute task, each of which begins a line."""
     yield from _operands("in ", node.children("inputs"), indent + 1)
     yield from _operands("out ", node.children("outputs"), indent + 1)
-    yield from _dependences(node.children("deps"), indent + 1)
+    yield from _dependences(node.spans("deps"), indent + 1)
     for attribute in node.children("attributes"):
         value = attribute.child("value")
         assert value is not None
@@ -163,7 +174,7 @@ def _value(line: int, place: Place, indent: int, behind: int) -> Iterator[Break]
             assert plain is not None
             yield from _type(plain, indent + 1, behind + attributes.end - plain.end, False)
     elif place.is_a(ast.ListLit):
-        yield from _fill(line, place.children("items"), place.end - 1, 1 + behind, indent)
+        yield from _fill(line, place.spans("items"), place.end - 1, 1 + behind, indent)
 
 
 def _type(node: Place, indent: int, behind: int, is_prefixed: bool) -> Iterator[Break]:
@@ -189,11 +200,12 @@ def _quant(line: int, node: Place, indent: int, behind: int) -> Iterator[Break]:
     yield Break(node.end - 1, indent, False, closes=True)
 
 
-def _fill(line: int, items: list[Place], closing: int, behind: int, indent: int) -> Iterator[Break]:
+def _fill(
+    line: int, spans: list[tuple[int, int]], closing: int, behind: int, indent: int
+) -> Iterator[Break]:
     """As many items a line as fit; `behind` counts from the closing mark on."""
-    if not items or _fits(line, closing + behind, indent):
+    if not spans or _fits(line, closing + behind, indent):
         return
-    spans = [(item.start, item.end) for item in items]
     begun = spans[0][0]
     yield Break(begun, indent + 1, False, opens=True)
     last = len(spans) - 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice, repeat
+from itertools import repeat
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from nacre.nem.bytecode.batches import Batch, Children
 from nacre.nem.bytecode.foreign import PLACES, Places
@@ -17,6 +18,7 @@ from nacre.nem.bytecode.tree_reader import ReadTree
 from nacre.nem.syntax.ast import Document, Loop, Node, Stmt
 
 Pools = Mapping[str, Sequence[str]]
+Words = Mapping[str, npt.NDArray[np.object_]]  # of pools and enumerations, to be looked up at once
 
 _FIELDS = {
     code: [field.name for field in msgspec.structs.fields(kind.type)[2:]]
@@ -27,6 +29,7 @@ _PLACES = {
     for code, fields in _FIELDS.items()
     if (names := [name for name in fields if name in PLACES])
 }
+_ENUM_WORDS = {name: np.array(words, object) for name, words in ENUMS.items()}
 _LOOP, _END = CODES[Loop], CODES[EndLoop]
 _LOOP_COLUMNS = ("variable", "first", "last", "decorators")
 
@@ -44,23 +47,24 @@ def build(tree: ReadTree, pools: Pools, places: Places) -> Document:
 
 def _build(tree: ReadTree, pools: Pools, places: Places) -> Document:
     starts, ends = places.starts, places.ends
-    words = _share_words(tree, places.words.tolist())
+    offsets = _share_words(tree, places.words.tolist())
+    words = {**_ENUM_WORDS, **{name: np.array(pool, object) for name, pool in pools.items()}}
     for batch in reversed(tree.batches):
         rows = slice(batch.first, batch.first + batch.count)
         if batch.code == DOCUMENT:
             break
         first, last = starts[rows].tolist(), ends[rows].tolist()
         if batch.code == _LOOP:
-            columns = [_column(batch, name, pools) for name in _LOOP_COLUMNS]
+            columns = [_column(batch, name, words) for name in _LOOP_COLUMNS]
             batch.nodes = list(zip(first, last, *columns, strict=True))  # type: ignore[arg-type]
         else:
-            known = words.get(batch.first, {})
+            known = offsets.get(batch.first, {})
             columns = [
-                known[name] if name in known else _column(batch, name, pools)
+                known[name] if name in known else _column(batch, name, words)
                 for name in _FIELDS[batch.code]
             ]
             batch.nodes = list(map(batch.kind.type, first, last, *columns))
-    return _document(tree.document, pools, int(starts[0]), int(ends[0]))
+    return _document(tree.document, words, int(starts[0]), int(ends[0]))
 
 
 def _share_words(tree: ReadTree, words: list[int]) -> dict[int, dict[str, list[Any]]]:
@@ -79,40 +83,39 @@ def _share_words(tree: ReadTree, words: list[int]) -> dict[int, dict[str, list[A
     return by_batch
 
 
-def _column(batch: Batch, name: str, pools: Pools) -> Iterable[Any]:
+def _column(batch: Batch, name: str, words: Words) -> Iterable[Any]:
     if name in batch.scalars:
-        return _scalars(batch, name, pools)
+        return _scalars(batch, name, words)
     children = batch.children[name]
     if children.lengths is not None:
         return _lists(children)
     return children.nodes() if children.parts else repeat(None, children.size)
 
 
-def _scalars(batch: Batch, name: str, pools: Pools) -> Iterable[Any]:
-    values: list[int] = batch.scalars[name].tolist()
+def _scalars(batch: Batch, name: str, words: Words) -> list[Any]:
+    values = batch.scalars[name]
     scalar = next(field.scalar for field in batch.kind.fields if field.name == name)
-    if scalar == "integer":
-        return values
-    words: Sequence[str | bool] = ENUMS[scalar] if scalar in ENUMS else pools[scalar]
-    return map(words.__getitem__, values)
+    scalars: list[Any] = (values if scalar == "integer" else words[scalar].take(values)).tolist()
+    return scalars
 
 
 def _lists(children: Children) -> Iterable[tuple[Node | None, ...] | None]:
     assert children.lengths is not None
     lengths = children.lengths.tolist()
-    longest = max(lengths)
-    if longest == min(lengths) >= 0:
+    shortest, longest = min(lengths), max(lengths)
+    if shortest == longest >= 0:
         one = iter(children.nodes())
         return zip(*[one] * longest, strict=True) if longest else repeat((), len(lengths))
-    items = iter(children.nodes())
-    if min(lengths) >= 0:
-        return map(tuple, map(islice, repeat(items), lengths))
-    return [None if length < 0 else tuple(islice(items, length)) for length in lengths]
+    items, ends = tuple(children.nodes()), children.ends.tolist()
+    lists = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    if shortest >= 0:
+        return lists
+    return [None if length < 0 else one for one, length in zip(lists, lengths, strict=True)]
 
 
-def _document(batch: Batch, pools: Pools, start: int, end: int) -> Document:
+def _document(batch: Batch, words: Words, start: int, end: int) -> Document:
     includes, configs, device, header, _ = (
-        next(iter(_column(batch, name, pools))) for name in _FIELDS[DOCUMENT]
+        next(iter(_column(batch, name, words))) for name in _FIELDS[DOCUMENT]
     )
     return Document(start, end, includes, configs, device, header, _body(batch.children["body"]))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +20,14 @@ from nacre.nem.spec.rules.bytecode import BYT06
 
 Integers = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 MOST_BITS = 56  # of a number in place: it spans at most eight bytes
 _DIFFERENCES = 0x80
+_EXACT = 1 << 50  # below it, twice a difference and a half is exact as a float
+_BLOCK = 1 << 14
+_SMALL = 1 << 20
 _ONE = np.uint64(1)
 _NONE = np.zeros(0, np.int64)
 _MASKS = np.array([(1 << width) - 1 for width in range(MOST_BITS + 1)], np.uint64)
@@ -39,44 +46,64 @@ def unzigzag(values: Unsigned) -> Integers:
     return np.bitwise_xor(halves, -signs)
 
 
-_FEW = 1 << 16
-_SHORT = np.array([number.bit_length() for number in range(_FEW)], np.uint8)
+def _bit_lengths(values: Unsigned) -> Integers:
+    """How many bits each number has, unsigned."""
+    upper = (values >> np.uint64(32)).astype(np.float64)
+    lower = (values & np.uint64(0xFFFFFFFF)).astype(np.float64)
+    return np.where(upper > 0, np.frexp(upper)[1] + 32, np.frexp(lower)[1]).astype(np.int64)
 
 
-def _bit_lengths(values: Integers) -> npt.NDArray[np.uint8]:
-    """How many bits each number has, unsigned: of most by a table."""
-    lengths: npt.NDArray[np.uint8] = _SHORT[values & (_FEW - 1)]
-    longer = np.flatnonzero(values.view(np.uint64) >= _FEW)
-    if len(longer):
-        those: Unsigned = values.view(np.uint64)[longer]
-        upper = (those >> np.uint64(32)).astype(np.float64)
-        lower = (those & np.uint64(0xFFFFFFFF)).astype(np.float64)
-        lengths[longer] = np.where(upper > 0, np.frexp(upper)[1] + 32, np.frexp(lower)[1])
-    return lengths
+def _exponents(values: Floats) -> Integers:
+    """Bits of whole numbers, in place: a half more has an exponent for 0 too, and no other.
+
+    Of twice a signed number they are those of its zigzag.
+    """
+    values += 0.5
+    bits = values.view(np.int64)
+    bits >>= 52
+    bits &= 0x7FF
+    bits -= 1022
+    return bits
 
 
-def _list_costs() -> npt.NDArray[np.float64]:
+def _both_bit_lengths(values: Integers, firsts: Integers) -> tuple[Integers, Integers]:
+    """Bits of each number, unsigned, and of the zigzag of what it is more than the one before."""
+    lowest = int(values.min())
+    if lowest <= -_EXACT or int(values.max()) >= _EXACT:
+        differences = zigzag(_differences(values, firsts))
+        return _bit_lengths(values.view(np.uint64)), _bit_lengths(differences)
+    numbers = values.astype(np.float64)
+    twice = _differences(numbers, firsts)
+    twice += twice
+    plain = _exponents(numbers)
+    if lowest < 0:
+        plain[values < 0] = 64
+    return plain, _exponents(twice)
+
+
+def _list_costs() -> Floats:
     """Bytes that a number of so many bits costs in the list, by the width of those in place."""
     bits, widths = np.arange(65)[:, None], np.arange(MOST_BITS + 1)[None, :]
     return np.where(bits > widths, 1.0 + (bits - widths + 6) // 7, 0.0)
 
 
 _LIST_COSTS = _list_costs()
+_WIDTHS = np.arange(MOST_BITS + 1.0)[None, :]
 
 
-def _costs(values: Integers, owners: Integers, lengths: Integers) -> npt.NDArray[np.float64]:
-    """The bits that each column takes, by width: exact as floats, which multiply faster."""
-    count = len(lengths)
-    counts = np.bincount(owners + _bit_lengths(values), minlength=count * 65)
-    in_place = lengths[:, None] * np.arange(MOST_BITS + 1.0)[None, :]
-    listed = counts.reshape(count, 65).astype(np.float64) @ _LIST_COSTS
-    return in_place + 8 * listed
+def _cheapest(plain: Integers, deltas: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
+    """Heads, given how many numbers and differences of each column have so many bits."""
+    costs = [lengths[:, None] * _WIDTHS + 8 * (bits @ _LIST_COSTS) for bits in (plain, deltas)]
+    best = np.concatenate(costs, axis=1).argmin(axis=1)
+    widths, is_difference = best % (MOST_BITS + 1), best > MOST_BITS
+    heads: npt.NDArray[np.uint8] = (widths + _DIFFERENCES * is_difference).astype(np.uint8)
+    return heads
 
 
-def _differences(values: Integers, firsts: Integers) -> Integers:
+def _differences(values: npt.NDArray[_Number], firsts: Integers) -> npt.NDArray[_Number]:
     """Each number less the one before it in its column."""
-    differences = values.copy()
-    differences[1:] -= values[:-1]
+    differences = np.empty_like(values)
+    np.subtract(values[1:], values[:-1], out=differences[1:])
     differences[firsts] = values[firsts]
     return differences
 
@@ -87,14 +114,35 @@ def choose(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
     The smallest wins, numbers before differences, narrow before wide. A number in the list counts
     a byte for its place and those of its upper bits.
     """
-    owners = np.repeat(np.arange(len(lengths)) * 65, lengths)
-    firsts = np.cumsum(lengths) - lengths
-    plain = _costs(values, owners, lengths)
-    deltas = _costs(zigzag(_differences(values, firsts)).view(np.int64), owners, lengths)
-    best = np.concatenate([plain, deltas], axis=1).argmin(axis=1)
-    widths, is_difference = best % (MOST_BITS + 1), best > MOST_BITS
-    heads: npt.NDArray[np.uint8] = (widths + _DIFFERENCES * is_difference).astype(np.uint8)
-    return heads
+    ends = np.cumsum(lengths)
+    firsts = ends - lengths
+    # A few columns at a time: their numbers stay in the cache, and memory is used again.
+    bounds = [0, *(np.flatnonzero(np.diff(firsts // _BLOCK)) + 1).tolist(), len(lengths)]
+    heads = [
+        _choose_few(values[firsts[first] : ends[last - 1]], lengths[first:last])
+        for first, last in pairwise(bounds)
+    ]
+    return np.concatenate(heads)
+
+
+def _choose_few(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
+    count = len(lengths)
+    owners = np.repeat(np.arange(count) * 65, lengths)
+    counts = []
+    for bits in _both_bit_lengths(values, np.cumsum(lengths) - lengths):
+        bits += owners
+        counts.append(np.bincount(bits, minlength=count * 65).reshape(count, 65))
+    return _cheapest(counts[0], counts[1], lengths)
+
+
+def choose_constant(numbers: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
+    """The heads of columns that have one number everywhere: the same as `choose` says."""
+    count = np.arange(len(numbers))
+    plain, deltas = (np.zeros((len(numbers), 65), np.int64) for _ in range(2))
+    plain[count, _bit_lengths(numbers.view(np.uint64))] = lengths
+    deltas[:, 0] = lengths - 1
+    deltas[count, _bit_lengths(zigzag(numbers))] += 1
+    return _cheapest(plain, deltas, lengths)
 
 
 def write_columns(out: ByteWriter, columns: Sequence[Integers]) -> None:
@@ -136,9 +184,9 @@ class ColumnReader:
         self._what = what
         self._start = reader.at
         count = reader.varint(what)
-        heads = np.frombuffer(reader.take(count, what), np.uint8)
-        self._heads = heads
-        if count and int((heads & 0x7F).max()) > MOST_BITS:
+        self._heads = np.frombuffer(reader.take(count, what), np.uint8)
+        self._each = (self._heads & 0x7F).astype(np.int64)  # bits of a number
+        if count and int(self._each.max()) > MOST_BITS:
             raise Broken(BYT06, self._start, f"{what} has a column of too many bits")
         listed = reader.varint(what) if count else 0
         self._places, self._upper = _read_list(reader, listed, what)
@@ -147,44 +195,70 @@ class ColumnReader:
         rest = reader.take(reader.left, what)
         self._size = len(rest)
         self._words = np.ndarray((len(rest) + 1,), "<u8", rest + bytes(8), strides=(1,))
+        if self._size < _SMALL:  # numbers that overlap are looked up slowly
+            self._words = np.ascontiguousarray(self._words)
+        self._widths: list[int] = self._each.tolist()
         self._lengths: list[int] = []
         self._known: dict[int, Integers] = {}  # columns that were taken
+        self._constants: dict[int, int] = {}  # those with one number everywhere
         self._values = 0  # that were read or skipped
         self._bits = 0
 
     def skip(self, count: int) -> int:
         """Go over a column; its number."""
-        if len(self._lengths) == len(self._heads):
-            raise Broken(BYT06, self._start, f"{self._what} has fewer columns than it needs")
         number = len(self._lengths)
+        if number == len(self._widths):
+            raise Broken(BYT06, self._start, f"{self._what} has fewer columns than it needs")
+        width = self._widths[number]
+        if not width:
+            self._find_constant(number, count)
         self._lengths.append(count)
         self._values += count
-        self._bits += count * (int(self._heads[number]) & 0x7F)
+        self._bits += count * width
         if self._bits > 8 * self._size:
             message = f"{self._what} needs {self._bits:,} bits, {8 * self._size:,} are there"
             raise Broken(BYT06, self._bits_start, message)
         return number
 
-    def take(self, count: int) -> Integers:
-        """The numbers of a column."""
+    def _find_constant(self, number: int, count: int) -> None:
+        """Know a column that has no bits, unless more than its first number is listed."""
+        first, last = self._listed(count)
+        if first == last:
+            self._constants[number] = 0
+            return
+        is_alone = last == first + 1 and self._sorted[first] == self._values
+        if is_alone and self._heads[number] >= _DIFFERENCES:
+            stored = int(self._upper[first])
+            self._constants[number] = (stored >> 1) ^ -(stored & 1)
+
+    def _listed(self, count: int) -> tuple[int, int]:
+        """Where the list has the next column's numbers."""
+        first = bisect_left(self._sorted, self._values)
+        return first, bisect_left(self._sorted, self._values + count, first)
+
+    def take(self, count: int) -> tuple[Integers, int | None]:
+        """The numbers of a column; and the only one, where it is surely the same everywhere."""
         value, bit = self._values, self._bits
+        first, last = self._listed(count)
         number = self.skip(count)
-        head = int(self._heads[number])
-        width = head & 0x7F
-        if width:
-            stored = self._gather(bit + width * np.arange(count), _MASKS[width])
-        else:
-            stored = np.zeros(count, np.uint64)
-        first = bisect_left(self._sorted, value)
-        last = bisect_left(self._sorted, value + count, first)
+        only = self._constants.get(number)
+        if only is not None:
+            self._known[number] = column = np.full(count, only, np.int64)
+            return column, only
+        width = self._widths[number]
+        stored = self._gather(bit + width * np.arange(count), _MASKS[width])
         if first < last:
             stored[self._places[first:last] - value] |= self._upper[first:last] << np.uint64(width)
-        column = np.cumsum(unzigzag(stored)) if head >= _DIFFERENCES else stored.view(np.int64)
+        is_difference = self._heads[number] >= _DIFFERENCES
+        column = unzigzag(stored).cumsum() if is_difference else stored.view(np.int64)
         self._known[number] = column
-        return column
+        return column, None
 
     def _gather(self, bits: Integers, masks: Unsigned | np.uint64) -> Unsigned:
-        values: Unsigned = (self._words[bits >> 3] >> (bits & 7).astype(np.uint64)) & masks
+        values: Unsigned = self._words[bits >> 3]
+        bits &= 7
+        values >>= bits.view(np.uint64)
+        values &= masks
         return values
 
     def finish(self) -> list[Integers]:
@@ -198,32 +272,46 @@ class ColumnReader:
         self._judge_end()
         lengths = np.array(self._lengths, np.int64)
         columns = self._read_skipped(lengths)
-        values = np.concatenate(columns)
-        if (choose(values, lengths) != self._heads).any():
+        if (self._choose(columns, lengths) != self._heads).any():
             raise Broken(BYT06, self._start, f"{self._what} is not in its shortest form")
         self._judge_list(lengths)
         return columns
 
+    def _choose(self, columns: list[Integers], lengths: Integers) -> npt.NDArray[np.uint8]:
+        """The heads as they would be written."""
+        heads = np.zeros(len(columns), np.uint8)
+        others = [number for number in range(len(columns)) if number not in self._constants]
+        if others:
+            values = np.concatenate([columns[number] for number in others])
+            heads[others] = choose(values, lengths[others])
+        if self._constants:
+            same = list(self._constants)
+            numbers = np.array(list(self._constants.values()), np.int64)
+            heads[same] = choose_constant(numbers, lengths[same])
+        return heads
+
     def _read_skipped(self, lengths: Integers) -> list[Integers]:
         """All columns: those that were taken, and the others in one go."""
-        is_left = np.ones(len(lengths), bool)
-        is_left[list(self._known)] = False
+        for number in self._constants.keys() - self._known:
+            self._known[number] = np.full(lengths[number], self._constants[number], np.int64)
         columns = [self._known.get(number, _NONE) for number in range(len(lengths))]
-        numbers = np.flatnonzero(is_left)
-        if not len(numbers):
+        numbers = [number for number in range(len(lengths)) if number not in self._known]
+        if not numbers:
             return columns
-        each = (self._heads & 0x7F).astype(np.int64)
-        sizes, before = lengths * each, np.cumsum(lengths) - lengths
+        each = self._each[numbers]
+        sizes, before = lengths * self._each, np.cumsum(lengths) - lengths
         column_sizes = lengths[numbers]
         ends = np.cumsum(column_sizes)
-        inside = np.arange(int(ends[-1])) - np.repeat(ends - column_sizes, column_sizes)
-        widths = np.repeat(each[numbers], column_sizes)
-        starts = np.repeat((np.cumsum(sizes) - sizes)[numbers], column_sizes)
-        stored = self._gather(starts + widths * inside, _MASKS[widths])
-        self._patch(stored, before[numbers], column_sizes, each[numbers])
+        origins = (np.cumsum(sizes) - sizes)[numbers] - each * (ends - column_sizes)
+        bits = np.repeat(each, column_sizes)
+        bits *= np.arange(len(bits))
+        bits += np.repeat(origins, column_sizes)
+        stored = self._gather(bits, np.repeat(_MASKS[each], column_sizes))
+        self._patch(stored, before[numbers], column_sizes, each)
         values = _undo_differences(stored, self._heads[numbers] >= _DIFFERENCES, column_sizes)
-        for number, column in zip(numbers.tolist(), np.split(values, ends[:-1]), strict=True):
-            columns[number] = column
+        stops = ends.tolist()
+        for number, start, stop in zip(numbers, [0, *stops], stops, strict=False):
+            columns[number] = values[start:stop]
         return columns
 
     def _patch(
@@ -251,7 +339,7 @@ class ColumnReader:
         if not len(self._places):
             return
         column = np.searchsorted(np.cumsum(lengths), self._places, side="right")
-        widths = (self._heads & 0x7F)[column].astype(np.uint64)
+        widths = self._each[column].view(np.uint64)
         is_long = (self._upper >> (np.uint64(63) - widths)) >> _ONE
         if is_long.any() or not self._upper.all():
             raise Broken(BYT06, self._start, f"{self._what} lists numbers that are not long")

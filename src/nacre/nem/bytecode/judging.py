@@ -44,7 +44,7 @@ _SUM = 2  # operators below this rank bind less
 def judge_texts(pools: Mapping[str, Sequence[str]], comments: Sequence[str]) -> None:
     """Refuse texts that are none of what they are said to be."""
     names = pools["name"]
-    if not (all(map(str.isascii, names)) and all(map(str.isidentifier, names))):  # or dotted
+    if not ("".join(names).isascii() and all(map(str.isidentifier, names))):  # or dotted
         for name in names:
             if not _NAME.fullmatch(name):
                 raise _broken(f"{name[:40]!r} is no name")

@@ -32,6 +32,7 @@ from nacre.nem.syntax import ast
 from nacre.nem.syntax.layout import INDENT, WIDTH
 
 Flags = npt.NDArray[np.bool_]
+_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,21 +211,26 @@ def _place(tree: ReadTree, lines: Lines, trivia: Trivia) -> Positions:
     size = int(tops[-1] + above[-1])
     reach = (starts + (ends - lines.starts)).astype(np.int64)
     comments = _comment_starts(trivia, tops, indents, reach)
-    # By character: where lines are pushed to. Half as many bytes are looked up faster.
-    pushed = (starts - lines.starts).astype(np.int32)
-    shifts = np.repeat(pushed, np.diff(lines.starts, append=lines.end))
-    nodes, reaches = _moved(tree, shifts, size)
+    nodes, reaches = _moved(tree, lines, starts - lines.starts)
+    nodes[0], reaches[0] = 0, size
     return Positions(nodes, reaches, comments, size)
 
 
-def _moved(tree: ReadTree, shifts: npt.NDArray[np.int32], size: int) -> tuple[Integers, Integers]:
-    """Starts and ends of all nodes, moved by what stands before them."""
-    starts = tree.starts
-    ends = starts + tree.widths
-    if len(shifts):
-        ends += shifts[ends - 1]
-        starts = starts + shifts[starts]
-    starts[0], ends[0] = 0, size
+def _moved(tree: ReadTree, lines: Lines, pushed: Integers) -> tuple[Integers, Integers]:
+    """Starts and ends of all nodes, moved as far as their lines are pushed."""
+    starts, ends = tree.starts.copy(), tree.starts + tree.widths
+    count = len(lines.starts)
+    if not count:
+        return starts, ends
+    # By character, and one before them: its line. Few bytes are looked up faster, and blocks of
+    # nodes use the same memory again.
+    sizes = np.diff(lines.starts, append=lines.end)
+    sizes[0] += 1
+    line_of = np.repeat(np.arange(count, dtype=np.min_scalar_type(count)), sizes)
+    for first in range(0, tree.count, _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        starts[rows] += pushed[line_of[1:][starts[rows]]]
+        ends[rows] += pushed[line_of[ends[rows]]]
     return starts, ends
 
 

@@ -60,9 +60,8 @@ def read_texts(reader: ByteReader, what: str) -> list[str]:
     _judge_lengths(reader.most_text, start, what, heads, tails, sizes)
     if int(sizes.sum()) != len(blob):
         raise Broken(BYT06, start, f"{what} have {len(blob):,} bytes of other lengths")
-    lengths = heads.tolist(), tails.tolist(), sizes.tolist()
-    texts = _rebuild(blob.decode(), *lengths) if blob.isascii() else None
-    raws = None if blob.isascii() else _rebuild(blob, *lengths)
+    texts = _unshare(blob.decode(), heads, tails, sizes) if blob.isascii() else None
+    raws = None if blob.isascii() else _unshare(blob, heads, tails, sizes)
     if raws is not None:
         texts = [decode_text(raw, start, what) for raw in raws]
     if texts is None:
@@ -76,26 +75,48 @@ def _judge_lengths(most: int, start: int, what: str, *columns: Integers) -> None
         raise Broken(BYT07, start, f"{what} are longer than {most:,} bytes together")
 
 
-def _rebuild(
-    blob: AnyStr, heads: list[int], tails: list[int], sizes: list[int]
+def _unshare(
+    blob: AnyStr, heads: Integers, tails: Integers, sizes: Integers
 ) -> list[AnyStr] | None:
     """The texts; None where one shares more or less with the one before it than it says."""
+    lengths = heads + sizes + tails
+    rests = _shift(lengths) - tails
+    if (heads > rests).any():
+        return None
+    texts = _rebuild(blob, heads.tolist(), rests.tolist(), np.cumsum(sizes).tolist())
+    joined = _encode(blob[:0].join(texts))
+    return texts if _share_all(joined, lengths, heads, rests, sizes) else None
+
+
+def _encode(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def _shift(values: Integers) -> Integers:
+    """The number before each, 0 before the first."""
+    return np.concatenate([np.zeros(1, np.int64), values[:-1]])
+
+
+def _rebuild(blob: AnyStr, heads: list[int], rests: list[int], ends: list[int]) -> list[AnyStr]:
+    """Texts of the start of the one before, bytes of their own, and the rest of the one before."""
     texts: list[AnyStr] = []
-    old, length, at = blob[:0], 0, 0
-    for head, tail, size in zip(heads, tails, sizes, strict=True):
-        rest = length - tail
-        if head > rest:
-            return None
-        end = at + size
-        new = old[:head] + blob[at:end] + old[rest:]
-        if size:
-            if head < length and old[head] == blob[at]:
-                return None
-            if rest > head and old[rest - 1] == blob[end - 1]:
-                return None
-        elif tail and old[head] == old[rest]:
-            return None
+    text, at = blob[:0], 0
+    for head, rest, end in zip(heads, rests, ends, strict=True):
+        text = text[:head] + blob[at:end] + text[rest:]
         at = end
-        texts.append(new)
-        old, length = new, head + size + tail
+        texts.append(text)
     return texts
+
+
+def _share_all(
+    joined: bytes, lengths: Integers, heads: Integers, rests: Integers, sizes: Integers
+) -> bool:
+    """Whether no text has more in common with the one before it, at its start or then its end."""
+    letters = np.frombuffer(joined + b"\0", np.uint8)
+    starts = np.cumsum(lengths) - lengths
+    before, old_lengths = _shift(starts), _shift(lengths)
+    is_next = letters[starts + heads] == letters[before + heads]
+    is_next &= heads < np.minimum(lengths, old_lengths)
+    is_last = letters[starts + heads + sizes - 1] == letters[before + rests - 1]
+    is_last &= (sizes > 0) & (rests > heads)
+    return not (is_next | is_last).any()

@@ -85,12 +85,16 @@ class _TreeReader:
                 self._descend(batch, column, children, following, merged)
         return following + [self._merge(code, merged[code]) for code in sorted(merged)]
 
-    def _bounded(self, count: int, first: int, last: int, what: str) -> Integers:
-        values = self._columns.take(count)
-        if int(values.min()) < first or int(values.max()) > last:
+    def _bounded(self, count: int, first: int, last: int, what: str) -> tuple[Integers, int | None]:
+        values, only = self._columns.take(count)
+        if only is None:
+            is_within = first <= int(values.min()) and int(values.max()) <= last
+        else:
+            is_within = first <= only <= last
+        if not is_within:
             message = f"{what} has a number outside {first} to {last:,}"
             raise Broken(BYT08, self._start, message)
-        return values
+        return values, only
 
     def _read_scalars(self) -> None:
         columns = self._columns.finish()
@@ -127,15 +131,17 @@ class _TreeReader:
         what = f"{batch.kind.name}.{column.name}"
         children = Children(batch.count)
         if column.is_many:
-            lengths = self._bounded(batch.count, 0, self._left + 1, what) - column.is_optional
-            children.lengths = lengths
+            lengths, _ = self._bounded(batch.count, 0, self._left + 1, what)
+            children.lengths = lengths - 1 if column.is_optional else lengths
             children.size = int(children.counts.sum())
             if children.size > self._left:
                 message = f"{what} has more nodes than the {self._left:,} that are left"
                 raise Broken(BYT06, self._start, message)
         if column.has_selector and children.size:
             first = 0 if column.is_optional and not column.is_many else 1
-            children.selector = self._bounded(children.size, first, len(column.options), what)
+            children.selector, children.rank = self._bounded(
+                children.size, first, len(column.options), what
+            )
         return children
 
     def _descend(
@@ -147,13 +153,9 @@ class _TreeReader:
         merged: dict[int, list[tuple[Children, int, Integers | None]]],
     ) -> None:
         """The batches of what a field holds; of kinds within themselves, one for all at a level."""
-        selector = children.selector
-        counts = [0, children.size] if selector is None else np.bincount(selector).tolist()
-        for rank, count in enumerate(counts[1:], 1):
-            if not count:
-                continue
+        for rank, count in children.ranks():
             code = column.options[rank - 1]
-            where = np.flatnonzero(selector == rank) if count < children.size else None
+            where = np.flatnonzero(children.selector == rank) if count < children.size else None
             if batch.above is None or code in batch.above:
                 merged.setdefault(code, []).append((children, count, where))
                 continue

@@ -17,26 +17,62 @@ from nacre.nem.syntax import ast
 from nacre.nem.syntax.printer import string_text
 
 _POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
+_FEW = 1 << 14
+_DIGITS = np.searchsorted(_POWERS, np.arange(_FEW), side="right") + 1
 _ENUM_WIDTHS = {
     name: np.array([len(str(word).lower()) for word in words]) for name, words in ENUMS.items()
 }
-Widths = Mapping[str, Integers]  # of texts, by the pool that they are in
+Widths = Mapping[str, Integers]  # of the scalars of a batch, by their fields
 _SYNC = np.array([len("async"), len("sync")])
 
 
 def set_widths(tree: ReadTree, pools: Mapping[str, Sequence[str]]) -> None:
     """Fill in the widths of all nodes of a program, and where in them their fields begin."""
-    texts = {name: np.array([len(t) for t in pool], np.int64) for name, pool in pools.items()}
-    texts["text"] = np.array([len(string_text(t)) for t in pools["text"]], np.int64)
-    tree.widths = widths = np.zeros(tree.count, np.int64)
+    scalars = _scalar_widths(tree, pools)
+    for batch in reversed(tree.batches):
+        pen = _Pen(batch, scalars[batch.first])
+        _WRITE[batch.code](pen)
+        batch.widths = pen.at
+    tree.widths = np.concatenate([batch.widths for batch in tree.batches])
     tree.starts = starts = np.zeros(tree.count, np.int64)
     for batch in tree.batches:
-        rows = slice(batch.first, batch.first + batch.count)
-        batch.widths, batch.starts = widths[rows], starts[rows]
-    for batch in reversed(tree.batches):
-        pen = _Pen(batch, texts)
-        _WRITE[batch.code](pen)
-        batch.widths[:] = pen.at
+        batch.starts = starts[batch.first : batch.first + batch.count]
+
+
+def _scalar_widths(tree: ReadTree, pools: Mapping[str, Sequence[str]]) -> Mapping[int, Widths]:
+    """How wide the scalars of each batch are: those of one kind in one go."""
+    widths: dict[int, dict[str, Integers]] = {batch.first: {} for batch in tree.batches}
+    uses: dict[str, list[tuple[Batch, str]]] = {}
+    for batch in tree.batches:
+        for column in batch.kind.fields:
+            if column.scalar:
+                uses.setdefault(column.scalar, []).append((batch, column.name))
+    for scalar, columns in uses.items():
+        values = np.concatenate([batch.scalars[name] for batch, name in columns])
+        each, at = _text_widths(scalar, values, pools), 0
+        for batch, name in columns:
+            widths[batch.first][name] = each[at : at + batch.count]
+            at += batch.count
+    return widths
+
+
+def _text_widths(scalar: str, values: Integers, pools: Mapping[str, Sequence[str]]) -> Integers:
+    """How many characters each of these numbers stands for."""
+    if scalar == "integer":
+        return _integer_widths(values)
+    if scalar in ENUMS:
+        return _ENUM_WIDTHS[scalar][values]
+    texts = map(string_text, pools["text"]) if scalar == "text" else pools[scalar]
+    return np.fromiter(map(len, texts), np.int64, len(pools[scalar]))[values]
+
+
+def _integer_widths(values: Integers) -> Integers:
+    """Digits and a sign; most by a table, which is faster than looking among powers."""
+    widths: Integers = _DIGITS.take(values, mode="clip")
+    others = np.flatnonzero(values.view(np.uint64) >= _FEW)
+    rest = values[others]
+    widths[others] = np.searchsorted(_POWERS, np.abs(rest), side="right") + 1 + (rest < 0)
+    return widths
 
 
 def set_starts(tree: ReadTree) -> None:
@@ -54,9 +90,9 @@ def set_starts(tree: ReadTree) -> None:
 class _Pen:
     """Goes along the nodes of a batch, all at once."""
 
-    def __init__(self, batch: Batch, texts: Widths) -> None:
+    def __init__(self, batch: Batch, scalars: Widths) -> None:
         self._batch = batch
-        self._texts = texts
+        self._scalars = scalars
         self.at = np.zeros(batch.count, np.int64)
 
     def write(self, text: str) -> None:
@@ -64,14 +100,7 @@ class _Pen:
 
     def scalar(self, name: str) -> None:
         """The text of a scalar."""
-        values = self._batch.scalars[name]
-        scalar = next(f.scalar for f in self._batch.kind.fields if f.name == name)
-        if scalar == "integer":
-            self.at += np.searchsorted(_POWERS, np.abs(values), side="right") + 1 + (values < 0)
-        elif scalar in ENUMS:
-            self.at += _ENUM_WIDTHS[scalar][values]
-        else:
-            self.at += self._texts[scalar][values]
+        self.at += self._scalars[name]
 
     def is_true(self, name: str) -> Integers:
         return self._batch.scalars[name]
@@ -291,7 +320,10 @@ def _between(before: str, name: str, after: str = "") -> Callable[[_Pen], None]:
 
 
 def _leaf(name: str) -> Callable[[_Pen], None]:
-    return lambda pen: pen.scalar(name)
+    def write(pen: _Pen) -> None:
+        pen.at = pen._scalars[name]
+
+    return write
 
 
 _BY_CLASS: dict[type[ast.Node], Callable[[_Pen], None]] = {
