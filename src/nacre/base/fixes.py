@@ -26,7 +26,7 @@ def insertion_fix(source: Source, offset: int, text: str) -> Fix:
 
 def include_fix(source: Source, file: str) -> Fix:
     """Add an include before the first word of a file."""
-    text, at = source.text, 0
+    text, at = source.lined_text, 0
     while text[at : at + 1] == "#" or text[at : at + 1].isspace():
         at = text.find("\n", at) + 1 if text[at] == "#" else at + 1
         if at == 0:
@@ -45,7 +45,7 @@ def respelling_fix(
 
 def removal_fix(span: Span) -> Fix:
     """Take something out, with the blanks before it; with its line, where it stands alone."""
-    text, start, end = span.source.text, span.start, span.end
+    text, start, end = span.source.lined_text, span.start, span.end
     removed = text[start:end]
     while start > 0 and text[start - 1] in _BLANKS:
         start -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import stat
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import BinaryIO, Literal
 # an attack, and reading it would cost seconds before the first useful word.
 MAX_SOURCE_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 16
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,18 @@ class Source:
         return len(self.text)
 
     @cached_property
+    def lined_text(self) -> str:
+        """The text with a line feed where any line ends, also one that ends in CR alone.
+
+        Offsets are those of the text.
+        """
+        return _LONE_RETURN.sub("\n", self.text) if "\r" in self.text else self.text
+
+    @cached_property
     def line_starts(self) -> list[int]:
-        """Offset of the first character of every line."""
+        """Offset of the first character of every line; LF, CR LF and CR end one."""
         starts = [0]
-        find = self.text.find
+        find = self.lined_text.find
         at = find("\n")
         while at >= 0:
             starts.append(at + 1)

@@ -55,7 +55,7 @@ def judge_texts(pools: Mapping[str, Sequence[str]], comments: Sequence[str]) -> 
         if _UNFIT.search(text):
             raise _broken("a string has a character that strings cannot have")
     for text in comments:
-        if text[:1] != "#" or "\n" in text or "\0" in text or text != text.rstrip():
+        if text[:1] != "#" or _UNFIT.search(text) or text != text.rstrip():
             raise _broken("a comment has another form than comments have")
 
 

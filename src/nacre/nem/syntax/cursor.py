@@ -133,7 +133,9 @@ class Cursor:
     def starts_line(self, i: int) -> bool:
         """Whether token `i` is the first of its line; the end of the file counts as a line."""
         before = self.starts[i - 1] + len(self.texts[i - 1]) if i else 0
-        return i == 0 or not self.texts[i] or "\n" in self.source.text[before : self.starts[i]]
+        return (
+            i == 0 or not self.texts[i] or "\n" in self.source.lined_text[before : self.starts[i]]
+        )
 
     def fail_expected(
         self, expected: str, *, help: str | None = None, fix: Fix | None = None
@@ -156,7 +158,7 @@ class Cursor:
         offset = self._illegal[before - 1]
         if offset >= self.starts[self._statement]:
             return True
-        return "\n" not in self.source.text[offset : self.starts[self.i]]
+        return "\n" not in self.source.lined_text[offset : self.starts[self.i]]
 
     def expect(self, text: str, after: str = "") -> None:
         """Step over a mark or a word that must stand here."""

@@ -28,7 +28,7 @@ def format_parsed(parsed: ParseResult) -> str:
     """The canonical text of a document without syntax errors."""
     if isinstance(parsed.source, ParsedSource):
         return parsed.source.canonical_text
-    text, tokens = parsed.source.text, tokenize(parsed.source).starts
+    text, tokens = parsed.source.lined_text, tokenize(parsed.source).starts
     writer = LineWriter(text, parsed.comments, tokens)
     _document(writer, parsed.document)
     placed = _assign_comments(writer.lines, parsed.comments, text, tokens)

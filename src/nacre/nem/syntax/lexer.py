@@ -25,7 +25,7 @@ from nacre.nem.syntax.ast import Comment
 
 _PIECE = re.compile(
     r"""[ \t\r\n]+
-    |   \#[^\n]*
+    |   \#[^\r\n]*
     |   [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*
     |   \d\w*(?:\.(?!\.)\w*)*(?:(?<=[eE])[+-]\d+)?       # well formed or not: judged later
     |   \.\.
