@@ -130,3 +130,179 @@ def test_python_takes_a_path_of_bytecode(folder: Path, capsys: Capsys) -> None:
     invoke(capsys, "pack", folder / "plans/p.nem", "-o", made)
     assert [d.code for d in check(made)] == [d.code for d in check(folder / "plans/p.nem")]
     assert unpack(pack(SOUND)) == SOUND
+
+
+def packed_and_checked(capsys: Capsys, folder: Path, *roots: Path) -> Path:
+    """A file of these, which is checked where none of them lies."""
+    made = folder / "made.nemb"
+    outcome = invoke(capsys, "pack", *roots, "-o", made)
+    assert outcome.status == 0, outcome.text
+    return made
+
+
+def read_again(capsys: Capsys, made: Path, away: Path, *names: str) -> None:
+    """What is packed, and what is unpacked from it, is checked without what it was made of."""
+    away.mkdir()
+    moved = away / "m.nemb"
+    moved.write_bytes(made.read_bytes())
+    for name in names:
+        outcome = invoke(capsys, "check", f"{moved}/{name}".rstrip("/"))
+        assert outcome.status == 0, outcome.text
+    unpacked = invoke(capsys, "unpack", moved, "-o", away / "out")
+    assert unpacked.status == 0, unpacked.text
+    for path in [*(away / "out").rglob("*.nem"), *(away / "out").rglob("*.nemb")]:
+        assert invoke(capsys, "check", path).status == 0
+    again = [path for path in (away / "out").rglob("*") if path.name == "p.nem"]
+    assert invoke(capsys, "pack", *again, "-o", away / "again.nemb").status == 0
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_bytecode_that_is_included_is_unpacked_as_such(
+    tmp_path: Path, capsys: Capsys, is_alone: bool
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "base.nem").write_text(DEVICE.replace("mine", "base"))
+    device = (
+        DEVICE
+        if is_alone
+        else DEVICE.replace('"npm4k.nem"', '"base.nem"').replace("s npm4k", "s base")
+    )
+    (here / "mine.nem").write_text(device)
+    invoke(capsys, "pack", here / "mine.nem", "-o", here / "mine.nemb")
+    (here / "mine.nem").unlink()
+    (here / "base.nem").unlink()
+    (here / "p.nem").write_text(SOUND.replace("../devices/mine.nem", "mine.nemb"))
+    made = packed_and_checked(capsys, tmp_path, here / "p.nem")
+    (here / "mine.nemb").unlink()
+    read_again(capsys, made, tmp_path / "away", "")
+
+
+@pytest.mark.parametrize("is_device", [False, True])
+def test_files_included_by_absolute_paths_are_found_inside(
+    folder: Path, capsys: Capsys, is_device: bool
+) -> None:
+    mine, plan = folder / "devices/mine.nem", folder / "plans/p.nem"
+    text = SOUND.replace("../devices/mine.nem", str(mine))
+    if is_device:
+        text = SOUND.replace('include "../devices/mine.nem"\ndevice mine', f'device "{mine}"')
+    plan.write_text(text)
+    made = packed_and_checked(capsys, folder, plan)
+    mine.unlink()
+    assert str(folder).encode() not in made.read_bytes()
+    read_again(capsys, made, folder / "away", "")
+
+
+def test_places_stay_those_of_the_text_where_an_include_is_another_inside(
+    folder: Path, capsys: Capsys
+) -> None:
+    plan = folder / "plans/p.nem"
+    plan.write_text(PROGRAM.replace("../devices/mine.nem", str(folder / "devices/mine.nem")))
+    made = packed_and_checked(capsys, folder, plan)
+    plan.unlink()
+    (folder / "devices/mine.nem").unlink()
+    assert "p.nem:6:56" in invoke(capsys, "check", made).out
+    again = folder / "again.nemb"
+    assert invoke(capsys, "pack", made, "--no-comments", "-o", again).status == 0
+    assert "p.nem:6:56" in invoke(capsys, "check", again).out
+    assert "#" not in invoke(capsys, "unpack", again).out
+
+
+def test_a_file_that_two_names_lead_to_is_found_by_both(folder: Path, capsys: Capsys) -> None:
+    (folder / "devices/link.nem").symlink_to("mine.nem")
+    (folder / "devices/user.nem").write_text('include "link.nem"\n')
+    plan = folder / "plans/p.nem"
+    plan.write_text('include "../devices/user.nem"\n' + SOUND)
+    made = packed_and_checked(capsys, folder, plan)
+    for path in (folder / "devices").iterdir():
+        path.unlink()
+    read_again(capsys, made, folder / "away", "")
+
+
+def test_names_inside_do_not_tell_where_files_lay(tmp_path: Path, capsys: Capsys) -> None:
+    for name in ("alice/one/a.nem", "bob/two/b.nem", "bob/three/a.nem"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("program p:\nconst X = 1\n")
+    plans = [tmp_path / name for name in ("alice/one/a.nem", "bob/two/b.nem")]
+    made = packed_and_checked(capsys, tmp_path, *plans)
+    assert "`a.nem`, `b.nem`" in invoke(capsys, "check", made).out
+    made = packed_and_checked(capsys, tmp_path, *plans, tmp_path / "bob/three/a.nem")
+    assert "`one/a.nem`, `two/b.nem`, `three/a.nem`" in invoke(capsys, "check", made).out
+
+
+def test_no_include_leads_to_another_file_inside(tmp_path: Path, capsys: Capsys) -> None:
+    program = 'include "npm4k.nem"\ndevice npm4k\nprogram p:\nconst X = 1\n'
+    for name, text in (("a/p.nem", program), ("b/npm4k.nem", "program q:\nconst X = 1\n")):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    made = packed_and_checked(capsys, tmp_path, tmp_path / "a/p.nem", tmp_path / "b/npm4k.nem")
+    assert invoke(capsys, "check", made / "a/p.nem").status == 0
+    (tmp_path / "a/nacre").mkdir()
+    (tmp_path / "a/nacre/npm4k.nem").write_text(DEVICE.replace("npm4k", "npm8k"))
+    (tmp_path / "a/p.nem").write_text('include "nacre/npm4k.nem"\n' + program)
+    made = packed_and_checked(capsys, tmp_path, tmp_path / "a/p.nem")
+    assert invoke(capsys, "check", made).status == 0
+
+
+def test_self_contained_files_are_packed_again_with_others(folder: Path, capsys: Capsys) -> None:
+    made, both = folder / "s.nemb", folder / "both.nemb"
+    invoke(capsys, "pack", folder / "plans/sound.nem", "--self-contained", "-o", made)
+    (folder / "q.nem").write_text('include "npm4k.nem"\ndevice npm4k\nprogram q:\nconst X = 1\n')
+    assert invoke(capsys, "pack", made, folder / "q.nem", "-o", both).status == 0
+    assert invoke(capsys, "check", both / "s.nemb/plans/sound.nem").status == 0
+    out = folder / "out"
+    assert invoke(capsys, "unpack", both, "-o", out).status == 0
+    text = invoke(capsys, "unpack", out / "s.nemb/devices/mine.nem").out
+    assert '"../nacre/npm4k.nem"' in text
+    assert invoke(capsys, "pack", made, "-o", both).status == 0
+    assert both.read_bytes() == made.read_bytes()
+
+
+@pytest.mark.parametrize("odd", ["a:b", "a\\b", "a\nb"])
+def test_odd_names_of_folders_are_other_ones_inside(
+    tmp_path: Path, capsys: Capsys, odd: str
+) -> None:
+    (tmp_path / odd).mkdir()
+    (tmp_path / odd / "mine.nem").write_text(DEVICE)
+    plan = tmp_path / "p.nem"
+    include = f"{odd}/mine.nem".replace("\\", "\\\\")
+    plan.write_text(SOUND.replace("../devices/mine.nem", include))
+    if "\n" in odd:
+        return  # no text can include it
+    made = packed_and_checked(capsys, tmp_path, plan)
+    (tmp_path / odd / "mine.nem").unlink()
+    read_again(capsys, made, tmp_path / "away", "")
+
+
+@pytest.mark.parametrize("verb", [("unpack",), ("nem", "from-mlir"), ("nem", "to-mlir")])
+def test_texts_are_not_written_under_names_of_bytecode(
+    folder: Path, capsys: Capsys, verb: tuple[str, ...]
+) -> None:
+    out = folder / "x.nemb"
+    outcome = invoke(capsys, *verb, folder / "plans/sound.nem", "-o", out)
+    assert outcome.status == 2
+    assert "is a name of bytecode" in outcome.err
+    assert not out.exists()
+
+
+def test_a_trailing_slash_names_a_folder(folder: Path, capsys: Capsys) -> None:
+    made = packed_and_checked(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
+    assert invoke(capsys, "unpack", made, "-o", f"{folder / 'v1.0'}/").status == 0
+    assert (folder / "v1.0/plans/sound.nem").is_file()
+
+
+def test_includes_beyond_the_project_are_packed_where_that_is_allowed(
+    folder: Path, capsys: Capsys
+) -> None:
+    far = folder / "far"
+    far.mkdir()
+    (far / "mine.nem").write_text(DEVICE)
+    near = folder / "a/b/c"
+    near.mkdir(parents=True)
+    (near / "p.nem").write_text(SOUND.replace("../devices", "../../../far"))
+    refused = invoke(capsys, "pack", near / "p.nem", "-o", folder / "x.nemb")
+    assert "INC08" in refused.text
+    assert "--include-root" in refused.text
+    done = invoke(capsys, "pack", near / "p.nem", "--include-root", far, "-o", folder / "x.nemb")
+    assert done.status == 0, done.text
+    assert invoke(capsys, "check", folder / "x.nemb").status == 0

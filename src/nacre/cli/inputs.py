@@ -21,6 +21,7 @@ from nacre.base.source import (
 )
 from nacre.base.text_diff import unified_diff
 from nacre.cli.terminal.streams import echo_as_is, echo_document
+from nacre.nem.bytecode.magic import SUFFIX
 from nacre.nem.bytecode.sources import decode_program, read_program
 from nacre.nem.model.files import unreadable_finding
 from nacre.nem.model.imports import Import, parse_import
@@ -57,6 +58,15 @@ def read_argument(name: str) -> Source | Diagnostic | str:
     if source.kind in ("too large", "not text"):
         return unreadable_finding(name, path, source)
     return f"{safe(name)} {source.reason}"
+
+
+def require_text_name(path: Path) -> None:
+    """UsageError where a text would get the name of bytecode, under which nobody could read it."""
+    if path.suffix == SUFFIX:
+        raise click.UsageError(
+            f"{safe(str(path))} is a name of bytecode, and this is a text: write it to a file of "
+            "another name, and `nacre pack` that"
+        )
 
 
 def program_in(name: str) -> str:

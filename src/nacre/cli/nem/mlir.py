@@ -15,7 +15,7 @@ from nacre.base.source import Source
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
 from nacre.cli.core.files import STDOUT, report_findings
 from nacre.cli.exit_status import ERRORS_FOUND
-from nacre.cli.inputs import read_argument, show
+from nacre.cli.inputs import read_argument, require_text_name, show
 from nacre.cli.nem.group import nem
 from nacre.cli.options import out_option
 from nacre.cli.terminal.streams import echo_document
@@ -38,6 +38,7 @@ def _print_or_write(text: Callable[[], str], out: Path | None) -> None:
         echo_document(text())
         return
     require_writable(out)
+    require_text_name(out)
     content = text()
     with report_write_errors(out):
         write_whole(out, [content])
@@ -73,6 +74,8 @@ def from_mlir(
     """
     if not is_checked and (device is not None or strict):
         raise click.UsageError("--device and --strict are for --check")
+    if out is not None:
+        require_text_name(out)
     diagnostics: list[Diagnostic] = []
 
     def work() -> None:

@@ -10,6 +10,7 @@ from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.cli.arrays import report_write_errors, require_writable
 from nacre.cli.core.files import STDOUT, report_findings
+from nacre.cli.inputs import require_text_name
 from nacre.cli.nem.group import nem
 from nacre.cli.options import out_option
 from nacre.cli.terminal.streams import echo_document
@@ -39,6 +40,7 @@ def new(name: str, template: str, device: str, out: Path | None) -> int:
     path = None if out is None or str(out) == STDOUT else out
     if path is not None:
         require_writable(path)
+        require_text_name(path)
         if path.exists():
             raise click.UsageError(f"{safe(str(path))} is there already; name another file")
 

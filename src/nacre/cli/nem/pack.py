@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -12,13 +13,13 @@ from nacre.base.files import make_folder, write_together, write_whole
 from nacre.base.source import Source
 from nacre.cli.arrays import WrongUsage, report_write_errors
 from nacre.cli.core.files import report_findings
-from nacre.cli.inputs import STDIN, read_argument
+from nacre.cli.inputs import STDIN, read_argument, require_text_name
 from nacre.cli.nac.files import require_distinct_files
+from nacre.cli.options import include_root_option
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.syntax.formatter import format_source
 
 _OUT = click.Path(path_type=Path)
-_UNNAMED = "program.nem"  # the only document of a file, which needs no name there
 
 
 @click.command()
@@ -35,12 +36,14 @@ _UNNAMED = "program.nem"  # the only document of a file, which needs no name the
     is_flag=True,
     help="Bring along what nacre ships, too: devices and families as they are now.",
 )
+@include_root_option
 def pack(
     files: tuple[str, ...],
     out: Path,
     no_comments: bool,
     canonical_positions: bool,
     self_contained: bool,
+    include_roots: tuple[Path, ...],
 ) -> int:
     """Write NEM files as bytecode, with the files that they include.
 
@@ -54,7 +57,9 @@ def pack(
 
         options = PackOptions(comments=not no_comments, positions=not canonical_positions)
         sources = [_read(name) for name in files]
-        packed = pack_sources(sources, options, with_shipped=self_contained)
+        packed = pack_sources(
+            sources, options, include_roots=include_roots, with_shipped=self_contained
+        )
         with report_write_errors(out):
             write_whole(out, [packed])
         click.echo(f"wrote {safe(str(out))}: {len(packed):,} bytes")
@@ -66,31 +71,36 @@ def pack(
 @click.argument("file", metavar="FILE.nemb")
 @click.option(
     "-o",
-    "out",
-    type=_OUT,
+    "out_name",
     metavar="OUT.nem",
-    help="Write it here; into a folder, if the name has no suffix, with all that it includes. "
-    "Default: standard output.",
+    help="Write it here; into a folder, if the name has no suffix or ends in `/`, with all that it "
+    "includes. Default: standard output.",
 )
-def unpack(file: str, out: Path | None) -> int:
+def unpack(file: str, out_name: str | None) -> int:
     """Write bytecode as NEM text, in canonical form.
 
-    `lib.nemb/conv.nem` names one document of a library.
+    `lib.nemb/conv.nem` names one document of a library. In a folder, documents that are included
+    as `x.nemb` are bytecode again.
     """
+    out = None if out_name is None else Path(out_name)
     if out is not None:
         require_distinct_files([out], [file] if file != STDIN else [])
+    is_folder = out is not None and (out_name or "").endswith(("/", os.sep))
+    is_folder |= out is not None and (not out.suffix or out.is_dir())
+    if out is not None and not is_folder:
+        require_text_name(out)
 
     def work() -> None:
         source = _read(file)
-        texts = _texts(source, out)
         if out is None:
-            echo_document(next(iter(texts.values())))
+            echo_document(format_source(source))
             return
+        files = _files(source, out, is_folder)
         with report_write_errors(out), write_together():
-            for path, text in texts.items():
+            for path, content in files.items():
                 with make_folder(path.parent):
-                    write_whole(path, [text])
-        click.echo("\n".join(f"wrote {safe(str(path))}" for path in texts))
+                    write_whole(path, [content])
+        click.echo("\n".join(f"wrote {safe(str(path))}" for path in files))
 
     return report_findings(work)
 
@@ -104,14 +114,13 @@ def _read(name: str) -> Source:
     return source
 
 
-def _texts(source: Source, out: Path | None) -> dict[Path, str]:
+def _files(source: Source, out: Path, is_folder: bool) -> dict[Path, str | bytes]:
     """What is written where: the document alone, or all that its file holds."""
+    from nacre.nem.api.packing import unpacked_files
     from nacre.nem.bytecode.library import BytecodeSource, RefusedSource
 
     library = source.library if isinstance(source, BytecodeSource | RefusedSource) else None
-    sources: dict[Path, Source]
-    if out is not None and not out.suffix and library is not None:
-        sources = {out / (name or _UNNAMED): library.document(name) for name in library.entries}
-    else:
-        sources = {out or Path(STDIN): source}
-    return {path: format_source(one) for path, one in sources.items()}
+    if is_folder and library is not None:
+        return {out / name: content for name, content in unpacked_files(library).items()}
+    path = out / Path(source.name).name if is_folder else out
+    return {path: format_source(source)}

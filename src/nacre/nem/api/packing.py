@@ -1,42 +1,50 @@
-"""Programs as bytecode, with the files that they include."""
+"""Programs as bytecode, with the files that they include; and such files as what they were."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
-from nacre.nem.bytecode.library import BytecodeSource, shipped_name
+from nacre.nem.api.document_names import changed_includes, document_names, file_key
+from nacre.nem.bytecode.document import Content
+from nacre.nem.bytecode.library import Library, RefusedSource
+from nacre.nem.bytecode.magic import SUFFIX
 from nacre.nem.bytecode.packing import PackOptions, content_of, pack_contents
 from nacre.nem.model.files import File, default_roots, load
+from nacre.nem.syntax.formatter import format_source
 from nacre.nem.syntax.parser import parse
 
-_UNNAMED = "program.nem"  # a text that came from no file
+_UNNAMED = "program.nem"  # the only document of a file, which needs no name there
 
 
 def pack_sources(
-    sources: Sequence[Source], options: PackOptions, *, with_shipped: bool = False
+    sources: Sequence[Source],
+    options: PackOptions,
+    *,
+    include_roots: tuple[Path, ...] = (),
+    with_shipped: bool = False,
 ) -> bytes:
     """A file of programs and what they include; InputError where one is missing or wrong.
 
     Files that nacre ships come along only where that is asked for: they are there with nacre.
     """
-    own = [load(parse(source), default_roots(source.path)) for source in sources]
-    files = {_key(file): file for root in own for file in (root, *_needed(root, with_shipped))}
+    own = [load(parse(source), default_roots(source.path, include_roots)) for source in sources]
+    needed = (file for root in own for file in _needed(root, with_shipped))
+    files: dict[str, File] = {}
+    for file in (*own, *needed):
+        files.setdefault(file_key(file), file)
     _judge(files.values())
-    entries = {_key(file) for file in own}
-    names = _names(files) if len(files) > 1 else dict.fromkeys(files, "")
+    entries = {file_key(file) for file in own}
+    names = document_names(files) if len(files) > 1 else dict.fromkeys(files, "")
+    changed = changed_includes(files, names)
     return pack_contents(
-        [(names[key], key in entries, content_of(files[key].source, options)) for key in files]
+        [
+            (names[key], key in entries, content_of(file.source, options, changed.get(key, {})))
+            for key, file in files.items()
+        ]
     )
-
-
-def _key(file: File) -> str:
-    """What a file is known by, whoever includes it."""
-    source = file.source
-    return source.name if file.is_builtin else f"{_path_of(source).resolve()}"
 
 
 def _needed(root: File, with_shipped: bool) -> Iterator[File]:
@@ -54,17 +62,32 @@ def _judge(files: Iterable[File]) -> None:
         raise InputError(problems)
 
 
-def _names(files: Mapping[str, File]) -> dict[str, str]:
-    """What files are called inside: their paths from the folder that holds them all."""
-    paths = {key: _path_of(file.source) for key, file in files.items() if not file.is_builtin}
-    folder = os.path.commonpath([path.parent for path in paths.values()])
-    made = {key: path.relative_to(folder).as_posix() for key, path in paths.items()}
-    shipped = {key: shipped_name(key.rpartition(":")[2]) for key in files if key not in paths}
-    return made | shipped
+def unpacked_files(library: Library) -> dict[str, str | bytes]:
+    """All that a file holds, by path: texts; bytecode where a name says so, as includes have it."""
+    files: dict[str, str | bytes] = {}
+    inside: dict[str, list[str]] = {}
+    for name in library.entries:
+        around = _bytecode_around(name)
+        if around is None:
+            files[name or _UNNAMED] = format_source(library.document(name))
+        else:
+            inside.setdefault(around, []).append(name)
+    for around, names in inside.items():
+        files[around] = pack_contents(
+            [(name[len(around) + 1 :], name == names[0], _content(library, name)) for name in names]
+        )
+    return files
 
 
-def _path_of(source: Source) -> Path:
-    path = Path(os.path.abspath(source.path or _UNNAMED))
-    if isinstance(source, BytecodeSource) and len(source.library.entries) > 1:
-        return path / source.member
-    return path
+def _bytecode_around(name: str) -> str | None:
+    """The outermost part of a path that is the name of bytecode."""
+    path = PurePosixPath(name)
+    ways = (*reversed(path.parents), path)
+    return next((str(way) for way in ways if way.suffix == SUFFIX), None)
+
+
+def _content(library: Library, name: str) -> Content:
+    source = library.document(name)
+    if isinstance(source, RefusedSource):
+        raise InputError([source.finding])
+    return source.content

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+from collections.abc import Container
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from nacre.nem.spec.rules.bytecode import BYT09
 from nacre.nem.syntax.ast import Document
 from nacre.nem.syntax.parser import ParsedSource, ParseResult
 
+SHIPPED: Final = "nacre"  # the folder of what nacre ships, in files that bring it along
 _EMPTY = Document(0, 0, (), (), None, None, ())
 
 
@@ -135,7 +138,13 @@ def _reconstruct(content: Content, there: ParseResult, foreign: Foreign) -> str:
 
 def shipped_name(text: str) -> str:
     """What a file that nacre ships is called in a file that brings it along."""
-    return f"nacre/{text}"
+    return f"{SHIPPED}/{text}"
+
+
+def included_name(names: Container[str], member: str, text: str) -> str | None:
+    """Which of the documents an include in one of them means."""
+    name = posixpath.normpath(posixpath.join(posixpath.dirname(member), text))
+    return next((n for n in (name, shipped_name(text)) if n in names), None)
 
 
 class Library:
@@ -192,8 +201,7 @@ class Library:
 
     def included(self, member: str, text: str) -> str | None:
         """The document that an include in another one means, if it is here."""
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(member), text))
-        return next((n for n in (name, shipped_name(text)) if n in self.entries), None)
+        return included_name(self.entries, member, text)
 
 
 def bytecode_source(

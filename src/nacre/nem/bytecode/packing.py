@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -18,8 +20,12 @@ from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_s
 from nacre.nem.bytecode.tree_writer import tree_columns
 from nacre.nem.bytecode.trivia import trivia_of
 from nacre.nem.spec.rules.bytecode import BYT08
+from nacre.nem.syntax.ast import StringLit
 from nacre.nem.syntax.formatter import format_parsed
 from nacre.nem.syntax.parser import ParseResult, parse
+from nacre.nem.syntax.printer import string_text
+
+NO_PATHS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +36,20 @@ class PackOptions:
     positions: bool = True  # of a text that is not canonical; else those of the canonical one
 
 
-def content_of(source: Source, options: PackOptions = PackOptions()) -> Content:
-    """What a file keeps of a source; InputError where it does not follow the grammar."""
+def content_of(
+    source: Source, options: PackOptions = PackOptions(), paths: Mapping[str, str] = NO_PATHS
+) -> Content:
+    """What a file keeps of a source; InputError where it does not follow the grammar.
+
+    `paths` has other paths for some of those that it includes.
+    """
     parsed = parse(source)
     if not parsed.is_valid:
         raise InputError(parsed.diagnostics)
     if isinstance(source, BytecodeSource):
-        return source.content
+        return _repacked_content(source, options, paths)
     stored = parsed if options.comments else _without_comments(parsed)
-    text = format_parsed(stored)
+    text = format_parsed(_with_paths(stored, paths))
     if text == source.text:
         canonical = parsed
     else:
@@ -51,6 +62,34 @@ def content_of(source: Source, options: PackOptions = PackOptions()) -> Content:
     if text == source.text or not options.positions:
         return content
     return Content(content.document, content.comments, trivia, _foreign(parsed, content))
+
+
+def _repacked_content(
+    source: BytecodeSource, options: PackOptions, paths: Mapping[str, str]
+) -> Content:
+    """What is kept of a document that was packed already: its places stay those of its text."""
+    found = source.content
+    foreign = found.foreign if options.positions else None
+    if options.comments and not paths:
+        return replace(found, foreign=foreign)
+    if foreign is not None and not options.comments:
+        none = foreign.places.comments[:0]
+        foreign = replace(foreign, places=replace(foreign.places, comments=none))
+    again = content_of(Source(source.name, found.text), options, paths)
+    return replace(again, foreign=foreign)
+
+
+def _with_paths(parsed: ParseResult, paths: Mapping[str, str]) -> ParseResult:
+    """The same text with other paths where these are included."""
+    document, text = parsed.document, parsed.source.text
+    literals = [include.path for include in document.includes]
+    if document.device is not None and isinstance(document.device.target, StringLit):
+        literals.append(document.device.target)
+    for literal in reversed(literals):
+        if literal.value in paths:
+            path = string_text(paths[literal.value])
+            text = f"{text[: literal.start]}{path}{text[literal.end :]}"
+    return parsed if text == parsed.source.text else parse(Source(parsed.source.name, text))
 
 
 def _without_comments(parsed: ParseResult) -> ParseResult:
@@ -88,12 +127,14 @@ def pack_contents(contents: Sequence[tuple[str, bool, Content]]) -> bytes:
 
 def _require_readable(data: bytes) -> None:
     """Judge a file as whoever reads it will: few bytes that stand for too much are refused."""
-    for entry in read_file(data):
-        try:
+    name = "<program>"
+    try:
+        for entry in read_file(data):
+            name = entry.name or name
             DocumentReader(entry.sections, entry.has_compressed)
-        except Broken as problem:
-            span = whole_file(entry.name or "<program>")
-            raise InputError([problem.rule.at(span, problem.message, help=problem.help)]) from None
+    except Broken as problem:
+        finding = problem.rule.at(whole_file(name), problem.message, help=problem.help)
+        raise InputError([finding]) from None
 
 
 def pack(text: str) -> bytes:

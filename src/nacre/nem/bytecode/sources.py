@@ -31,8 +31,9 @@ def read_program(path: Path, *, name: str | None = None) -> Source | Unreadable:
 
 
 def file_around(path: Path) -> Path | None:
-    """The bytecode that a path leads into."""
-    return next((parent for parent in path.parents if parent.suffix == SUFFIX), None)
+    """The bytecode that a path leads into: of names within names, the one that is a file."""
+    named = [parent for parent in path.parents if parent.suffix == SUFFIX]
+    return next((parent for parent in named if parent.is_file()), named[0] if named else None)
 
 
 def _open(data: bytes, name: str, path: Path | None, member: str = "") -> ParsedSource:
