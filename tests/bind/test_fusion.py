@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from nacre.base.source import Source
-from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
-from nacre.bind.pipeline import bind_program
+from nacre.bind.fusion import FusedChains
+from nacre.bind.pipeline import bind_plan
+from nacre.bind.request import BindOptions
 from nacre.bind.uarch.reader import Uarch, read_uarch
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.devices import Device
@@ -53,8 +54,8 @@ def uarch(links: tuple[str, ...], depth: int = 3) -> Uarch:
 
 def bound(text: str, described: Uarch) -> tuple[Plan, FusedChains, Image]:
     plan, device = checked(text)
-    fused = fuse(plan, device, described.figures)
-    return plan, fused, bind_program(plan.program, "p", device, 1 << 20, described, fused)
+    found = bind_plan(plan, "p", device, BindOptions(described))
+    return plan, found.fused, found.image
 
 
 def blocks(image: Image) -> dict[str, Block]:
@@ -149,6 +150,6 @@ def test_a_stream_of_other_elements() -> None:
 
 def test_without_chains_nothing_is_streamed() -> None:
     plan, device = checked(PROGRAM)
-    image = bind_program(plan.program, "p", device, 1 << 20, uarch(LINKS), NO_CHAINS)
+    image = bind_plan(plan, "p", device, BindOptions(uarch(LINKS), fuse=False)).image
     assert not any(block.is_chained for block in blocks(image).values())
     assert verify_image(plan, image) == []

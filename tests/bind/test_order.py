@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.bind.pipeline import bind_program
+from nacre.bind.pipeline import bind_plan
 from nacre.nem.plan.edges import event_graph
 from nacre.nem.plan.plan import Plan
 from tests.bind.interleavings import Key, run_by_tags, run_without
@@ -36,7 +36,7 @@ def pairs(plan: Plan) -> set[tuple[Key, Key]]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_any_order_by_tags_is_an_order_of_the_plan(name: str) -> None:
     plan, device = checked(PROGRAMS[name])
-    image = bind_program(plan.program, "p", device, 1 << 20)
+    image = bind_plan(plan, "p", device).image
     ordered = pairs(plan)
     assert ordered
     for seed in range(20):
@@ -49,7 +49,7 @@ def test_any_order_by_tags_is_an_order_of_the_plan(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_tags_order_exactly_what_the_plan_orders(name: str) -> None:
     plan, device = checked(PROGRAMS[name])
-    image = bind_program(plan.program, "p", device, 1 << 20)
+    image = bind_plan(plan, "p", device).image
     ordered = pairs(plan)
     keys = set(run_by_tags(image, 0))
     for key in keys:

@@ -6,7 +6,8 @@ import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
-from nacre.bind.pipeline import bind_program
+from nacre.bind.pipeline import bind_plan
+from nacre.bind.request import BindOptions
 from nacre.bind.uarch.reader import Uarch, read_uarch
 from nacre.tcb.image import Image
 from nacre.tcbcheck.verify import verify_image
@@ -41,17 +42,17 @@ def tags_used(image: Image) -> dict[int, int]:
 def test_within_a_number_of_tags(name: str, most: int) -> None:
     plan, device = checked(PROGRAMS[name])
     counts = uarch_of(most)
-    needed = tags_used(bind_program(plan.program, "p", device, 1 << 20))
+    needed = tags_used(bind_plan(plan, "p", device).image)
     if max(needed.values()) <= most:
-        image = bind_program(plan.program, "p", device, 1 << 20, counts)
+        image = bind_plan(plan, "p", device, BindOptions(counts)).image
     else:
         with pytest.raises(InputError) as raised:
-            bind_program(plan.program, "p", device, 1 << 20, counts)
+            bind_plan(plan, "p", device, BindOptions(counts))
         (finding,) = raised.value.diagnostics
         assert finding.code == "BND01"
         assert f"has {most}" in finding.message
         try:
-            image = bind_program(plan.program, "p", device, 1 << 20, counts, may_serialise=True)
+            image = bind_plan(plan, "p", device, BindOptions(counts, may_serialise=True)).image
         except InputError:  # not even one thing at a time will do
             assert most < 5
             return
@@ -66,7 +67,7 @@ def test_within_a_number_of_tags(name: str, most: int) -> None:
 def test_the_finding_stands_at_the_loop_and_says_who_takes_what() -> None:
     plan, device = checked(PROGRAMS["loop"])
     with pytest.raises(InputError) as raised:
-        bind_program(plan.program, "p", device, 1 << 20, uarch_of(4))
+        bind_plan(plan, "p", device, BindOptions(uarch_of(4)))
     (finding,) = raised.value.diagnostics
     assert finding.message == (
         "the order takes 5 tags of engine 0, which has 4: 1 outside of loops, 3 times 1 in loop `i`"

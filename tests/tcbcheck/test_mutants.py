@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nacre.bind.pipeline import bind_program
+from nacre.bind.pipeline import bind_plan
 from nacre.tcbcheck.verify import verify_image
 from tests.bind.programs import PROGRAMS, checked
 from tests.bind.test_order import pairs
@@ -19,7 +19,7 @@ MUTANTS = 6  # of a program and a kind
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_bound_program_is_proved(name: str) -> None:
     plan, device = checked(PROGRAMS[name])
-    image = bind_program(plan.program, "p", device, 1 << 20)
+    image = bind_plan(plan, "p", device).image
     assert verify_image(plan, image) == []
 
 
@@ -27,7 +27,7 @@ def test_a_bound_program_is_proved(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_verdict_on_a_mutant_is_that_of_trying(name: str, mutation: object) -> None:
     plan, device = checked(PROGRAMS[name])
-    image = bind_program(plan.program, "p", device, 1 << 20)
+    image = bind_plan(plan, "p", device).image
     ordered = pairs(plan)
     rng = random.Random(f"{name} {mutation}")
     made = (mutate(image, mutation, rng) for _ in range(MUTANTS))  # type: ignore[arg-type]
@@ -42,7 +42,7 @@ def test_the_verdict_on_a_mutant_is_that_of_trying(name: str, mutation: object) 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_another_address_is_seen(name: str) -> None:
     plan, device = checked(PROGRAMS[name])
-    image = bind_program(plan.program, "p", device, 1 << 20)
+    image = bind_plan(plan, "p", device).image
     rng = random.Random(name)
     mutants = [m for m in (mutate(image, move_operand, rng) for _ in range(MUTANTS)) if m]
     assert mutants

@@ -3,58 +3,93 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from nacre.bind.addresses import place_in_order
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.stages import stage
+from nacre.bind.addresses import place_buffers
 from nacre.bind.emission import Emitter
-from nacre.bind.fusion import NO_CHAINS, FusedChains
+from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import order_program
 from nacre.bind.placed_tags import PlacedTags
+from nacre.bind.request import BindOptions, Bound, Host
+from nacre.bind.rules import BND02
 from nacre.bind.tag_pressure import TagCounts, fit_tags
-from nacre.bind.uarch.reader import IDEAL, Uarch
-from nacre.bind.units import UnitBinder
+from nacre.bind.uarch.reader import Uarch
+from nacre.bind.units import UnitBinder, UnitDecision
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Program, Task, Wait
+from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.memory import memory_sizes
 from nacre.nem.run.sessions.naming import statement_name
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
+from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
-from nacre.tcb.image import Image, Machine, Origin, Placement, Port
+from nacre.tcb.image import Constant, Image, Machine, Origin, Placement, Port
 
 _DDR = "DDR"
 
 
-def bind_program(
-    program: Program,
+def bind_plan(
+    plan: Plan,
     name: str,
     device: Device,
-    ddr_bytes: int,
-    uarch: Uarch = IDEAL,
-    fused: FusedChains = NO_CHAINS,
-    *,
-    may_serialise: bool = False,
-) -> Image:
+    options: BindOptions = BindOptions(),  # noqa: B008 - a frozen value
+    host: Host = Host(),  # noqa: B008
+) -> Bound:
     """Bind a program without errors; InputError where it cannot be bound."""
-    profile = timing_profile(device)
+    with stage("binding: chains"):
+        figures = options.uarch.figures
+        fused = NO_CHAINS
+        if options.fuse:
+            fused = fuse(plan, device, figures, host.observed, host.imported)
+    with stage("binding: blocks"):
+        return _bind(plan.program, name, device, options, host, fused)
+
+
+def _bind(
+    program: Program, name: str, device: Device, options: BindOptions, host: Host,
+    fused: FusedChains,
+) -> Bound:  # fmt: skip
+    profile, uarch = timing_profile(device), options.uarch
     units = UnitBinder(device, profile)
-    placements = place_in_order(program.buffers)
+    decisions = _decide_units(program, units)
+    machine = _machine(device, profile, uarch, options.ddr_bytes)
+    placements = place_buffers(program, machine)
     order = order_program(program.body, fused.members)
     streams = {task.position: units.stream(task) for task in program.tasks}
     counts = _tag_counts(uarch)
-    fitted = fit_tags(program, order, streams, counts, may_serialise=may_serialise)
+    fitted = fit_tags(program, order, streams, counts, may_serialise=options.may_serialise)
     operands = OperandBinder({index: p.address for index, p in placements.items()}, fused.streamed)
-    limit = profile.get("SEQ", "max_active_tokens")
-    emitter = Emitter(units, operands, fused.members, has_token_limit=limit is not None)
-    return Image(
-        name,
-        _machine(device, profile, uarch, ddr_bytes),
-        tuple(placements.values()),
-        tuple(_ports(placements.values())),
-        emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {})),
-        origins=tuple(_origins(program)),
-        source=program.source.name,
+    emitter = Emitter(
+        units, operands, fused.members, has_token_limit=machine.token_limit is not None
     )
+    image = Image(
+        name,
+        machine,
+        tuple(placements.values()),
+        tuple(_ports(placements.values(), host)),
+        emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {})),
+        tuple(_constants(placements.values(), host)),
+        tuple(_origins(program, dict(host.layers))),
+        program.source.name,
+    )
+    return Bound(image, decisions, fused, fitted.serialised)
+
+
+def _decide_units(program: Program, units: UnitBinder) -> tuple[UnitDecision, ...]:
+    """Where every task runs; InputError with all that can run nowhere."""
+    decisions: list[UnitDecision] = []
+    findings: list[Diagnostic] = []
+    for task in program.tasks:
+        try:
+            decisions.append(units.decide(task))
+        except NoUnitError as error:
+            findings.append(BND02.at(program.span(task.node), str(error)))
+    if findings:
+        raise InputError(findings)
+    return tuple(decisions)
 
 
 def _machine(device: Device, profile: TimingProfile, uarch: Uarch, ddr_bytes: int) -> Machine:
@@ -90,16 +125,29 @@ def _hash(device: Device) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def _ports(placements: Iterable[Placement]) -> Iterator[Port]:
-    """What the host can fill and read: the buffers in DDR."""
-    for placement in placements:
-        if placement.memory == _DDR:
-            yield Port(placement.buffer, "inout", _DDR, placement.address, placement.size)
+def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
+    """What the host fills and reads: what it says, or else the buffers in DDR."""
+    by_name = {placement.buffer: placement for placement in placements}
+    for port in host.ports:
+        found = by_name[port.buffer]
+        place = (found.memory, found.address, found.size)
+        yield Port(port.name, port.kind, *place, port.elem, port.dims)
+    if not host.ports:
+        for found in by_name.values():
+            if found.memory == _DDR:
+                yield Port(found.buffer, "inout", _DDR, found.address, found.size)
 
 
-def _origins(program: Program) -> Iterator[Origin]:
+def _constants(placements: Iterable[Placement], host: Host) -> Iterator[Constant]:
+    by_name = {placement.buffer: placement for placement in placements}
+    for buffer, data in host.constants:
+        yield Constant(by_name[buffer].memory, by_name[buffer].address, data)
+
+
+def _origins(program: Program, layers: Mapping[int, str]) -> Iterator[Origin]:
     for statement in program.statements:
         if isinstance(statement, Task | Wait):
             line = program.span(statement.node).location.line
-            layer = statement.debug_name if isinstance(statement, Task) else None
-            yield Origin(statement.position, statement_name(program, statement), line, layer)
+            debug = statement.debug_name if isinstance(statement, Task) else None
+            name = statement_name(program, statement)
+            yield Origin(statement.position, name, line, layers.get(line, debug))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from nacre.base.term_columns import Values
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, simplify
@@ -9,11 +11,26 @@ from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.placement import UnitCombination, eligible_units, fixed_engine, requested_unit
+from nacre.nem.plan.placement import (
+    Match,
+    UnitCombination,
+    eligible_units,
+    fixed_engine,
+    requested_unit,
+)
 from nacre.nem.run.timing.costs import cycles, ddr_cycles, latency_of
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.tcb.image import DEVICE, UnitUse
+
+
+class UnitDecision(Struct, frozen=True, eq=False):
+    """Where a task runs, and how that agrees with what `@resource` asks for."""
+
+    task: Task
+    units: UnitCombination
+    match: Match
+    requested: str | None = None  # the unit that was asked for
 
 
 class UnitBinder:
@@ -35,6 +52,21 @@ class UnitBinder:
         engine = fixed_engine(task)
         return None if engine is None else counters.term(engine)
 
+    def decide(self, task: Task) -> UnitDecision:
+        """The units of a task; NoUnitError where the device has none."""
+        ways = eligible_units(task, self._device)
+        if not ways:
+            raise NoUnitError(task)
+        asked = requested_unit(task)
+        if asked is None:
+            return UnitDecision(task, ways[0], "free")
+        way = next((way for way in ways if asked.unit in way), None)
+        if way is None:
+            return UnitDecision(task, ways[0], "translated", asked.unit)
+        index, count = as_term(asked.index), self._device.count(asked.unit)
+        is_exact = isinstance(index, int) and index < count
+        return UnitDecision(task, way, "exact" if is_exact else "remapped", asked.unit)
+
     def uses(self, task: Task, counters: Counters, row: Grid) -> tuple[UnitUse, ...]:
         """The units that a task occupies, for how long in an iteration; NoUnitError: none."""
         units, unit, instance = self._bind(task, counters)
@@ -54,17 +86,12 @@ class UnitBinder:
         self, task: Task, counters: Counters
     ) -> tuple[UnitCombination, str | None, Term | None]:
         """The units, the one that `@resource` binds, and its instance."""
-        ways = eligible_units(task, self._device)
-        if not ways:
-            raise NoUnitError(task)
+        decision = self.decide(task)
         asked = requested_unit(task)
-        way = next((w for w in ways if asked is not None and asked.unit in w), None)
-        if asked is None or way is None:
-            return ways[0], None, None
-        if as_term(asked.index) is None:
-            return way, None, None
+        if asked is None or decision.match == "translated" or as_term(asked.index) is None:
+            return decision.units, None, None
         count = max(1, self._device.count(asked.unit))
-        return way, asked.unit, simplify("mod", counters.term(asked.index), count)
+        return decision.units, asked.unit, simplify("mod", counters.term(asked.index), count)
 
 
 def _value(of_row: Values) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from nacre.bind.pipeline import bind_program
+from nacre.bind.pipeline import bind_plan
+from nacre.bind.request import BindOptions
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.run.sessions.session import Session
 from nacre.tcb.image import Image
@@ -23,7 +24,9 @@ Contents = Mapping[str, bytes]
 
 def bound(program: LoadedProgram) -> Image:
     """A program as an image for its device."""
-    return bind_program(program.facts.program, program.name, program.device, 1 << 24)
+    return bind_plan(
+        program.plan, program.name, program.device, BindOptions(ddr_bytes=1 << 24)
+    ).image
 
 
 def loaded(text: str, device: str | None = DEVICE) -> LoadedProgram:

@@ -1,0 +1,50 @@
+"""What a binder is asked for, and what it gives: an image, and every decision with its reason."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from nacre.bind.fusion import NO_CHAINS, FusedChains
+from nacre.bind.tag_pressure import Serialisation
+from nacre.bind.uarch.reader import IDEAL, Uarch
+from nacre.bind.units import UnitDecision
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+from nacre.tcb.image import Image, PortKind
+
+
+class BindOptions(Struct, frozen=True):
+    """How a program is bound."""
+
+    uarch: Uarch = IDEAL
+    fuse: bool = True
+    may_serialise: bool = False
+    ddr_bytes: int = DEFAULT_DDR_BYTES
+
+
+class HostPort(Struct, frozen=True):
+    """What the host fills or reads: a buffer, under its own name for it."""
+
+    name: str
+    kind: PortKind
+    buffer: str
+    elem: str | None = None
+    dims: tuple[int, ...] | None = None
+
+
+class Host(Struct, frozen=True):
+    """What is known of the other side; without ports every buffer in DDR is one."""
+
+    ports: tuple[HostPort, ...] = ()
+    constants: tuple[tuple[str, bytes], ...] = ()  # what buffers hold before a run
+    observed: tuple[str, ...] = ()  # buffers that somebody looks at afterwards
+    imported: tuple[str, ...] = ()  # buffers that the host provides
+    layers: tuple[tuple[int, str], ...] = ()  # the layer of a statement, by its line
+
+
+class Bound(Struct, frozen=True, eq=False):
+    """A bound program, and how it came about."""
+
+    image: Image
+    units: tuple[UnitDecision, ...]
+    fused: FusedChains = NO_CHAINS
+    serialised: tuple[Serialisation, ...] = ()
