@@ -86,6 +86,7 @@ ROOMS = {
 DOORS = {
     "nacre": ROOMS["viz"] - {"viz"},
     "nacre.__main__": {"cli"},
+    "nacre.binding": {"base", "nem", "compile", *_BINDER},
     "nacre._version": set[str](),
     "neminterp": {"base", "nem"},
 }

@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # `typing` takes longer to load than the rest: Ctrl-C mus
 if TYPE_CHECKING:
     from nacre import core, nac, nem
     from nacre.base.diagnostics import Diagnostic, InputError
+    from nacre.binding import TcbImage, bind
     from nacre.compile.api import compile
     from nacre.compile.bundle.bundle import Bundle
     from nacre.compile.estimate.estimate import estimate
@@ -17,7 +18,9 @@ __all__ = [
     "Bundle",
     "Diagnostic",
     "InputError",
+    "TcbImage",
     "__version__",
+    "bind",
     "compile",
     "core",
     "estimate",
@@ -31,6 +34,8 @@ load_on_use(
         "Bundle": "compile.bundle.bundle",
         "Diagnostic": "base.diagnostics",
         "InputError": "base.diagnostics",
+        "TcbImage": "binding",
+        "bind": "binding",
         "compile": "compile.api",
         "core": None,
         "estimate": "compile.estimate.estimate",

@@ -1,0 +1,107 @@
+"""Binding at the front door: programs and bundles in, images out, which prove, run and time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.bind.pipeline import bind_plan
+from nacre.bind.request import BindOptions, Bound, Host, HostPort
+from nacre.bind.uarch.builtin import load_uarch
+from nacre.nem.api.documents import source_of
+from nacre.nem.api.programs import LoadedProgram
+from nacre.nem.checks.engine import CheckOptions
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+from nacre.tcb.image import Image
+from nacre.tcb.machine.memory import HostData
+from nacre.tcb.machine.run import ImageRun, run_image
+from nacre.tcb.text.disassembly import disassemble
+from nacre.tcbcheck.verify import verify_image
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle.bundle import Bundle
+
+    BindableProgram = str | Path | Bundle | LoadedProgram
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TcbImage:
+    """A program bound to hardware."""
+
+    image: Image
+    bound: Bound | None = None  # with every decision; None for one that was read from a file
+
+    def __repr__(self) -> str:
+        machine = self.image.machine
+        blocks = sum(1 for stream in self.image.streams for _ in stream.blocks())
+        return f"<TcbImage of {self.image.entry}: {blocks} blocks for {machine.uarch}>"
+
+    @property
+    def text(self) -> str:
+        """The image as assembler text."""
+        return disassemble(self.image)
+
+    def verify(self, program: BindableProgram) -> list[Diagnostic]:
+        """Every way in which the image does not mean what a program means; none: it is proved."""
+        loaded, _ = _load(program, None)
+        return verify_image(loaded.plan, self.image)
+
+    def run(
+        self, inputs: Mapping[str, HostData] | None = None, *, seed: int | None = None
+    ) -> ImageRun:
+        """Run it; with a seed in a random order of those that its tags allow."""
+        return run_image(self.image, inputs or {}, seed=seed)
+
+
+def bind(
+    program: BindableProgram,
+    uarch: str | Path | None = None,
+    *,
+    device: str | None = None,
+    fuse: bool = True,
+    allow_serialise: bool = False,
+) -> TcbImage:
+    """Bind a program, a text, a file or a bundle, to the hardware of a device.
+
+    `uarch` is the name of a microarchitecture or a file; without it that of the device holds, and
+    where nacre has none the ideal one. InputError says what is wrong, all of it.
+    """
+    loaded, host = _load(program, device)
+    described = load_uarch(uarch, loaded.device.name)
+    ddr_bytes = _ddr_bytes(program)
+    options = BindOptions(described, fuse, allow_serialise, ddr_bytes)
+    bound = bind_plan(loaded.plan, loaded.name, loaded.device, options, host)
+    return TcbImage(bound.image, bound)
+
+
+def _load(program: BindableProgram, device: str | None) -> tuple[LoadedProgram, Host]:
+    """A program without errors, and what is known of its host."""
+    if isinstance(program, LoadedProgram):
+        loaded, host = program, Host()
+    elif isinstance(program, str | Path):
+        source = source_of(program)
+        if isinstance(source, Diagnostic):
+            raise InputError([source])
+        loaded, host = LoadedProgram(source, CheckOptions(device=device)), Host()
+    else:
+        return program.runnable_program, _host_of(program)
+    loaded.require_runnable()
+    return loaded, host
+
+
+def _ddr_bytes(program: BindableProgram) -> int:
+    if isinstance(program, str | Path | LoadedProgram):
+        return DEFAULT_DDR_BYTES
+    return program.manifest.ddr_bytes
+
+
+def _host_of(bundle: Bundle) -> Host:
+    """Inputs and outputs under the names of the model, and its weights."""
+    manifest = bundle.manifest
+    inputs = (HostPort(p.name, "input", p.buffer, p.elem, p.shape) for p in manifest.inputs)
+    outputs = (HostPort(p.name, "output", p.buffer, p.elem, p.shape) for p in manifest.outputs)
+    weights = () if manifest.weights is None else ((manifest.weights, bundle.weights),)
+    return Host((*inputs, *outputs), weights)
