@@ -84,7 +84,7 @@ ROOMS = {
 }
 # The front doors: what users import, and `python -m nacre`.
 DOORS = {
-    "nacre": ROOMS["viz"] - {"viz"},
+    "nacre": (ROOMS["viz"] - {"viz"}) | {"binding"},
     "nacre.__main__": {"cli"},
     "nacre.binding": {"base", "nem", "compile", *_BINDER},
     "nacre._version": set[str](),
