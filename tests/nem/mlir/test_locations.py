@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
 from nacre import nem
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import Source
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.mlir.importing import import_source
@@ -17,6 +18,7 @@ from nacre.nem.mlir.origins import origin_source
 from nacre.nem.syntax.ast import same_meaning
 from nacre.nem.syntax.lexer import tokenize
 from nacre.nem.syntax.parser import ParseResult, parse
+from tests.cli.runner import invoke
 from tests.effort import scaled
 from tests.nem.mlir.upstream import needs_mlir_opt, through_mlir_opt
 from tests.nem.syntax.strategies import commented_documents
@@ -74,7 +76,7 @@ def test_findings_about_what_was_written_otherwise_have_its_places() -> None:
 def test_statements_of_any_document_are_put_back_to_their_places(text: str) -> None:
     source = Source("p.nem", text)
     imported = import_source(Source("m.mlir", nem.to_mlir(text, "p.nem")))
-    before, after = parse(source), parse(origin_source(imported, "p.nem"))
+    before, after = parse(source), parse(origin_source(imported) or Source("p.nem", imported.text))
     assert same_meaning(before.document, after.document)
     assert lines(before) == lines(after)
 
@@ -113,3 +115,101 @@ def test_other_locations_are_read_and_do_no_harm(location: str) -> None:
     other = '%1 = "nem.buffer_decl"() {name = "B", level = "L2", size = 4} : () -> !nem.buffer'
     found = nem.check_mlir(f"module {{\n{first}{location}\n{other}\n}}", name="m.mlir")
     assert [(d.code, d.location.file) for d in found] == [("BUF01", "m.mlir")]
+
+
+BARE = """\
+module {
+  "nem.program"() {name = "p"} : () -> ()
+  %x = "nem.buffer_decl"() {name = "X", level = "L2", size = 4096, align = 64} : () -> !nem.buffer
+  "nem.loop"() ({
+    %r = "nem.region_decl"(%x) {name = "r", offset=0, extent = 5000} : (!nem.buffer) -> !nem.region
+    "omp.terminator"() : () -> ()
+  }) {variable = "i", first = 0, last = 3} : () -> ()
+}
+"""
+
+
+def test_findings_without_locations_stand_at_the_operations() -> None:
+    found = nem.check_mlir(BARE, name="m.mlir")
+    lines_found = {(d.code, d.location.file, d.location.line) for d in found}
+    assert ("EXT01", "m.mlir", 5) in lines_found
+    assert {line for _, _, line in lines_found} <= {3, 4, 5}
+    related = [r.location for d in found for r in d.related]
+    assert {(place.file, place.line) for place in related} <= {("m.mlir", 3), ("m.mlir", 4)}
+
+
+def test_a_text_that_does_not_parse_is_reported_at_its_operation() -> None:
+    nested = "#nem.paren<" * 120 + "1" + ">" * 120
+    consts = (f'"nem.const"() {{name = "A", value = {v}}} : () -> ()' for v in ("1", nested))
+    module = "\n".join(["module {", *consts, "}"])
+    with pytest.raises(InputError) as refused:
+        nem.check_mlir(module, name="m.mlir")
+    assert {(d.location.file, d.location.line) for d in refused.value.diagnostics} == {
+        ("m.mlir", 3)
+    }
+
+
+def test_values_that_nothing_defines_are_reported_where_they_are_used() -> None:
+    module = BARE.replace('"nem.region_decl"(%x)', '"nem.region_decl"(%y)')
+    with pytest.raises(InputError) as refused:
+        nem.check_mlir(module, name="m.mlir")
+    (finding,) = refused.value.diagnostics
+    assert (finding.code, finding.location.line, finding.location.column) == ("MLR02", 5, 28)
+    assert finding.message == "nothing defines `%y`"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "module {",
+        'module {\n"nem.nothing"() : () -> ()\n}',
+        'module {\n"nem.wait"() : () -> ()\n}',
+        'module {\n"builtin.module"() ({}) : () -> ()\n}',
+        "#a = 1\nmodule {}",
+        BARE.replace("(%x)", "(%y)"),
+    ],
+)
+def test_findings_about_modules_say_how_to_mend_them(module: str) -> None:
+    with pytest.raises(InputError) as refused:
+        nem.check_mlir(module, name="m.mlir")
+    assert all(d.help for d in refused.value.diagnostics)
+
+
+@pytest.mark.parametrize("has_locations", [True, False])
+def test_a_programs_own_includes_are_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    has_locations: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("plans", "out", "devices"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "devices/mine.nem").write_text(
+        'include "npm4k.nem"\ndevice mine extends npm4k {\n}\n'
+    )
+    text = 'include "../devices/mine.nem"\ndevice mine\nprogram p:\nconst X = 1\n'
+    (tmp_path / "plans/p.nem").write_text(text)
+    module = nem.to_mlir(text, "plans/p.nem")
+    if not has_locations:
+        module = re.sub(r" loc\(fused\[.*?\]\)", "", module)
+    (tmp_path / "out/m.mlir").write_text(module)
+    outcome = invoke(capsys, "nem", "from-mlir", "out/m.mlir", "--check")
+    assert outcome.status == 0, outcome.text
+    (tmp_path / "far").mkdir()
+    (tmp_path / "out/sub/sub").mkdir(parents=True)
+    (tmp_path / "out/sub/sub/m.mlir").write_text(
+        module.replace("../devices", "../../../devices").replace("plans/p.nem", "gone/p.nem")
+    )
+    deep = ("nem", "from-mlir", "out/sub/sub/m.mlir", "--check")
+    refused = invoke(capsys, *deep)
+    assert "INC08" in refused.text
+    outcome = invoke(capsys, *deep, "--include-root", "devices")
+    assert outcome.status == 0, outcome.text
+
+
+def test_locations_of_a_stranger_do_not_choose_what_is_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.nem").write_text("const = hidden\n")
+    text = 'include "secret.nem"\nprogram p:\nconst X = 1\n'
+    found = nem.check_mlir(nem.to_mlir(text, str(tmp_path / "p.nem")))
+    assert [d.code for d in found] == ["INC02"]

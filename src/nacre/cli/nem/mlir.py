@@ -17,7 +17,7 @@ from nacre.cli.core.files import STDOUT, report_findings
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.inputs import read_argument, require_text_name, show
 from nacre.cli.nem.group import nem
-from nacre.cli.options import out_option
+from nacre.cli.options import include_root_option, out_option
 from nacre.cli.terminal.streams import echo_document
 
 _OUT = out_option("FILE", "Write here. `-`, or nothing: print.")
@@ -65,26 +65,34 @@ def to_mlir(file: str, out: Path | None) -> int:
               help="Find mistakes too, where the module's locations say.")  # fmt: skip
 @click.option("--device", metavar="D", help="With --check: replaces the program's device.")
 @click.option("--strict", is_flag=True, help="With --check: warnings are errors.")
+@include_root_option
 def from_mlir(
-    file: str, out: Path | None, is_checked: bool, device: str | None, strict: bool
+    file: str,
+    out: Path | None,
+    is_checked: bool,
+    device: str | None,
+    strict: bool,
+    include_roots: tuple[Path, ...],
 ) -> int:
     """Write a module of MLIR, in the dialect `nem`, as a NEM document.
 
     FILE may be `-` for standard input. Needs the package xdsl: pip install "nacre[mlir]".
     """
-    if not is_checked and (device is not None or strict):
-        raise click.UsageError("--device and --strict are for --check")
+    if not is_checked and (device is not None or strict or include_roots):
+        raise click.UsageError("--device, --strict and --include-root are for --check")
     if out is not None:
         require_text_name(out)
     diagnostics: list[Diagnostic] = []
 
     def work() -> None:
         from nacre.nem.api.mlir import findings
+        from nacre.nem.checks.engine import CheckOptions
         from nacre.nem.mlir.importing import import_source
 
         imported = import_source(_source(file))
         if is_checked:
-            diagnostics.extend(findings(imported, file, device=device, strict=strict))
+            options = CheckOptions(device=device, strict=strict, include_roots=include_roots)
+            diagnostics.extend(findings(imported, options))
         if not has_errors(diagnostics) and (out is not None or not is_checked):
             _print_or_write(lambda: imported.text, out)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import MAX_SOURCE_BYTES, Source
 from nacre.nem.api.documents import TEXT_NAME
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.mlir.export import export_source
 from nacre.nem.mlir.importing import Imported, import_source
-from nacre.nem.mlir.origins import origin_source
+from nacre.nem.mlir.module_places import move_to_operations
+from nacre.nem.mlir.origins import operation_places, origin_source
+from nacre.nem.model.files import default_roots
 from nacre.nem.model.target import UnknownDeviceError
 from nacre.nem.spec.rules.includes import DVD01
 from nacre.nem.spec.rules.mlir import MLR02
@@ -32,27 +36,48 @@ def check_mlir(
 ) -> list[Diagnostic]:
     """Every finding in the program of a module, at the places that its locations name.
 
-    A module without locations, or with those of several files, is judged as its NEM text.
+    In a module without locations, or with those of several files, they stand at its operations.
     """
     imported = import_source(_bounded(text, name))
-    return findings(imported, name, device=device, strict=strict)
+    return findings(imported, CheckOptions(device=device, strict=strict))
 
 
-def findings(
-    imported: Imported, name: str, *, device: str | None, strict: bool
-) -> list[Diagnostic]:
-    """What is wrong with a program that was read from a module."""
-    source = origin_source(imported, name)
+def findings(imported: Imported, options: CheckOptions) -> list[Diagnostic]:
+    """What is wrong with a program that was read from a module.
+
+    Includes are looked for from the file that its locations name, where that lies in the module's
+    project, else from the module's own.
+    """
+    module, origin = imported.module, origin_source(imported)
+    if origin is not None:
+        path = _origin_path(origin.name, module.path, options.include_roots)
+        source = Source(origin.name, origin.text, path or module.path)
+    else:
+        source = Source(module.name, imported.text, module.path)
     try:
-        checked = check_source(source, CheckOptions(device=device, strict=strict))
+        checked = check_source(source, options)
     except UnknownDeviceError as error:
-        raise InputError([DVD01.at(source.span(0, 0), str(error))]) from None
-    return list(checked.diagnostics)
+        raise InputError([DVD01.at(module.span(0, 0), str(error))]) from None
+    if origin is not None:
+        return list(checked.diagnostics)
+    places = operation_places(imported, source)
+    return move_to_operations(checked.diagnostics, source, module, places)
+
+
+def _origin_path(name: str, module: Path | None, more: tuple[Path, ...]) -> Path | None:
+    """Where the file lies that a module comes from; strangers do not choose what is read."""
+    roots = default_roots(module, more)
+    ways = [Path(name), *([module.parent / name] if module is not None else [])]
+    for path in ways if "\0" not in name else ():
+        if path.parent.is_dir() and roots.contains(path.resolve()):
+            return path
+    return None
 
 
 def _bounded(text: str, name: str) -> Source:
     source = Source(name, text)
     if len(text) > MAX_SOURCE_BYTES:
         message = f"has {len(text):,} characters; the limit is {MAX_SOURCE_BYTES:,}"
-        raise InputError([MLR02.at(source.span(0, 0), message)])
+        help_ = "write what repeats as a `nem.loop`"
+        raise InputError([MLR02.at(source.span(0, 0), message, help=help_)])
     return source

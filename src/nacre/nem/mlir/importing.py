@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Source
+from nacre.nem.mlir.module_places import move_to_operations
 from nacre.nem.mlir.reading import deep_recursion, read_module, require_xdsl
-from nacre.nem.mlir.rows import Row, rows_text
+from nacre.nem.mlir.rows import Row, row_starts, rows_text
 from nacre.nem.spec.rules.mlir import MLR03
 from nacre.nem.syntax.ast import same_meaning
 from nacre.nem.syntax.formatter import format_parsed
@@ -23,6 +24,7 @@ class Imported(Struct, frozen=True):
 
     text: str
     rows: tuple[Row, ...]
+    module: Source
 
 
 def import_source(source: Source) -> Imported:
@@ -38,11 +40,20 @@ def import_source(source: Source) -> Imported:
             raise InputError(read.found)
         parsed = parse(Source(source.name, rows_text(read.rows, read.end)))
         if has_errors(parsed.diagnostics):
-            raise InputError(parsed.diagnostics)
+            starts, places = row_starts(read.rows), [row.place for row in read.rows]
+            raise InputError(
+                move_to_operations(
+                    parsed.diagnostics,
+                    parsed.source,
+                    source,
+                    list(zip(starts, places, strict=True)),
+                )
+            )
         if not same_meaning(parsed.document, read.document):
             message = "the text of this module would not mean what its operations say"
-            raise InputError([MLR03.at(module.span(module.module), message)])
-        return Imported(format_parsed(parsed), tuple(read.rows))
+            help_ = "a name or a string in it is read as something else: give it another one"
+            raise InputError([MLR03.at(module.span(module.module), message, help=help_)])
+        return Imported(format_parsed(parsed), tuple(read.rows), source)
 
 
 def _stem(text: str) -> str:

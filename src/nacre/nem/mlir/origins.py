@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.base.source import MAX_SOURCE_BYTES, Source
 from nacre.nem.mlir.importing import Imported
+from nacre.nem.mlir.module_places import Place
 from nacre.nem.mlir.operation_spans import OperationSpan, operation_spans
 from nacre.nem.mlir.rows import Mark, Row
 from nacre.nem.syntax.ast import same_meaning
@@ -17,19 +18,31 @@ from nacre.nem.syntax.lexer import LOOKAHEAD, tokenize
 from nacre.nem.syntax.parser import parse
 
 
-def origin_source(imported: Imported, name: str) -> Source:
-    """The text that a module comes from; its canonical text, under `name`, where none is known."""
+def origin_source(imported: Imported) -> Source | None:
+    """The text that a module comes from, under its name there; None where it is not known."""
     marks = [mark for row in imported.rows for mark in row.marks[:1]]
     files = {mark.file for mark in marks}
     if len(marks) < len(imported.rows) or len(files) != 1:
-        return Source(name, imported.text)
-    canonical = parse(Source(name, imported.text))
+        return None
+    canonical = parse(Source("", imported.text))
     spans = operation_spans(canonical.document, tokenize(canonical.source).starts)
     text = _original_text(imported.rows, spans, canonical.source)
     source = Source(files.pop(), text or "")
     # Locations that say something else than where statements stood would make another program.
     is_same = text is not None and same_meaning(parse(source).document, canonical.document)
-    return source if is_same else canonical.source
+    return source if is_same else None
+
+
+def operation_places(imported: Imported, canonical: Source) -> list[tuple[int, Place]]:
+    """Where statements begin in the canonical text, and where their operations stand."""
+    spans = operation_spans(parse(canonical).document, tokenize(canonical).starts)
+    heads = [row for row in imported.rows if not row.is_closing]
+    places: list[tuple[int, Place]] = []
+    for row, span in zip(heads, spans, strict=True):
+        places.append((span.start, row.place))
+        if span.closing is not None:
+            places.append((span.closing, row.place))
+    return sorted(places)
 
 
 def _original_text(

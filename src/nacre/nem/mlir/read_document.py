@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
 from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, FusedLoc
 from xdsl.ir import Attribute as MlirAttribute
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.rules import Rule
 from nacre.base.source import MAX_SOURCE_BYTES
 from nacre.nem.mlir.dialect import NemOperation, TerminatorOp
 from nacre.nem.mlir.nodes import MalformedError, list_of, string_of, value_of, word_of
@@ -49,6 +51,10 @@ from nacre.nem.syntax.ast import (
 from nacre.nem.syntax.printer import loop_header, statement_text, string_text
 
 _END = "nem.end"
+_HELP = (
+    "`nacre nem irdl` writes what the dialect asks of it; a task that `nacre check` is to judge is "
+    "a `nem.task`"
+)
 # Documents have their parts in this order; what is not named is a statement.
 _RANKS = {"include": 0, "device_ref": 1, "type_family": 2, "device": 2, "program": 3}
 _STATEMENT = 4
@@ -113,10 +119,10 @@ class DocumentReader:
                 )
                 return
 
-    def _report(self, op: Operation, message: str, rule: Any = MLR03) -> None:  # noqa: ANN401
+    def _report(self, op: Operation, message: str, rule: Rule = MLR03, help: str = _HELP) -> None:
         if len(self.found) < MAX_DIAGNOSTICS:
             short = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
-            self.found.append(rule.at(self._read.span(op), short))
+            self.found.append(rule.at(self._read.span(op), short, help=help))
 
     def _verify(self, module: Any) -> None:  # noqa: ANN401
         for op in module.walk():
@@ -136,7 +142,7 @@ class DocumentReader:
         except MalformedError as error:
             self._report(op, str(error))
         except HiddenNameError as error:
-            self._report(op, str(error), MLR04)
+            self._report(op, str(error), MLR04, "give one of the two another `name` or `token`")
         if op.signature.name in ("const", "let") or (op.results and is_written(op)):
             with suppress(MalformedError):  # known even where it is wrong: one mistake, one report
                 self._naming.define(op)
@@ -182,14 +188,20 @@ class DocumentReader:
         # A region without a name is written wherever it is used: that can be more than was read.
         self._size += len(text)
         marks, tokens = _marks_of(op)[:2], _tokens_of(op)
-        self.rows.append(Row(indent, text, _trivia_of(op), marks, tokens=tokens))
+        place = self._place_of(op)
+        self.rows.append(Row(indent, text, _trivia_of(op), marks, tokens=tokens, place=place))
+
+    def _place_of(self, op: Operation) -> tuple[int, int]:
+        span = self._read.span(op)
+        return span.start, span.end
 
     def _add_closing(self, op: NemOperation, indent: int, text: str) -> None:
         attributes = op.attributes
         trivia = Trivia(
             _lines_of(attributes.get(END_ABOVE)), _comment_of(attributes.get(END_BEHIND))
         )
-        self.rows.append(Row(indent, text, trivia, _marks_of(op)[2:], is_closing=True))
+        marks, place = _marks_of(op)[2:], self._place_of(op)
+        self.rows.append(Row(indent, text, trivia, marks, is_closing=True, place=place))
 
     def _add_config(self, op: NemOperation, config: TypeFamily | DeviceConfig) -> None:
         self._parts.configs.append(config)
@@ -205,7 +217,7 @@ class DocumentReader:
             else:
                 last = self.rows[-1]
                 text = f"{last.text} {line.text}"
-                self.rows[-1] = Row(last.indent, text, last.trivia, last.marks, tokens=last.tokens)
+                self.rows[-1] = replace(last, text=text)
 
 
 def _statements_of(module: Any) -> Iterator[NemOperation]:  # noqa: ANN401

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source, Span, whole_file
+from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 from nacre.nem.spec.rules.mlir import MLR02, MLR06
 
 if TYPE_CHECKING:
@@ -62,6 +64,11 @@ def read_module(source: Source, context: Context, *, has_aliases: bool = False) 
             starts[id(op)] = max(start - shift, 0)
             return op
 
+        def resolve_operand(self, operand: Any, type: Any) -> Any:  # noqa: ANN401 - xDSL's
+            if operand.operand_name not in self.ssa_values:
+                uses.setdefault(operand.operand_name, max(operand.span.start - shift, 0))
+            return super().resolve_operand(operand, type)
+
         def _parse_alias_def(self) -> None:
             # An alias of aliases can stand for more than any memory holds.
             if not has_aliases and not self._current_token.text.startswith("#loc"):
@@ -78,13 +85,16 @@ def read_module(source: Source, context: Context, *, has_aliases: bool = False) 
             return super()._parse_location()
 
     starts: dict[int, int] = {}
+    uses: dict[str, int] = {}  # the first ones of values that were not defined yet
     text, shift = _with_aliases_first(source.text)
     parser = PlacedParser(context, text, source.name)
     try:
         with deep_recursion():
             module = parser.parse_module()
     except ParseError as error:
-        raise _refuse(source, error.span.start - shift, error.msg) from None
+        undefined = {name: uses[name] for name in parser.forward_ssa_references}
+        refused = _refuse_values(source, undefined, error.msg)
+        raise refused or _refuse(source, error.span.start - shift, error.msg) from None
     except RecursionError:
         raise _refuse(source, parser.pos - shift, "it is nested too deeply") from None
     except Exception as error:  # xDSL on a text from a stranger: any exception is about the text
@@ -138,7 +148,30 @@ def _refuse(source: Source, start: int, reason: str) -> InputError:
     at = min(max(start, 0), len(source.text))
     first = reason.strip().partition("\n")[0][:_LONGEST_REASON]
     message = f"this is no module of MLIR: {_lower(first)}"
-    return InputError([MLR02.at(source.span(at, min(at + 1, len(source.text))), message)])
+    span = source.span(at, min(at + 1, len(source.text)))
+    return InputError([MLR02.at(span, message, help=_remedy(first))])
+
+
+def _refuse_values(source: Source, uses: Mapping[str, int], reason: str) -> InputError | None:
+    """Values that nothing defines, each where it is used first; None for another reason."""
+    if not reason.startswith("values used but not defined"):
+        return None
+    help_ = "define it before, as the result of an operation"
+    found = []
+    for name, start in islice(uses.items(), MAX_DIAGNOSTICS):
+        span = source.span(start, min(start + len(name) + 1, len(source.text)))
+        found.append(MLR02.at(span, f"nothing defines {backquote('%' + name)}", help=help_))
+    return InputError(found)
+
+
+def _remedy(reason: str) -> str:
+    if reason.endswith(" is not registered"):
+        return "operations are those of `builtin` and `nem`: `nacre nem irdl` lists them"
+    if reason.endswith("nested too deeply"):
+        return "give parts of it names, with `nem.const` or `nem.let`"
+    if reason.endswith("have aliases"):
+        return "write out what it stands for"
+    return "write operations in MLIR's generic form, as `nacre nem to-mlir` does"
 
 
 def _lower(reason: str) -> str:

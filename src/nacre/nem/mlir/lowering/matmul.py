@@ -41,6 +41,7 @@ from nacre.nem.spec.rules.mlir import MLR05
 
 _ELEMENT_BYTES = 2  # of f16
 _ALIGN = 64
+_HELP = "bring it into this form with upstream's passes, or write it in the dialect `nem`"
 _BLANK_ABOVE = {ABOVE: [BLANK]}
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -52,7 +53,7 @@ def lower(text: str, device: str, name: str) -> str:
     try:
         LowerMatmuls(device).apply(Context(), read.module)
     except NotLoweredError as error:
-        raise InputError([MLR05.at(read.span(error.op), str(error))]) from None
+        raise InputError([MLR05.at(read.span(error.op), str(error), help=_HELP)]) from None
     printed = io.StringIO()
     Printer(printed, print_generic_format=True).print_op(read.module)
     return printed.getvalue() + "\n"
