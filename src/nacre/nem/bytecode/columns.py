@@ -66,19 +66,20 @@ def _exponents(values: Floats) -> Integers:
     return bits
 
 
-def _both_bit_lengths(values: Integers, firsts: Integers) -> tuple[Integers, Integers]:
-    """Bits of each number, unsigned, and of the zigzag of what it is more than the one before."""
-    lowest = int(values.min())
+def _both_bit_lengths(values: Integers, firsts: Integers) -> Integers:
+    """Bits of the numbers, unsigned, then of their differences to those before, in zigzag."""
+    lowest, count = int(values.min()), len(values)
     if lowest <= -_EXACT or int(values.max()) >= _EXACT:
-        differences = zigzag(_differences(values, firsts))
-        return _bit_lengths(values.view(np.uint64)), _bit_lengths(differences)
-    numbers = values.astype(np.float64)
-    twice = _differences(numbers, firsts)
+        differences = zigzag(_differences(values, firsts, np.empty_like(values)))
+        return _bit_lengths(np.concatenate([values.view(np.uint64), differences]))
+    both = np.empty(2 * count)
+    both[:count] = values
+    twice = _differences(both[:count], firsts, both[count:])
     twice += twice
-    plain = _exponents(numbers)
+    bits = _exponents(both)
     if lowest < 0:
-        plain[values < 0] = 64
-    return plain, _exponents(twice)
+        bits[:count][values < 0] = 64
+    return bits
 
 
 def _list_costs() -> Floats:
@@ -91,21 +92,23 @@ _LIST_COSTS = _list_costs()
 _WIDTHS = np.arange(MOST_BITS + 1.0)[None, :]
 
 
-def _cheapest(plain: Integers, deltas: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
-    """Heads, given how many numbers and differences of each column have so many bits."""
-    costs = [lengths[:, None] * _WIDTHS + 8 * (bits @ _LIST_COSTS) for bits in (plain, deltas)]
-    best = np.concatenate(costs, axis=1).argmin(axis=1)
+def _cheapest(counts: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
+    """Heads, given how many numbers of each column have so many bits, and how many differences."""
+    listed = (counts.reshape(-1, 65).astype(np.float64) @ _LIST_COSTS).reshape(2, len(lengths), -1)
+    costs = lengths[:, None] * _WIDTHS + 8 * listed
+    best = np.concatenate([costs[0], costs[1]], axis=1).argmin(axis=1)
     widths, is_difference = best % (MOST_BITS + 1), best > MOST_BITS
     heads: npt.NDArray[np.uint8] = (widths + _DIFFERENCES * is_difference).astype(np.uint8)
     return heads
 
 
-def _differences(values: npt.NDArray[_Number], firsts: Integers) -> npt.NDArray[_Number]:
+def _differences(
+    values: npt.NDArray[_Number], firsts: Integers, out: npt.NDArray[_Number]
+) -> npt.NDArray[_Number]:
     """Each number less the one before it in its column."""
-    differences = np.empty_like(values)
-    np.subtract(values[1:], values[:-1], out=differences[1:])
-    differences[firsts] = values[firsts]
-    return differences
+    np.subtract(values[1:], values[:-1], out=out[1:])
+    out[firsts] = values[firsts]
+    return out
 
 
 def choose(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
@@ -114,6 +117,8 @@ def choose(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
     The smallest wins, numbers before differences, narrow before wide. A number in the list counts
     a byte for its place and those of its upper bits.
     """
+    if len(values) <= _BLOCK:
+        return _choose_few(values, lengths)
     ends = np.cumsum(lengths)
     firsts = ends - lengths
     # A few columns at a time: their numbers stay in the cache, and memory is used again.
@@ -126,23 +131,20 @@ def choose(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
 
 
 def _choose_few(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
-    count = len(lengths)
-    owners = np.repeat(np.arange(count) * 65, lengths)
-    counts = []
-    for bits in _both_bit_lengths(values, np.cumsum(lengths) - lengths):
-        bits += owners
-        counts.append(np.bincount(bits, minlength=count * 65).reshape(count, 65))
-    return _cheapest(counts[0], counts[1], lengths)
+    count = 2 * len(lengths)
+    bits = _both_bit_lengths(values, np.cumsum(lengths) - lengths)
+    bits += np.repeat(np.arange(count) * 65, np.concatenate([lengths, lengths]))
+    return _cheapest(np.bincount(bits, minlength=count * 65), lengths)
 
 
 def choose_constant(numbers: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
     """The heads of columns that have one number everywhere: the same as `choose` says."""
-    count = np.arange(len(numbers))
-    plain, deltas = (np.zeros((len(numbers), 65), np.int64) for _ in range(2))
-    plain[count, _bit_lengths(numbers.view(np.uint64))] = lengths
-    deltas[:, 0] = lengths - 1
-    deltas[count, _bit_lengths(zigzag(numbers))] += 1
-    return _cheapest(plain, deltas, lengths)
+    count = len(numbers)
+    counts = np.zeros((2 * count, 65), np.int64)
+    counts[count:, 0] = lengths - 1
+    bits = _bit_lengths(np.concatenate([numbers.view(np.uint64), zigzag(numbers)]))
+    counts[np.arange(2 * count), bits] += np.concatenate([lengths, np.ones(count, np.int64)])
+    return _cheapest(counts, lengths)
 
 
 def write_columns(out: ByteWriter, columns: Sequence[Integers]) -> None:
@@ -155,7 +157,8 @@ def write_columns(out: ByteWriter, columns: Sequence[Integers]) -> None:
     heads = choose(values, lengths)
     firsts = np.cumsum(lengths) - lengths
     is_difference = np.repeat(heads >= _DIFFERENCES, lengths)
-    stored = np.where(is_difference, zigzag(_differences(values, firsts)), values.view(np.uint64))
+    differences = _differences(values, firsts, np.empty_like(values))
+    stored = np.where(is_difference, zigzag(differences), values.view(np.uint64))
     widths = np.repeat(heads & 0x7F, lengths).astype(np.uint64)
     upper = stored >> widths
     indices = np.flatnonzero(upper)
@@ -318,6 +321,8 @@ class ColumnReader:
         self, stored: Unsigned, before: Integers, column_sizes: Integers, each: Integers
     ) -> None:
         """Put the upper bits of long numbers in place, of columns that begin at these numbers."""
+        if not self._sorted:
+            return
         column = np.searchsorted(before, self._places, side="right") - 1
         inside = self._places - before[column]
         is_own = (column >= 0) & (inside < column_sizes[column])
