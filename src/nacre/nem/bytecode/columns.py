@@ -252,9 +252,7 @@ class ColumnReader:
         stored = self._gather(bit + width * np.arange(count), _MASKS[width])
         if first < last:
             stored[self._places[first:last] - value] |= self._upper[first:last] << np.uint64(width)
-        is_difference = self._heads[number] >= _DIFFERENCES
-        column = unzigzag(stored).cumsum() if is_difference else stored.view(np.int64)
-        self._known[number] = column
+        self._known[number] = column = self._undo_differences(number, stored)
         return column, None
 
     def _gather(self, bits: Integers, masks: Unsigned | np.uint64) -> Unsigned:
@@ -311,11 +309,16 @@ class ColumnReader:
         bits += np.repeat(origins, column_sizes)
         stored = self._gather(bits, np.repeat(_MASKS[each], column_sizes))
         self._patch(stored, before[numbers], column_sizes, each)
-        values = _undo_differences(stored, self._heads[numbers] >= _DIFFERENCES, column_sizes)
         stops = ends.tolist()
         for number, start, stop in zip(numbers, [0, *stops], stops, strict=False):
-            columns[number] = values[start:stop]
+            columns[number] = self._undo_differences(number, stored[start:stop])
         return columns
+
+    def _undo_differences(self, number: int, stored: Unsigned) -> Integers:
+        """The numbers of a column, given those that are stored."""
+        if self._heads[number] < _DIFFERENCES:
+            return stored.view(np.int64)
+        return unzigzag(stored).cumsum()
 
     def _patch(
         self, stored: Unsigned, before: Integers, column_sizes: Integers, each: Integers
@@ -348,20 +351,6 @@ class ColumnReader:
         is_long = (self._upper >> (np.uint64(63) - widths)) >> _ONE
         if is_long.any() or not self._upper.all():
             raise Broken(BYT06, self._start, f"{self._what} lists numbers that are not long")
-
-
-def _undo_differences(
-    stored: Unsigned, is_difference: npt.NDArray[np.bool_], lengths: Integers
-) -> Integers:
-    values = stored.view(np.int64)
-    if not is_difference.any():
-        return values
-    each = np.repeat(is_difference, lengths)
-    steps = np.where(each, unzigzag(stored), 0)
-    sums = np.cumsum(steps)
-    firsts = np.cumsum(lengths) - lengths
-    before = np.repeat(sums[firsts] - steps[firsts], lengths)
-    return np.where(each, sums - before, values)
 
 
 def _read_list(reader: ByteReader, count: int, what: str) -> tuple[Integers, Unsigned]:

@@ -217,8 +217,11 @@ def _place(tree: ReadTree, lines: Lines, trivia: Trivia) -> Positions:
 
 
 def _moved(tree: ReadTree, lines: Lines, pushed: Integers) -> tuple[Integers, Integers]:
-    """Starts and ends of all nodes, moved as far as their lines are pushed."""
-    starts, ends = tree.starts.copy(), tree.starts + tree.widths
+    """Starts and ends of all nodes, moved as far as their lines are pushed.
+
+    Starts are moved where they are: nobody asks again where they would be on one line.
+    """
+    starts, ends = tree.starts, tree.starts + tree.widths
     count = len(lines.starts)
     if not count:
         return starts, ends
