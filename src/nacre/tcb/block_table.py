@@ -110,10 +110,10 @@ _WAIT = Record(
     ),
 )  # fmt: skip
 _TAG_SET = Record(
-    TagSet, "counters side by side that get a value",
+    TagSet, "counters side by side that are raised to a value; none goes down",
     (
         Field("tag", "record", "the first of them", of=Tag, is_own=True),
-        Field("value", "integer", "what they are set to", "=", is_own=True),
+        Field("value", "term", "what they are raised to", "=", is_own=True),
         Field("count", "integer", "how many there are", "count", 1, is_own=True),
     ),
 )  # fmt: skip
@@ -145,6 +145,8 @@ _OPERAND = Record(
         Field("quant", "record", "scales", "quant", None, of=Quant, is_optional=True),
         Field("compression", "record", "of the elements as they lie there", "packed", None,
               of=CompressionForm, is_optional=True),
+        Field("compressed_bytes", "integer", "that compressed elements take", "bytes", None,
+              is_optional=True),
     ),
 )  # fmt: skip
 _UNIT_USE = Record(
@@ -187,7 +189,7 @@ BLOCK: Final = Record(
               is_many=True, is_own=True),
         Field("signal", "record", "the counter that gets one more at the end", "signal", None,
               of=Tag, is_optional=True, is_own=True),
-        Field("sets", "record", "counters that get a value at the end", "set", (), of=TagSet,
+        Field("sets", "record", "counters that are raised at the end", "set", (), of=TagSet,
               is_many=True, is_own=True, blocks=("join",)),
         Field("has_token", "flag", "it takes a token of its engine until all have named it",
               "token", False, blocks=_STEPS),

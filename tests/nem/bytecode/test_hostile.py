@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from nacre.base.binary.columns import write_columns
+from nacre.base.binary.cursor import ByteWriter
+from nacre.base.binary.texts import write_texts
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
-from nacre.nem.bytecode.columns import write_columns
 from nacre.nem.bytecode.container import FEATURES, Member, write_file
-from nacre.nem.bytecode.cursor import ByteWriter
 from nacre.nem.bytecode.document import COMMENTS, POSITIONS, TEXTS, TREE, write_document
 from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_source
 from nacre.nem.bytecode.magic import MAGIC
 from nacre.nem.bytecode.packing import content_of, pack, pack_contents, unpack
 from nacre.nem.bytecode.sources import read_program
-from nacre.nem.bytecode.strings import write_texts
 from tests.effort import scaled
 
 PROGRAM = """\
@@ -263,7 +263,7 @@ def test_flags_say_whether_regions_are_compressed(is_compressed: bool) -> None:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that stand for little whatever their bytes, and that are written unread."""
-    monkeypatch.setattr("nacre.nem.bytecode.cursor.MIN_BYTECODE_NODES", 1 << 11)
+    monkeypatch.setattr("nacre.base.binary.cursor.MIN_BYTECODE_NODES", 1 << 11)
     monkeypatch.setattr("nacre.nem.bytecode.packing._require_readable", lambda data: None)
 
 
@@ -293,7 +293,7 @@ def test_documents_of_a_library_share_what_small_files_may_stand_for() -> None:
 
 
 def test_what_would_not_be_read_again_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.nem.bytecode.cursor.MIN_BYTECODE_NODES", 1 << 11)
+    monkeypatch.setattr("nacre.base.binary.cursor.MIN_BYTECODE_NODES", 1 << 11)
     with pytest.raises(InputError) as refused:
         pack("wait(t)\n" * 8_000)
     (finding,) = refused.value.diagnostics

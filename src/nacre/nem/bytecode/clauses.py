@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.binary.columns import Integers
 from nacre.nem.bytecode.batches import Batch
 from nacre.nem.bytecode.breaks import (
     Break,
@@ -19,7 +20,6 @@ from nacre.nem.bytecode.breaks import (
     copy_clause_breaks,
     statement_breaks,
 )
-from nacre.nem.bytecode.columns import Integers
 from nacre.nem.bytecode.kinds import CODES
 from nacre.nem.syntax import ast
 from nacre.nem.syntax.layout import INDENT, WIDTH

@@ -7,11 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nacre.base.binary.cursor import Broken, ByteReader, ByteRules, ByteWriter
 from nacre.base.excerpt import backquote
-from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter, most_nodes
 from nacre.nem.bytecode.document import COMMENTS, POSITIONS, SECTIONS, TEXTS, TREE
 from nacre.nem.bytecode.magic import MAGIC
-from nacre.nem.spec.limits import MAX_BYTECODE_DOCUMENTS
+from nacre.nem.spec.limits import (
+    MAX_BYTECODE_CHARACTERS_PER_NODE,
+    MAX_BYTECODE_DOCUMENTS,
+    MAX_BYTECODE_NODES,
+    MAX_BYTECODE_NODES_PER_BYTE,
+    MAX_BYTECODE_TEXT,
+    MIN_BYTECODE_NODES,
+)
 from nacre.nem.spec.rules.bytecode import BYT01, BYT02, BYT03, BYT04, BYT06, BYT07
 
 VERSION: Final = 1
@@ -19,6 +26,12 @@ VERSION: Final = 1
 FEATURES: Final = ("comments", "positions", "library", "compressed")
 _COMMENTS, _POSITIONS, _LIBRARY, _COMPRESSED = (1 << bit for bit in range(4))
 _CHECKSUM = 4
+_RULES = ByteRules(
+    damaged=BYT01,
+    not_canonical=BYT06,
+    too_large=BYT07,
+    too_large_help="write what repeats as a `loop`",
+)
 _MOST_NAME = 4096
 _MOST_FEATURE = 64
 _ENTRY = 1  # a document that was packed for itself, not for those that include it
@@ -78,7 +91,7 @@ def _features(documents: Sequence[Member] | Sequence[Entry]) -> int:
 
 def read_file(data: bytes) -> list[Entry]:
     """The documents of a file, as its table names them."""
-    reader = ByteReader(data)
+    reader = ByteReader(data, _RULES)
     if data[: len(MAGIC)] != MAGIC:
         raise Broken(BYT02, 0, "this is no bytecode of NEM")
     reader.at = len(MAGIC)
@@ -171,8 +184,15 @@ def _sections(
 ) -> dict[int, ByteReader]:
     sections = {tag: _section(reader, size) for tag, size in sizes.items()}
     for section in sections.values():
-        section.most = most_nodes(sum(sizes.values()), documents)
+        section.most = _most_nodes(sum(sizes.values()), documents)
+        section.most_text = min(section.most * MAX_BYTECODE_CHARACTERS_PER_NODE, MAX_BYTECODE_TEXT)
     return sections
+
+
+def _most_nodes(size_bytes: int, documents: int) -> int:
+    """How many nodes a document of so many bytes may have, in a file of so many documents."""
+    grown = size_bytes * MAX_BYTECODE_NODES_PER_BYTE + MIN_BYTECODE_NODES // documents
+    return min(grown, MAX_BYTECODE_NODES)
 
 
 def _section(reader: ByteReader, size: int) -> ByteReader:

@@ -8,15 +8,15 @@ from typing import Final
 
 import numpy as np
 
+from nacre.base.binary.columns import ColumnReader, Integers, write_columns
+from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
+from nacre.base.binary.texts import read_texts, write_texts
 from nacre.base.source import Source
 from nacre.nem.bytecode.building import build
-from nacre.nem.bytecode.columns import ColumnReader, Integers, write_columns
-from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
 from nacre.nem.bytecode.foreign import Foreign, Places, places_of, read_foreign, write_foreign
 from nacre.nem.bytecode.judging import has_configs, is_plain, judge_texts
 from nacre.nem.bytecode.kinds import COMPRESSED
 from nacre.nem.bytecode.positions import derive
-from nacre.nem.bytecode.strings import read_texts, write_texts
 from nacre.nem.bytecode.tree_reader import read_tree
 from nacre.nem.bytecode.tree_writer import TreeColumns, tree_columns
 from nacre.nem.bytecode.trivia import BEHIND, Trivia, text_of, trivia_of

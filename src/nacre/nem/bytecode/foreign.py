@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nacre.nem.bytecode.columns import ColumnReader, Integers, unzigzag, write_columns, zigzag
-from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
+from nacre.base.binary.columns import ColumnReader, Integers, unzigzag, write_columns, zigzag
+from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
 from nacre.nem.spec.limits import MAX_SOURCE_BYTES
 from nacre.nem.spec.rules.bytecode import BYT05, BYT07
 from nacre.nem.syntax.ast import Comment, Loop, Node

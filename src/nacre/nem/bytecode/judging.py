@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from nacre.base.binary.cursor import Broken
 from nacre.nem.bytecode.batches import Batch, Children, Part
-from nacre.nem.bytecode.cursor import Broken
 from nacre.nem.bytecode.kinds import CODES, ENUMS
 from nacre.nem.bytecode.tree_reader import ReadTree
 from nacre.nem.spec.limits import MAX_EXPRESSION_OPERATORS, MAX_NESTING

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from nacre.base.binary.cursor import Broken
 from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.bytecode.container import Entry, read_file
-from nacre.nem.bytecode.cursor import Broken
 from nacre.nem.bytecode.document import Content, DocumentReader
 from nacre.nem.bytecode.foreign import Foreign
 from nacre.nem.bytecode.tree_writer import tree_columns

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
+from nacre.base.binary.cursor import Broken
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source, whole_file
 from nacre.nem.bytecode.container import Member, read_file, write_file
-from nacre.nem.bytecode.cursor import Broken
 from nacre.nem.bytecode.document import Content, DocumentReader, write_document
 from nacre.nem.bytecode.foreign import Foreign, comment_starts, places_of
 from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_source

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.binary.columns import Integers
+from nacre.base.binary.cursor import Broken
 from nacre.nem.bytecode.clauses import (
     InnerLines,
     Tasks,
@@ -20,8 +22,6 @@ from nacre.nem.bytecode.clauses import (
     let_lines,
     statement_lines,
 )
-from nacre.nem.bytecode.columns import Integers
-from nacre.nem.bytecode.cursor import Broken
 from nacre.nem.bytecode.kinds import CODES, EndLoop
 from nacre.nem.bytecode.tree_reader import ReadTree
 from nacre.nem.bytecode.trivia import ABOVE_BLANK, BEHIND, Trivia

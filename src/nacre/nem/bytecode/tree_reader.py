@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nacre.base.binary.columns import ColumnReader, Integers
+from nacre.base.binary.cursor import Broken, ByteReader
 from nacre.base.terms import INT64_MAX
 from nacre.nem.bytecode.batches import Batch, Children, Part
-from nacre.nem.bytecode.columns import ColumnReader, Integers
-from nacre.nem.bytecode.cursor import Broken, ByteReader
 from nacre.nem.bytecode.kinds import DOCUMENT, ENUMS, Field
 from nacre.nem.spec.limits import MAX_BYTECODE_DEPTH
 from nacre.nem.spec.rules.bytecode import BYT06, BYT07, BYT08

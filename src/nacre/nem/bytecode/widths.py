@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from nacre.base.binary.columns import Integers
 from nacre.nem.bytecode.batches import Batch
-from nacre.nem.bytecode.columns import Integers
 from nacre.nem.bytecode.kinds import CODES, ENUMS, EndLoop
 from nacre.nem.bytecode.tree_reader import ReadTree
 from nacre.nem.syntax import ast

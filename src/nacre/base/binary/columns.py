@@ -15,8 +15,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter
-from nacre.nem.spec.rules.bytecode import BYT06
+from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
 
 Integers = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
@@ -185,12 +184,15 @@ class ColumnReader:
 
     def __init__(self, reader: ByteReader, what: str) -> None:
         self._what = what
+        self._rules = reader.rules
         self._start = reader.at
         count = reader.varint(what)
         self._heads = np.frombuffer(reader.take(count, what), np.uint8)
         self._each = (self._heads & 0x7F).astype(np.int64)  # bits of a number
         if count and int(self._each.max()) > MOST_BITS:
-            raise Broken(BYT06, self._start, f"{what} has a column of too many bits")
+            raise Broken(
+                self._rules.not_canonical, self._start, f"{what} has a column of too many bits"
+            )
         listed = reader.varint(what) if count else 0
         self._places, self._upper = _read_list(reader, listed, what)
         self._sorted = self._places.tolist()
@@ -211,7 +213,11 @@ class ColumnReader:
         """Go over a column; its number."""
         number = len(self._lengths)
         if number == len(self._widths):
-            raise Broken(BYT06, self._start, f"{self._what} has fewer columns than it needs")
+            raise Broken(
+                self._rules.not_canonical,
+                self._start,
+                f"{self._what} has fewer columns than it needs",
+            )
         width = self._widths[number]
         if not width:
             self._find_constant(number, count)
@@ -220,7 +226,7 @@ class ColumnReader:
         self._bits += count * width
         if self._bits > 8 * self._size:
             message = f"{self._what} needs {self._bits:,} bits, {8 * self._size:,} are there"
-            raise Broken(BYT06, self._bits_start, message)
+            raise Broken(self._rules.not_canonical, self._bits_start, message)
         return number
 
     def _find_constant(self, number: int, count: int) -> None:
@@ -265,16 +271,26 @@ class ColumnReader:
     def finish(self) -> list[Integers]:
         """The numbers of all columns; Broken where they are not written as they would be."""
         if len(self._lengths) != len(self._heads):
-            raise Broken(BYT06, self._start, f"{self._what} has columns that nothing needs")
+            raise Broken(
+                self._rules.not_canonical,
+                self._start,
+                f"{self._what} has columns that nothing needs",
+            )
         if not self._lengths:
             if self._size:
-                raise Broken(BYT06, self._bits_start, f"bytes are left behind {self._what}")
+                raise Broken(
+                    self._rules.not_canonical,
+                    self._bits_start,
+                    f"bytes are left behind {self._what}",
+                )
             return []
         self._judge_end()
         lengths = np.array(self._lengths, np.int64)
         columns = self._read_skipped(lengths)
         if (self._choose(columns, lengths) != self._heads).any():
-            raise Broken(BYT06, self._start, f"{self._what} is not in its shortest form")
+            raise Broken(
+                self._rules.not_canonical, self._start, f"{self._what} is not in its shortest form"
+            )
         self._judge_list(lengths)
         return columns
 
@@ -338,9 +354,15 @@ class ColumnReader:
         spare = 8 * self._size - self._bits
         last = int(self._words[self._size - 1]) & 0xFF if spare else 0
         if spare >= 8 or last >> (8 - spare):
-            raise Broken(BYT06, self._bits_start, f"bits are left behind {self._what}")
+            raise Broken(
+                self._rules.not_canonical, self._bits_start, f"bits are left behind {self._what}"
+            )
         if self._sorted and self._sorted[-1] >= self._values:
-            raise Broken(BYT06, self._start, f"{self._what} lists a number that it does not have")
+            raise Broken(
+                self._rules.not_canonical,
+                self._start,
+                f"{self._what} lists a number that it does not have",
+            )
 
     def _judge_list(self, lengths: Integers) -> None:
         """What is in the list does not fit in place, and its numbers have 64 bits at most."""
@@ -350,7 +372,11 @@ class ColumnReader:
         widths = self._each[column].view(np.uint64)
         is_long = (self._upper >> (np.uint64(63) - widths)) >> _ONE
         if is_long.any() or not self._upper.all():
-            raise Broken(BYT06, self._start, f"{self._what} lists numbers that are not long")
+            raise Broken(
+                self._rules.not_canonical,
+                self._start,
+                f"{self._what} lists numbers that are not long",
+            )
 
 
 def _read_list(reader: ByteReader, count: int, what: str) -> tuple[Integers, Unsigned]:
@@ -359,5 +385,7 @@ def _read_list(reader: ByteReader, count: int, what: str) -> tuple[Integers, Uns
     gaps = reader.varints(count, what)
     upper = reader.varints(count, what)
     if count and int(gaps.max()) >> 40:
-        raise Broken(BYT06, start, f"{what} lists a number that it does not have")
+        raise Broken(
+            reader.rules.not_canonical, start, f"{what} lists a number that it does not have"
+        )
     return np.cumsum(gaps.astype(np.int64) + 1) - 1, upper

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from nacre.base.rules import Rule
-from nacre.nem.spec.limits import (
-    MAX_BYTECODE_CHARACTERS_PER_NODE,
-    MAX_BYTECODE_NODES,
-    MAX_BYTECODE_NODES_PER_BYTE,
-    MAX_BYTECODE_TEXT,
-    MIN_BYTECODE_NODES,
-)
-from nacre.nem.spec.rules.bytecode import BYT01, BYT06, BYT07
 
 _LONGEST_VARINT = 10  # bytes, for 64 bits
+_UNLIMITED = 1 << 62
 
 
 class Broken(Exception):  # noqa: N818 - a way out of the reader, which makes it a finding
@@ -26,6 +20,16 @@ class Broken(Exception):  # noqa: N818 - a way out of the reader, which makes it
     def __init__(self, rule: Rule, offset: int, message: str, help: str | None = None) -> None:
         super().__init__(message)
         self.rule, self.offset, self.message, self.help = rule, offset, message, help
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRules:
+    """The rules of a format that its bytes can break, whatever they are about."""
+
+    damaged: Rule  # they end too early, or too late
+    not_canonical: Rule  # what they say is written in another way
+    too_large: Rule
+    too_large_help: str | None = None
 
 
 class ByteWriter:
@@ -70,11 +74,15 @@ class ByteWriter:
 class ByteReader:
     """A position in bytes up to an end; every step is checked before it is taken."""
 
-    def __init__(self, data: bytes, start: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self, data: bytes, rules: ByteRules, start: int = 0, end: int | None = None
+    ) -> None:
         self._data = data
+        self.rules = rules
         self.at = start
         self.end = len(data) if end is None else end
-        self.most = MAX_BYTECODE_NODES  # things of one kind that its bytes may stand for
+        # Things of one kind, and characters of text, that its bytes may stand for.
+        self.most = self.most_text = _UNLIMITED
 
     @property
     def left(self) -> int:
@@ -85,7 +93,7 @@ class ByteReader:
         """So many bytes."""
         if count > self.left:
             message = f"{what} needs {count:,} bytes, {self.left:,} are left"
-            raise Broken(BYT01, self.at, message)
+            raise Broken(self.rules.damaged, self.at, message)
         start = self.at
         self.at += count
         return self._data[start : self.at]
@@ -104,9 +112,15 @@ class ByteReader:
                 break
             shift += 7
             if shift > 63:
-                raise Broken(BYT06, start, f"{what} has a number of more than 64 bits")
+                raise Broken(
+                    self.rules.not_canonical, start, f"{what} has a number of more than 64 bits"
+                )
         if value >> 64 or (byte == 0 and shift):
-            raise Broken(BYT06, start, f"{what} has a number that is not in its shortest form")
+            raise Broken(
+                self.rules.not_canonical,
+                start,
+                f"{what} has a number that is not in its shortest form",
+            )
         return value
 
     def varints(self, count: int, what: str) -> npt.NDArray[np.uint64]:
@@ -115,14 +129,16 @@ class ByteReader:
             return np.array([self.varint(what) for _ in range(count)], np.uint64)
         if count > self.left:
             raise Broken(
-                BYT01, self.at, f"{what} needs {count:,} numbers, {self.left:,} bytes left"
+                self.rules.damaged,
+                self.at,
+                f"{what} needs {count:,} numbers, {self.left:,} bytes left",
             )
         start = self.at
         stop = min(self.end, start + count * _LONGEST_VARINT)
         raw = np.frombuffer(self._data, np.uint8, stop - start, start)
         ends = np.flatnonzero(raw < 0x80)[:count]
         if len(ends) < count:
-            raise Broken(BYT01, start, f"{what} ends before its last number")
+            raise Broken(self.rules.damaged, start, f"{what} ends before its last number")
         sizes = np.diff(ends, prepend=-1)
         if sizes.max() >= _LONGEST_VARINT or ((raw[ends] == 0) & (sizes > 1)).any():
             return np.array([self.varint(what) for _ in range(count)], np.uint64)
@@ -138,43 +154,36 @@ class ByteReader:
         start = self.at
         length = self.varint(what)
         if length > most:
-            raise Broken(BYT07, start, f"{what} has {length:,} bytes, at most {most:,} are read")
-        return decode_text(self.take(length, what), start, what)
+            raise Broken(
+                self.rules.too_large,
+                start,
+                f"{what} has {length:,} bytes, at most {most:,} are read",
+            )
+        return decode_text(self.take(length, what), self.rules, start, what)
 
     def within(self, size: int) -> ByteReader:
         """The next bytes, which are there, as a reader of their own; this one goes behind them."""
-        reader = ByteReader(self._data, self.at, self.at + size)
-        reader.most = self.most
+        reader = ByteReader(self._data, self.rules, self.at, self.at + size)
+        reader.most, reader.most_text = self.most, self.most_text
         self.at += size
         return reader
 
-    @property
-    def most_text(self) -> int:
-        """How many characters its bytes may stand for."""
-        return min(self.most * MAX_BYTECODE_CHARACTERS_PER_NODE, MAX_BYTECODE_TEXT)
-
     def require_most(self, count: int, what: str) -> None:
-        """Refuse to make more than the document's bytes may stand for."""
+        """Refuse to make more than the bytes may stand for."""
         if count > self.most:
             message = f"{count:,} {what}; its bytes may stand for {self.most:,}"
-            raise Broken(BYT07, self.at, message, "write what repeats as a `loop`")
+            raise Broken(self.rules.too_large, self.at, message, self.rules.too_large_help)
 
     def require_end(self, what: str) -> None:
         """Refuse bytes that nothing reads."""
         if self.left:
-            raise Broken(BYT01, self.at, f"{self.left:,} bytes are left behind {what}")
+            raise Broken(self.rules.damaged, self.at, f"{self.left:,} bytes are left behind {what}")
 
 
-def most_nodes(size_bytes: int, documents: int) -> int:
-    """How many nodes a document of so many bytes may have, in a file of so many documents."""
-    grown = size_bytes * MAX_BYTECODE_NODES_PER_BYTE + MIN_BYTECODE_NODES // documents
-    return min(grown, MAX_BYTECODE_NODES)
-
-
-def decode_text(raw: bytes, offset: int, what: str) -> str:
+def decode_text(raw: bytes, rules: ByteRules, offset: int, what: str) -> str:
     """UTF-8 as text."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         message = f"byte 0x{raw[error.start]:02x} of {what} is no UTF-8"
-        raise Broken(BYT01, offset, message) from None
+        raise Broken(rules.damaged, offset, message) from None

@@ -8,9 +8,8 @@ from typing import AnyStr
 
 import numpy as np
 
-from nacre.nem.bytecode.columns import ColumnReader, Integers, write_columns
-from nacre.nem.bytecode.cursor import Broken, ByteReader, ByteWriter, decode_text
-from nacre.nem.spec.rules.bytecode import BYT01, BYT06, BYT07
+from nacre.base.binary.columns import ColumnReader, Integers, write_columns
+from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter, decode_text
 
 
 def write_texts(out: ByteWriter, texts: Sequence[str]) -> None:
@@ -43,7 +42,7 @@ def _shared_lengths(old: bytes, new: bytes) -> tuple[int, int]:
 
 def read_texts(reader: ByteReader, what: str) -> list[str]:
     """The inverse of `write_texts`; what could be shared and is not is refused."""
-    start = reader.at
+    start, rules = reader.at, reader.rules
     count = reader.varint(what)
     if not count:
         return []
@@ -51,28 +50,34 @@ def read_texts(reader: ByteReader, what: str) -> list[str]:
     blob = reader.take(reader.varint(what), what)
     size = reader.varint(what)
     if size > reader.left:
-        raise Broken(BYT01, reader.at, f"{what} need {size:,} bytes, {reader.left:,} are left")
+        message = f"{what} need {size:,} bytes, {reader.left:,} are left"
+        raise Broken(rules.damaged, reader.at, message)
     inner = reader.within(size)
     columns = ColumnReader(inner, what)
     for _ in range(3):
         columns.skip(count)
     heads, tails, sizes = columns.finish()
-    _judge_lengths(reader.most_text, start, what, heads, tails, sizes)
+    _judge_lengths(reader, start, what, (heads, tails, sizes))
     if int(sizes.sum()) != len(blob):
-        raise Broken(BYT06, start, f"{what} have {len(blob):,} bytes of other lengths")
+        raise Broken(
+            rules.not_canonical, start, f"{what} have {len(blob):,} bytes of other lengths"
+        )
     texts = _unshare(blob.decode(), heads, tails, sizes) if blob.isascii() else None
     raws = None if blob.isascii() else _unshare(blob, heads, tails, sizes)
     if raws is not None:
-        texts = [decode_text(raw, start, what) for raw in raws]
+        texts = [decode_text(raw, rules, start, what) for raw in raws]
     if texts is None:
-        raise Broken(BYT06, start, f"one of the {what} does not take over what it could")
+        message = f"one of the {what} does not take over what it could"
+        raise Broken(rules.not_canonical, start, message)
     return texts
 
 
-def _judge_lengths(most: int, start: int, what: str, *columns: Integers) -> None:
+def _judge_lengths(reader: ByteReader, start: int, what: str, columns: Sequence[Integers]) -> None:
+    most = reader.most_text
     is_sound = all(int(c.min()) >= 0 and int(c.max()) <= most for c in columns)
     if not is_sound or sum(int(column.sum()) for column in columns) > most:
-        raise Broken(BYT07, start, f"{what} are longer than {most:,} bytes together")
+        message = f"{what} are longer than {most:,} bytes together"
+        raise Broken(reader.rules.too_large, start, message)
 
 
 def _unshare(

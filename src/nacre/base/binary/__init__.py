@@ -1,0 +1,1 @@
+"""Bytes of files: cursors, columns of integers, lists of texts."""
