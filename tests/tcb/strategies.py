@@ -38,7 +38,7 @@ MEMORIES = {"DDR": 1 << 20, "L2": 1 << 16, "L1": 1 << 14}
 UNITS = {"NMU": 2, "CSTL": 1}
 DEVICE_UNITS = {"DMA": 2}
 TAGS, DEVICE_TAGS = 64, 128
-OPS = ("relu", "add", "gemm", "core.Sigmoid", "transfer", "store")
+OPS = ("relu", "add", "gemm", "core.HardSigmoid", "transfer", "store")
 MOST_REPEATS = 4  # iterations of a repeat
 _SAFE = 1 << 9  # what a term over counters adds to an address, at most
 

@@ -38,9 +38,11 @@ Kind = Literal[
     "flag",  # the keyword alone, where it holds
     "integer",
     "hexadecimal",  # an integer that is an address
+    "size",  # bytes
     "word",  # one of a few
     "name",  # any text; without quotes where it is a word
     "text",
+    "digest",  # a text, mostly a hash
     "memory",  # `DDR`, `L1[0]`
     "engine",  # `e0`, or `d` of the device
     "integers",
@@ -54,6 +56,8 @@ Kind = Literal[
     "record",
 ]
 BLOCK_KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
+# What a reader must know to understand a file. Places in this list are never used again.
+FEATURES: Final = ("compression", "chains")
 REQUIRED: Final = ...
 FieldValue = Any  # as its kind says
 _TASKS: Final[tuple[BlockKind, ...]] = ("task",)
@@ -74,6 +78,7 @@ class Field(Struct, frozen=True):
     is_own: bool = False  # in bytes, kept for each record and not in the form that several share
     words: tuple[str, ...] = ()
     blocks: tuple[BlockKind, ...] = BLOCK_KINDS  # which of them have it
+    feature: str = ""  # of a file that has it; without that feature it has no place there
 
 
 class Record(Struct, frozen=True):
@@ -144,9 +149,9 @@ _OPERAND = Record(
         Field("strides", "integers", "in elements; else dense", "strides", None, is_optional=True),
         Field("quant", "record", "scales", "quant", None, of=Quant, is_optional=True),
         Field("compression", "record", "of the elements as they lie there", "packed", None,
-              of=CompressionForm, is_optional=True),
+              of=CompressionForm, is_optional=True, feature="compression"),
         Field("compressed_bytes", "integer", "that compressed elements take", "bytes", None,
-              is_optional=True),
+              is_optional=True, feature="compression"),
     ),
 )  # fmt: skip
 _UNIT_USE = Record(
@@ -184,7 +189,7 @@ BLOCK: Final = Record(
               blocks=_TASKS),
         Field("priority", "integer", "class of arbitration", "priority", 0, blocks=_TASKS),
         Field("is_chained", "flag", "the first output streams into the next block", "chained",
-              False, blocks=_TASKS),
+              False, blocks=_TASKS, feature="chains"),
         Field("waits", "record", "what has to hold before", "wait", (), of=Wait,
               is_many=True, is_own=True),
         Field("signal", "record", "the counter that gets one more at the end", "signal", None,
@@ -223,9 +228,9 @@ _MACHINE = Record(
     Machine, "what it was bound to",
     (
         Field("device", "name", "the device", is_own=True),
-        Field("device_hash", "text", "of its description", "hash", is_own=True),
+        Field("device_hash", "digest", "of its description", "hash", is_own=True),
         Field("uarch", "name", "its microarchitecture", "uarch", is_own=True),
-        Field("uarch_hash", "text", "of that description", "uarch_hash", is_own=True),
+        Field("uarch_hash", "digest", "of that description", "uarch_hash", is_own=True),
         Field("engines", "integer", "how many", "engines", is_own=True),
         Field("units", "counts", "instances of an engine, by type", "units", is_own=True),
         Field("device_units", "counts", "of the device", "device_units", is_own=True),
@@ -246,7 +251,7 @@ _PLACEMENT = Record(
         Field("buffer", "name", "its name", is_own=True),
         Field("memory", "memory", "where it lies", is_own=True),
         Field("address", "hexadecimal", "of its first byte", ":", is_own=True),
-        Field("size", "integer", "bytes", "size", is_own=True),
+        Field("size", "size", "bytes", "size", is_own=True),
     ),
     "place",
 )  # fmt: skip
@@ -257,7 +262,7 @@ _PORT = Record(
         Field("name", "name", "its name", is_own=True),
         Field("memory", "memory", "where it lies", is_own=True),
         Field("address", "hexadecimal", "of its first byte", ":", is_own=True),
-        Field("size", "integer", "bytes", "size", is_own=True),
+        Field("size", "size", "bytes", "size", is_own=True),
         Field("elem", "name", "element type, where known", "elem", None,
               is_optional=True, is_own=True),
         Field("dims", "integers", "sizes of the dimensions, where known", "dims", None,

@@ -6,6 +6,10 @@ from typing import Final
 
 # A stream grows with the text of a program, not with its iterations: a large plan has 10,000.
 MAX_ITEMS: Final = 1 << 20
+# A few bytes can stand for many blocks that are alike: so many for each byte of a section, and a
+# number that any section may have. Work stays in proportion to the file.
+MAX_PER_BYTE: Final = 32
+MIN_ITEMS: Final = 1 << 14
 # Numbers of one column: a few operands, waits and terms a block.
 MAX_NUMBERS: Final = 1 << 22
 # Texts of a section, and their bytes together.

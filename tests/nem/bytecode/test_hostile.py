@@ -263,7 +263,7 @@ def test_flags_say_whether_regions_are_compressed(is_compressed: bool) -> None:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that stand for little whatever their bytes, and that are written unread."""
-    monkeypatch.setattr("nacre.base.binary.cursor.MIN_BYTECODE_NODES", 1 << 11)
+    monkeypatch.setattr("nacre.nem.bytecode.container.MIN_BYTECODE_NODES", 1 << 11)
     monkeypatch.setattr("nacre.nem.bytecode.packing._require_readable", lambda data: None)
 
 
@@ -293,7 +293,7 @@ def test_documents_of_a_library_share_what_small_files_may_stand_for() -> None:
 
 
 def test_what_would_not_be_read_again_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.base.binary.cursor.MIN_BYTECODE_NODES", 1 << 11)
+    monkeypatch.setattr("nacre.nem.bytecode.container.MIN_BYTECODE_NODES", 1 << 11)
     with pytest.raises(InputError) as refused:
         pack("wait(t)\n" * 8_000)
     (finding,) = refused.value.diagnostics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Final
 
 from msgspec import Struct
@@ -18,23 +19,56 @@ _STEP = "  "
 _LONGEST_NAME = 60  # of what a block comes from, behind it
 
 
+# A statement's word, or `item` for blocks and repeats, and which of these it is.
+Place = tuple[str, int]
+_Line = tuple[str, Place | None]  # a line, and what begins there
+
+
 def disassemble(image: Image, *, inline_constants: bool = True) -> str:
     """The canonical text; constants as base64, or by their hashes."""
-    parts = [
-        [f"tcb {VERSION}", *_statement(image), *_statement(image.machine)],
-        [line for placement in image.placements for line in _statement(placement)],
-        [line for port in image.ports for line in _statement(port)],
-        *_streams(image),
-        [line for found in image.constants for line in _constant(found, inline_constants)],
-        [line for origin in image.origins for line in _statement(origin)],
-    ]
-    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+    return "".join(f"{line}\n" for line, _ in _all_lines(image, inline_constants))
 
 
-def _streams(image: Image) -> Iterator[list[str]]:
+def listing(image: Image) -> tuple[str, dict[Place, int]]:
+    """The text without constants, and the line of every statement, from 1 on."""
+    lines = list(_all_lines(image, inline_constants=False))
+    places = {place: number for number, (_, place) in enumerate(lines, 1) if place is not None}
+    return "".join(f"{line}\n" for line, _ in lines), places
+
+
+def _all_lines(image: Image, inline_constants: bool) -> Iterator[_Line]:
+    yield f"tcb {VERSION}", None
+    yield from _marked(_statement(image), ("image", 0))
+    yield from _marked(_statement(image.machine), ("machine", 0))
+    yield from _group("place", [_statement(placement) for placement in image.placements])
+    yield from _group("port", [_statement(port) for port in image.ports])
+    yield from _streams(image)
+    constants = [_constant(found, inline_constants) for found in image.constants]
+    yield from _group("constant", constants)
+    yield from _group("origin", [_statement(origin) for origin in image.origins])
+
+
+def _marked(lines: list[str], place: Place) -> Iterator[_Line]:
+    yield lines[0], place
+    yield from ((line, None) for line in lines[1:])
+
+
+def _group(word: str, statements: list[list[str]]) -> Iterator[_Line]:
+    """Statements of one kind, behind a blank line."""
+    if statements:
+        yield "", None
+    for at, lines in enumerate(statements):
+        yield from _marked(lines, (word, at))
+
+
+def _streams(image: Image) -> Iterator[_Line]:
     origins = {origin.position: origin for origin in image.origins}
-    for stream in image.streams:
-        yield [f"{_head(stream)} {{", *_items(stream.items, origins, _STEP), "}"]
+    numbers = count()
+    for at, stream in enumerate(image.streams):
+        yield "", None
+        yield f"{_head(stream)} {{", ("stream", at)
+        yield from _items(stream.items, origins, _STEP, numbers)
+        yield "}", None
 
 
 def _head(value: Struct) -> str:
@@ -42,15 +76,18 @@ def _head(value: Struct) -> str:
     return " ".join([head, *(clause.line for clause in clauses)])
 
 
-def _items(items: Iterable[Item], origins: Mapping[int, Origin], indent: str) -> Iterator[str]:
+def _items(
+    items: Iterable[Item], origins: Mapping[int, Origin], indent: str, numbers: Iterator[int]
+) -> Iterator[_Line]:
     for item in items:
         comment = _comment(origins.get(item.position))
+        place = ("item", next(numbers))
         if isinstance(item, Repeat):
-            yield f"{indent}{_head(item)} {{{comment}"
-            yield from _items(item.items, origins, indent + _STEP)
-            yield f"{indent}}}"
+            yield f"{indent}{_head(item)} {{{comment}", place
+            yield from _items(item.items, origins, indent + _STEP, numbers)
+            yield f"{indent}}}", None
         else:
-            yield from _statement(item, indent, comment)
+            yield from _marked(_statement(item, indent, comment), place)
 
 
 def _comment(origin: Origin | None) -> str:

@@ -35,8 +35,10 @@ class ValueReader:
         read: dict[Kind, Callable[[], Any]] = {
             "integer": self._integer,
             "hexadecimal": self._integer,
+            "size": self._integer,
             "name": self._name,
             "text": self._text,
+            "digest": self._text,
             "memory": self._memory,
             "engine": self._engine,
             "integers": lambda: self._list(self._integer),

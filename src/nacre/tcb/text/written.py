@@ -104,9 +104,11 @@ _WRITERS: Final[Mapping[Kind, Callable[[Any], str]]] = MappingProxyType(
     {
         "integer": str,
         "hexadecimal": hexadecimal,
+        "size": str,
         "word": str,
         "name": name_text,
         "text": quote,
+        "digest": quote,
         "memory": memory_text,
         "engine": engine_text,
         "integers": integers_text,

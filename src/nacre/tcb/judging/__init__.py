@@ -1,0 +1,1 @@
+"""The promises of an image, judged without the program that it was made of."""

@@ -1,0 +1,168 @@
+"""What values terms can have in the iterations of the repeats around them.
+
+Bounds by intervals come first; where they do not decide, every iteration is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from nacre.base.term_columns import Column, TermProblem, evaluate, loop_depths
+from nacre.base.terms import LoopVariable, Operation, Term, divide, fits_int64, operation_count
+from nacre.tcb.image import Repeat, counter
+from nacre.tcb.limits import MAX_TERM_DEPTH, MAX_TERM_OPERATIONS
+
+Interval = tuple[int, int]
+MOST_ROWS: Final = 1 << 20  # iterations that are looked at one by one
+_OPERATORS: Final = frozenset({"+", "-", "*", "/", "mod"})
+
+
+class Undecided(Exception):  # noqa: N818 - an answer, not a failure
+    """There are too many iterations to look at each."""
+
+
+def term_problem(term: Term, depth: int) -> str | None:
+    """What is wrong with a term inside so many repeats, before it has a value."""
+    if isinstance(term, int):
+        return None if fits_int64(term) else f"{term:,} does not fit in 64 bits"
+    if operation_count(term) > MAX_TERM_OPERATIONS:
+        return f"{operation_count(term):,} operations; a term has at most {MAX_TERM_OPERATIONS:,}"
+    return _problem(term, depth, 0)
+
+
+def _problem(term: Term, depth: int, level: int) -> str | None:
+    if level > MAX_TERM_DEPTH:
+        return f"operations lie more than {MAX_TERM_DEPTH} deep in each other"
+    if isinstance(term, int):
+        return None if fits_int64(term) else f"{term:,} does not fit in 64 bits"
+    if isinstance(term, LoopVariable):
+        if term != counter(term.depth):
+            return f"the counter at depth {term.depth} is called `{term.name}`"
+        return None if 0 <= term.depth < depth else f"no repeat around it counts `{term.name}`"
+    if term.op not in _OPERATORS:
+        return f"`{term.op}` is no operation"
+    if term.size != 1 + operation_count(term.left) + operation_count(term.right):
+        return "a term says another number of operations than it has"
+    return _problem(term.left, depth, level + 1) or _problem(term.right, depth, level + 1)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The repeats around a place, the outermost first; their terms are sound."""
+
+    repeats: tuple[Repeat, ...]
+
+    @property
+    def depth(self) -> int:
+        """How many there are."""
+        return len(self.repeats)
+
+    @cached_property
+    def ranges(self) -> list[Interval] | None:
+        """Bounds of each counter; None where nothing is ever run."""
+        found: list[Interval] = []
+        for repeat in self.repeats:
+            count = _interval(repeat.count, found)
+            if count is None:
+                count = extremes(repeat.count, Scope(self.repeats[: len(found)]))
+            if count is None or count[1] <= 0:
+                return None
+            found.append((repeat.start, repeat.start + count[1] - 1))
+        return found
+
+    def grid(self, depths: frozenset[int]) -> list[Column]:
+        """Every combination that these counters can have where the place is reached."""
+        needed = depths.union(*(loop_depths(repeat.count) for repeat in self.repeats))
+        columns: list[Column] = []
+        for at, repeat in enumerate(self.repeats):
+            rows = columns[0].size if columns else 1
+            counts = np.broadcast_to(np.asarray(evaluate(repeat.count, columns)), (rows,))
+            # A counter that nothing asks for stands still.
+            counts = np.clip(counts, 0, None if at in needed else 1)
+            total = int(counts.sum())
+            if total > MOST_ROWS:
+                raise Undecided
+            owners = np.repeat(np.arange(rows), counts)
+            firsts = np.repeat(np.cumsum(counts) - counts, counts)
+            columns = [column[owners] for column in columns]
+            columns.append(np.arange(total) - firsts + repeat.start)
+        return columns
+
+
+def bounds(term: Term, scope: Scope) -> Interval | None:
+    """Bounds of a term that may be wide; None where there are none, or nothing is run."""
+    ranges = scope.ranges
+    return None if ranges is None else _interval(term, ranges)
+
+
+def extremes(term: Term, scope: Scope) -> Interval | None:
+    """The least and the greatest value; None where nothing is run. May raise TermProblem."""
+    columns = scope.grid(loop_depths(term))
+    if columns and not columns[0].size:
+        return None
+    values = evaluate(term, columns)
+    if isinstance(values, int):
+        return values, values
+    return int(values.min()), int(values.max())
+
+
+def _interval(term: Term, ranges: list[Interval]) -> Interval | None:
+    """Bounds of a term and of all its parts, or None where one has no value or leaves 64 bits."""
+    if isinstance(term, int):
+        return term, term
+    if isinstance(term, LoopVariable):
+        return ranges[term.depth]
+    left, right = _interval(term.left, ranges), _interval(term.right, ranges)
+    if left is None or right is None:
+        return None
+    found = _combine(term, left, right)
+    is_fitting = found is not None and fits_int64(found[0]) and fits_int64(found[1])
+    return found if is_fitting else None
+
+
+def _combine(term: Operation, a: Interval, b: Interval) -> Interval | None:
+    if term.op == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if term.op == "-":
+        return a[0] - b[1], a[1] - b[0]
+    if term.op == "*":
+        products = [x * y for x in a for y in b]
+        return min(products), max(products)
+    # What is divided by is a number above 0 in all that a binder writes.
+    if b[0] != b[1] or b[0] <= 0:
+        return None
+    if term.op == "/":
+        return divide(a[0], b[0]), divide(a[1], b[0])
+    largest = b[0] - 1
+    if a[0] >= 0 and a[1] < b[0]:
+        return a
+    return (0 if a[0] >= 0 else -largest), (0 if a[1] <= 0 else largest)
+
+
+def outside(term: Term, scope: Scope, low: int, high: int | None) -> Interval | str | None:
+    """The values of a term if some are below `low` or above `high`, or why there are none."""
+    found = bounds(term, scope)
+    if scope.ranges is None or (found is not None and _is_inside(found, low, high)):
+        return None
+    try:
+        exact = extremes(term, scope)
+    except TermProblem as problem:
+        return _REASONS[problem.kind]
+    except Undecided:
+        return f"over {MOST_ROWS:,} iterations, in which its values cannot be bounded"
+    return None if exact is None or _is_inside(exact, low, high) else exact
+
+
+def _is_inside(found: Interval, low: int, high: int | None) -> bool:
+    return found[0] >= low and (high is None or found[1] <= high)
+
+
+_REASONS: Final = {
+    "division": "it divides by 0",
+    "remainder": "it takes the remainder by 0",
+    "overflow": "a value does not fit in 64 bits",
+}
