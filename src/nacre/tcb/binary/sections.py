@@ -108,7 +108,7 @@ class SectionReader:
         if count > most:
             message = f"a column of {count:,} numbers; its bytes may stand for {most:,}"
             raise Broken(TCB15, self._reader.at, message)
-        values: list[int] = self._columns.take(count).tolist()
+        values: list[int] = self._columns.take(count)[0].tolist()
         return values
 
     def _read_numbers(self, count: int) -> None:
