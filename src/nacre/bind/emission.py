@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nacre.base.elements import GRAPH_TYPES
 from nacre.bind.counters import Counters
+from nacre.bind.forms import FormBinder
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.bind.placed_tags import PlacedTags
@@ -18,15 +18,10 @@ from nacre.bind.tags import has_entry_block
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.model.program import Wait as WaitStatement
-from nacre.nem.plan.calls import Lookup, call_of, lookup_at, varying_parts
-from nacre.nem.plan.core_operations import primitive_of, resolve_call
-from nacre.nem.plan.footprints import quantises
 from nacre.nem.plan.grid import Grid
-from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
-from nacre.tcb.image import DEVICE, Attribute, Block, Item, Repeat, Stream, Wait
+from nacre.tcb.image import DEVICE, Block, Item, Repeat, Stream, Wait
 
 Items = dict[int, list[Item]]  # by stream
-_TRUTH = GRAPH_TYPES["bool"]  # lies in memory as a byte
 
 
 class Place(Struct, frozen=True):
@@ -50,6 +45,7 @@ class Emitter:
         has_token_limit: bool,
     ) -> None:
         self._units, self._operands = units, operands
+        self._forms = FormBinder(units)
         self._members = members  # of chains, by the position of the last
         self._has_token_limit = has_token_limit
 
@@ -127,27 +123,21 @@ class Emitter:
         return tuple(waits)
 
     def _task(self, task: Task, place: Place) -> Block:
-        stream = self._units.stream(task)
-        lookup = lookup_at((*varying_parts(task), *_extents(task)), place.row, 0)
-        op, attributes, truths = _operation(task, lookup)
-        inputs, outputs = (
-            tuple(replace(o, elem="bool") if is_truth else o for o, is_truth in zip(
-                self._operands.operands(task, access, place.counters, lookup), found, strict=True))
-            for access, found in zip(("read", "write"), truths, strict=True)
-        )  # fmt: skip
+        form, counters = self._forms.form(task, place.row), place.counters
+        is_shared = self._units.stream(task) == DEVICE
         names = tuple(dict.fromkeys(task.deps)) if self._has_token_limit else ()
         return Block(
             "task",
             task.position,
-            op,
-            attributes,
-            must_be_deterministic(task),
-            inputs,
-            outputs,
-            self._units.uses(task, place.counters, place.row),
-            self._units.shared(task, place.row),
-            self._units.engine(task, place.counters) if stream == DEVICE else None,
-            outputs[0].elem if quantises(task) else "raw",
+            form.op,
+            form.attributes,
+            form.is_ordered,
+            self._operands.place(task, "read", form.inputs, counters),
+            self._operands.place(task, "write", form.outputs, counters),
+            self._units.bind_instance(task, form.units, counters),
+            form.shared,
+            self._units.engine(task, counters) if is_shared else None,
+            form.format,
             has_token=self._has_token_limit and task.token is not None,
             names=names,
         )
@@ -159,27 +149,7 @@ def _loop_of(node: OrderNode) -> Loop:
     return node.statement
 
 
-def _extents(task: Task) -> tuple[object, ...]:
-    return tuple(o.region.extent for o in task.operands if o.region is not None)
-
-
 def _inner_row(row: Grid, loop: Loop, run: Run) -> Grid:
     """The first iteration of a run, as a grid of one row."""
     ordinal, value = (np.array([n], np.int64) for n in (run.start, run.value))
     return Grid(1, (*row.loops, loop), (*row.ordinals, ordinal), (*row.values, value))
-
-
-Truths = tuple[tuple[bool, ...], tuple[bool, ...]]  # by inputs and outputs: whether they are
-
-
-def _operation(task: Task, lookup: Lookup) -> tuple[str, tuple[tuple[str, Attribute], ...], Truths]:
-    """The primitive that a task calls, its attributes, and which operands are truth values."""
-    if task.op in ("transfer", "store"):
-        return task.op, (), ((False,), (False,))
-    name = operation_name(task)
-    primitive = primitive_of(name)
-    call = resolve_call(name, call_of(task, lookup, ordered=False))
-    attributes = tuple(sorted(call.attributes.items()))
-    truths = tuple(tuple(t is not None and t.elem is _TRUTH for t in types)
-                   for types in (call.inputs, call.outputs))  # fmt: skip
-    return primitive.name if primitive is not None else name, attributes, (truths[0], truths[1])

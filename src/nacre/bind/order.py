@@ -150,11 +150,13 @@ class _BodyWriter:
         """A node after the gate and what is named; `settled` is over by then all the same."""
         gate = () if self._gate is None else (self._gate,)
         before = list(dict.fromkeys((*gate, *named)))
-        implied = self._start
+        # Whatever stands in this body has its start before it.
+        has_start = any(node.body == self._position for node in before)
+        implied = _NOTHING if has_start else self._start
+        for node in before:
+            implied = node.clock if implied is _NOTHING else implied.join(node.clock)
         for node in dict.fromkeys(settled):
             implied = implied.join(node.clock).with_index(node.chain, node.index)
-        for node in before:
-            implied = implied.join(node.clock)
         kept = tuple(n for n in before if implied.index(n.chain) < n.index)
         clock = implied
         for node in kept:

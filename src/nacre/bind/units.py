@@ -67,31 +67,32 @@ class UnitBinder:
         is_exact = isinstance(index, int) and index < count
         return UnitDecision(task, way, "exact" if is_exact else "remapped", asked.unit)
 
-    def uses(self, task: Task, counters: Counters, row: Grid) -> tuple[UnitUse, ...]:
-        """The units that a task occupies, for how long in an iteration; NoUnitError: none."""
-        units, unit, instance = self._bind(task, counters)
+    def uses(self, task: Task, row: Grid) -> tuple[UnitUse, ...]:
+        """The units that a task occupies, for how long in an iteration, of any instance."""
         uses = []
-        for name in units:
+        for name in self.decide(task).units:
             latency = latency_of(task, name, self._profile)
             taken = _value(cycles(task, name, row, self._profile))
-            at = instance if name == unit else None
-            uses.append(UnitUse(name, latency, taken - latency, at))
+            uses.append(UnitUse(name, latency, taken - latency))
         return tuple(uses)
+
+    def bind_instance(
+        self, task: Task, uses: tuple[UnitUse, ...], counters: Counters
+    ) -> tuple[UnitUse, ...]:
+        """The same units, with the instance that `@resource` binds."""
+        asked = requested_unit(task)
+        if asked is None or as_term(asked.index) is None:
+            return uses
+        count = max(1, self._device.count(asked.unit))
+        instance = simplify("mod", counters.term(asked.index), count)
+        return tuple(
+            UnitUse(use.unit, use.latency, use.work, instance) if use.unit == asked.unit else use
+            for use in uses
+        )
 
     def shared(self, task: Task, row: Grid) -> int:
         """Cycles of DDR's bandwidth."""
         return _value(ddr_cycles(task, row, self._profile))
-
-    def _bind(
-        self, task: Task, counters: Counters
-    ) -> tuple[UnitCombination, str | None, Term | None]:
-        """The units, the one that `@resource` binds, and its instance."""
-        decision = self.decide(task)
-        asked = requested_unit(task)
-        if asked is None or decision.match == "translated" or as_term(asked.index) is None:
-            return decision.units, None, None
-        count = max(1, self._device.count(asked.unit))
-        return decision.units, asked.unit, simplify("mod", counters.term(asked.index), count)
 
 
 def _value(of_row: Values) -> int:
