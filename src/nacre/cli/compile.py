@@ -14,7 +14,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
 from nacre.cli.arrays import report_write_errors
-from nacre.cli.compile_options import CompileOptions, compile_options
+from nacre.cli.compile_options import CompileOptions, compile_options, read_device
 from nacre.cli.core.files import (
     Constants,
     Shapes,
@@ -23,7 +23,7 @@ from nacre.cli.core.files import (
     report_findings,
     shape_option,
 )
-from nacre.cli.options import out_option
+from nacre.cli.options import include_root_option, out_option
 from nacre.compile.options import STAGES
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class _Folder(click.Path):
     metavar="D",
     help="A built-in device or a file.",
 )
+@include_root_option
 @shape_option
 @constant_option
 @compile_options
@@ -87,6 +88,7 @@ class _Folder(click.Path):
 def compile_(
     model: str,
     devices: tuple[str, ...],
+    include_roots: tuple[Path, ...],
     shapes: Shapes,
     constants: Constants,
     options: CompileOptions,
@@ -123,10 +125,11 @@ def compile_(
 
         arguments = options.arguments()
         module = read_module(model, shapes, constants)
-        bundle = compiled(module, devices[0], on_stage=show_stage, **arguments)
+        device = read_device(devices[0], include_roots)
+        bundle = compiled(module, device, on_stage=show_stage, **arguments)
         with report_write_errors(out):
             bundle.save(out, force=force, reference=reference, bytecode=bytecode)
-        slower = compare_with_floats(bundle, module, devices[0], options.ddr_size)
+        slower = compare_with_floats(bundle, module, device, options.ddr_size)
         notes = () if slower is None else (f"{slower.sentence}; try `--precision f16`",)
         click.echo(_summary(bundle, out, reference, notes))
 

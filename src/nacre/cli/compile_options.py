@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -15,6 +15,9 @@ from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.options import ddr_size_option, options_of, repeated_option
 from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS
+
+if TYPE_CHECKING:
+    from nacre.nem.model.devices import Device
 
 # Layers and their precision, as the option gives them.
 LayerPrecisions = tuple[tuple[str, str], ...]
@@ -133,3 +136,12 @@ def _latest_precisions(layer_precisions: LayerPrecisions) -> dict[str, str]:
         precisions.pop(layer, None)
         precisions[layer] = precision
     return precisions
+
+
+def read_device(name: str, include_roots: tuple[Path, ...]) -> str | Device:
+    """The device that an option names; read here where its includes may lead further."""
+    if not include_roots:
+        return name
+    from nacre.compile.target import target_of
+
+    return target_of(name, include_roots).device

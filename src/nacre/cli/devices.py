@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from nacre.base.diagnostics import has_errors
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_text
 from nacre.cli.exit_status import ERRORS_FOUND, OK
+from nacre.cli.options import include_root_option
 from nacre.cli.terminal.streams import unfiltered_stream
 from nacre.nem.checks.engine import named_device
 from nacre.nem.model.builtins import builtin_names
@@ -26,8 +28,9 @@ from nacre.nem.model.target import UnknownDeviceError, builtin_device
 @click.command()
 @click.argument("name", required=False)
 @click.option("--timing", is_flag=True, help="What its units cost, figure by figure.")
+@include_root_option
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
-def devices(name: str | None, timing: bool, output: str) -> int:
+def devices(name: str | None, timing: bool, include_roots: tuple[Path, ...], output: str) -> int:
     """List the built-in devices; with NAME (or a file), describe one figure by figure."""
     if name is None:
         if timing:
@@ -39,7 +42,8 @@ def devices(name: str | None, timing: bool, output: str) -> int:
             _print(_overview(listed))
         return OK
     try:
-        device = builtin_device(name) if name in builtin_names() else _from_file(name)
+        is_builtin = name in builtin_names()
+        device = builtin_device(name) if is_builtin else _from_file(name, include_roots)
     except UnknownDeviceError as error:
         raise click.UsageError(safe(str(error))) from None
     if device is None:
@@ -73,8 +77,8 @@ def _show_timing(device: Device, output: str) -> None:
     _print(f"timing of device {device.name}\n", table)
 
 
-def _from_file(name: str) -> Device | None:
-    target = named_device(name)
+def _from_file(name: str, include_roots: tuple[Path, ...]) -> Device | None:
+    target = named_device(name, include_roots)
     if has_errors(target.diagnostics):
         click.echo(render_text(target.diagnostics))
         return None

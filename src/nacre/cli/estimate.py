@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -20,7 +20,7 @@ from nacre.cli.arrays import (
     require_writable,
     write_all_or_none,
 )
-from nacre.cli.compile_options import CompileOptions, compile_options
+from nacre.cli.compile_options import CompileOptions, compile_options, read_device
 from nacre.cli.core.files import (
     Constants,
     Shapes,
@@ -31,11 +31,10 @@ from nacre.cli.core.files import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.nac.files import require_distinct_files
-from nacre.cli.options import form_option
+from nacre.cli.options import form_option, include_root_option
 
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
-    from nacre.core.module import Module
 
 _ENDINGS = (".html", ".htm")
 _OF_BUNDLES = frozenset({"model", "clock", "most", "report", "form"})  # options that they take too
@@ -68,6 +67,7 @@ def _parse_clock(text: str) -> float:
     metavar="D",
     help="A built-in device or a file; may be repeated, to compare them. Needed for a model.",
 )
+@include_root_option
 @shape_option
 @constant_option
 @compile_options
@@ -94,6 +94,7 @@ def _parse_clock(text: str) -> float:
 def estimate(
     model: str,
     devices: tuple[str, ...],
+    include_roots: tuple[Path, ...],
     shapes: Shapes,
     constants: Constants,
     options: CompileOptions,
@@ -119,6 +120,8 @@ def estimate(
     estimates: dict[str, Estimate] = {}
 
     def work() -> None:
+        from nacre.compile.estimate.estimate import estimate as estimated
+
         page_of = pages
         arguments = options.arguments()
         if is_bundle:
@@ -128,9 +131,9 @@ def estimate(
         else:
             module = read_module(model, shapes, constants)
             for device in dict.fromkeys(devices):
-                estimates[device] = _estimate_model(
-                    module, device, {**arguments, "clock_mhz": clock}
-                )
+                known = read_device(device, include_roots)
+                with stage(f"estimating for {safe(device)}"):
+                    estimates[device] = estimated(module, known, clock_mhz=clock, **arguments)
         with write_all_or_none():
             _write(page_of, estimates, model)
         click.echo(_format_estimates(model, estimates, most, form))
@@ -163,13 +166,6 @@ def _estimate_bundle(folder: str, clock: float | None) -> Estimate:
     bundle = Bundle.load(folder)
     with stage(f"estimating for {safe(bundle.manifest.device)}"):
         return bundle.estimate(clock)
-
-
-def _estimate_model(module: Module, device: str, arguments: Mapping[str, Any]) -> Estimate:
-    from nacre.compile.estimate.estimate import estimate as estimated
-
-    with stage(f"estimating for {safe(device)}"):
-        return estimated(module, device, **arguments)
 
 
 def _format_estimates(

@@ -29,7 +29,7 @@ def request_error(message: str, help: str | None = None) -> InputError:
     return InputError([CMP04.at(whole_file("<compile>"), message, help=help)])
 
 
-def target_of(device: str | Path | Device) -> Target:
+def target_of(device: str | Path | Device, include_roots: tuple[Path, ...] = ()) -> Target:
     """The device that a caller names: a built-in one, that of a file, or a value."""
     if isinstance(device, Device):
         if problems := figure_problems(device):
@@ -39,7 +39,7 @@ def target_of(device: str | Path | Device) -> Target:
         problem = f"a device is a name, a path or a `Device`, found {type(device).__name__}"
         raise request_error(problem, "`nacre devices` lists those that are built in")
     try:
-        known = named_device(str(device))
+        known = named_device(str(device), include_roots)
     except UnknownDeviceError as error:
         if not Path(device).is_file():
             raise request_error(str(error)) from None

@@ -12,7 +12,7 @@ from nacre.cli.arrays import report_write_errors, require_writable
 from nacre.cli.core.files import STDOUT, report_findings
 from nacre.cli.inputs import require_text_name
 from nacre.cli.nem.group import nem
-from nacre.cli.options import out_option
+from nacre.cli.options import include_root_option, out_option
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.api.templates.names import TEMPLATE_NAMES
 
@@ -26,8 +26,11 @@ from nacre.nem.api.templates.names import TEMPLATE_NAMES
     help="gemm: a product with bias and ReLU; conv2d: a convolution; attention: one head.",
 )
 @click.option("--device", required=True, metavar="NAME|FILE", help="What it is to run on.")
+@include_root_option
 @out_option("FILE", "Write here, where no file is yet. `-`, or nothing: print.")
-def new(name: str, template: str, device: str, out: Path | None) -> int:
+def new(
+    name: str, template: str, device: str, include_roots: tuple[Path, ...], out: Path | None
+) -> int:
     """Start a program NAME from a template: tiled, commented, sized for a device, and checked.
 
     Where the device cannot carry it, its findings say why, and nothing is written.
@@ -45,7 +48,7 @@ def new(name: str, template: str, device: str, out: Path | None) -> int:
             raise click.UsageError(f"{safe(str(path))} is there already; name another file")
 
     def work() -> None:
-        text = new_program(name, template, device, path)
+        text = new_program(name, template, device, path, include_roots)
         if path is None:
             echo_document(text)
             return

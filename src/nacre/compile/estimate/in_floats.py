@@ -11,6 +11,7 @@ from nacre.compile.options import Options
 from nacre.compile.pipeline import compile_module
 from nacre.compile.target import Target, target_of
 from nacre.core.module import Module
+from nacre.nem.model.devices import Device
 
 _LEAST_SHARE = 0.5  # of the cycles beside products: with less, integers are the faster ones
 
@@ -33,7 +34,7 @@ class FloatComparison:
 
 
 def compare_with_floats(
-    bundle: Bundle, module: Module, device: str, ddr_bytes: int
+    bundle: Bundle, module: Module, device: str | Device, ddr_bytes: int
 ) -> FloatComparison | None:
     """The comparison, where a plan on integers is slower than one in f16; else None.
 

@@ -62,7 +62,7 @@ class NemInterpreter:
         max_instances: int = MAX_TASK_INSTANCES,
     ) -> None:
         _require_choice("uninitialized", uninitialized, ("poison", "zero"))
-        self._device = _device(device)
+        self._device = _device(device, tuple(include_roots))
         for what, size in (("l1_size", l1_size), ("l2_size", l2_size)):
             if size is not None:
                 require_size(size, what)
@@ -354,7 +354,7 @@ def _read(path: str | Path) -> Source:
     return source
 
 
-def _device(device: str | Path | Device | None) -> Device | None:
+def _device(device: str | Path | Device | None, include_roots: tuple[Path, ...]) -> Device | None:
     """The device that a caller names: a built-in one, a file's, or a value."""
     if device is None:
         return None
@@ -363,7 +363,7 @@ def _device(device: str | Path | Device | None) -> Device | None:
             raise host_error("; ".join(problems))
         return device
     try:
-        target = named_device(str(device))
+        target = named_device(str(device), include_roots)
     except UnknownDeviceError as error:
         raise host_error(str(error)) from None
     errors = [d for d in target.diagnostics if d.severity == "error"]

@@ -88,7 +88,7 @@ def _target(root: File, linked: Mapping[int, LinkedFile], options: CheckOptions)
         return Target(resize_memories(target.device, options), False, target.diagnostics)
     if isinstance(options.device, Device):
         return Target(options.device, True, override_note(root, options.device))
-    chosen = named_device(options.device)
+    chosen = named_device(options.device, options.include_roots)
     notes = override_note(root, chosen.device)
     return Target(chosen.device, True, (*chosen.diagnostics, *notes))
 
@@ -106,11 +106,11 @@ def resize_memories(device: Device, options: CheckOptions) -> Device:
     return dataclasses.replace(device, topology=sizes)
 
 
-def named_device(name: str) -> Target:
+def named_device(name: str, include_roots: tuple[Path, ...] = ()) -> Target:
     """The device that an option asks for: a built-in one, or the only one of a file, checked."""
     if name in builtin_names():
         return builtin_target(name)
-    root = load_device_file(name)
+    root = load_device_file(name, include_roots)
     linked = link(root)
     target = file_target(root, linked)
     return Target(target.device, True, (*_check_files(root, linked), *target.diagnostics))

@@ -134,7 +134,7 @@ def builtin_device(name: str) -> Device:
     return link(root)[id(root)].own_devices[name]
 
 
-def load_device_file(name: str) -> File:
+def load_device_file(name: str, include_roots: tuple[Path, ...] = ()) -> File:
     """The file that an option names where a device is asked for, with what it includes."""
     path = Path(name)
     source = read_program(path)
@@ -144,7 +144,7 @@ def load_device_file(name: str) -> File:
             known = f"the built-in devices are {', '.join(builtin_names()[1:])}"
             raise UnknownDeviceError(f"no device `{name}`; {near or known}")
         raise UnknownDeviceError(str(unreadable_finding(name, path, source).message))
-    return load(parse(source), default_roots(path))
+    return load(parse(source), default_roots(path, include_roots))
 
 
 def file_target(root: File, linked: Mapping[int, LinkedFile]) -> Target:
