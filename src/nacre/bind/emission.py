@@ -19,7 +19,7 @@ from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Loop, Task
 from nacre.nem.model.program import Wait as WaitStatement
 from nacre.nem.plan.grid import Grid
-from nacre.tcb.image import DEVICE, Block, Item, Repeat, Stream, Wait
+from nacre.tcb.image import DEVICE, Block, Item, Repeat, Stream, Tag, Wait
 
 Items = dict[int, list[Item]]  # by stream
 
@@ -32,6 +32,10 @@ class Place(Struct, frozen=True):
     tags: tuple[PlacedTags, ...]  # of the bodies around, the innermost last
     gate: tuple[Wait, ...] = ()  # what the loop around it waits for
 
+    def tags_of(self, node: OrderNode) -> PlacedTags:
+        """The tags of the body that a node stands in, which is this one or around it."""
+        return next(tags for tags in reversed(self.tags) if tags.position == node.body)
+
 
 class Emitter:
     """Writes blocks."""
@@ -41,9 +45,11 @@ class Emitter:
         units: UnitBinder,
         operands: OperandBinder,
         members: Mapping[int, tuple[Task, ...]],
+        stream_of: Mapping[int, int],
         *,
         has_token_limit: bool,
     ) -> None:
+        self._stream_of = stream_of  # of every task, by position
         self._units, self._operands = units, operands
         self._forms = FormBinder(units)
         self._members = members  # of chains, by the position of the last
@@ -84,13 +90,14 @@ class Emitter:
     def _chain(self, node: OrderNode, last: Task, place: Place) -> tuple[int, list[Block]]:
         """A task, or tasks that stream into each other: the first waits, and the last signals."""
         tags = place.tags[-1]
-        tasks = self._members.get(last.position, (last,))
-        blocks = [self._task(task, place) for task in tasks]
-        blocks[:-1] = (replace(block, is_chained=True) for block in blocks[:-1])
-        blocks[0] = replace(blocks[0], waits=self._waits(node, place))
-        if tags.signals(node):
-            blocks[-1] = replace(blocks[-1], signal=tags.signal(node))
-        return self._units.stream(last), blocks
+        waits = self._waits(node, place)
+        signal = tags.signal(node) if tags.signals(node) else None
+        tasks = self._members.get(last.position)
+        if tasks is None:
+            return self._stream_of[last.position], [self._task(last, place, waits, signal)]
+        blocks = [self._task(task, place, (), None, is_chained=True) for task in tasks[:-1]]
+        blocks[0] = replace(blocks[0], waits=waits)
+        return self._stream_of[last.position], [*blocks, self._task(last, place, (), signal)]
 
     def _join(self, node: OrderNode, place: Place) -> tuple[int, Block]:
         tags, waits = place.tags[-1], self._waits(node, place)
@@ -113,8 +120,7 @@ class Emitter:
         if node.kind == "end":
             done = tags.inside(_loop_of(node).position).all_done(place.counters)
             return (done, *tags.serialising_waits(node))
-        by_body = {around.tags.body.position: around for around in place.tags}
-        waits = [by_body[named.body].wait_for(named) for named in node.before]
+        waits = [place.tags_of(named).wait_for(named) for named in node.before]
         if node.after_start and tags.tags.body.loop is not None:
             waits += (*place.gate, *tags.window_wait())
         if node.kind == "done":
@@ -122,9 +128,17 @@ class Emitter:
         waits += tags.serialising_waits(node)
         return tuple(waits)
 
-    def _task(self, task: Task, place: Place) -> Block:
+    def _task(
+        self,
+        task: Task,
+        place: Place,
+        waits: tuple[Wait, ...],
+        signal: Tag | None,
+        *,
+        is_chained: bool = False,
+    ) -> Block:
         form, counters = self._forms.form(task, place.row), place.counters
-        is_shared = self._units.stream(task) == DEVICE
+        is_shared = self._stream_of[task.position] == DEVICE
         names = tuple(dict.fromkeys(task.deps)) if self._has_token_limit else ()
         return Block(
             "task",
@@ -138,6 +152,9 @@ class Emitter:
             form.shared,
             self._units.engine(task, counters) if is_shared else None,
             form.format,
+            waits=waits,
+            signal=signal,
+            is_chained=is_chained,
             has_token=self._has_token_limit and task.token is not None,
             names=names,
         )

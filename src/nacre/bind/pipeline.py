@@ -62,9 +62,8 @@ def _bind(
     counts = _tag_counts(uarch)
     fitted = fit_tags(program, order, streams, counts, may_serialise=options.may_serialise)
     operands = OperandBinder({index: p.address for index, p in placements.items()}, fused.streamed)
-    emitter = Emitter(
-        units, operands, fused.members, has_token_limit=machine.token_limit is not None
-    )
+    has_limit = machine.token_limit is not None
+    emitter = Emitter(units, operands, fused.members, streams, has_token_limit=has_limit)
     image = Image(
         name,
         machine,

@@ -26,6 +26,8 @@ class PlacedTags:
         self._bases = bases  # where its tags begin, by space
         self._counts = counts  # what they have counted when it is entered
         self._shared = shared  # how many it shares with the loops beside it
+        self.position = tags.body.position
+        self._signals: dict[int, Tag] = {}  # by chain
         loop = tags.body.loop
         self._counter: Term = 0 if loop is None else counter(loop.depth)
         self._slot = simplify("mod", self._counter, tags.window)
@@ -70,10 +72,14 @@ class PlacedTags:
 
     def signal(self, node: OrderNode) -> Tag:
         """The tag that a node of this body signals."""
-        space = self.tags.space
-        area = self.tags.area(space)
-        first = int(area.counts_iterations) + self.tags.chains.signals[id(node)].chain
-        return Tag(space, add(self._bases.get(space, 0), self._slot_offset(area), first))
+        chain = self.tags.chains.signals[id(node)].chain
+        if chain not in self._signals:
+            space = self.tags.space
+            area = self.tags.area(space)
+            first = int(area.counts_iterations) + chain
+            base = self._bases.get(space, 0)
+            self._signals[chain] = Tag(space, add(base, self._slot_offset(area), first))
+        return self._signals[chain]
 
     def wait_for(self, node: OrderNode) -> Wait:
         """A wait for a node of this body."""
