@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nacre.nem import check, format, pack, unpack
-from tests.cli.runner import invoke
+from tests.cli.runner import invoke, nacre
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -100,7 +100,9 @@ def test_unpacking_writes_the_canonical_text(folder: Path, capsys: Capsys) -> No
     assert invoke(capsys, "unpack", made).out == canonical
     assert invoke(capsys, "unpack", made, "-o", folder / "x.nem").status == 0
     assert (folder / "x.nem").read_text() == canonical
-    assert invoke(capsys, "fmt", "--check", made).status == 0
+    checked = invoke(capsys, "fmt", "--check", made)
+    assert checked.status == 0
+    assert "one form only; `nacre unpack`" in checked.err
 
 
 def test_what_is_wrong_is_told_and_nothing_is_written(folder: Path, capsys: Capsys) -> None:
@@ -306,3 +308,23 @@ def test_includes_beyond_the_project_are_packed_where_that_is_allowed(
     done = invoke(capsys, "pack", near / "p.nem", "--include-root", far, "-o", folder / "x.nemb")
     assert done.status == 0, done.text
     assert invoke(capsys, "check", folder / "x.nemb").status == 0
+
+
+def test_a_name_that_holds_something_else_says_what(folder: Path, capsys: Capsys) -> None:
+    text, copied, program = folder / "t.nemb", folder / "c.nem", folder / "b.nem"
+    text.write_text(SOUND)
+    outcome = invoke(capsys, "check", text)
+    assert "error[BYT02]: this is a text" in outcome.out
+    assert "rename it, or `nacre pack` it" in outcome.out
+    copied.write_bytes(pack(SOUND).replace(b"\r\n", b"\n"))
+    outcome = invoke(capsys, "check", copied)
+    assert "error[BYT02]: this was bytecode" in outcome.out
+    program.write_bytes(pack("program p:\nconst X = 1\n"))
+    assert invoke(capsys, "check", program).status == 0
+
+
+def test_of_a_library_from_a_pipe_a_file_is_asked_for(folder: Path, capsys: Capsys) -> None:
+    made = packed_and_checked(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
+    piped = nacre("check", "-", stdin=made.read_bytes())
+    assert "keep it in a file, and name one behind that: `lib.nemb/plans/sound.nem`" in piped.out
+    assert f"`{made}/plans/sound.nem`" in invoke(capsys, "check", f"{made}/").out

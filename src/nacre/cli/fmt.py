@@ -26,7 +26,8 @@ def fmt(files: tuple[str, ...], only_check: bool, diff: bool) -> int:
     """Rewrite NEM files in canonical form, comments kept.
 
     FILE may be `-`: standard input is formatted to standard output. A file with syntax errors is
-    reported and left as it is.
+    reported and left as it is. Bytecode has one form only: it is read, and left as it is; from `-`
+    its text is written.
     """
     return max(_format_one(name, only_check or diff, diff) for name in files)
 
@@ -45,7 +46,9 @@ def _format_one(name: str, only_check: bool, diff: bool) -> int:
         click.echo(render_text(error.diagnostics), err=True)
         return ERRORS_FOUND
     if isinstance(source, ParsedSource) and name != STDIN:
-        return OK  # bytecode has one form only
+        message = "is bytecode, which has one form only; `nacre unpack` writes it as text"
+        click.echo(f"{safe(name)} {message}", err=True)
+        return OK
     if name == STDIN and not only_check:
         echo_document(formatted)
         return OK

@@ -51,6 +51,7 @@ def sealed(data: bytes) -> bytes:
 
 def codes(data: bytes) -> list[str]:
     found = bytecode_source(data, "f.nemb")
+    assert all(d.help for d in found.parsed.diagnostics)
     return [d.code for d in found.parsed.diagnostics]
 
 

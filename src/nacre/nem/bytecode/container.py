@@ -9,8 +9,9 @@ from typing import Final
 
 from nacre.base.binary.cursor import Broken, ByteReader, ByteRules, ByteWriter
 from nacre.base.excerpt import backquote
+from nacre.base.source import Unreadable, decode_source
 from nacre.nem.bytecode.document import COMMENTS, POSITIONS, SECTIONS, TEXTS, TREE
-from nacre.nem.bytecode.magic import MAGIC
+from nacre.nem.bytecode.magic import MAGIC, MAGIC_START, SUFFIX
 from nacre.nem.spec.limits import (
     MAX_BYTECODE_CHARACTERS_PER_NODE,
     MAX_BYTECODE_DOCUMENTS,
@@ -93,7 +94,7 @@ def read_file(data: bytes) -> list[Entry]:
     """The documents of a file, as its table names them."""
     reader = ByteReader(data, _RULES)
     if data[: len(MAGIC)] != MAGIC:
-        raise Broken(BYT02, 0, "this is no bytecode of NEM")
+        raise Broken(BYT02, 0, *_other_form(data))
     reader.at = len(MAGIC)
     version = reader.varint("the version")
     if version != VERSION:
@@ -109,6 +110,19 @@ def read_file(data: bytes) -> list[Entry]:
     if features != _features(entries):
         raise Broken(BYT06, len(MAGIC) + 1, "the features are not those of the documents")
     return entries
+
+
+def _other_form(data: bytes) -> tuple[str, str | None]:
+    """What bytes are that do not begin as bytecode does, and what to do about it."""
+    if data.startswith(MAGIC_START):
+        help_ = "line ends were changed on its way: copy it as binary"
+        return "this was bytecode of NEM, and was copied as a text", help_
+    if not data:
+        return "the file is empty, which no bytecode is", None
+    if not isinstance(decode_source(data, name=""), Unreadable):
+        help_ = f"texts have names in `.nem`: rename it, or `nacre pack` it to a `{SUFFIX}` file"
+        return "this is a text, no bytecode of NEM", help_
+    return "this is no bytecode of NEM", None
 
 
 def _read_features(reader: ByteReader) -> int:

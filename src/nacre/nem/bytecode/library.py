@@ -17,13 +17,21 @@ from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.bytecode.container import Entry, read_file
 from nacre.nem.bytecode.document import Content, DocumentReader
 from nacre.nem.bytecode.foreign import Foreign
+from nacre.nem.bytecode.magic import SUFFIX
 from nacre.nem.bytecode.tree_writer import tree_columns
-from nacre.nem.spec.rules.bytecode import BYT09
+from nacre.nem.spec.rules.bytecode import BYT01, BYT09
 from nacre.nem.syntax.ast import Document
 from nacre.nem.syntax.parser import ParsedSource, ParseResult
 
 SHIPPED: Final = "nacre"  # the folder of what nacre ships, in files that bring it along
 _EMPTY = Document(0, 0, (), (), None, None, ())
+
+
+def remedy_of(problem: Broken) -> str:
+    """How to mend a file that breaks a promise."""
+    is_damaged = problem.rule is BYT01
+    fetch = "fetch the file again, as binary; or " if is_damaged else ""
+    return problem.help or f"{fetch}pack the program again, with `nacre pack`"
 
 
 class RefusedSource(ParsedSource):
@@ -38,7 +46,7 @@ class RefusedSource(ParsedSource):
         super().__init__(name, path, 0)
         self.library = library  # that was read, though not which document of it is meant
         at = f"byte {problem.offset:,}: " if problem.offset else ""
-        finding = problem.rule.at(self.span(0, 0), at + problem.message, help=problem.help)
+        finding = problem.rule.at(self.span(0, 0), at + problem.message, help=remedy_of(problem))
         self.finding = replace(finding, data={"offset": problem.offset})
         self.parsed = ParseResult(self, _EMPTY, (), (self.finding,))
 
@@ -180,7 +188,10 @@ class Library:
 
     def _unknown(self, member: str) -> Broken:
         names = ", ".join(f"`{name}`" for name in self.entry_names[:8])
-        help_ = f"name one behind the file: `{self.name}/{self.entry_names[0]}`"
+        help_ = f"name one behind the file: `{self.name.rstrip('/')}/{self.entry_names[0]}`"
+        if self.path is None:  # it came through a pipe
+            example = f"`lib{SUFFIX}/{self.entry_names[0]}`"
+            help_ = f"keep it in a file, and name one behind that: {example}"
         if not member:
             return Broken(
                 BYT09, 0, f"there are {len(self.entry_names)} programs in it: {names}", help_

@@ -6,4 +6,5 @@ from typing import Final
 
 # Like that of PNG: a byte that no text has, and line ends, which copying as text would change.
 MAGIC: Final = b"\x89NEMB\r\n\x1a"
+MAGIC_START: Final = MAGIC[:5]  # what copying as text leaves of it
 SUFFIX: Final = ".nemb"

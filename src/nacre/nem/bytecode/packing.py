@@ -16,7 +16,12 @@ from nacre.base.source import Source, whole_file
 from nacre.nem.bytecode.container import Member, read_file, write_file
 from nacre.nem.bytecode.document import Content, DocumentReader, write_document
 from nacre.nem.bytecode.foreign import Foreign, comment_starts, places_of
-from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_source
+from nacre.nem.bytecode.library import (
+    BytecodeSource,
+    RefusedSource,
+    bytecode_source,
+    remedy_of,
+)
 from nacre.nem.bytecode.tree_writer import tree_columns
 from nacre.nem.bytecode.trivia import trivia_of
 from nacre.nem.spec.rules.bytecode import BYT08
@@ -133,7 +138,7 @@ def _require_readable(data: bytes) -> None:
             name = entry.name or name
             DocumentReader(entry.sections, entry.has_compressed)
     except Broken as problem:
-        finding = problem.rule.at(whole_file(name), problem.message, help=problem.help)
+        finding = problem.rule.at(whole_file(name), problem.message, help=remedy_of(problem))
         raise InputError([finding]) from None
 
 

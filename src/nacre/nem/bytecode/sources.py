@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.base.source import MAX_SOURCE_BYTES, Source, Unreadable, decode_source, read_bytes
-from nacre.nem.bytecode.magic import MAGIC, SUFFIX
+from nacre.nem.bytecode.magic import MAGIC_START, SUFFIX
 from nacre.nem.syntax.parser import ParsedSource
 
 
 def decode_program(raw: bytes, *, name: str, path: Path | None = None) -> Source | Unreadable:
     """Turn bytes into a source: bytecode, or text."""
-    is_bytecode = raw.startswith(MAGIC) or (path is not None and path.suffix == SUFFIX)
+    is_bytecode = raw.startswith(MAGIC_START) or (path is not None and path.suffix == SUFFIX)
     return _open(raw, name, path) if is_bytecode else decode_source(raw, name=name, path=path)
 
 
