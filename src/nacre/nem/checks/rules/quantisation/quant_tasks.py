@@ -18,7 +18,7 @@ from nacre.nem.checks.tasks import compute_tasks, operand_declaration, operand_s
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.matching import OperandUse, TypeMatches, signature_of
 from nacre.nem.model.program import Operand, Task
-from nacre.nem.spec.opcodes import Opcode
+from nacre.nem.spec.opcodes import OPCODES, Opcode
 
 _QUANT = "Type System / Quantization Descriptor"
 _RAW = "nacre: integers with and without quant"
@@ -224,7 +224,8 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
     Only where all of them carry it are they dequantised, computed and quantised again. Views and
     `maxpool`, which keep values as they are, and `cast`, which looks at stored values only, are
-    left out; so are the sums of products, of which QNT16 speaks. `quant` on floats is ignored.
+    left out; so are the sums of products, of which QNT16 speaks. `quant` on floats is ignored, also
+    by copies and conversions: a store quantises by the `quant` of its destination.
 
     Bad (-) and good (+):
 
@@ -238,6 +239,7 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
           t = transfer.sync(dst=region(M, 0, 32), src=region(S, 0, 32))
           r = relu.sync in X out Y
     """
+    yield from _floats_that_keep_values(facts)
     typed = {task.position: matches for task, _, matches in type_matches(facts)}
     for task, opcode in compute_tasks(facts):
         signature = signature_of(task)
@@ -258,6 +260,24 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
                 related=operand_declaration(facts, bare[0], "elem"),
                 help="give all its operands `quant`, or none",
             )
+
+
+def _floats_that_keep_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
+    """Floats with `quant` in copies and conversions, which are not computed on."""
+    for task in facts.program.tasks:
+        opcode = OPCODES.get(task.op)
+        if opcode is None or opcode.category not in ("data_movement", "conversion"):
+            continue
+        ignored = next((o for o in task.operands if _is_float_with_quant(o)), None)
+        if ignored is not None:
+            yield _quant_without_effect(facts, task, ignored)
+
+
+def _is_float_with_quant(operand: Operand) -> bool:
+    region = operand.region
+    if region is None or region.quant is None or region.elem is None:
+        return False
+    return not ELEMENT_TYPES[region.elem].is_integer
 
 
 def _quant_without_effect(facts: ProgramFacts, task: Task, operand: Operand) -> Diagnostic:
