@@ -37,6 +37,7 @@ SESSION_PAGES = [
     "docs/examples.md",
     "docs/shapes.md",
     "docs/types.md",
+    "docs/tcb-format.md",
     "docs/contracts/opcode-registry.md",
 ]
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -5,6 +5,7 @@ usage: python -m tools.generate_docs [--check]
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -70,8 +71,8 @@ is built of; `nacre nac verify FILE` finds all of it that a file alone can show.
 
 TCB_HEAD = """## TCB: images of task control blocks
 
-What is wrong with the text or the file of an image ([the format](../tcb-format.md)), or with the
-image itself.
+What is wrong with the text or the file of an image ([the format](../tcb-format.md)), with the image
+itself, with a run of it or the proof that it means what its program means, or with binding.
 """
 
 DEVICES_HEAD = """# Built-in devices
@@ -108,6 +109,8 @@ def render_rules() -> str:
     nac = [RULES[code] for code in sorted(RULES) if RULES[code].language == "NAC"]
     parts += [NAC_HEAD, _index(nac), *(_section(rule) for rule in nac)]
     tcb_catalogue.load()
+    for module in ("nacre.bind.rules", "nacre.bind.uarch.rules", "nacre.tcbcheck.rules"):
+        importlib.import_module(module)
     tcb = [RULES[code] for code in sorted(RULES) if RULES[code].language == "TCB"]
     parts += [TCB_HEAD, _index(tcb), *(_section(rule) for rule in tcb)]
     return "\n".join(parts)

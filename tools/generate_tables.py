@@ -36,6 +36,7 @@ from nacre.nem.spec.opcodes import OPCODES, REGISTRY_VERSION
 from nacre.nem.spec.units import TRANSFER_PATHS, UNITS, TransferPath
 from tools.generate_opcodes import load_schema
 from tools.generated import ROOT, markdown_table, write_or_check
+from tools.tcb_tables import render_features, render_fields, render_layout
 
 DOCS = ROOT / "docs"
 
@@ -325,6 +326,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "type-codes": _codes(_TYPE_CODES),
     "nac-sections": _nac_sections,
     "nac-verbs": _nac_verbs,
+    "tcb-fields": render_fields,
+    "tcb-layout": render_layout,
+    "tcb-features": render_features,
 }
 
 

@@ -7,8 +7,8 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from nacre.base.compression_forms import CompressionForm, size_bounds
-from nacre.base.elements import ELEMENT_TYPES, bytes_needed
+from nacre.base.compression_forms import CompressionForm
+from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.terms import Term, operation
 from nacre.tcb.image import (
     DEVICE,
@@ -40,7 +40,8 @@ DEVICE_UNITS = {"DMA": 2}
 TAGS, DEVICE_TAGS = 64, 128
 OPS = ("relu", "add", "gemm", "core.HardSigmoid", "transfer", "store")
 MOST_REPEATS = 4  # iterations of a repeat
-_SAFE = 1 << 9  # what a term over counters adds to an address, at most
+_LARGEST = 2048  # bytes of an operand, whatever its strides
+_RING = 512  # bytes that an address moves
 
 names = st.one_of(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True),
@@ -57,7 +58,7 @@ def capacity(memory: str) -> int:
 
 @st.composite
 def small_terms(draw: st.DrawFn, depth: int) -> Term:
-    """A term between 0 and `_SAFE` - 1, over the counters of so many repeats."""
+    """A term between 0 and 511, over the counters of so many repeats."""
     plain = st.integers(0, 15)
     if depth == 0 or draw(st.booleans()):
         return draw(plain)
@@ -128,10 +129,7 @@ def operands(draw: st.DrawFn, depth: int) -> Operand:
         compression = draw(
             st.sampled_from([CompressionForm("sparse"), CompressionForm("palette", 2, 1)])
         )
-    size = bytes_needed(4 * count * 8, ELEMENT_TYPES[elem])  # whatever the strides are
-    if compression is not None:
-        size = max(size, size_bounds(compression, count, ELEMENT_TYPES[elem].bits)[1])
-    start = draw(st.integers(0, capacity(memory) - size - 64 * _SAFE // 4))
+    start = draw(st.integers(0, capacity(memory) - _LARGEST - _RING))
     address: Term = start
     if depth and draw(st.booleans()):
         ring = operation("mod", draw(small_terms(depth)), 8)

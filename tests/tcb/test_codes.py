@@ -24,7 +24,7 @@ from tests.tcb.strategies import images
 
 catalogue.load()
 # What a machine and a verifier find have codes of their own, further on.
-CODES = {code for code, rule in RULES.items() if rule.language == "TCB" and code < "TCB50"}
+CODES = {code for code, rule in RULES.items() if rule.language == "TCB" and "TCB" <= code < "TCB50"}
 ELSEWHERE = {"TCB08"}
 
 

@@ -30,7 +30,8 @@ def rule(code: str | None, output: str) -> int:
     core_catalogue.load()
     nac_catalogue.load()
     tcb_catalogue.load()
-    importlib.import_module("nacre.compile.rules")
+    for module in ("compile.rules", "bind.rules", "bind.uarch.rules", "tcbcheck.rules"):
+        importlib.import_module(f"nacre.{module}")
     key = code.upper() if code else None
     if key is None:
         rules = list(RULES.values())

@@ -1,0 +1,199 @@
+"""Images as bytes: one encoding each, within bounds, and as the page says."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from nacre.base.compression_forms import CompressionForm
+from nacre.base.diagnostics import InputError
+from nacre.base.terms import LoopVariable, Operation
+from nacre.tcb.binary.container import MAGIC
+from nacre.tcb.binary.encoding import decode, encode, features_of
+from nacre.tcb.block_table import FEATURES, RECORDS
+from nacre.tcb.image import Block, Image, Machine, Quant, Repeat
+from nacre.tcb.text.disassembly import disassemble
+from tests.effort import scaled
+from tests.tcb import second_reader
+from tests.tcb.broken import COPY, Value, changed, copying, reading, sealed, with_items
+from tests.tcb.samples import sample
+from tests.tcb.strategies import images
+
+
+@settings(max_examples=scaled(80))
+@given(images())
+def test_bytes_and_image_are_inverses(image: Image) -> None:
+    data = encode(image)
+    again = decode(data)
+    assert again == image
+    assert encode(again) == data
+    assert disassemble(again) == disassemble(image)
+
+
+def test_values_that_python_calls_equal_are_told_apart() -> None:
+    values = (1, True, 1.0, 0.0, -0.0, False, "1", (1,))
+    attributes = tuple((f"a{at}", value) for at, value in enumerate(values))
+    image = copying(attributes=attributes)
+    found = decode(encode(image)).streams[0].items[0]
+    assert isinstance(found, Block)
+    assert repr(found.attributes) == repr(attributes)
+    blocks = [changed(COPY, attributes=(("a", value),)) for value in values]
+    data = encode(with_items(*blocks))
+    read = [item.attributes[0][1] for item in decode(data).streams[0].items]  # type: ignore[union-attr]
+    assert repr(read) == repr(list(values))
+
+
+def test_what_repeats_is_there_once() -> None:
+    quant = Quant(tuple(0.1 * n for n in range(1, 65)), (0,) * 64, 0)
+    blocks = [
+        changed(b, position=at)
+        for at, b in enumerate([reading(quant=quant).streams[0].items[0]] * 50)
+    ]
+    assert len(encode(with_items(*blocks))) < len(encode(with_items(blocks[0]))) + 100
+
+
+def test_a_file_has_the_features_that_it_uses() -> None:
+    assert features_of(sample()) == set(FEATURES)
+    assert features_of(with_items(COPY)) == set()
+    form = CompressionForm("sparse")
+    assert features_of(reading(compression=form)) == {"compression"}
+    assert b"compression" not in encode(with_items(COPY))[:40]
+
+
+def test_fields_with_a_feature_can_be_left_out() -> None:
+    featured = [f for record in RECORDS.values() for f in record.fields if f.feature]
+    assert {field.feature for field in featured} == set(FEATURES)
+    assert all(field.default is not ... for field in featured)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: copying(burst=1 << 63),
+        lambda: copying(op="\ud800"),
+        lambda: copying(kind="taks"),
+        lambda: with_items(*[changed(COPY, position=0)] * 40_000),
+    ],
+)
+def test_what_no_reader_would_take_is_not_written(build: Callable[[], Image]) -> None:
+    with pytest.raises(InputError) as refused:
+        encode(build())
+    assert [d.code for d in refused.value.diagnostics] == ["TCB36"]
+
+
+def test_a_repeat_takes_bytes_as_its_text_does_not_as_its_iterations() -> None:
+    sizes = [len(encode(with_items(Repeat(0, n, (COPY,))))) for n in (10, 1_000_000)]
+    assert sizes[1] - sizes[0] < 8
+
+
+# As the page says
+
+
+def plain(value: Value) -> Value:
+    """A value of an image as the second reader gives it."""
+    if isinstance(value, LoopVariable):
+        return ("c", value.depth)
+    if isinstance(value, Operation):
+        return (value.op, plain(value.left), plain(value.right))
+    if isinstance(value, msgspec.Struct):
+        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def with_defaults(value: Value, read: Value) -> Value:
+    """What was read, and the defaults of fields that its file has no feature for."""
+    if isinstance(value, dict):
+        absent = {key: one for key, one in value.items() if key not in read}
+        assert set(absent) <= {f.name for r in RECORDS.values() for f in r.fields if f.feature}
+        return {key: with_defaults(one, read.get(key, one)) for key, one in value.items()}
+    if isinstance(value, list):
+        assert len(value) == len(read)
+        return [with_defaults(a, b) for a, b in zip(value, read, strict=True)]
+    return read
+
+
+@settings(max_examples=scaled(60))
+@given(images())
+def test_a_second_reader_reads_the_same(image: Image) -> None:
+    expected = plain(image)
+    assert repr(with_defaults(expected, second_reader.read(encode(image)))) == repr(expected)
+
+
+def test_a_second_reader_reads_the_sample() -> None:
+    expected = plain(sample())
+    assert with_defaults(expected, second_reader.read(encode(sample()))) == expected
+
+
+# Files that are nearly right
+
+
+def _flip(draw: random.Random, data: bytearray) -> None:
+    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+
+
+def _set(draw: random.Random, data: bytearray) -> None:
+    data[draw.randrange(len(data))] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+
+
+def _remove(draw: random.Random, data: bytearray) -> None:
+    at = draw.randrange(len(data))
+    del data[at : at + draw.randrange(1, 4)]
+
+
+def _insert(draw: random.Random, data: bytearray) -> None:
+    at = draw.randrange(len(data))
+    data[at:at] = draw.randbytes(draw.randrange(1, 4))
+
+
+def _swap(draw: random.Random, data: bytearray) -> None:
+    a, b = draw.randrange(len(data)), draw.randrange(len(data))
+    data[a], data[b] = data[b], data[a]
+
+
+MUTATIONS = (_flip, _flip, _set, _set, _remove, _insert, _swap)
+
+
+def mutated(draw: random.Random, data: bytes) -> bytes:
+    """A file with a few changes, and mostly the checksums that it needs."""
+    made = bytearray(data)
+    for _ in range(draw.choice((1, 1, 1, 2, 3))):
+        draw.choice(MUTATIONS)(draw, made)
+    return bytes(made) if draw.random() < 0.02 else sealed(bytes(made))
+
+
+def outcome(data: bytes) -> str:
+    """The code of a refusal, or `exact` where a file is that of what it says."""
+    try:
+        image = decode(data)
+    except InputError as error:
+        (finding,) = error.diagnostics
+        assert finding.code.startswith("TCB1") or finding.code == "TCB36", finding
+        return finding.code
+    assert encode(image) == data
+    return "exact"
+
+
+EMPTY = Machine("m", "", "u", "ab", 1, (), (), ())
+SEEDS = (sample, lambda: with_items(COPY), lambda: Image("p", EMPTY, (), (), ()))
+
+
+@pytest.mark.fuzz
+@pytest.mark.heavy("a file at a time is what is tried")
+def test_mutated_files_are_refused_or_exact() -> None:
+    draw = random.Random(27)
+    files = [encode(seed()) for seed in SEEDS]
+    outcomes = [outcome(mutated(draw, draw.choice(files))) for _ in range(scaled(1500))]
+    assert "exact" in outcomes, "some changes make another image"
+
+
+def test_every_cut_is_noticed() -> None:
+    data = encode(sample())
+    for size in range(len(MAGIC), len(data)):
+        assert outcome(data[:size]) == "TCB10", size

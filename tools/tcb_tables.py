@@ -1,0 +1,76 @@
+"""Tables of docs/tcb-format.md, from the table of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nacre.tcb.block_table import BLOCK, BLOCK_KINDS, FEATURES, RECORDS, Field, Record
+from tools.generated import markdown_table
+
+
+def _name(record: Record) -> str:
+    return record.statement or ("block" if record is BLOCK else record.of.__name__)
+
+
+def _words(field: Field) -> str:
+    if field.kind == "word":
+        return ", ".join(f"`{word}`" for word in field.words)
+    kind = RECORDS[field.of].of.__name__ if field.of is not None else field.kind
+    return f"{kind}, several" if field.is_many else kind
+
+
+def _default(field: Field) -> str:
+    if field.default is ...:
+        return "needed"
+    return "" if field.default in ("", (), None, False) else f"`{field.default}`"
+
+
+def _rows() -> Iterator[tuple[str, ...]]:
+    for record in RECORDS.values():
+        for at, field in enumerate(record.fields):
+            blocks = "" if field.blocks == BLOCK_KINDS else ", ".join(field.blocks)
+            name = f"**{_name(record)}**" if at == 0 else ""
+            keyword = f"`{field.keyword}`" if field.keyword else ""
+            meaning = f"{field.meaning}; {blocks}" if blocks else field.meaning
+            yield name, keyword, _words(field), _default(field), meaning
+
+
+def render_fields() -> str:
+    """What texts have."""
+    return markdown_table(("of", "keyword", "value", "without it", "meaning"), _rows())
+
+
+def _layout(field: Field) -> str:
+    kind = field.of.__name__ if field.of is not None else field.kind
+    if field.kind == "word":
+        kind = f"word({','.join(field.words)})"
+    mark = ("*" if field.is_many else "") + ("?" if field.is_optional else "")
+    feature = f"[{field.feature}]" if field.feature else ""
+    return f"{field.name}={kind}{mark}{feature}"
+
+
+def render_layout() -> str:
+    """What files have: the fields of forms, and behind the bar those that are a record's own."""
+    lines = []
+    for record in RECORDS.values():
+        parts = [" ".join(map(_layout, fields)) for fields in (record.form, record.own)]
+        lines.append(f"{record.of.__name__:15} {' | '.join(parts)}".rstrip())
+    return "\n".join(["```", *lines, "```", ""])
+
+
+def render_features() -> str:
+    """The bits of a file's head."""
+    rows = (
+        (
+            str(bit),
+            f"`{feature}`",
+            ", ".join(
+                f"`{field.name}` of {record.of.__name__}"
+                for record in RECORDS.values()
+                for field in record.fields
+                if field.feature == feature
+            ),
+        )
+        for bit, feature in enumerate(FEATURES)
+    )
+    return markdown_table(("bit", "name", "fields"), rows)
