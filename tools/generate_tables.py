@@ -36,7 +36,7 @@ from nacre.nem.spec.opcodes import OPCODES, REGISTRY_VERSION
 from nacre.nem.spec.units import TRANSFER_PATHS, UNITS, TransferPath
 from tools.generate_opcodes import load_schema
 from tools.generated import ROOT, markdown_table, write_or_check
-from tools.tcb_tables import render_features, render_fields, render_layout
+from tools.tcb_tables import render_features, render_fields, render_layout, render_words
 
 DOCS = ROOT / "docs"
 
@@ -329,6 +329,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "tcb-fields": render_fields,
     "tcb-layout": render_layout,
     "tcb-features": render_features,
+    "tcb-words": render_words,
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
+from nacre.tcb.binary.words import WORDS
 from nacre.tcb.block_table import BLOCK, BLOCK_KINDS, FEATURES, RECORDS, Field, Record
 from tools.generated import markdown_table
 
@@ -55,6 +57,12 @@ def render_layout() -> str:
     for record in RECORDS.values():
         parts = [" ".join(map(_layout, fields)) for fields in (record.form, record.own)]
         lines.append(f"{record.of.__name__:15} {' | '.join(parts)}".rstrip())
+    return "\n".join(["```", *lines, "```", ""])
+
+
+def render_words() -> str:
+    """The texts that files do not spell."""
+    lines = textwrap.wrap(" ".join(WORDS), 100, break_on_hyphens=False)
     return "\n".join(["```", *lines, "```", ""])
 
 

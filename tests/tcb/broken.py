@@ -84,8 +84,10 @@ IMAGES: Mapping[str, tuple[Callable[[], Image], ...]] = {
         lambda: changed(in_machine(engines=0), streams=(), placements=()),
         lambda: in_machine(token_limit=-2),
         lambda: in_machine(units=(("CSTL", 1), ("NMU", -1))),
+        lambda: in_machine(figures=(("l1.bancs", 1),)),
+        lambda: in_machine(figures=(("l1.ports", 0),)),
         lambda: in_machine(memories=(*sample().machine.memories, ("L2", 5))),
-        lambda: in_machine(figures=(("a", 1), ("a", 2))),
+        lambda: in_machine(figures=(("l1.banks", 1), ("l1.banks", 2))),
     ),
     "TCB21": (
         lambda: reading(memory="L3"),

@@ -12,7 +12,7 @@ image conv source "conv.nem"
 machine npm4k
     hash "3f" uarch lab uarch_hash "a0" engines 2 units (CSTL=1, NMU=1) device_units (DMA=2)
     memories (DDR=1048576, L1=65536, L2=262144) tokens 16 tags 32 device_tags 64
-    figures (l1.banks=8, arbitration="oldest")
+    figures (l1.banks=8, arbitration.rule="round_robin")
 
 place X DDR:0x0 size 4096
 place tiles L1[0]:0x400 size 8192

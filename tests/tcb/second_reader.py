@@ -43,6 +43,7 @@ def layout() -> dict[str, tuple[list[Field], list[Field]]]:
 
 
 LAYOUT = layout()
+WORDS = PAGE.partition("<!-- table tcb-words")[2].split("```")[1].split()
 
 
 class Section:
@@ -51,7 +52,7 @@ class Section:
     def __init__(self, data: bytes, records: list[str], counts: int, features: set[str]) -> None:
         reader = Bytes(data)
         self.features = features
-        self.texts = texts(reader)
+        self.texts = [*WORDS, *texts(reader)]
         self.heap = Bytes(reader.take(reader.varint()))
         floats, lists = reader.varint(), reader.varint()
         shared = [name for name in LAYOUT if name in _inside(records) and LAYOUT[name][0]]

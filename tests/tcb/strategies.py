@@ -263,7 +263,15 @@ machines = st.builds(
     st.just(TAGS),
     st.one_of(st.none(), st.just(DEVICE_TAGS)),
     st.lists(
-        st.tuples(names, st.one_of(st.integers(0, 1 << 40), texts)),
+        st.sampled_from(
+            [
+                ("l1.banks", 16),
+                ("dma.burst", 256),
+                ("arbitration.rule", "round_robin"),
+                ("store.formats", "raw i8"),
+                ("chain.depth", 3),
+            ]
+        ),
         max_size=3,
         unique_by=lambda pair: pair[0],
     ).map(tuple),

@@ -13,6 +13,7 @@ from nacre.base.binary.cursor import Broken
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
 from nacre.base.terms import fits_int64
+from nacre.tcb.binary.words import NUMBERS, WORDS
 from nacre.tcb.rules.binary import TCB16
 from nacre.tcb.rules.image import TCB36
 
@@ -36,12 +37,12 @@ class WrittenPools:
         self.heap = bytearray()
 
     def text(self, text: str) -> int:
-        """A text's number."""
-        found = self.texts.get(text)
+        """A text's number: that of a word, or one behind them."""
+        found = NUMBERS.get(text, self.texts.get(text))
         if found is not None:
             return found
         encode_text(text)
-        return self.texts.setdefault(text, len(self.texts))
+        return self.texts.setdefault(text, len(WORDS) + len(self.texts))
 
     def number(self, value: float) -> int:
         """A float's number, by its bits."""
@@ -97,7 +98,7 @@ class ReadPools:
 
     def __init__(self, offset: int, texts: list[str], heap: bytes) -> None:
         self._offset = offset
-        self._texts = texts
+        self._texts = [*WORDS, *texts]
         self._heap = heap
         self._taken = 0
         self.numbers: list[float] = []

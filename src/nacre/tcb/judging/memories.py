@@ -11,6 +11,7 @@ from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.base.suggest import did_you_mean
+from nacre.tcb.figures import FIGURES, figure_problem
 from nacre.tcb.image import Constant, Image, Machine, Placement, Port
 from nacre.tcb.judging.problems import Problem, Problems
 from nacre.tcb.rules.image import TCB20, TCB21, TCB29, TCB30, TCB31, TCB37
@@ -58,6 +59,13 @@ def judge_machine(machine: Machine) -> Problems:
     for what, pairs in groups:
         yield from _judge_counts(what, pairs, place)
     yield from _repeated("figure", [name for name, _ in machine.figures], place, TCB20)
+    for name, value in machine.figures:
+        spec = FIGURES.get(name)
+        if spec is None:
+            message = f"there is no figure {backquote(name)}"
+            yield Problem(TCB20, place, message, did_you_mean(name, FIGURES))
+        elif (wrong := figure_problem(spec, value)) is not None:
+            yield Problem(TCB20, place, f"figure `{name}` is {value!r}: {wrong}")
 
 
 def _judge_counts(what: str, pairs: Sequence[tuple[str, int]], place: Place) -> Problems:

@@ -10,8 +10,8 @@ _TCB = "TCB"
 TCB20 = declare(
     "TCB20", "machine", _MACHINE,
     """
-    The machine of an image cannot be: it has no engine, something of a negative number, or one
-    name twice.
+    The machine of an image cannot be: it has no engine, something of a negative number, one name
+    twice, or a figure that there is not.
     """, language=_TCB)  # fmt: skip
 TCB21 = declare(
     "TCB21", "memory-unknown", _MACHINE,
