@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from math import prod
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.tcb.image import DEVICE, STREAM, Block, Image, Item, Operand, Repeat, Stream
 from nacre.tcb.judging.blocks import BlockJudge
 from nacre.tcb.judging.memories import (
@@ -117,8 +119,9 @@ def _judge_chain(
 ) -> Problems:
     is_fed = isinstance(before, Block) and before.is_chained
     streamed = [o for o in block.inputs if o is not None and o.memory == STREAM]
-    if len(streamed) != int(is_fed):
-        message = f"{len(streamed)} inputs are streamed, the block before streams {int(is_fed)}"
+    if bool(streamed) != is_fed:
+        before_is = "is" if is_fed else "is not"
+        message = f"{len(streamed)} inputs are streamed, the block before {before_is} chained"
         yield Problem(TCB28, place, message)
     written = [at for at, o in enumerate(block.outputs) if o.memory == STREAM]
     if written != [0] * block.is_chained:
@@ -133,4 +136,19 @@ def _reads(item: Item | None, streamed: Operand) -> bool:
     if not isinstance(item, Block):
         return False
     found = [o for o in item.inputs if o is not None and o.memory == STREAM]
-    return any((o.elem, o.dims) == (streamed.elem, streamed.dims) for o in found)
+    return bool(found) and all(_is_same_stream(operand, streamed) for operand in found)
+
+
+def _is_same_stream(a: Operand, b: Operand) -> bool:
+    """Whether elements lie alike; a store may take those that are dense as bytes."""
+    if (a.elem, a.dims, a.strides) == (b.elem, b.dims, b.strides):
+        return True
+    size = _stream_bytes(a)
+    return size is not None and size == _stream_bytes(b)
+
+
+def _stream_bytes(operand: Operand) -> int | None:
+    """The bytes of dense elements; None where they are not."""
+    element = ELEMENT_TYPES.get(operand.elem)
+    is_dense = operand.strides is None and operand.compression is None
+    return bytes_needed(prod(operand.dims), element) if element and is_dense else None

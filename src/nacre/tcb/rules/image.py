@@ -62,7 +62,7 @@ TCB28 = declare(
     A value is streamed from no block, or to none.
 
     A block that is chained writes its first output to `stream`, and the next block of the same
-    stream and repeat reads it, once, with the same elements.
+    stream and repeat reads it: elements that lie alike, or as many bytes where they are dense.
     """, language=_TCB)  # fmt: skip
 TCB29 = declare(
     "TCB29", "placement", _MACHINE,
