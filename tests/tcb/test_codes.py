@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.rules import RULES
 from nacre.base.source import Source
+from nacre.base.terms import operation
 from nacre.tcb import catalogue
 from nacre.tcb.binary.encoding import decode, encode
 from nacre.tcb.files import load_image, read_image, save_image
-from nacre.tcb.image import Image
+from nacre.tcb.image import Image, Repeat, counter
 from nacre.tcb.judge import judge
 from nacre.tcb.text.assembly import assemble
 from tests.effort import scaled
-from tests.tcb.broken import FILES, IMAGES, TEXTS
+from tests.tcb.broken import COPY, FILES, IMAGES, TEXTS, X, changed, with_items
 from tests.tcb.samples import sample
 from tests.tcb.strategies import images
 
@@ -82,6 +83,16 @@ def test_a_repeat_that_runs_never_promises_nothing_of_its_terms() -> None:
     head = 'tcb 1\nimage p\nmachine m hash "" uarch u uarch_hash "" engines 1 units ()\n'
     image = assemble(Source("f", f"{head} device_units () memories () tags 8\n{text}"))
     assert judge(image) == []
+
+
+def test_looking_at_iterations_is_bounded_for_a_whole_image() -> None:
+    hard = operation("-", operation("*", counter(0), 64), operation("*", counter(0), 63))
+    copy = changed(COPY, inputs=(changed(X, address=hard),))
+    few = with_items(Repeat(0, 1000, (copy,) * 10))
+    assert judge(few) == []
+    many = with_items(*(Repeat(at, 1 << 20, (copy,)) for at in range(-40, 0)))
+    assert {d.code for d in judge(many)} == {"TCB22", "TCB27"}
+    assert "too many iterations" in judge(many)[-1].message
 
 
 @settings(max_examples=scaled(60))

@@ -44,8 +44,9 @@ def _problems(image: Image) -> Problems:
     yield from judge_origins(image)
     yield from _judge_streams(image)
     judge_stream = _StreamJudge(BlockJudge(image.machine, known))
+    outermost = Scope(())
     for stream in image.streams:
-        yield from judge_stream.items(stream.items, stream, Scope(()))
+        yield from judge_stream.items(stream.items, stream, outermost)
 
 
 def _judge_streams(image: Image) -> Problems:
@@ -104,7 +105,7 @@ class _StreamJudge:
             yield Problem(TCB35, place, message)
             self._skip(repeat.items)
             return
-        yield from self.items(repeat.items, stream, Scope((*scope.repeats, repeat)))
+        yield from self.items(repeat.items, stream, scope.inside(repeat))
 
     def _skip(self, items: Sequence[Item]) -> None:
         """Go over items that cannot be judged."""

@@ -5,19 +5,21 @@ Bounds by intervals come first; where they do not decide, every iteration is loo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from nacre.base.term_columns import Column, TermProblem, evaluate, loop_depths
+from nacre.base.term_columns import Column, TermProblem, evaluate, interval_of, loop_depths
 from nacre.base.terms import LoopVariable, Operation, Term, divide, fits_int64, operation_count
 from nacre.tcb.image import Repeat, counter
 from nacre.tcb.limits import MAX_TERM_DEPTH, MAX_TERM_OPERATIONS
 
 Interval = tuple[int, int]
 MOST_ROWS: Final = 1 << 20  # iterations that are looked at one by one
+_MOST_STEPS: Final = 1 << 26  # operations on them, in a whole image: a second or so
+_SLOW: Final = 64  # what an operation on integers beyond 64 bits costs
 _OPERATORS: Final = frozenset({"+", "-", "*", "/", "mod"})
 
 
@@ -50,11 +52,29 @@ def _problem(term: Term, depth: int, level: int) -> str | None:
     return _problem(term.left, depth, level + 1) or _problem(term.right, depth, level + 1)
 
 
+class Budget:
+    """How much looking at iterations one by one may cost, for a whole image."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Take so many operations; raises Undecided where there are no more."""
+        self._left -= steps
+        if self._left < 0:
+            raise Undecided
+
+
 @dataclass(frozen=True)
 class Scope:
     """The repeats around a place, the outermost first; their terms are sound."""
 
     repeats: tuple[Repeat, ...]
+    budget: Budget = field(default_factory=Budget, compare=False, repr=False)
+
+    def inside(self, repeat: Repeat) -> Scope:
+        """The scope of a repeat's items."""
+        return Scope((*self.repeats, repeat), self.budget)
 
     @property
     def depth(self) -> int:
@@ -68,7 +88,7 @@ class Scope:
         for repeat in self.repeats:
             count = _interval(repeat.count, found)
             if count is None:
-                count = extremes(repeat.count, Scope(self.repeats[: len(found)]))
+                count = extremes(repeat.count, Scope(self.repeats[: len(found)], self.budget))
             if count is None or count[1] <= 0:
                 return None
             found.append((repeat.start, repeat.start + count[1] - 1))
@@ -86,6 +106,7 @@ class Scope:
             total = int(counts.sum())
             if total > MOST_ROWS:
                 raise Undecided
+            self.budget.spend(total * (at + 1))
             owners = np.repeat(np.arange(rows), counts)
             firsts = np.repeat(np.cumsum(counts) - counts, counts)
             columns = [column[owners] for column in columns]
@@ -104,6 +125,10 @@ def extremes(term: Term, scope: Scope) -> Interval | None:
     columns = scope.grid(loop_depths(term))
     if columns and not columns[0].size:
         return None
+    rows = columns[0].size if columns else 1
+    ranges = [(int(column.min()), int(column.max())) for column in columns]
+    is_fast = interval_of(term, ranges) is not None
+    scope.budget.spend(rows * (1 + operation_count(term)) * (1 if is_fast else _SLOW))
     values = evaluate(term, columns)
     if isinstance(values, int):
         return values, values
@@ -153,7 +178,7 @@ def outside(term: Term, scope: Scope, low: int, high: int | None) -> Interval | 
     except TermProblem as problem:
         return _REASONS[problem.kind]
     except Undecided:
-        return f"over {MOST_ROWS:,} iterations, in which its values cannot be bounded"
+        return "there are too many iterations in which its values have no bounds"
     return None if exact is None or _is_inside(exact, low, high) else exact
 
 
