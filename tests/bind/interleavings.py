@@ -81,13 +81,16 @@ def run_by_tags(image: Image, seed: int) -> list[Key]:
     return done
 
 
-def run_without(image: Image, withheld: Key, *, checks: bool = True) -> set[Key]:
-    """The tasks that can run although one never does: tags only rise, so order does not matter."""
+def run_without(
+    image: Image, withheld: Key, *, checks: bool = True, seed: int | None = None
+) -> set[Key]:
+    """The tasks that can run although one never does; with a seed in an order by chance."""
     left = [one for stream in image.streams for one in instances(stream.items)]
     left = [(b, c) for b, c in left if b.kind != "task" or (b.position, c) != withheld]
     machine, done = TagMachine(checks=checks), set()
+    rng = random.Random(seed)
     while ready := [one for one in left if machine.is_ready(one)]:
-        for instance in ready:
+        for instance in ready if seed is None else [rng.choice(ready)]:
             machine.complete(instance)
             left.remove(instance)
             if instance[0].kind == "task":

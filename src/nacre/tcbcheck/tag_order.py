@@ -124,8 +124,11 @@ class _Runner:
         after = clock
         for tags, count, values in self._raises[owner]:
             for tag in range(tags[row], tags[row] + count):
-                if values[row] > self._events[tag].count:
+                events = self._events[tag]
+                if values[row] > events.count:
                     after = self._event(number, tag, values[row], clock, after)
+                elif values[row] > max(0, clock.index(tag)):  # it would be a rise if it came early
+                    self._unordered.append(Unordered(events.instances[-1], number, tag))
         signalled = (-1, 0)
         signal = self._signals[owner]
         if signal is not None:

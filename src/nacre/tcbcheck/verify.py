@@ -13,15 +13,15 @@ from nacre.nem.plan.plan import Plan
 from nacre.tcb.image import Image, Placement
 from nacre.tcbcheck.conflicts import Conflict, find_conflicts
 from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
-from nacre.tcbcheck.exact_order import ExactOrder
 from nacre.tcbcheck.instances import Instances, TagNumbers, expand
 from nacre.tcbcheck.meaning import compare_meaning
 from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87
 from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults
 from nacre.tcbcheck.tag_order import Ordering, Stuck, Unordered, order_by_tags
+from nacre.tcbcheck.tried_order import TriedOrder
 
 _MOST_FINDINGS = 20  # of a kind
-_MOST_EXACT = 5000  # instances whose order is worked out by runs where clocks are not enough
+_MOST_TRIED = 300  # instances whose order is tried where clocks are not enough
 
 
 def verify_image(plan: Plan, image: Image) -> list[Diagnostic]:
@@ -78,10 +78,10 @@ class _Verifier:
         order = order_by_tags(self._instances, tags)
         if order.stuck:
             yield from (self._stuck(one, tags) for one in order.stuck[:_MOST_FINDINGS])
-        elif order.unordered and self._instances.count > _MOST_EXACT:
+        elif order.unordered and self._instances.count > _MOST_TRIED:
             yield self._unproved(order.unordered[0], tags)
         elif order.unordered:
-            yield from self._conflicts(ExactOrder(self._instances, tags))
+            yield from self._conflicts(TriedOrder(self._instances, tags))
         else:
             yield from self._conflicts(order)
 

@@ -1,0 +1,87 @@
+"""Order where clocks are not enough: what can run although one instance never does.
+
+It is asked where the events of a tag are not ordered one after the other, and takes runs for every
+question. Tags only rise, but a tag that is raised before it is signalled ends higher than one that
+is raised after, so a run has to choose. Raising early never makes a count lower; so those go first
+that raise, then those that signal no tag which somebody is still to raise. Other choices are tried
+beside it, and who completes in any of them is not after the one that is left out.
+"""
+
+from __future__ import annotations
+
+from nacre.tcbcheck.instances import Instances, TagNumbers
+from nacre.tcbcheck.tag_order import raise_columns, signal_columns, wait_columns
+
+
+class TriedOrder:
+    """What is before what, by runs without the first."""
+
+    def __init__(self, instances: Instances, tags: TagNumbers) -> None:
+        # Every instance has a tag of its own here, so that no reader of a byte stands for another.
+        self.signalled = [(number, 1) for number in range(instances.count)]
+        self._tags = tags
+        self._steps = steps = _Steps(instances, tags)
+        numbers = range(instances.count)
+        raised = {tag for raises in steps.raises for tag, _ in raises}
+
+        def rank(number: int) -> int:
+            return 0 if steps.raises[number] else 1 + (steps.signals[number] in raised)
+
+        self._orders = (
+            list(numbers),
+            sorted(numbers, key=rank),
+            sorted(numbers, key=lambda number: (rank(number), -number)),
+        )
+        self._completed: dict[int, set[int]] = {}  # without an instance
+
+    def before(self, first: int, second: int) -> bool:
+        """Whether the second completes in no run without the first."""
+        if first not in self._completed:
+            runs = (self._run(order, first) for order in self._orders)
+            self._completed[first] = set().union(*runs)
+        return second not in self._completed[first]
+
+    def _run(self, order: list[int], withheld: int) -> set[int]:
+        """The instances that complete although one never does, the first of an order each time."""
+        counts = [0] * self._tags.count
+        done: set[int] = set()
+        left = [number for number in order if number != withheld]
+        while True:
+            ready = next((n for n in left if self._steps.is_ready(n, counts, done)), None)
+            if ready is None:
+                return done
+            left.remove(ready)
+            done.add(ready)
+            for tag, value in self._steps.raises[ready]:
+                counts[tag] = max(counts[tag], value)
+            if (signal := self._steps.signals[ready]) is not None:
+                counts[signal] += 1
+
+
+class _Steps:
+    """What every instance waits for, raises and signals."""
+
+    def __init__(self, instances: Instances, tags: TagNumbers) -> None:
+        waits, signals = wait_columns(instances, tags), signal_columns(instances, tags)
+        raises = raise_columns(instances, tags)
+        owners, rows = instances.block.tolist(), instances.row.tolist()
+        places = list(zip(owners, rows, strict=True))
+        self.waits = [[(t[row], v[row]) for t, v in waits[owner]] for owner, row in places]
+        found = ((signals[owner], row) for owner, row in places)
+        self.signals = [None if column is None else column[row] for column, row in found]
+        self.raises = [
+            [
+                (tag, values[row])
+                for first, count, values in raises[owner]
+                for tag in range(first[row], first[row] + count)
+            ]
+            for owner, row in places
+        ]
+        self.producers = [instances.streams_from(owner, row) for owner, row in places]
+
+    def is_ready(self, number: int, counts: list[int], done: set[int]) -> bool:
+        """Whether all waits of an instance hold, and what streams into it has run."""
+        producer = self.producers[number]
+        if producer is not None and producer not in done:
+            return False
+        return all(counts[tag] >= value for tag, value in self.waits[number])
