@@ -10,6 +10,7 @@ from nacre.core import catalogue as core_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from nacre.nem.spec.language_sections import address_of
+from nacre.tcb import catalogue as tcb_catalogue
 from tests.cli.runner import invoke, nacre
 
 Capsys = pytest.CaptureFixture[str]
@@ -17,9 +18,11 @@ Capsys = pytest.CaptureFixture[str]
 catalogue.load()
 core_catalogue.load()
 nac_catalogue.load()
-importlib.import_module("nacre.compile.rules")
+tcb_catalogue.load()
+for module in ("compile.rules", "bind.rules", "bind.uarch.rules", "tcbcheck.rules"):
+    importlib.import_module(f"nacre.{module}")
 
-# NEM first, then Core IR.
+# NEM first, then the others.
 LISTED = sorted(RULES, key=lambda code: (RULES[code].language != "NEM", code))
 
 
