@@ -13,15 +13,14 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic
 from nacre.tcb.image import STREAM, Image, Operand
 from nacre.tcb.machine.actions import Action, UnboundBlockError, bind_block
-from nacre.tcb.machine.findings import Findings, place_of
+from nacre.tcb.machine.findings import Findings
 from nacre.tcb.machine.instances import Instances, unroll
 from nacre.tcb.machine.memory import FlatMemory, HostData, Memories
 from nacre.tcb.machine.operands import BoundOperand, UnboundOperandError, layout_of
-from nacre.tcb.machine.tag_states import TagStates, describe_waits
-from nacre.tcb.rules.running import TCB51, TCB52, TCB53, TCB59
+from nacre.tcb.machine.tag_states import TagStates, stuck_finding
+from nacre.tcb.rules.running import TCB52, TCB53, TCB59
 
 RunStatus = Literal["completed", "failed", "stuck"]
-_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ def run_image(image: Image, inputs: Mapping[str, HostData], *, seed: int | None 
         status = "failed"
     elif len(order) < instances.count:
         status = "stuck"
-        findings.diagnostics.append(stuck_finding(instances, tags.counts, tags.open))
+        findings.diagnostics.append(stuck_finding(instances, tags.counts, tags.waiting()))
     return ImageRun(status, tuple(findings.diagnostics), tuple(order), instances, memories)
 
 
@@ -204,14 +203,3 @@ class _Stream:
         if data is not None:
             self.memory.write(0, np.frombuffer(data, np.uint8))
         return data is not None
-
-
-def stuck_finding(instances: Instances, counts: list[int], open_waits: list[int]) -> Diagnostic:
-    """Who waits for what, where a run cannot go on."""
-    waiting = [number for number, count in enumerate(open_waits) if count > 0]
-    shown = [f"`{instances.name(number)}` waits for {describe_waits(instances, counts, number)}"
-             for number in waiting[:_MOST_SHOWN]]  # fmt: skip
-    rest = len(waiting) - len(shown)
-    more = f", and {rest} more wait" if rest else ""
-    message = f"the run cannot go on: {', '.join(shown)}{more}"
-    return TCB51.at(place_of(instances, waiting[0]), message)

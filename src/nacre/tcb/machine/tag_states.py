@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from nacre.base.diagnostics import Diagnostic
+from nacre.tcb.machine.findings import place_of
 from nacre.tcb.machine.instances import Instances
+from nacre.tcb.rules.running import TCB51
+
+_MOST_SHOWN = 5
 
 
 class TagStates:
@@ -48,6 +55,10 @@ class TagStates:
             self._advance(signal, freed)
         return freed
 
+    def waiting(self) -> list[int]:
+        """The instances that wait for a tag."""
+        return [number for number, count in enumerate(self.open) if count > 0]
+
     def _advance(self, tag: int, freed: list[int]) -> None:
         count, at, end = self.counts[tag], self._next[tag], self._end[tag]
         while at < end and self._value[at] <= count:
@@ -59,7 +70,7 @@ class TagStates:
         self._next[tag] = at
 
 
-def describe_waits(instances: Instances, counts: list[int], instance: int) -> str:
+def _describe_waits(instances: Instances, counts: Sequence[int], instance: int) -> str:
     """What an instance still waits for: `device.3 at 5 (it is at 2)`."""
     tags, values = instances.waits.columns
     first = instances.waits.first
@@ -68,4 +79,16 @@ def describe_waits(instances: Instances, counts: list[int], instance: int) -> st
         tag, value = int(tags[at]), int(values[at])
         if counts[tag] < value:
             found.append(f"{instances.tags.name(tag)} at {value} (it is at {counts[tag]})")
-    return " and ".join(found)
+    return " and ".join(found) or "a unit, a token or what streams into it"
+
+
+def stuck_finding(
+    instances: Instances, counts: Sequence[int], waiting: Sequence[int]
+) -> Diagnostic:
+    """Who waits for what, where a run cannot go on."""
+    shown = [f"`{instances.name(number)}` waits for {_describe_waits(instances, counts, number)}"
+             for number in waiting[:_MOST_SHOWN]]  # fmt: skip
+    rest = len(waiting) - len(shown)
+    more = f", and {rest} more wait" if rest else ""
+    message = f"the run cannot go on: {', '.join(shown)}{more}"
+    return TCB51.at(place_of(instances, waiting[0]), message)

@@ -1,0 +1,35 @@
+"""The event loop compiled gives the same columns as in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from nacre.tcb.machine import compiled
+from nacre.tcb.machine.event_columns import Columns
+from nacre.tcb.machine.timing import time_image
+from tests.effort import scaled
+from tests.nem.run.timing.sketches import Sketch, program_text, sketches
+from tests.tcb.machine.bound import bound, loaded
+from tests.tcb.machine.figures import figures
+
+pytestmark = [
+    pytest.mark.full,  # compiling takes its time
+    pytest.mark.skipif(not compiled.is_available(), reason="numba is not installed"),
+]
+
+
+@settings(max_examples=scaled(100), deadline=None)
+@given(sketches(), st.none() | figures())
+def test_random_programs_take_the_same_time_compiled(
+    sketch: Sketch, given: dict[str, int | str] | None
+) -> None:
+    image = bound(loaded(program_text(*sketch), None))
+    machine = replace(image.machine, figures=tuple((given or {}).items()))
+    image = replace(image, machine=machine)
+    plain, fast = (time_image(image, compile=compile).columns for compile in (False, True))
+    for name in Columns._fields:
+        np.testing.assert_array_equal(getattr(fast, name), getattr(plain, name), name)
