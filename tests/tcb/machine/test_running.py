@@ -132,8 +132,10 @@ def test_a_consumer_before_its_producer_is_a_finding() -> None:
         )
     )
     result = run_image(of, {"l1[0]": bytes(1024)})
-    assert result.status == "failed"
-    assert [d.code for d in result.diagnostics] == ["TCB59"]
+    assert result.status == "stuck"
+    (finding,) = result.diagnostics
+    assert finding.code == "TCB51"
+    assert "what streams into it" in finding.message
 
 
 def test_poison_travels_and_is_reported_once_for_an_operand() -> None:

@@ -14,6 +14,16 @@ from nacre.tcb.rules.running import TCB51
 _MOST_SHOWN = 5
 
 
+def _following(instances: Instances) -> dict[int, int]:
+    """The instance that each one of a chain streams into: it runs when it has what streams."""
+    found: dict[int, int] = {}
+    for index, placed in enumerate(instances.blocks):
+        if placed.producer is not None:
+            producers = instances.numbers[placed.producer].tolist()
+            found |= zip(producers, instances.numbers[index].tolist(), strict=True)
+    return found
+
+
 class TagStates:
     """Counters that only rise. Waits of a tag lie in the order of their values."""
 
@@ -32,6 +42,9 @@ class TagStates:
         self._signal: list[int] = instances.signal.tolist()
         self._first_raise: list[int] = instances.raises.first.tolist()
         self._raises = tuple(column.tolist() for column in instances.raises.columns)
+        self._following = _following(instances)
+        for following in self._following.values():
+            self.open[following] += 1
 
     def begin(self) -> list[int]:
         """The instances that wait for nothing as a run begins."""
@@ -53,6 +66,9 @@ class TagStates:
         if signal >= 0:
             self.counts[signal] += 1
             self._advance(signal, freed)
+        following = self._following.get(instance)
+        if following is not None:
+            self._settle(following, freed)
         return freed
 
     def waiting(self) -> list[int]:
@@ -62,12 +78,15 @@ class TagStates:
     def _advance(self, tag: int, freed: list[int]) -> None:
         count, at, end = self.counts[tag], self._next[tag], self._end[tag]
         while at < end and self._value[at] <= count:
-            waiting = self._waiting[at]
-            self.open[waiting] -= 1
-            if self.open[waiting] == 0:
-                freed.append(waiting)
+            self._settle(self._waiting[at], freed)
             at += 1
         self._next[tag] = at
+
+    def _settle(self, waiting: int, freed: list[int]) -> None:
+        """An instance waits for one thing less."""
+        self.open[waiting] -= 1
+        if self.open[waiting] == 0:
+            freed.append(waiting)
 
 
 def _describe_waits(instances: Instances, counts: Sequence[int], instance: int) -> str:

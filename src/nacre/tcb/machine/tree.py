@@ -7,7 +7,7 @@ position its entry stands before its iterations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -102,7 +102,7 @@ class Tree:
 def merge_streams(streams: Sequence[Stream], most_instances: int) -> Tree:
     """One program of all streams; NotOneProgramError where they are none."""
     merger = _Merger(most_instances)
-    items = [(stream.engine, item) for stream in streams for item in stream.items]
+    items = [placed for stream in streams for placed in _in_order(stream.engine, stream.items)]
     nodes = merger.body(items, Grid(1), None)
     return Tree(tuple(merger.blocks), nodes)
 
@@ -113,7 +113,7 @@ class _Merger:
         self._left = most_instances
 
     def body(
-        self, items: Iterable[tuple[int, Item]], grid: Grid, outer: Scope | None
+        self, items: Iterable[_StreamItem], grid: Grid, outer: Scope | None
     ) -> tuple[Node, ...]:
         """The nodes of a body, whose items stand in several streams."""
         nodes: list[Node] = []
@@ -121,10 +121,10 @@ class _Merger:
         before: dict[int, int] = {}  # the block that stands before, by stream
         for _, group in groupby(sorted(items, key=_place), key=_place):
             found = list(group)
-            repeats = [(stream, item) for stream, item in found if isinstance(item, Repeat)]
+            repeats = [(stream, item) for stream, item, _ in found if isinstance(item, Repeat)]
             if repeats:
                 nodes.append(self._loop(repeats, grid, scope))
-            for stream, item in found:
+            for stream, item, _ in found:
                 if isinstance(item, Block):
                     producer = self._chained(before.get(stream))
                     before[stream] = len(self.blocks)
@@ -144,7 +144,7 @@ class _Merger:
         if any(repeat.count != first.count for _, repeat in repeats):
             raise NotOneProgramError(f"repeats at {first.position} differ in how often they repeat")
         inner = self._inner_grid(first, grid)
-        items = [(stream, item) for stream, repeat in repeats for item in repeat.items]
+        items = [placed for stream, repeat in repeats for placed in _in_order(stream, repeat.items)]
         return Loop(inner, self.body(items, inner, scope))
 
     def _inner_grid(self, repeat: Repeat, grid: Grid) -> Grid:
@@ -169,12 +169,26 @@ class _Merger:
             raise NotOneProgramError("it has more instances than a machine takes")
 
 
-def _place(entry: tuple[int, Item]) -> tuple[int, bool, int]:
+_StreamItem = tuple[int, Item, int]  # a stream, an item of it, and where that stands in a program
+
+
+def _in_order(stream: int, items: Sequence[Item]) -> Iterator[_StreamItem]:
+    """Items of a stream with their places; the blocks of a chain stand where its last does."""
+    placed: list[_StreamItem] = []
+    following = 0
+    for item in reversed(items):
+        is_chained = isinstance(item, Block) and item.is_chained and bool(placed)
+        following = following if is_chained else item.position
+        placed.append((stream, item, following))
+    return reversed(placed)
+
+
+def _place(entry: _StreamItem) -> tuple[int, bool, int]:
     """Where an item stands in its body: a loop's entry before its iterations."""
-    item = entry[1]
+    _, item, position = entry
     if isinstance(item, Repeat):
-        return item.position, True, item.start
-    return item.position, False, 0
+        return position, True, item.start
+    return position, False, 0
 
 
 def number_blocks(tree: Tree) -> list[Column]:
