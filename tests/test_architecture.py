@@ -76,6 +76,7 @@ ROOMS = {
         "nac",
         "compile",
         *_BINDER,
+        "binding",
         "viz",
         "lsp",
         "dap",

@@ -14,8 +14,9 @@ from nacre.bind.uarch.builtin import load_uarch
 from nacre.nem.api.documents import source_of
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.checks.engine import CheckOptions
-from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+from nacre.tcb.files import load_image, save_image
 from nacre.tcb.image import Image
+from nacre.tcb.machine.host_arrays import to_memory
 from nacre.tcb.machine.memory import HostData
 from nacre.tcb.machine.run import ImageRun, run_image
 from nacre.tcb.text.disassembly import disassemble
@@ -44,16 +45,32 @@ class TcbImage:
         """The image as assembler text."""
         return disassemble(self.image)
 
-    def verify(self, program: BindableProgram) -> list[Diagnostic]:
-        """Every way in which the image does not mean what a program means; none: it is proved."""
-        loaded, _ = _load(program, None)
+    def save(self, path: str | Path) -> None:
+        """Write it as a `.tcb` file, whole or not at all."""
+        save_image(self.image, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> TcbImage:
+        """The image of a `.tcb` file, or of its text; InputError says what is wrong with it."""
+        return TcbImage(load_image(Path(path)))
+
+    def verify(self, program: BindableProgram, *, device: str | None = None) -> list[Diagnostic]:
+        """Every way in which the image does not mean what a program means; none: it is proved.
+
+        `device` is that which the program was bound for, where it is not the program's own.
+        """
+        loaded, _ = _load(program, device)
         return verify_image(loaded.plan, self.image)
 
     def run(
         self, inputs: Mapping[str, HostData] | None = None, *, seed: int | None = None
     ) -> ImageRun:
-        """Run it; with a seed in a random order of those that its tags allow."""
-        return run_image(self.image, inputs or {}, seed=seed)
+        """Run it on arrays or bytes by the names of inputs; `outputs` of the result has the others.
+
+        Arrays are as the memory has them: those of a bundle's model have its shapes and the
+        element types of the plan. With a seed blocks run in a random order that tags allow.
+        """
+        return run_image(self.image, to_memory(self.image, inputs or {}), seed=seed)
 
 
 def bind(
@@ -71,31 +88,38 @@ def bind(
     """
     loaded, host = _load(program, device)
     described = load_uarch(uarch, loaded.device.name)
-    ddr_bytes = _ddr_bytes(program)
-    options = BindOptions(described, fuse, allow_serialise, ddr_bytes)
+    options = BindOptions(described, fuse, allow_serialise, loaded.options.ddr_size_bytes)
     bound = bind_plan(loaded.plan, loaded.name, loaded.device, options, host)
     return TcbImage(bound.image, bound)
 
 
 def _load(program: BindableProgram, device: str | None) -> tuple[LoadedProgram, Host]:
     """A program without errors, and what is known of its host."""
-    if isinstance(program, LoadedProgram):
-        loaded, host = program, Host()
-    elif isinstance(program, str | Path):
-        source = source_of(program)
-        if isinstance(source, Diagnostic):
-            raise InputError([source])
-        loaded, host = LoadedProgram(source, CheckOptions(device=device)), Host()
-    else:
+    if isinstance(program, str | Path):
+        program = _read(program, device)
+    if not isinstance(program, LoadedProgram):
         return program.runnable_program, _host_of(program)
-    loaded.require_runnable()
-    return loaded, host
+    program.require_runnable()
+    return program, Host(imported=tuple(mark.name for mark in program.options.imports))
 
 
-def _ddr_bytes(program: BindableProgram) -> int:
-    if isinstance(program, str | Path | LoadedProgram):
-        return DEFAULT_DDR_BYTES
-    return program.manifest.ddr_bytes
+def _read(program: str | Path, device: str | None) -> LoadedProgram | Bundle:
+    """A bundle where there is a folder of that name, else a program from a file or a text."""
+    if _is_folder(program):
+        from nacre.compile.bundle.bundle import Bundle
+
+        return Bundle.load(Path(program))
+    source = source_of(program)
+    if isinstance(source, Diagnostic):
+        raise InputError([source])
+    return LoadedProgram(source, CheckOptions(device=device))
+
+
+def _is_folder(program: str | Path) -> bool:
+    try:
+        return Path(program).is_dir()
+    except (OSError, ValueError):  # a text, or a name that is too long
+        return False
 
 
 def _host_of(bundle: Bundle) -> Host:

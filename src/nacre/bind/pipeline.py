@@ -74,7 +74,9 @@ def _bind(
         tuple(_origins(program, dict(host.layers))),
         program.source.name,
     )
-    return Bound(image, decisions, fused, fitted.serialised)
+    spaces = sorted(fitted.tags.spaces)
+    tags = tuple((space, fitted.tags.area(space).size) for space in spaces)
+    return Bound(image, decisions, fused, fitted.serialised, tags)
 
 
 def _decide_units(program: Program, units: UnitBinder) -> tuple[UnitDecision, ...]:

@@ -48,3 +48,4 @@ class Bound(Struct, frozen=True, eq=False):
     units: tuple[UnitDecision, ...]
     fused: FusedChains = NO_CHAINS
     serialised: tuple[Serialisation, ...] = ()
+    tags: tuple[tuple[int, int], ...] = ()  # how many are in use, of each engine and of DEVICE

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+import nacre
 from nacre import core, nac, nem
 from nacre.base.files import is_temporary
 from nacre.compile.bundle.bundle import Bundle
@@ -61,6 +62,9 @@ def make_given(folder: Path) -> None:
     (folder / "p.nem").write_text(PROGRAM)
     for seed in (1, 2):
         (folder / f"p{seed}.nemb").write_bytes(nem.pack(f"# {seed}\n{PROGRAM}"))
+        image = nacre.bind(PROGRAM, ("npm4k", "ideal")[seed - 1])
+        image.save(folder / f"p{seed}.tcb")
+        (folder / f"p{seed}.tcb.txt").write_text(image.text)
     (folder / "tokenizer.json").write_text(tokenizer_json())
     (folder / "plan.txt").write_text(WRITING_PLAN)
     core.save(successor(), folder / "successor.core")
@@ -216,6 +220,18 @@ VERBS = {
     "estimate": Verb(
         lambda g, o, n: ["estimate", g / f"m{n}.core", "--clock", str(500 * n),
                          "--device", "npm4k", "--report", o / "r.html"]
+    ),
+    "bind": Verb(
+        lambda g, o, n: ["bind", g / "p.nem", "--uarch", ("npm4k", "ideal")[n - 1],
+                         "-o", o / "p.tcb", "--report", o / "p.txt"],
+        is_loose=True,
+    ),
+    "tcb dis": Verb(lambda g, o, n: ["tcb", "dis", g / f"p{n}.tcb", "-o", o / "p.txt"]),
+    "tcb asm": Verb(lambda g, o, n: ["tcb", "asm", g / f"p{n}.tcb.txt", "-o", o / "p.tcb"]),
+    "tcb run": Verb(
+        lambda g, o, n: ["tcb", "run", g / "p1.tcb", "--input", f"X={g}/i{n}.npy", "--output",
+                         f"Y={o}/y.npy", "--output", f"X={o}/a.npy"],
+        is_loose=True,
     ),
     "nem to-mlir": Verb(
         lambda g, o, n: ["nem", "to-mlir", g / f"c{n}.nem", "-o", o / "c.mlir"]

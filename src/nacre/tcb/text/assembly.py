@@ -45,7 +45,8 @@ def assemble(source: Source, constants: Constants = _NONE) -> Image:
     reader = _Assembler(source, tokens, constants, findings)
     image = reader.image()
     if findings or image is None:
-        raise InputError(in_order(findings))
+        foreign = [finding for finding in findings if finding.code == TCB05.code]
+        raise InputError(foreign or in_order(findings))  # what is no such text has one mistake
     return image
 
 

@@ -1,0 +1,254 @@
+"""Every decision of a binding with its reason, as text for terminals and as plain values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from nacre.base.excerpt import safe
+from nacre.bind.chain_savings import ChainSavings, chain_savings
+from nacre.bind.fusion import NotFused
+from nacre.bind.request import Bound
+from nacre.bind.tag_pressure import Serialisation
+from nacre.bind.units import UnitDecision
+from nacre.nem.model.program import Program, Task
+from nacre.nem.plan.fusion.chains import Chain
+from nacre.nem.run.sessions.naming import task_name
+from nacre.nem.run.sessions.tables import align_table
+from nacre.tcb.image import DEVICE, Item, Port, Repeat
+
+_MATCHES = {
+    "free": "any that can run it",
+    "exact": "the instance that `@resource` asks for",
+    "remapped": "of the type that `@resource` asks for, the instance modulo their number",
+    "translated": "another type than `@resource` asks for, of which none can run it",
+}
+_SHOWN_PORTS = 8
+_NO_SAVINGS = ChainSavings()
+
+
+class BindReport:
+    """A bound program in words."""
+
+    def __init__(self, bound: Bound, program: Program) -> None:
+        self._bound, self._program, self._image = bound, program, bound.image
+
+    @property
+    def summary(self) -> str:
+        """What came out, in a few lines."""
+        machine, fused = self._image.machine, self._bound.fused
+        kinds, repeats = self._counts["block"], self._counts["repeat"]
+        streams = len(self._image.streams)
+        lines = [
+            f"bound {self._image.entry} to {machine.device} with uarch {machine.uarch}: "
+            f"{_plural(kinds, 'block')} in {_plural(streams, 'stream')}, "
+            f"{_plural(repeats, 'repeat')}",
+            f"tags: {self._tags_text}",
+            f"chains: {self._chains_text}" + (f"; {len(fused.refusals):,} pairs not fused"
+                                              if fused.refusals else ""),
+        ]  # fmt: skip
+        serialised = list(map(_serialisation_text, self._bound.serialised))
+        lines += [f"serialised: {text}" for text in serialised]
+        lines.append(f"relocations: {_ports_text(self._image.ports)}")
+        return "\n".join(map(safe, lines))
+
+    @property
+    def decisions(self) -> str:
+        """Every decision with its reason."""
+        units = ("Task", "Line", "Units", "Asked for", "Why")
+        places = ((p.buffer, p.memory, f"{p.address:#x}", p.size) for p in self._image.placements)
+        parts = [
+            f"Units\n{align_table(units, map(self._unit_row, self._bound.units))}",
+            f"Addresses\n{align_table(('Buffer', 'Memory', 'Address', 'Bytes'), places)}",
+        ]
+        if self._bound.fused.chains:
+            heading = ("Chain", "Lines", "Times", "Bytes not written", "Cycles alone", "Chained")
+            rows = map(self._chain_row, self._bound.fused.chains)
+            parts.append(f"Chains\n{align_table(heading, rows)}")
+        if self._bound.fused.refusals:
+            parts.append("\n".join(["Not fused", *self._refusal_lines()]))
+        if self._bound.serialised:
+            lines = map(_serialisation_text, self._bound.serialised)
+            parts.append("\n".join(["More order than the program asks for", *lines]))
+        return "\n\n".join("\n".join(map(safe, part.split("\n"))) for part in parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values, every decision."""
+        machine = self._image.machine
+        return {
+            "program": self._image.entry,
+            "device": machine.device,
+            "uarch": machine.uarch,
+            "blocks": {kind: self._counts[kind] for kind in ("task", "wait", "join")},
+            "repeats": self._counts["repeat"],
+            "streams": [_space_text(stream.engine) for stream in self._image.streams],
+            "tags": [
+                {"of": _space_text(space), "used": used, "available": self._available(space)}
+                for space, used in self._bound.tags
+            ],
+            "units": list(map(self._unit_json, self._bound.units)),
+            "addresses": [
+                {"buffer": p.buffer, "memory": p.memory, "address": p.address, "bytes": p.size}
+                for p in self._image.placements
+            ],
+            "chains": list(map(self._chain_json, self._bound.fused.chains)),
+            "not_fused": list(map(self._refusal_json, self._bound.fused.refusals)),
+            "serialised": list(map(self._serialisation_json, self._bound.serialised)),
+            "relocations": list(map(_port_json, self._image.ports)),
+        }
+
+    # Counts
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        items = [item for stream in self._image.streams for item in _items(stream.items)]
+        counts = Counter("repeat" if isinstance(item, Repeat) else item.kind for item in items)
+        counts["block"] = len(items) - counts["repeat"]
+        return counts
+
+    @cached_property
+    def _savings(self) -> dict[int, ChainSavings]:
+        return chain_savings(self._image)
+
+    def _available(self, space: int) -> int | None:
+        machine = self._image.machine
+        return machine.device_tags if space == DEVICE else machine.tags
+
+    @property
+    def _tags_text(self) -> str:
+        parts = []
+        for space, used in self._bound.tags:
+            most = self._available(space)
+            of = f"{used:,}" if most is None else f"{used:,} of {most:,}"
+            parts.append(f"{of} of {_space_text(space)}")
+        return ", ".join(parts) or "none"
+
+    @property
+    def _chains_text(self) -> str:
+        chains = self._bound.fused.chains
+        if not chains:
+            return "none"
+        total = _NO_SAVINGS
+        for found in self._savings.values():
+            total = total.plus(found)
+        run = (
+            f"run{'s' if len(chains) == 1 else ''} {_plural(sum(c.times for c in chains), 'time')}"
+        )
+        saved = f"{_plural(total.bytes, 'byte')} not written"
+        cycles = f"units held for {total.chained:,} cycles, not {total.alone:,}"
+        return f"{_plural(len(chains), 'chain')} that {run}, {saved}, {cycles}"
+
+    # Rows
+
+    def _name(self, task: Task) -> str:
+        return task_name(self._program, task)
+
+    def _line(self, task: Task) -> int:
+        return self._program.span(task.node).location.line
+
+    def _unit_row(self, decision: UnitDecision) -> tuple[object, ...]:
+        task, asked = decision.task, decision.requested or "-"
+        units = " + ".join(decision.units)
+        return self._name(task), self._line(task), units, asked, _MATCHES[decision.match]
+
+    def _unit_json(self, decision: UnitDecision) -> dict[str, Any]:
+        return {
+            "task": self._name(decision.task),
+            "line": self._line(decision.task),
+            "units": list(decision.units),
+            "match": decision.match,
+            "requested": decision.requested,
+            "because": _MATCHES[decision.match],
+        }
+
+    def _saved_by(self, chain: Chain) -> ChainSavings:
+        return self._savings.get(chain.tasks[-1].position, _NO_SAVINGS)
+
+    def _chain_row(self, chain: Chain) -> tuple[object, ...]:
+        name = " -> ".join(map(self._name, chain.tasks))
+        lines = f"{self._line(chain.head)}-{self._line(chain.tasks[-1])}"
+        saved = self._saved_by(chain)
+        return name, lines, chain.times, saved.bytes, saved.alone, saved.chained
+
+    def _chain_json(self, chain: Chain) -> dict[str, Any]:
+        saved = self._saved_by(chain)
+        return {
+            "tasks": list(map(self._name, chain.tasks)),
+            "lines": list(map(self._line, chain.tasks)),
+            "times": chain.times,
+            "bytes_not_written": saved.bytes,
+            "cycles_alone": saved.alone,
+            "cycles_chained": saved.chained,
+        }
+
+    def _refusal_lines(self) -> Iterator[str]:
+        """Refused pairs under their reasons, the most frequent first."""
+        groups: dict[str, list[NotFused]] = {}
+        for refusal in self._bound.fused.refusals:
+            groups.setdefault(refusal.sentence, []).append(refusal)
+        for sentence, refusals in sorted(groups.items(), key=lambda item: -len(item[1])):
+            yield f"{_plural(len(refusals), 'pair')}: {sentence}"
+            for one in refusals:
+                pair = f"{self._name(one.writer)} -> {self._name(one.reader)}"
+                detail = f": {one.detail}" if one.detail else ""
+                yield f"    {pair} at line {self._line(one.reader)}{detail}"
+
+    def _refusal_json(self, refusal: NotFused) -> dict[str, Any]:
+        return {
+            "writer": self._name(refusal.writer),
+            "reader": self._name(refusal.reader),
+            "line": self._line(refusal.reader),
+            "reason": refusal.reason,
+            "because": refusal.sentence,
+            "detail": refusal.detail,
+        }
+
+    def _serialisation_json(self, found: Serialisation) -> dict[str, Any]:
+        loop = found.loop
+        return {
+            "loop": None if loop is None else loop.variable.name,
+            "line": None if loop is None else self._program.span(loop.node).location.line,
+            "window": found.window,
+            "chains": found.chains,
+            "because": _serialisation_text(found),
+        }
+
+
+def _items(items: tuple[Item, ...]) -> Iterator[Item]:
+    for item in items:
+        yield item
+        if isinstance(item, Repeat):
+            yield from _items(item.items)
+
+
+def _serialisation_text(found: Serialisation) -> str:
+    where = "outside of loops" if found.loop is None else f"in loop `{found.loop.variable.name}`"
+    parts = []
+    if found.window is not None:
+        parts.append(f"{found.window[1]} of {found.window[0]} iterations in flight")
+    if found.chains is not None:
+        parts.append(f"{found.chains[1]} instead of {found.chains[0]} rows of tasks side by side")
+    return f"{where} {' and '.join(parts)}, for want of tags"
+
+
+def _space_text(space: int) -> str:
+    return "the device" if space == DEVICE else f"engine {space}"
+
+
+def _ports_text(ports: tuple[Port, ...]) -> str:
+    shown = ", ".join(f"{port.name} ({port.kind})" for port in ports[:_SHOWN_PORTS])
+    more = f", and {len(ports) - _SHOWN_PORTS} more" if len(ports) > _SHOWN_PORTS else ""
+    return f"{len(ports)}: {shown}{more}" if ports else "none"
+
+
+def _port_json(port: Port) -> dict[str, Any]:
+    return {
+        "name": port.name, "kind": port.kind, "memory": port.memory, "address": port.address,
+        "bytes": port.size, "elem": port.elem, "dims": port.dims,
+    }  # fmt: skip
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

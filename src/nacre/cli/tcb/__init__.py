@@ -1,0 +1,1 @@
+"""`nacre bind` and the verbs of `nacre tcb`."""

@@ -1,0 +1,134 @@
+"""`nacre bind`: a plan or a bundle bound to the hardware of a device."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import safe
+from nacre.base.files import write_whole
+from nacre.base.rendering import summary, to_json
+from nacre.cli.arrays import require_writable, write_all_or_none
+from nacre.cli.exit_status import ERRORS_FOUND, OK
+from nacre.cli.inputs import STDIN
+from nacre.cli.machine import show_findings
+from nacre.cli.nac.files import require_distinct_files
+from nacre.cli.options import form_option, out_option
+from nacre.cli.progress import show_stages
+from nacre.cli.tcb.group import OpenProgram, ProgramOptions, open_program, program_options
+from nacre.cli.terminal.streams import echo_as_is
+
+if TYPE_CHECKING:
+    from nacre.bind.report import BindReport
+    from nacre.binding import TcbImage
+
+_STDOUT = "-"
+
+
+@click.command()
+@program_options
+@click.option(
+    "--uarch", metavar="U", help="A built-in microarchitecture or a file. Default: the device's."
+)
+@click.option("--no-fuse", is_flag=True, help="Write every value: chain no tasks.")
+@click.option(
+    "--allow-serialise", is_flag=True, help="Add order where the device has too few tags."
+)
+@out_option("FILE.tcb", "Write the image here.", required=True)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.txt|-",
+    help="Write every decision with its reason; `-`: print them.",
+)
+@form_option
+def bind(
+    program: ProgramOptions,
+    uarch: str | None,
+    no_fuse: bool,
+    allow_serialise: bool,
+    out: Path,
+    report: Path | None,
+    form: str,
+) -> int:
+    """Bind a NEM program or a compiled bundle to a device: units, addresses, chains, tags.
+
+    The image that is written has a stream of blocks for each engine; `nacre tcb` shows, proves,
+    runs and times it. PLAN may be `-` for standard input.
+
+    Exit status: 0 bound, 1 errors in the program or no way to bind it, 2 wrong usage.
+    """
+    page = None if report is None or str(report) == _STDOUT else report
+    _require_targets(program.file, out, page)
+    try:
+        with show_stages():
+            opened = open_program(program)
+            image = _bind(opened, uarch, fuse=not no_fuse, allow_serialise=allow_serialise)
+    except InputError as error:
+        return _report_refusal(program.file, error.diagnostics, form)
+    found = _report_of(image, opened)
+    with write_all_or_none():
+        image.save(out)
+        if page is not None:
+            write_whole(page, [found.decisions, "\n"])
+    if report is not None and page is None and form == "text":
+        echo_as_is(f"{found.decisions}\n")
+    _report_image(found, opened, out, page, form)
+    return OK
+
+
+def _bind(opened: OpenProgram, uarch: str | None, *, fuse: bool, allow_serialise: bool) -> TcbImage:
+    from nacre.binding import bind as bind_program
+
+    return bind_program(opened.bindable, uarch, fuse=fuse, allow_serialise=allow_serialise)
+
+
+def _report_of(image: TcbImage, opened: OpenProgram) -> BindReport:
+    from nacre.bind.report import BindReport
+
+    assert image.bound is not None
+    return BindReport(image.bound, opened.loaded.plan.program)
+
+
+def _require_targets(file: str, out: Path, page: Path | None) -> None:
+    """Whatever would keep a file from being written is better known before the work."""
+    if page is not None and page.suffix.lower() in (".html", ".htm"):
+        raise click.UsageError(f"a report is text, found {safe(page.name)}: take .txt")
+    written = [path for path in (out, page) if path is not None]
+    require_distinct_files(written, [file] if file != STDIN else [])
+    for path in written:
+        require_writable(path)
+
+
+def _report_refusal(file: str, findings: Sequence[Diagnostic], form: str) -> int:
+    if form == "json":
+        _echo_json("error", {}, findings)
+    else:
+        show_findings(findings)
+        click.echo(f"did not bind {safe(file)}: {summary(findings)}")
+    return ERRORS_FOUND
+
+
+def _report_image(
+    found: BindReport, opened: OpenProgram, out: Path, page: Path | None, form: str
+) -> None:
+    findings = [d for d in opened.findings if d.severity != "info"]
+    size = out.stat().st_size if out.is_file() else 0
+    if form == "json":
+        _echo_json("bound", {"file": str(out), "bytes": size, **found.as_json()}, findings)
+        return
+    show_findings(findings)
+    click.echo(found.summary)
+    click.echo(f"wrote {safe(str(out))}: {size:,} bytes")
+    if page is not None:
+        click.echo(f"wrote {safe(str(page))}: every decision")
+
+
+def _echo_json(status: str, about: dict[str, Any], findings: Sequence[Diagnostic]) -> None:
+    document = {"status": status, **about, "diagnostics": [to_json(d) for d in findings]}
+    click.echo(json.dumps(document, indent=2))
