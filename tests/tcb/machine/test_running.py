@@ -123,6 +123,22 @@ def test_streams_of_several_iterations_do_not_mix() -> None:
         assert result.read("l1[0]")[100:104] == bytes(range(last, last + 4))
 
 
+def test_blocks_that_stream_into_each_other_stand_where_the_last_of_them_is() -> None:
+    streamed = Operand(STREAM, 0, "i8", (16,))
+    between = copy(2, at("L1[0]", 0, 16), at("L1[0]", 200, 16), after(0))
+    of = image(
+        stream(
+            between,
+            compute(1, "neg", (at("L1[0]", 0, 16),), streamed, is_chained=True),
+            compute(3, "neg", (streamed,), at("L1[0]", 0, 16), signal=tag(0)),
+        )
+    )
+    for seed in (None, 1, 2, 3):
+        result = run_image(of, {"l1[0]": BYTES * 2}, seed=seed)
+        assert result.status == "completed", result.diagnostics
+        assert [result.instances.placed(n).block.position for n in result.order] == [1, 3, 2]
+
+
 def test_a_consumer_before_its_producer_is_a_finding() -> None:
     streamed = Operand(STREAM, 0, "i8", (16,))
     of = image(
@@ -136,6 +152,14 @@ def test_a_consumer_before_its_producer_is_a_finding() -> None:
     (finding,) = result.diagnostics
     assert finding.code == "TCB51"
     assert "what streams into it" in finding.message
+
+
+def test_a_stream_from_nowhere_is_a_finding() -> None:
+    streamed = Operand(STREAM, 0, "i8", (16,))
+    of = image(stream(compute(2, "neg", (streamed,), at("L1[0]", 100, 16))))
+    result = run_image(of, {"l1[0]": bytes(1024)})
+    assert result.status == "failed"
+    assert [d.code for d in result.diagnostics] == ["TCB59"]
 
 
 def test_poison_travels_and_is_reported_once_for_an_operand() -> None:

@@ -70,6 +70,23 @@ class Instances:
         """Tasks 0, waits 1, joins 2."""
         return self.by_block(lambda placed: ("task", "wait", "join").index(placed.block.kind))
 
+    @cached_property
+    def producer(self) -> Column:
+        """What streams into an instance; -1: nothing."""
+        found = np.full(self.count, NONE, np.int64)
+        for placed, rows in zip(self.blocks, self.numbers, strict=True):
+            if placed.producer is not None:
+                found[rows] = self.numbers[placed.producer]
+        return found
+
+    @cached_property
+    def consumer(self) -> Column:
+        """What an instance streams into; -1: nothing."""
+        found = np.full(self.count, NONE, np.int64)
+        fed = np.flatnonzero(self.producer >= 0)
+        found[self.producer[fed]] = fed
+        return found
+
     def placed(self, instance: int) -> PlacedBlock:
         """The block of an instance."""
         return self.blocks[int(self.block[instance])]

@@ -36,7 +36,8 @@ def event_columns(
         **_state(instances.count),
         **_by_instance(instances, units),
         **_tokens(instances),
-        **_chains(instances),
+        "producer": instances.producer,
+        "consumer": instances.consumer,
         **_tags(instances),
         **_groups(instances, units, figures),
         **_by_unit(instances, units),
@@ -101,17 +102,6 @@ def _named(instances: Instances) -> tuple[Column, Column]:
                 named.append(instances.numbers[found][placed.grid.rows_in(home)])
                 namers.append(rows)
     return np.concatenate(named), np.concatenate(namers)
-
-
-def _chains(instances: Instances) -> Arrays:
-    """Who streams into whom."""
-    producer, consumer = (np.full(instances.count, NONE, np.int64) for _ in range(2))
-    for placed, rows in zip(instances.blocks, instances.numbers, strict=True):
-        if placed.producer is not None:
-            before = instances.numbers[placed.producer]
-            producer[rows] = before
-            consumer[before] = rows
-    return {"producer": producer, "consumer": consumer}
 
 
 def _tags(instances: Instances) -> Arrays:

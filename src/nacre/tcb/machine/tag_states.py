@@ -14,16 +14,6 @@ from nacre.tcb.rules.running import TCB51
 _MOST_SHOWN = 5
 
 
-def _following(instances: Instances) -> dict[int, int]:
-    """The instance that each one of a chain streams into: it runs when it has what streams."""
-    found: dict[int, int] = {}
-    for index, placed in enumerate(instances.blocks):
-        if placed.producer is not None:
-            producers = instances.numbers[placed.producer].tolist()
-            found |= zip(producers, instances.numbers[index].tolist(), strict=True)
-    return found
-
-
 class TagStates:
     """Counters that only rise. Waits of a tag lie in the order of their values."""
 
@@ -38,13 +28,13 @@ class TagStates:
         starts = np.searchsorted(tags[order], np.arange(instances.tags.count), side="left")
         self._next: list[int] = starts.tolist()
         self._end: list[int] = ends.tolist()
-        self.open: list[int] = np.diff(instances.waits.first).tolist()
+        # What streams into an instance comes before it, as a tag would say.
+        is_fed = (instances.producer >= 0).astype(np.int64)
+        self.open: list[int] = (np.diff(instances.waits.first) + is_fed).tolist()
+        self._consumer: list[int] = instances.consumer.tolist()
         self._signal: list[int] = instances.signal.tolist()
         self._first_raise: list[int] = instances.raises.first.tolist()
         self._raises = tuple(column.tolist() for column in instances.raises.columns)
-        self._following = _following(instances)
-        for following in self._following.values():
-            self.open[following] += 1
 
     def begin(self) -> list[int]:
         """The instances that wait for nothing as a run begins."""
@@ -66,9 +56,8 @@ class TagStates:
         if signal >= 0:
             self.counts[signal] += 1
             self._advance(signal, freed)
-        following = self._following.get(instance)
-        if following is not None:
-            self._settle(following, freed)
+        if self._consumer[instance] >= 0:
+            self._satisfy(self._consumer[instance], freed)
         return freed
 
     def waiting(self) -> list[int]:
@@ -78,12 +67,11 @@ class TagStates:
     def _advance(self, tag: int, freed: list[int]) -> None:
         count, at, end = self.counts[tag], self._next[tag], self._end[tag]
         while at < end and self._value[at] <= count:
-            self._settle(self._waiting[at], freed)
+            self._satisfy(self._waiting[at], freed)
             at += 1
         self._next[tag] = at
 
-    def _settle(self, waiting: int, freed: list[int]) -> None:
-        """An instance waits for one thing less."""
+    def _satisfy(self, waiting: int, freed: list[int]) -> None:
         self.open[waiting] -= 1
         if self.open[waiting] == 0:
             freed.append(waiting)

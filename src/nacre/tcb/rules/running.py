@@ -69,5 +69,5 @@ TCB59 = declare(
     """
     A block takes a value that should stream into it, and no block has given one.
 
-    The block before it in its stream is not chained to it, or tags let it run first.
+    The block before it in its stream is not chained to it.
     """, language=_TCB)  # fmt: skip
