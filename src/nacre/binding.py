@@ -19,6 +19,7 @@ from nacre.tcb.image import Image
 from nacre.tcb.machine.host_arrays import to_memory
 from nacre.tcb.machine.memory import HostData
 from nacre.tcb.machine.run import ImageRun, run_image
+from nacre.tcb.machine.timing import ImageTiming, time_image
 from nacre.tcb.text.disassembly import disassemble
 from nacre.tcbcheck.verify import verify_image
 
@@ -71,6 +72,10 @@ class TcbImage:
         element types of the plan. With a seed blocks run in a random order that tags allow.
         """
         return run_image(self.image, to_memory(self.image, inputs or {}), seed=seed)
+
+    def time(self) -> ImageTiming:
+        """Time it on the hardware that it was bound to: cycles, and those lost by cause."""
+        return time_image(self.image)
 
 
 def bind(

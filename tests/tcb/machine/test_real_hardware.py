@@ -23,7 +23,8 @@ from tests.tcb.machine.bound import EXAMPLES, example, loaded, nem_session, rand
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_leave_what_the_host_can_see(path: Path, uarch: str) -> None:
     program = example(path)
-    image = bind(program, uarch).image
+    bound = bind(program, uarch)
+    image = bound.image
     inputs = random_contents(program, 5)
     expected = stored(nem_session(program, inputs))
     for seed in (None, 1, 2):
@@ -31,7 +32,7 @@ def test_examples_leave_what_the_host_can_see(path: Path, uarch: str) -> None:
         assert result.status == "completed", result.diagnostics
         for port in image.ports:
             assert result.read(port.name) == expected[port.name]
-    timing = time_image(image)
+    timing = bound.time()
     assert not timing.is_stuck, timing.diagnostics
     assert timing.cycles > 0
 
