@@ -36,7 +36,13 @@ from nacre.nem.spec.opcodes import OPCODES, REGISTRY_VERSION
 from nacre.nem.spec.units import TRANSFER_PATHS, UNITS, TransferPath
 from tools.generate_opcodes import load_schema
 from tools.generated import ROOT, markdown_table, write_or_check
-from tools.tcb_tables import render_features, render_fields, render_layout, render_words
+from tools.tcb_tables import (
+    render_features,
+    render_fields,
+    render_figures,
+    render_layout,
+    render_words,
+)
 
 DOCS = ROOT / "docs"
 
@@ -330,6 +336,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "tcb-layout": render_layout,
     "tcb-features": render_features,
     "tcb-words": render_words,
+    "uarch-figures": render_figures,
 }
 
 

@@ -1,4 +1,4 @@
-"""Tables of docs/tcb-format.md, from the table of fields."""
+"""Tables of docs/tcb-format.md and docs/binding.md, from what the code declares."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nacre.tcb.binary.words import WORDS
 from nacre.tcb.block_table import BLOCK, BLOCK_KINDS, FEATURES, RECORDS, Field, Record
+from nacre.tcb.figures import FIGURES, FigureSpec
 from tools.generated import markdown_table
 
 
@@ -82,3 +83,21 @@ def render_features() -> str:
         for bit, feature in enumerate(FEATURES)
     )
     return markdown_table(("bit", "name", "fields"), rows)
+
+
+def _figure_value(spec: FigureSpec) -> str:
+    """What a figure can be."""
+    if spec.kind == "count":
+        return f"{spec.measure}, at least {spec.least}" if spec.least else spec.measure
+    some = "one of" if spec.kind == "word" else "some of"
+    return f"{some} {', '.join(f'`{word}`' for word in spec.words)}"
+
+
+def render_figures() -> str:
+    """What a `.uarch` file may say."""
+    rows = (
+        (f"`{spec.key}`", f"`{spec.default}`" if spec.default != "" else "none",
+         _figure_value(spec), spec.meaning)
+        for spec in FIGURES.values()
+    )  # fmt: skip
+    return markdown_table(("figure", "without it", "value", "meaning"), rows)

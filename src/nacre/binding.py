@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.request import BindOptions, Bound, Host, HostPort
@@ -73,9 +75,10 @@ class TcbImage:
         """
         return run_image(self.image, to_memory(self.image, inputs or {}), seed=seed)
 
-    def time(self) -> ImageTiming:
-        """Time it on the hardware that it was bound to: cycles, and those lost by cause."""
-        return time_image(self.image)
+    def time(self, *, ideal: bool = False) -> ImageTiming:
+        """How long it takes (`cycles`) on its hardware, or the same blocks on ideal hardware."""
+        machine = replace(self.image.machine, figures=()) if ideal else self.image.machine
+        return time_image(replace(self.image, machine=machine))
 
 
 def bind(
