@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections import Counter
 from pathlib import Path
@@ -33,6 +34,8 @@ MODELS = ("ONNX", "MLIR", "NEM", "TCB")
 
 catalogue.load()
 core_catalogue.load()
+for room in ("bind", "tcbcheck"):
+    importlib.import_module(f"nacre.{room}.rules")
 
 
 def text_of(name: str) -> str:
@@ -107,10 +110,6 @@ def test_the_comparison_has_every_row_and_its_sums_are_right() -> None:
 
 
 def test_what_the_pages_say_is_missing_is_missing() -> None:
-    packages = {path.parent.name for path in (ROOT / "src/nacre").glob("*/__init__.py")}
-    assert not packages & {"bind", "tcb"}, "there is a binder: the pages say that there is none"
-    assert "there is no binder" in text_of("comparison_tables.md")
-    assert "nacre has no binder yet" in text_of("examples.md")
     v1 = {name for name, op in OPS.items() if op.profile == "core-v1"}
     assert set(LOWERINGS) | {"Input"} == v1, "the pages say that MLIR has exactly `core-v1`"
 

@@ -28,7 +28,13 @@ PAGES = [
     ROOT / "benchmarks/README.md",
 ]
 
-RUN_PAGES = ["README.md", "docs/running.md", "docs/timing.md", "docs/tour.md"]
+RUN_PAGES = [
+    "README.md",
+    "docs/running.md",
+    "docs/timing.md",
+    "docs/tour.md",
+    "docs/binding.md",
+]
 SESSION_PAGES = [
     "README.md",
     "docs/running.md",
@@ -38,6 +44,7 @@ SESSION_PAGES = [
     "docs/shapes.md",
     "docs/types.md",
     "docs/tcb-format.md",
+    "docs/binding.md",
     "docs/contracts/opcode-registry.md",
 ]
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)

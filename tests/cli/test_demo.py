@@ -100,7 +100,8 @@ def test_the_road_ends_at_a_report_and_a_bundle(
         "for npm4k in f16: 1 layer",
         "no race in any order", "valid: the plan equals the legalised module",
         "3 of 3 digits that the model has never seen are right; 3 are what the model says",
-        "the layer bound", "7. write the report", f"{out / 'report.html'}: layers and timeline",
+        "the layer bound", "7. bind it to the hardware", "proved to mean what the plan means",
+        "8. write the report", f"{out / 'report.html'}: layers and timeline",
     ):  # fmt: skip
         assert part in said
     assert (out / "report.html").stat().st_size > 10_000

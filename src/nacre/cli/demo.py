@@ -53,8 +53,9 @@ T = TypeVar("T")
 def demo(device: str, precision: Precision, out: Path) -> int:
     """Take a small trained network from its file to a report.
 
-    It is imported, compiled (in i8: quantised), checked, run, compared with the model and timed.
-    The network reads handwritten digits; it and some of them come along. Nothing is downloaded.
+    It is imported, compiled (in i8: quantised), checked, run, compared with the model, timed, and
+    bound to hardware. The network reads handwritten digits; it and some of them come along. Nothing
+    is downloaded.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(as_file(files("nacre") / "demo"))
@@ -86,6 +87,7 @@ def _run_stages(folder: Path, device: str, precision: Precision, out: Path) -> d
     )
     road.stage("read digits with it", lambda: _recognise_digits(plan.bundle, module, samples))
     road.stage("time it", lambda: _time_plan(estimate))
+    road.stage("bind it to the hardware", lambda: _bind_plan(plan.bundle))
     return road.stage("write the report", lambda: _write_report(estimate, out))
 
 
@@ -223,6 +225,24 @@ def _time_plan(estimate: Estimate) -> tuple[None, str]:
         f"{timed.cycles:,} cycles, {timed.milliseconds or 0:.4g} ms at {CLOCK_MHZ:,.0f} MHz; "
         f"{over[0]} the layer bound, {over[1]} the whole bound, {over[2]} the floor; derated "
         f"{estimate.plan.derated.cycles:,} cycles"
+    )
+
+
+def _bind_plan(bundle: CompiledModel) -> tuple[None, str]:
+    from nacre.binding import bind
+    from nacre.compile.bundle.bundle import Bundle
+
+    found = Bundle.of(bundle)
+    image = bind(found, allow_serialise=True)
+    findings = image.verify(found)
+    if findings:
+        raise InternalError(f"the bound plan means something else: {summary(findings)}")
+    assert image.bound is not None
+    blocks = sum(1 for stream in image.image.streams for _ in stream.blocks())
+    chains = len(image.bound.fused.chains)
+    return None, (
+        f"{blocks:,} blocks for {image.image.machine.uarch}, {chains:,} chains, proved to mean "
+        f"what the plan means; {image.time().cycles:,} cycles with queues, banks and requests"
     )
 
 

@@ -360,3 +360,34 @@ def test_two_images_are_compared(capsys: Capsys, program: Path, tmp_path: Path) 
     as_json = json.loads(invoke(capsys, "tcb", "diff", one, other, "--format", "json").out)
     assert {difference["change"] for difference in as_json} == {"changed"}
     assert invoke(capsys, "tcb", "diff", one, program).status == 1
+
+
+# Time
+
+
+def test_time_is_told_by_unit_and_by_cause(capsys: Capsys, image: Path, tmp_path: Path) -> None:
+    expected = NemInterpreter().time(NemInterpreter().load(CONV)).cycles
+    done = invoke(capsys, "tcb", "time", image)
+    assert (done.status, done.err) == (0, "")
+    cycles = nacre.TcbImage.load(image).time().cycles
+    assert done.out.startswith(f"cycles: {cycles:,} on npm_lite; {expected:,} on ideal hardware\n")
+    assert "\nNMU[0]@0         4  14,120  " in done.out
+    assert "\nburst " in done.out
+    found = json.loads(invoke(capsys, "tcb", "time", image, "--format", "json").out)
+    assert (found["cycles"], found["ideal_cycles"]) == (cycles, expected)
+    assert len(found["tasks"]) == 17
+    assert max(task["end"] for task in found["tasks"]) == cycles
+    ideal = nacre.bind(CONV, "ideal")
+    assert ideal.time().cycles == expected
+
+
+def test_a_run_that_would_never_end_is_told(capsys: Capsys, image: Path, tmp_path: Path) -> None:
+    text = tmp_path / "c.txt"
+    whole = nacre.TcbImage.load(image).text
+    text.write_text(whole.replace("join @6 wait e0.t1>=4", "join @6 wait e0.t1>=5"))
+    for verb in ("time", "run"):
+        done = invoke(capsys, "tcb", verb, text)
+        assert done.status == 1
+        assert "error[TCB51]" in done.out
+    found = json.loads(invoke(capsys, "tcb", "time", text, "--format", "json").out)
+    assert (found["status"], found["diagnostics"][0]["code"]) == ("stuck", "TCB51")
