@@ -18,8 +18,9 @@ from tests.nem.run.programs import Items, loaded, runnable
 from tests.tcbcheck.mutations import ORDER_MUTATIONS, move_operand, mutate
 from tests.tcbcheck.naive_verdict import blocks_for_ever, loses_order
 
-# Trying every order of the nest takes a minute.
-SMALL = [pytest.param(name, marks=pytest.mark.full if name == "nest" else ()) for name in PROGRAMS]
+# Trying many orders of the larger two takes a minute.
+LARGE = ("nest", "engines")
+SMALL = [pytest.param(name, marks=pytest.mark.full if name in LARGE else ()) for name in PROGRAMS]
 MUTANTS = scaled(6)  # of a program and a kind
 
 
