@@ -35,7 +35,9 @@ def add(*terms: Term) -> Term:
         else:
             symbolic = simplify("+", symbolic, term)
             total += 1
-    return simplify("+", symbolic, number) if total else number
+    if not total:
+        return number
+    return simplify("+", symbolic, number) if number >= 0 else simplify("-", symbolic, -number)
 
 
 class Counters:
