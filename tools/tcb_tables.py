@@ -56,7 +56,9 @@ def render_layout() -> str:
     """What files have: the fields of forms, and behind the bar those that are a record's own."""
     lines = []
     for record in RECORDS.values():
-        parts = [" ".join(map(_layout, fields)) for fields in (record.form, record.own)]
+        parts = [
+            " ".join(map(_layout, fields)) for fields in (record.shared_fields, record.own_fields)
+        ]
         lines.append(f"{record.of.__name__:15} {' | '.join(parts)}".rstrip())
     return "\n".join(["```", *lines, "```", ""])
 

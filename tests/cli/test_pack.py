@@ -260,7 +260,7 @@ def test_self_contained_files_are_packed_again_with_others(folder: Path, capsys:
     assert both.read_bytes() == made.read_bytes()
 
 
-@pytest.mark.parametrize("odd", ["a:b", "a\\b", "a\nb"])
+@pytest.mark.parametrize("odd", ["a:b", "a\\b"])
 def test_odd_names_of_folders_are_other_ones_inside(
     tmp_path: Path, capsys: Capsys, odd: str
 ) -> None:
@@ -269,8 +269,6 @@ def test_odd_names_of_folders_are_other_ones_inside(
     plan = tmp_path / "p.nem"
     include = f"{odd}/mine.nem".replace("\\", "\\\\")
     plan.write_text(SOUND.replace("../devices/mine.nem", include))
-    if "\n" in odd:
-        return  # no text can include it
     made = packed_and_checked(capsys, tmp_path, plan)
     (tmp_path / odd / "mine.nem").unlink()
     read_again(capsys, made, tmp_path / "away", "")

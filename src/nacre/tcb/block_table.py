@@ -90,12 +90,12 @@ class Record(Struct, frozen=True):
     statement: str = ""  # the word that begins it, where it stands for itself in text
 
     @property
-    def form(self) -> tuple[Field, ...]:
+    def shared_fields(self) -> tuple[Field, ...]:
         """The fields that records share in bytes."""
         return tuple(field for field in self.fields if not field.is_own)
 
     @property
-    def own(self) -> tuple[Field, ...]:
+    def own_fields(self) -> tuple[Field, ...]:
         """The fields that each record has for itself."""
         return tuple(field for field in self.fields if field.is_own)
 

@@ -116,7 +116,11 @@ class _Verifier:
         return f"`{name}`{where}"
 
     def _span(self, instance: int) -> Span:
-        position = self._instances.blocks[int(self._instances.block[instance])].block.position
+        block = self._instances.blocks[int(self._instances.block[instance])].block
+        return self._span_at(block.position)
+
+    def _span_at(self, position: int) -> Span:
+        """The statement of a position, or the loop that ends there."""
         statements = {s.position: s for s in self._program.statements}
         loops = {loop.end: loop for loop in self._program.loops}
         statement = statements.get(position) or loops.get(position)
@@ -155,7 +159,7 @@ class _Verifier:
         where = f" in iteration {list(wrong.iteration)}" if wrong.iteration else ""
         if wrong.task is None:
             message = f"a block of statement {wrong.position}{where} stands for no task there"
-            return TCB80.at(self._program.source.span(0, 0), message)
+            return TCB80.at(self._span_at(wrong.position), message)
         has = "no block" if wrong.blocks == 0 else f"{wrong.blocks} blocks"
         message = f"`{wrong.task.name}`{where} has {has}, expected one"
         return TCB80.at(self._program.span(wrong.task.node), message)

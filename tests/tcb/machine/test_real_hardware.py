@@ -37,7 +37,7 @@ def test_examples_leave_what_the_host_can_see(path: Path, uarch: str) -> None:
     assert timing.cycles > 0
 
 
-def chained_blocks(seed: int) -> int:
+def require_outputs_of_nem(seed: int) -> int:
     """Bind a random program, run it in several orders, and time it; how much of it streams."""
     program = loaded(draw_body(random.Random(seed)).text, None)
     rng = np.random.default_rng(seed)
@@ -58,8 +58,8 @@ def chained_blocks(seed: int) -> int:
 @settings(max_examples=scaled(60))
 @given(st.integers(0, 1 << 32))
 def test_values_that_stream_give_the_outputs_of_nem(seed: int) -> None:
-    chained_blocks(seed)
+    require_outputs_of_nem(seed)
 
 
 def test_the_programs_of_these_tests_do_stream() -> None:
-    assert sum(chained_blocks(seed) for seed in range(12)) > 3
+    assert sum(require_outputs_of_nem(seed) for seed in range(12)) > 3

@@ -219,8 +219,8 @@ class RecordCodec(Codec):
     def __init__(self, record: Record, features: frozenset[str], is_optional: bool = False) -> None:
         self.record = record
         self._is_optional = is_optional
-        self._form = _fields(record.form, features)
-        self._own = _fields(record.own, features)
+        self._form = _fields(record.shared_fields, features)
+        self._own = _fields(record.own_fields, features)
         self._has_head = is_optional or bool(self._form)
 
     def pack(self, value: FieldValue, pools: WrittenPools) -> Packed:

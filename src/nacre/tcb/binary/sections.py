@@ -33,7 +33,7 @@ def pooled_records(of: Sequence[type[object]]) -> tuple[type[object], ...]:
             continue
         found.add(record)
         waiting += [field.of for field in RECORDS[record].fields if field.of is not None]
-    return tuple(record for record in RECORDS if record in found and RECORDS[record].form)
+    return tuple(record for record in RECORDS if record in found and RECORDS[record].shared_fields)
 
 
 class SectionWriter:

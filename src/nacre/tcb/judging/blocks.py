@@ -59,7 +59,7 @@ class BlockJudge:
                 if isinstance(found, Problem):
                     yield found
                 elif found is not None:
-                    message = f"{what} is {_shown(found)}, there are {count}"
+                    message = f"{what} is {_range_text(found)}, there are {count}"
                     yield Problem(TCB25, place, message)
             if use.latency < 0 or use.work < 0:
                 message = f"{backquote(use.unit)} takes {use.latency:,} and {use.work:,} cycles"
@@ -89,7 +89,7 @@ class BlockJudge:
         if isinstance(found, Problem):
             yield found
         elif found is not None:
-            first = _shown(found)
+            first = _range_text(found)
             tags = f"tag {first}" if count == 1 else f"{count:,} tags from {first} on"
             has = "has any number" if limit is None else f"has {limit:,}"
             yield Problem(TCB24, place, f"the block names {tags}, and {owner} {has}")
@@ -108,7 +108,7 @@ class BlockJudge:
         if isinstance(found, Problem):
             yield found
         elif found is not None:
-            message = f"the task runs on engine {_shown(found)}, the machine has {last + 1}"
+            message = f"the task runs on engine {_range_text(found)}, the machine has {last + 1}"
             yield Problem(TCB38, place, message)
 
 
@@ -154,5 +154,5 @@ def _values(
     return Problem(TCB27, place, f"{what}: {found}") if isinstance(found, str) else found
 
 
-def _shown(found: tuple[int, int]) -> str:
+def _range_text(found: tuple[int, int]) -> str:
     return f"{found[0]:,}" if found[0] == found[1] else f"{found[0]:,} to {found[1]:,}"

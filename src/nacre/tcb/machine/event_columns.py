@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Ints = Any  # a list of integers, or an array of them when compiled
+from nacre.base.column_heaps import Ints
 
 NEVER = 1 << 62
 

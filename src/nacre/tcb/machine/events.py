@@ -11,6 +11,7 @@ What queues, banks, chains and arbiters add stands in `hardware_events.py`.
 
 from __future__ import annotations
 
+from nacre.base.column_heaps import pop, push
 from nacre.tcb.machine.event_columns import (
     ACTIVE,
     COMPLETED,
@@ -41,8 +42,6 @@ from nacre.tcb.machine.hardware_events import (
     move_on,
     note_candidate,
     note_ready,
-    pop,
-    push,
     release_if_ready,
 )
 

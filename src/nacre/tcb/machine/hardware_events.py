@@ -1,4 +1,4 @@
-"""What real hardware adds to the event loop: queues, banks and arbiters; and heaps in columns.
+"""What real hardware adds to the event loop: queues, banks and arbiters.
 
 The first of a lane may start, the others wait behind it. A stream hands blocks out in its order,
 as far as queues have room; joins and waits take no room. On ideal hardware none of it has any
@@ -16,39 +16,7 @@ from nacre.tcb.machine.event_columns import (
     STREAMS,
     TOP,
     Columns,
-    Ints,
 )
-
-
-def push(heap: Ints, base: int, size: int, key: int) -> int:
-    """Put a key into the heap at `base`; the new size."""
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
-        if heap[base + parent] <= key:
-            break
-        heap[base + at] = heap[base + parent]
-        at = parent
-    heap[base + at] = key
-    return size + 1
-
-
-def pop(heap: Ints, base: int, size: int) -> int:
-    """Drop the least key of the heap at `base`; the new size."""
-    size -= 1
-    key = heap[base + size]
-    at = 0
-    child = 1
-    while child < size:
-        if child + 1 < size and heap[base + child + 1] < heap[base + child]:
-            child += 1
-        if heap[base + child] >= key:
-            break
-        heap[base + at] = heap[base + child]
-        at = child
-        child = 2 * at + 1
-    heap[base + at] = key
-    return size
 
 
 def is_candidate(c: Columns, instance: int) -> bool:

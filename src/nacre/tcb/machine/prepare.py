@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nacre.base.column_heaps import Ints
 from nacre.base.term_columns import Column
 from nacre.tcb.figures import Figures
 from nacre.tcb.machine.event_columns import (
@@ -18,7 +19,6 @@ from nacre.tcb.machine.event_columns import (
     STREAMS,
     TOP,
     Columns,
-    Ints,
 )
 from nacre.tcb.machine.hardware import MOST_BANKS, bank_kinds, bank_total, bank_use
 from nacre.tcb.machine.instances import NONE, Instances

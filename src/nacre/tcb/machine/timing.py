@@ -9,12 +9,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from nacre.base.column_heaps import Ints
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.term_columns import Column
 from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image
 from nacre.tcb.machine import compiled, events
-from nacre.tcb.machine.event_columns import TASK, Columns, Ints
+from nacre.tcb.machine.event_columns import TASK, Columns
 from nacre.tcb.machine.instances import Instances, unroll
 from nacre.tcb.machine.prepare import event_columns
 from nacre.tcb.machine.tag_states import stuck_finding

@@ -82,7 +82,7 @@ class _Assembler:
         is_there = self._cursor.accept("tcb")
         token = self._cursor.token
         if not is_there or token.text != str(VERSION):
-            what = f"version {token.text}" if is_there else start.shown
+            what = f"version {token.text}" if is_there else start.description
             message = f"the text begins with {what}, expected `tcb {VERSION}`"
             at = token if is_there else start
             raise self._cursor.refusal(
@@ -163,7 +163,7 @@ class _Assembler:
             if field is None:
                 known = {*by_word, *_WORDS} if token.is_first else by_word
                 help_ = did_you_mean(token.text, known)
-                message = f"{token.shown} is no part of `{start.text}`"
+                message = f"{token.description} is no part of `{start.text}`"
                 raise self._cursor.refusal(TCB03, token, message, help_)
             self._judge_kind(record, start, field)
             self._values.clause(field, values)

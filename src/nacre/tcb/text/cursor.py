@@ -64,7 +64,7 @@ class Cursor:
 
     def unexpected(self, expected: str, help: str | None = None) -> Refused:
         """What stands here is not what was expected."""
-        message = f"found {self.token.shown}, expected {expected}"
+        message = f"found {self.token.description}, expected {expected}"
         return self.refusal(TCB02, self.token, message, help)
 
     def refusal(self, rule: Rule, token: Token, message: str, help: str | None = None) -> Refused:

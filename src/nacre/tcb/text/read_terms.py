@@ -33,7 +33,9 @@ def _value_of(cursor: Cursor, token: Token, is_negative: bool) -> int:
     value = int(digits, 16 if token.text[:2].lower() == "0x" else 10) if is_short else 1 << 64
     value = -value if is_negative else value
     if not fits_int64(value):
-        raise cursor.refusal(TCB04, token, f"{token.shown} does not fit in 64 bits with a sign")
+        raise cursor.refusal(
+            TCB04, token, f"{token.description} does not fit in 64 bits with a sign"
+        )
     return value
 
 

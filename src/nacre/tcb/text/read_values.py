@@ -124,7 +124,7 @@ class ValueReader:
         """The record, if all that it needs is there."""
         missing = [f for f in record.fields if f.default is ... and f.name not in values]
         if missing:
-            name = f"`{record.statement}`" if record.statement else start.shown
+            name = f"`{record.statement}`" if record.statement else start.description
             words = ", ".join(f"`{field.keyword}`" for field in missing)
             message = f"{name} lacks {words}"
             help_ = f"write `{missing[0].keyword}` and {missing[0].meaning}"
@@ -171,7 +171,7 @@ class ValueReader:
             text: str = json.loads(token.text, strict=False)
             text.encode()
         except (json.JSONDecodeError, UnicodeEncodeError):
-            message = f"{token.shown} has an escape that there is not"
+            message = f"{token.description} has an escape that there is not"
             help_ = 'escapes are those of JSON: `\\"`, `\\\\`, `\\n`, `\\u00e9`'
             raise self._cursor.refusal(TCB04, token, message, help_) from None
         self._cursor.take()
@@ -262,7 +262,7 @@ class ValueReader:
         token = self._cursor.token
         data = self._constants.get(self._text())
         if data is None or hashlib.sha256(data).hexdigest() != token.text[1:-1]:
-            message = f"the bytes with the hash {token.shown} are not at hand"
+            message = f"the bytes with the hash {token.description} are not at hand"
             help_ = "give the image that the text was made of, or write constants as base64"
             raise self._cursor.refusal(TCB07, token, message, help_)
         return data

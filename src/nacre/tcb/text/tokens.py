@@ -39,7 +39,7 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         """As messages name it."""
         return "the end of the text" if self.kind == "end" else backquote(self.text)
 

@@ -10,9 +10,9 @@ something started that a waiting step may have gained from: a task that starts c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Ints = Any  # a list of integers, or an array of them when compiled
+from nacre.base.column_heaps import Ints, pop, push
 
 NEVER = 1 << 62
 
@@ -69,37 +69,6 @@ class Columns(NamedTuple):
     events: Ints  # a heap of end * (steps + 1) + step; the step `steps` frees what is shared
     stack: Ints  # nodes that are about to complete
     counts: Ints
-
-
-def push(heap: Ints, base: int, size: int, key: int) -> int:
-    """Put a key into the heap at `base`; the new size."""
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
-        if heap[base + parent] <= key:
-            break
-        heap[base + at] = heap[base + parent]
-        at = parent
-    heap[base + at] = key
-    return size + 1
-
-
-def pop(heap: Ints, base: int, size: int) -> int:
-    """Drop the least key of the heap at `base`; the new size."""
-    size -= 1
-    key = heap[base + size]
-    at = 0
-    child = 1
-    while child < size:
-        if child + 1 < size and heap[base + child + 1] < heap[base + child]:
-            child += 1
-        if heap[base + child] >= key:
-            break
-        heap[base + at] = heap[base + child]
-        at = child
-        child = 2 * at + 1
-    heap[base + at] = key
-    return size
 
 
 def complete(c: Columns, at: int) -> None:

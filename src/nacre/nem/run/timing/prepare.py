@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nacre.base.column_heaps import Ints
 from nacre.base.term_columns import Column
 from nacre.nem.model.program import Task
 from nacre.nem.run.sessions.steps import Steps
-from nacre.nem.run.timing.events import COUNTS, NEVER, TOP, Columns, Ints
+from nacre.nem.run.timing.events import COUNTS, NEVER, TOP, Columns
 from nacre.nem.run.timing.resources import NONE, Placement
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from nacre.base.column_heaps import Ints
 from nacre.base.stages import stage
 from nacre.base.term_columns import Column
 from nacre.nem.model.devices import Device
@@ -18,7 +19,7 @@ from nacre.nem.plan.live_tokens import live_tokens
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing import compiled, events
-from nacre.nem.run.timing.events import Columns, Ints
+from nacre.nem.run.timing.events import Columns
 from nacre.nem.run.timing.prepare import columns, token_limits
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.run.timing.resources import Placement, place_steps
