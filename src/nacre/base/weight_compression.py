@@ -43,22 +43,48 @@ def best_form(
 
     `entries` is the most that a table holds, `tables` the most tables.
     """
-    codes = _codes_of(plain, count, element_bits)
+    parts = plain.reshape(1, -1)
+    best = best_common_form(parts, count, element_bits, entries, tables, has_sparse)
+    return None if best is None else best[0]
+
+
+def best_common_form(
+    parts: Bytes, count: int, element_bits: int, entries: int, tables: int, has_sparse: bool
+) -> tuple[CompressionForm, int] | None:
+    """The form in which the longest of several parts takes the fewest bytes, and how many.
+
+    Parts have one size, a row each; None where no form takes fewer bytes than they are.
+    """
+    codes = np.stack([_codes_of(part, count, element_bits) for part in parts])
     sizes: list[tuple[int, int, CompressionForm]] = []
     if has_sparse:
-        kept = int(np.count_nonzero(codes))
+        kept = int(np.count_nonzero(codes, axis=1).max())
         size = bytes_of_bits(count) + bytes_of_bits(kept * element_bits)
         sizes.append((size, 0, CompressionForm("sparse")))
+    most = min(entries, 1 << MAX_PALETTE_BITS)
     for number in range(1, tables + 1):
-        if count % number:
-            continue
-        known = max(np.unique(part).size for part in codes.reshape(number, -1))
-        bits = max(1, (known - 1).bit_length())
-        if 1 << bits <= min(entries, 1 << MAX_PALETTE_BITS):
+        known = None if count % number else _most_distinct(codes.reshape(-1, count // number), most)
+        bits = max(1, (known - 1).bit_length()) if known is not None else 0
+        if known is not None and 1 << bits <= most:
             form = CompressionForm("palette", bits, number)
             sizes.append((size_bounds(form, count, element_bits)[0], number, form))
-    size, _, found = min(sizes, default=(plain.size, 0, None), key=lambda one: one[:2])
-    return found if size < plain.size else None
+    if not sizes:
+        return None
+    size, _, found = min(sizes, key=lambda one: one[:2])
+    return (found, size) if size < parts.shape[1] else None
+
+
+_LOOKED_AT = 1024  # elements that mostly show that there are too many different ones
+
+
+def _most_distinct(tables: Codes, most: int) -> int | None:
+    """How many different elements a row has at most; None: more than a table holds."""
+    counts = []
+    for row in tables:
+        if np.unique(row[:_LOOKED_AT]).size > most or (count := np.unique(row).size) > most:
+            return None
+        counts.append(int(count))
+    return max(counts)
 
 
 def _compress_palette(codes: Codes, element_bits: int, form: CompressionForm) -> Bytes | None:

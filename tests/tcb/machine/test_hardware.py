@@ -237,11 +237,22 @@ def test_a_timed_run_that_cannot_go_on_says_who_waits() -> None:
     assert "waits for device.3 at 1 (it is at 0)" in finding.message
 
 
-@pytest.mark.parametrize("unit", ["VPU", "three"])
+def test_three_units_are_held_together() -> None:
+    units = tuple(UnitUse(unit, 0, 10 * n) for n, unit in enumerate(("DMA", "NMU", "CSTL"), 1))
+    both = [replace(copy(at, A, B), units=units) for at in range(2)]
+    alone = replace(copy(2, A, B), units=units[2:])
+    result = time_image(image(stream(*both, alone)))
+    assert spans(result) == [(0, 30), (30, 60), (60, 90)]
+    assert result.unit_names(0) == ("DMA[0]@0", "NMU[0]@0", "CSTL[0]@0")
+
+
+@pytest.mark.parametrize("unit", ["VPU", "four"])
 def test_units_that_are_not_there_are_refused(unit: str) -> None:
     block = copy(0, A, B, unit=unit)
-    if unit == "three":
-        block = replace(block, units=tuple(UnitUse(u, 0, 1) for u in ("DMA", "NMU", "CSTL")))
+    if unit == "four":
+        block = replace(
+            block, units=tuple(UnitUse(u, 0, 1) for u in ("DMA", "NMU", "CSTL", "sDMA"))
+        )
     with pytest.raises(InputError, match="TCB52"):
         time_image(image(stream(block)))
 

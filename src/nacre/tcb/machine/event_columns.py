@@ -9,6 +9,7 @@ from nacre.base.column_heaps import Ints
 NEVER = 1 << 62
 
 TASK, WAIT, JOIN = range(3)
+MOST_UNITS = 3  # that a block occupies together
 
 # Places in `Columns.counts`: the state of the loop, then what it goes by.
 NOW, EVENTS, ACTIVE, STARTED, COMPLETED, TOP, LACKED, SHARED_BUSY = range(8)
@@ -50,7 +51,7 @@ class Columns(NamedTuple):
     chain_wait: Ints
     start: Ints
     end: Ints
-    unit: Ints  # two instances of units each
+    unit: Ints  # instances of units, MOST_UNITS each
     releaser_from: Ints  # 1 + token_since as it came to release a token itself; 0: it does not
     producer: Ints  # what streams into it; -1: nothing
     consumer: Ints
@@ -69,7 +70,7 @@ class Columns(NamedTuple):
     wait_value: Ints
     wait_instance: Ints
     # By group
-    pool: Ints  # two each; -1: none
+    pool: Ints  # MOST_UNITS each; -1: none
     bound: Ints  # the instance of each that it must have; -1: any
     engine: Ints  # whose tokens it takes; -1: none
     shares: Ints  # whether it needs the shared resource

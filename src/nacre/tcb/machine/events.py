@@ -19,6 +19,7 @@ from nacre.tcb.machine.event_columns import (
     EVENTS,
     JOIN,
     LACKED,
+    MOST_UNITS,
     NEVER,
     NOW,
     RIVALRY,
@@ -129,6 +130,14 @@ def is_free(c: Columns, use: int) -> bool:
     return bool(c.free_count[pool] > 0)
 
 
+def all_free(c: Columns, g: int) -> bool:
+    """Whether a group finds all units that it needs."""
+    for use in range(MOST_UNITS * g, MOST_UNITS * (g + 1)):  # noqa: SIM110 - it is compiled
+        if not is_free(c, use):
+            return False
+    return True
+
+
 def later_in_group(c: Columns, g: int, cursor: int, best: int, has_room: bool) -> int:
     """The first step of a group after the cursor that can have a token, if before `best`."""
     base = c.heap_base[g]
@@ -157,7 +166,7 @@ def first_startable(c: Columns, cursor: int) -> int:
             active[i] = active[counts[ACTIVE]]
             continue
         i += 1
-        if not is_free(c, 2 * g) or not is_free(c, 2 * g + 1):
+        if not all_free(c, g):
             continue
         if c.shares[g] and counts[SHARED_BUSY]:
             continue
@@ -258,8 +267,8 @@ def begin(c: Columns, step: int) -> None:
         c.stack[counts[TOP]] = step
         counts[TOP] += 1
         return
-    c.unit[2 * step] = occupy(c, 2 * g)
-    c.unit[2 * step + 1] = occupy(c, 2 * g + 1)
+    for use in range(MOST_UNITS):
+        c.unit[MOST_UNITS * step + use] = occupy(c, MOST_UNITS * g + use)
     end = now + c.duration[step] + ask_banks(c, step)
     if c.producer[step] >= 0 and c.end[c.producer[step]] > end:  # it cannot end before
         c.chain_wait[step] = c.end[c.producer[step]] - end
@@ -285,11 +294,11 @@ def finish(c: Columns, step: int) -> None:
     counts = c.counts
     g = c.group[step]
     leave_banks(c, step)
-    for use in range(2):
-        chosen = c.unit[2 * step + use]
+    for use in range(MOST_UNITS):
+        chosen = c.unit[MOST_UNITS * step + use]
         if chosen >= 0:
             c.free_since[chosen] = counts[NOW]
-            c.free_count[c.pool[2 * g + use]] += 1
+            c.free_count[c.pool[MOST_UNITS * g + use]] += 1
     if c.has_token[step] and c.namers_left[step] == 0:
         release(c, c.engine[g])
     c.stack[counts[TOP]] = step
@@ -351,6 +360,15 @@ FUNCTIONS = (
     *(push, pop, is_candidate, blocked_until_now, note_ready, note_candidate, release_if_ready),
     *(candidate_key, could_start, mark_passed, ask_banks, leave_banks, move_on, dispatch),
     *(satisfy, count_up, complete, is_exhausted, token_since, mark_releaser, enqueue, settle),
-    *(is_free, later_in_group, first_startable, release, name_tokens, occupy, take_tokens),
+    *(
+        is_free,
+        all_free,
+        later_in_group,
+        first_startable,
+        release,
+        name_tokens,
+        occupy,
+        take_tokens,
+    ),
     *(begin, finish, scan, simulate),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from nacre.tcb.machine.event_columns import (
     ACTIVE,
     DEPTH,
+    MOST_UNITS,
     NOW,
     RIVALRY,
     STEPS,
@@ -122,7 +123,7 @@ def candidate_key(c: Columns, group: int, step: int) -> int:
         return step
     turn = c.rank[group]
     if counts[RIVALRY] == 2:
-        pool = c.pool[2 * group]
+        pool = c.pool[MOST_UNITS * group]
         last = c.last_stream[pool] if pool >= 0 else -1
         behind = (c.group_stream[group] - last - 1) % counts[STREAMS]
         turn = turn * counts[STREAMS] + behind
@@ -131,15 +132,15 @@ def candidate_key(c: Columns, group: int, step: int) -> int:
 
 def could_start(c: Columns, group: int, pool: int) -> bool:
     """Whether a group that asks for a unit of a pool, one of which is free, could have it."""
-    if c.pool[2 * group] != pool:
+    if c.pool[MOST_UNITS * group] != pool:
         return False
-    bound = c.bound[2 * group]
+    bound = c.bound[MOST_UNITS * group]
     return bool(bound < 0 or c.free_since[c.pool_first[pool] + bound] >= 0)
 
 
 def mark_passed(c: Columns, step: int) -> None:
     """An arbiter has chosen: those before it in the program that could start as well lose time."""
-    pool = c.pool[2 * c.group[step]]
+    pool = c.pool[MOST_UNITS * c.group[step]]
     if pool < 0:
         return
     for i in range(c.counts[ACTIVE]):

@@ -13,6 +13,7 @@ from nacre.tcb.machine.event_columns import (
     COUNTS,
     DEPTH,
     JOIN,
+    MOST_UNITS,
     NEVER,
     RIVALRY,
     STEPS,
@@ -55,7 +56,7 @@ def _state(count: int) -> Arrays:
     return {
         **{name: np.full(count, NONE, np.int64) for name in unknown},
         **{name: np.zeros(count, np.int64) for name in nothing},
-        "unit": np.full(2 * count, NONE, np.int64),
+        "unit": np.full(MOST_UNITS * count, NONE, np.int64),
     }
 
 
@@ -127,15 +128,15 @@ def _groups(instances: Instances, units: UnitColumns, figures: Figures) -> Array
     classes = figures.count("arbitration.classes")
     urgency = instances.by_block(lambda p: max(0, min(p.block.priority, classes - 1)))
     in_turn = figures.word("arbitration.rule") == "round_robin"
-    columns = [
-        *(units.pool[:, 0], units.pool[:, 1], units.bound[:, 0], units.bound[:, 1]),
+    rest = [
         np.where(has_token == 1, units.engine, NONE),
         (units.shared > 0).astype(np.int64),
         classes - 1 - urgency,
         _stream_numbers(instances) if in_turn else np.zeros(instances.count, np.int64),
     ]
     key = np.zeros(instances.count, np.int64)
-    for column in columns:  # one number for each combination: compacted, so that it stays small
+    for column in (*units.pool.T, *units.bound.T, *rest):
+        # One number for each combination: compacted, so that it stays small.
         key = key * (int(column.max(initial=0)) + 2) + column + 1
         key = np.unique(key, return_inverse=True)[1].reshape(-1)
     first = np.unique(key, return_index=True)[1]
@@ -143,9 +144,9 @@ def _groups(instances: Instances, units: UnitColumns, figures: Figures) -> Array
     names = ("engine", "shares", "rank", "group_stream")
     return {
         "group": key,
-        "pool": np.stack(columns[:2], axis=1)[first].reshape(-1),
-        "bound": np.stack(columns[2:4], axis=1)[first].reshape(-1),
-        **{name: column[first] for name, column in zip(names, columns[4:], strict=True)},
+        "pool": units.pool[first].reshape(-1),
+        "bound": units.bound[first].reshape(-1),
+        **{name: column[first] for name, column in zip(names, rest, strict=True)},
         "heap_base": np.cumsum(sizes) - sizes,
         "heap_size": np.zeros(first.size, np.int64),
         "releasers": np.zeros(first.size, np.int64),

@@ -15,7 +15,7 @@ from nacre.base.term_columns import Column
 from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image
 from nacre.tcb.machine import compiled, events
-from nacre.tcb.machine.event_columns import TASK, Columns
+from nacre.tcb.machine.event_columns import MOST_UNITS, TASK, Columns
 from nacre.tcb.machine.instances import Instances, unroll
 from nacre.tcb.machine.prepare import event_columns
 from nacre.tcb.machine.tag_states import stuck_finding
@@ -44,8 +44,8 @@ class ImageTiming:
 
     @cached_property
     def unit(self) -> Column:
-        """(instances, 2): the units that each occupied; -1: none."""
-        return np.asarray(self.columns.unit, np.int64).reshape(-1, 2)
+        """(instances, MOST_UNITS): the units that each occupied; -1: none."""
+        return np.asarray(self.columns.unit, np.int64).reshape(-1, MOST_UNITS)
 
     @property
     def cycles(self) -> int:

@@ -11,6 +11,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.term_columns import Column
 from nacre.tcb.figures import Figures
 from nacre.tcb.image import DEVICE, Machine, UnitUse
+from nacre.tcb.machine.event_columns import MOST_UNITS
 from nacre.tcb.machine.findings import place_of
 from nacre.tcb.machine.hardware import REQUESTING, burst_cycles
 from nacre.tcb.machine.instances import NONE, Instances
@@ -19,7 +20,6 @@ from nacre.tcb.rules.running import TCB52
 
 _CSTL = "CSTL"
 _CSTL_PARTS = ("CSTLA", "CSTLB")
-_MOST_UNITS = 2  # that a block occupies together
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ def unit_parts(unit: str, part: str | None, figures: Figures) -> tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class UnitColumns:
-    """Columns over the instances; two entries of `pool` and `bound` each."""
+    """Columns over the instances; MOST_UNITS entries of `pool` and `bound` each."""
 
     pools: tuple[Pool, ...]
     ideal: Column  # cycles on ideal hardware
     duration: Column
     shared: Column
-    pool: Column  # (instances, 2); -1: none
-    bound: Column  # (instances, 2): the instance within the pool; -1: any
+    pool: Column  # (instances, MOST_UNITS); -1: none
+    bound: Column  # (instances, MOST_UNITS): the instance within the pool; -1: any
     engine: Column
     first_output: Column  # cycles until the first result is there
 
@@ -79,8 +79,8 @@ def place_instances(instances: Instances, figures: Figures) -> UnitColumns:
         ideal=np.zeros(count, np.int64),
         duration=np.zeros(count, np.int64),
         shared=np.zeros(count, np.int64),
-        pool=np.full((count, _MOST_UNITS), NONE, np.int64),
-        bound=np.full((count, _MOST_UNITS), NONE, np.int64),
+        pool=np.full((count, MOST_UNITS), NONE, np.int64),
+        bound=np.full((count, MOST_UNITS), NONE, np.int64),
         engine=_engines(instances),
         first_output=np.zeros(count, np.int64),
     )
@@ -109,8 +109,8 @@ def _place(
     for slot, (use, unit) in enumerate(_occupied(block.units, figures)):
         by_engine = [index.get((unit, k), index.get((unit, None), NONE)) for k in range(engines)]
         pool = np.array(by_engine, np.int64)[made.engine[rows]]
-        if slot >= _MOST_UNITS or (pool == NONE).any():
-            why = "is not there" if slot < _MOST_UNITS else f"is one more than {_MOST_UNITS}"
+        if slot >= MOST_UNITS or (pool == NONE).any():
+            why = "is not there" if slot < MOST_UNITS else f"is one more than {MOST_UNITS}"
             raise _unit_error(instances, int(rows[0]), f"needs a {unit}, which {why}")
         made.pool[rows, slot] = pool
         if use.instance is not None:

@@ -121,7 +121,7 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
         raise ValueError("a copy without regions")
     if unit == WDM:
         return latency + -(-decompressed_bytes(source.region, grid) // rate)
-    burst = profile.get("DMA", "burst") or 0 if unit in ("DMA", "sDMA") else 0
+    burst = _run_overhead(unit, profile)
     if not copies_elements(task) or source.region.compression is not None:
         return latency + burst + -(-extents(source.region, grid) // rate)
     regions = (source.region, target.region)
@@ -133,6 +133,16 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
     return np.array(
         [latency + n * (burst + _ceil(size, rate)) for n, size in runs_by_row], np.int64
     )
+
+
+def moving_cycles(size: int, unit: str, profile: TimingProfile) -> int:
+    """Cycles of work that a unit has with so many bytes without a gap."""
+    return _run_overhead(unit, profile) + _ceil(size, profile.at(unit, "bandwidth"))
+
+
+def _run_overhead(unit: str, profile: TimingProfile) -> int:
+    """What a run of bytes costs beside its length."""
+    return profile.get("DMA", "burst") or 0 if unit in ("DMA", "sDMA") else 0
 
 
 def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, int]:
