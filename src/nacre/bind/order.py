@@ -8,7 +8,7 @@ body may be after nodes of the bodies around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -23,24 +23,26 @@ _NOTHING = Clock()
 _NO_CHAINS: Mapping[int, Sequence[Task]] = MappingProxyType({})
 
 
-class OrderNode(Struct, frozen=True, eq=False):
+class OrderNode(Struct, frozen=True, eq=False, gc=False):
     """Something that happens once an iteration of the body that it stands in."""
 
     kind: NodeKind
-    position: int
+    position: int  # further down is greater, in its body and in those around it
     statement: Statement  # of a chain the last task
     before: tuple[OrderNode, ...]  # what it waits for, less what follows from the rest
     after_start: bool  # whether it waits for the start of its iteration
     body: int  # the position of the loop around it; -1: none
     chain: int  # nodes of a chain are ordered one after the other
     index: int  # in its chain
-    clock: Clock  # what is before it
+    clock: Clock  # what is before it, its own chain left out
 
     def __repr__(self) -> str:
         return f"<{self.kind} #{self.position}>"
 
     def is_after(self, other: OrderNode) -> bool:
         """Whether another node is before this one, in the same iteration of their common loops."""
+        if other.chain == self.chain:
+            return other.index < self.index
         return self.clock.index(other.chain) >= other.index
 
 
@@ -68,7 +70,8 @@ def order_program(
 ) -> OrderBody:
     """The order of a program; tasks that stream into each other are one node, by the last's."""
     members = {task.position for tasks in chains.values() for task in tasks}
-    return _Orderer(chains, members - chains.keys()).body(body, None, _NOTHING)
+    orderer = _Orderer(chains, members - chains.keys())
+    return _BodyWriter(orderer, None, _NOTHING).write(body)
 
 
 @dataclass(slots=True)
@@ -78,97 +81,115 @@ class _Orderer:
     tasks: dict[int, OrderNode] = field(default_factory=dict)  # by position
     chain_lengths: list[int] = field(default_factory=list)
 
-    def body(self, statements: Sequence[Statement], loop: Loop | None, start: Clock) -> OrderBody:
-        """Order a body; `start` is what is before all of it."""
-        writer = _BodyWriter(self, loop, start)
-        for statement in statements:
-            writer.add(statement)
-        if loop is not None:
-            writer.finish(loop)
-        return OrderBody(loop, tuple(writer.nodes), writer.inner)
-
 
 class _BodyWriter:
-    """Puts the statements of one body into order."""
+    """Puts the statements of one body into order; `start` is what is before all of it."""
 
     def __init__(self, orderer: _Orderer, loop: Loop | None, start: Clock) -> None:
-        self.nodes: list[OrderNode] = []
-        self.inner: dict[int, OrderBody] = {}
+        self.outer: list[OrderNode] = []  # nodes of bodies around it that somebody in it waits for
+        self._nodes: list[OrderNode] = []
+        self._inner: dict[int, OrderBody] = {}
         self._orderer = orderer
+        self._loop = loop
         self._position = -1 if loop is None else loop.position
         self._start = start
         self._gate: OrderNode | None = None  # what everything further down waits for
-        self._followed: set[int] = set()  # nodes of this body that others wait for, by id
+        self._last: dict[int, OrderNode] = {}  # by position, those that nobody here waits for
 
-    def add(self, statement: Statement) -> None:
-        """Put the next statement into order."""
-        if isinstance(statement, Task):
-            self._task(statement)
-        elif isinstance(statement, Wait):
-            self._gate = self._wait(statement)
-        else:
-            self._gate = self._loop(statement)
+    def write(self, statements: Sequence[Statement]) -> OrderBody:
+        """Order the body."""
+        for statement in statements:
+            if isinstance(statement, Task):
+                if statement.position not in self._orderer.within_chains:
+                    self._add_task(statement)
+            elif isinstance(statement, Wait):
+                tokens = [self._orderer.tasks[token] for token in statement.tokens]
+                self._gate = self._add("wait", statement.position, statement, tokens)
+            else:
+                self._gate = self._add_loop(statement)
+        if self._loop is not None:  # the end of an iteration
+            self._add("done", self._loop.end, self._loop, list(self._last.values()))
+        return OrderBody(self._loop, tuple(self._nodes), self._inner)
 
-    def _task(self, task: Task) -> None:
-        if task.position in self._orderer.within_chains:
-            return
+    def _add_task(self, task: Task) -> None:
         tasks = self._orderer.tasks
-        chain = self._orderer.chains.get(task.position, (task,))
-        own = {member.position for member in chain}
-        deps = (dep for member in chain for dep in member.deps if dep not in own)
-        node = self._node("task", task.position, task, [tasks[dep] for dep in deps])
-        tasks.update((position, node) for position in own)
+        chain = self._orderer.chains.get(task.position)
+        if chain is None:
+            named = [tasks[dep] for dep in task.deps]
+            node = tasks[task.position] = self._add("task", task.position, task, named)
+        else:
+            own = {member.position for member in chain}
+            deps = (dep for member in chain for dep in member.deps if dep not in own)
+            node = self._add("task", task.position, task, [tasks[dep] for dep in deps])
+            tasks.update((position, node) for position in own)
         if task.is_sync:
             self._gate = node
 
-    def _wait(self, wait: Wait) -> OrderNode:
-        tokens = (self._orderer.tasks[token] for token in wait.tokens)
-        return self._node("wait", wait.position, wait, tokens)
-
-    def _loop(self, loop: Loop) -> OrderNode:
-        entry = self._node("entry", loop.position, loop, ())
+    def _add_loop(self, loop: Loop) -> OrderNode:
+        entry = self._add("entry", loop.position, loop, [])
         start = entry.clock.with_index(entry.chain, entry.index)
-        body = self.inner[loop.position] = self._orderer.body(loop.body, loop, start)
+        writer = _BodyWriter(self._orderer, loop, start)
+        self._inner[loop.position] = writer.write(loop.body)
         # What somebody inside waits for is over when the loop is.
-        inside = (named for part in body.walk() for node in part.nodes for named in node.before)
-        settled = [named for named in inside if named.body == self._position]
-        return self._node("end", loop.end, loop, (entry,), settled)
+        settled = [node for node in writer.outer if node.body == self._position]
+        self.outer += (node for node in writer.outer if node.body != self._position)
+        return self._add("end", loop.end, loop, [entry], settled)
 
-    def finish(self, loop: Loop) -> None:
-        """The end of an iteration: it waits for everything that nothing else waits for."""
-        last = [node for node in self.nodes if id(node) not in self._followed]
-        self._node("done", loop.end, loop, last)
-
-    def _node(
+    def _add(
         self,
         kind: NodeKind,
         position: int,
         statement: Statement,
-        named: Iterable[OrderNode],
-        settled: Iterable[OrderNode] = (),
+        named: list[OrderNode],
+        settled: Sequence[OrderNode] = (),
     ) -> OrderNode:
         """A node after the gate and what is named; `settled` is over by then all the same."""
-        gate = () if self._gate is None else (self._gate,)
-        before = list(dict.fromkeys((*gate, *named)))
-        # Whatever stands in this body has its start before it.
-        has_start = any(node.body == self._position for node in before)
-        implied = _NOTHING if has_start else self._start
-        for node in before:
-            implied = node.clock if implied is _NOTHING else implied.join(node.clock)
-        for node in dict.fromkeys(settled):
-            implied = implied.join(node.clock).with_index(node.chain, node.index)
-        kept = tuple(n for n in before if implied.index(n.chain) < n.index)
-        clock = implied
-        for node in kept:
-            clock = clock.with_index(node.chain, node.index)
-        own = [node for node in kept if node.body == self._position]
-        self._followed.update(map(id, own))
+        before = self._after_gate(named)
+        if len(before) > 1:
+            before = _without_implied(before)
+        own = [node for node in before if node.body == self._position]
+        if not own and before:
+            before = [node for node in before if self._start.index(node.chain) < node.index]
+        if len(own) < len(before):
+            self.outer += (node for node in before if node.body != self._position)
+        for node in own:
+            self._last.pop(node.position, None)
         chain, index = self._extend_chain(own)
-        node = OrderNode(
-            kind, position, statement, kept, not own, self._position, chain, index, clock
+        clock = _NOTHING if kind == "done" else self._clock(before, own, chain)
+        for node in settled:
+            clock = _with_node(clock, node)
+        made = OrderNode(
+            kind, position, statement, tuple(before), not own, self._position, chain, index, clock
         )
-        self.nodes.append(node)
-        return node
+        self._nodes.append(made)
+        self._last[position] = made
+        return made
+
+    def _after_gate(self, named: list[OrderNode]) -> list[OrderNode]:
+        """What is named, each once, and the gate unless that follows: it is before all below it."""
+        if len(named) > 1:
+            named = list(dict.fromkeys(named))
+        gate = self._gate
+        if gate is None:
+            return named
+        at, body = gate.position, self._position
+        for node in named:
+            if node.position > at and node.body == body:
+                return named
+        return [gate, *(node for node in named if node is not gate)]
+
+    def _clock(self, before: Sequence[OrderNode], own: Sequence[OrderNode], chain: int) -> Clock:
+        """What is before a node."""
+        if len(before) == 1 and own:
+            only = before[0]
+            if only.chain == chain:
+                return only.clock
+            return only.clock.with_index(only.chain, only.index)
+        # Whatever stands in this body has its start before it.
+        clock = own[-1].clock if own else self._start
+        for node in reversed(before):
+            clock = _with_node(clock, node)
+        return clock
 
     def _extend_chain(self, own: Sequence[OrderNode]) -> tuple[int, int]:
         """The place of a node in a chain: after one that it waits for, or in a new chain."""
@@ -179,3 +200,27 @@ class _BodyWriter:
                 return node.chain, node.index + 1
         lengths.append(1)
         return len(lengths) - 1, 0
+
+
+def _without_implied(nodes: Sequence[OrderNode]) -> list[OrderNode]:
+    """Nodes, less those that are before another of them."""
+    if len(nodes) == 2:
+        first, second = nodes
+        if first.position < second.position:
+            return [second] if second.is_after(first) else [first, second]
+        return [first] if first.is_after(second) else [first, second]
+    latest, *rest = sorted(nodes, key=lambda node: node.position, reverse=True)
+    implied = latest.clock.with_index(latest.chain, latest.index)
+    kept = {latest}
+    for node in rest:
+        if implied.index(node.chain) < node.index:
+            kept.add(node)
+            implied = _with_node(implied, node)
+    return [node for node in nodes if node in kept]
+
+
+def _with_node(clock: Clock, node: OrderNode) -> Clock:
+    """A clock that has a node as well, and all that is before it."""
+    if node.kind == "end" or any(clock.index(n.chain) < n.index for n in node.before):
+        clock = clock.join(node.clock)
+    return clock.with_index(node.chain, node.index)

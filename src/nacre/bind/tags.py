@@ -202,5 +202,7 @@ def _chain_before(
         signal = signals.get(id(named))
         if signal is not None and last[signal.chain] is named:
             return signal.chain
+    if node.after_start:  # and after nothing of its body
+        return None
     first = max(0, len(last) - _MOST_CHAINS)
     return next((c for c in range(first, len(last)) if node.is_after(last[c])), None)
