@@ -59,4 +59,4 @@ origin @6 relu line 13
 
 def sample() -> Image:
     """The image of the text."""
-    return assemble(Source("sample.tcbs", TEXT))
+    return assemble(Source("sample.tcbs", TEXT)).image

@@ -20,7 +20,7 @@ from nacre.tcb.judge import judge
 from nacre.tcb.text.assembly import assemble
 from tests.effort import scaled
 from tests.tcb.broken import COPY, FILES, IMAGES, TEXTS, X, changed, with_items
-from tests.tcb.samples import sample
+from tests.tcb.samples import TEXT, sample
 from tests.tcb.strategies import images
 
 catalogue.load()
@@ -78,10 +78,25 @@ def test_findings_stand_at_the_block_in_the_image_s_own_text() -> None:
     assert line.strip().startswith("task @1 transfer")
 
 
+def test_findings_of_a_text_stand_where_its_writer_put_the_statement() -> None:
+    spread = TEXT.replace("\n", "\n\n# by hand\n").replace(
+        "  join @8", "  repeat @8 count 1 {} join @8"
+    )
+    bad = spread.replace("signal e0.t0\n", "signal e0.t40\n").replace(
+        "Y DDR:0x1000", "Y DDR:0xfffff"
+    )
+    with pytest.raises(InputError) as refused:
+        read_image(bad.encode(), "by_hand.tcbs")
+    at = {d.code: bad.splitlines()[d.location.line - 1].strip() for d in refused.value.diagnostics}
+    assert at["TCB24"].startswith("task @3 transfer in DDR:0x2000")
+    assert any(line.startswith("port output Y") for line in at.values())
+    assert all(d.location.file == "by_hand.tcbs" for d in refused.value.diagnostics)
+
+
 def test_a_repeat_that_runs_never_promises_nothing_of_its_terms() -> None:
     text = "stream e0 {\n  repeat @1 count 0 {\n    join @2 signal e0.t(99/c0)\n  }\n}\n"
     head = 'tcb 1\nimage p\nmachine m hash "" uarch u uarch_hash "" engines 1 units ()\n'
-    image = assemble(Source("f", f"{head} device_units () memories () tags 8\n{text}"))
+    image = assemble(Source("f", f"{head} device_units () memories () tags 8\n{text}")).image
     assert judge(image) == []
 
 

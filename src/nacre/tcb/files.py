@@ -13,7 +13,7 @@ from nacre.tcb.image import Image
 from nacre.tcb.judge import judge
 from nacre.tcb.limits import MAX_FILE_BYTES
 from nacre.tcb.rules.text import TCB08
-from nacre.tcb.text.assembly import assemble
+from nacre.tcb.text.assembly import Assembled, assemble
 
 
 def save_image(image: Image, path: Path) -> None:
@@ -31,14 +31,18 @@ def load_image(path: Path) -> Image:
 
 def read_image(data: bytes, name: str) -> Image:
     """The same of bytes that are at hand."""
-    image = decode(data, name) if data.startswith(MAGIC[:1]) else _read_text(data, name)
-    findings = judge(image, name)
+    if data.startswith(MAGIC[:1]):
+        image = decode(data, name)
+        findings = judge(image, name)
+    else:
+        image, spans = _read_text(data, name)
+        findings = judge(image, name, spans)
     if has_errors(findings):
         raise InputError(findings)
     return image
 
 
-def _read_text(data: bytes, name: str) -> Image:
+def _read_text(data: bytes, name: str) -> Assembled:
     source = decode_source(data, name=name)
     if isinstance(source, Unreadable):
         message = f"this is neither an image nor its text: {source.reason}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from math import prod
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
+from nacre.base.source import Span
 from nacre.tcb.image import DEVICE, STREAM, Block, Image, Item, Operand, Repeat, Stream
 from nacre.tcb.judging.blocks import BlockJudge
 from nacre.tcb.judging.memories import (
@@ -25,14 +26,19 @@ from nacre.tcb.rules.image import TCB27, TCB28, TCB32, TCB34, TCB35
 from nacre.tcb.text.disassembly import Place
 
 
-def judge(image: Image, name: str = "<image>") -> list[Diagnostic]:
-    """All that is wrong with an image, in its own text; the first hundred findings."""
+def judge(
+    image: Image, name: str = "<image>", spans: Mapping[Place, Span] | None = None
+) -> list[Diagnostic]:
+    """All that is wrong with an image; the first hundred findings.
+
+    They stand in the text that it was read from, where spans of that are given, else in its own.
+    """
     problems: list[Problem] = []
     for problem in _problems(image):
         problems.append(problem)
         if len(problems) >= MAX_FINDINGS:
             break
-    return findings_of(image, problems, name)
+    return findings_of(image, problems, name, spans)
 
 
 def _problems(image: Image) -> Problems:

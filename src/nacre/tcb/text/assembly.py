@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic, InputError, in_order
-from nacre.base.source import Source
+from nacre.base.source import Source, Span
 from nacre.base.suggest import did_you_mean
 from nacre.tcb.block_table import BLOCK, BLOCK_KINDS, RECORDS, Field, FieldValue, Record
 from nacre.tcb.image import Block, BlockKind, Image, Item, Machine, Repeat, Stream
 from nacre.tcb.limits import MAX_DEPTH, MAX_FINDINGS, MAX_ITEMS
 from nacre.tcb.rules.text import TCB02, TCB03, TCB05, TCB06
 from nacre.tcb.text.cursor import Cursor, Refused
-from nacre.tcb.text.disassembly import VERSION
+from nacre.tcb.text.disassembly import VERSION, Place
 from nacre.tcb.text.read_values import Constants, ValueReader
 from nacre.tcb.text.tokens import Token, tokens_of
 
@@ -35,7 +35,14 @@ _LISTS: Final = {
 }  # fmt: skip
 
 
-def assemble(source: Source, constants: Constants = _NONE) -> Image:
+class Assembled(NamedTuple):
+    """An image, and where its statements stand in the text that it was read from."""
+
+    image: Image
+    spans: Mapping[Place, Span]
+
+
+def assemble(source: Source, constants: Constants = _NONE) -> Assembled:
     """The image of a text; InputError with all that is wrong with it.
 
     `constants` has, by their hashes, bytes that the text leaves out.
@@ -47,7 +54,7 @@ def assemble(source: Source, constants: Constants = _NONE) -> Image:
     if findings or image is None:
         foreign = [finding for finding in findings if finding.code == TCB05.code]
         raise InputError(foreign or in_order(findings))  # what is no such text has one mistake
-    return image
+    return Assembled(image, reader.spans)
 
 
 class _Assembler:
@@ -65,6 +72,7 @@ class _Assembler:
         self._findings = findings
         self._found: dict[str, list[Struct]] = {word: [] for word in _STATEMENTS}
         self._items = 0
+        self.spans: dict[Place, Span] = {}
 
     def image(self) -> Image | None:
         """All statements; None where something is wrong."""
@@ -114,7 +122,8 @@ class _Assembler:
                     help_ = "blocks and repeats stand in the braces of a `stream`"
                 raise self._cursor.unexpected(expected, help_)
             self._cursor.take()
-            self._found[token.text].append(self._read_record(record, token, 0))
+            found = self._found[token.text]
+            found.append(self._read_record(record, token, (token.text, len(found)), 0))
         except Refused as refused:
             self._recover(refused, token, 0)
 
@@ -136,10 +145,12 @@ class _Assembler:
         is_word = token.kind == "word" and token.text in _WORDS and not is_clause
         return token.kind == "end" or token.text in ("{", "}") or (token.is_first and is_word)
 
-    def _read_record(self, record: Record, start: Token, depth: int) -> Struct:
+    def _read_record(self, record: Record, start: Token, place: Place, depth: int) -> Struct:
         """A statement behind its first word."""
+        first = self._cursor.at - 1
         values = self._values.places(record)
         self._read_clauses(record, start, values)
+        self.spans[place] = self._cursor.head_span(first)
         if record.of in (Stream, Repeat):
             self._values.finished(record, {**values, "items": ()}, start)
             self._require_brace()
@@ -195,6 +206,7 @@ class _Assembler:
 
     def _read_item(self, depth: int) -> Item | None:
         token = self._cursor.token
+        place = ("item", self._items)
         self._items += 1
         if self._items > MAX_ITEMS:
             raise self._cursor.refusal(TCB06, token, f"a text has at most {MAX_ITEMS:,} items")
@@ -205,16 +217,18 @@ class _Assembler:
                 )
             self._cursor.take()
             if token.text == "repeat":
-                return self._read_record(RECORDS[Repeat], token, depth)  # type: ignore[return-value]
-            return self._read_block(token)
+                record = RECORDS[Repeat]
+                return self._read_record(record, token, place, depth)  # type: ignore[return-value]
+            return self._read_block(token, place)
         except Refused as refused:
             self._recover(refused, token, depth)
             return None
 
-    def _read_block(self, start: Token) -> Block:
-        kind = cast("BlockKind", start.text)
+    def _read_block(self, start: Token, place: Place) -> Block:
+        kind, first = cast("BlockKind", start.text), self._cursor.at - 1
         values = self._values.places(BLOCK, kind)
         self._read_clauses(BLOCK, start, values)
+        self.spans[place] = self._cursor.head_span(first)
         return Block(kind, **values)
 
 

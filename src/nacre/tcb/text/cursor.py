@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Rule
-from nacre.base.source import Source
+from nacre.base.source import Source, Span
 from nacre.tcb.rules.text import TCB02
 from nacre.tcb.text.tokens import Token
 
@@ -71,6 +71,13 @@ class Cursor:
         """A finding at a token."""
         span = self._source.span(token.start, token.end)
         return Refused(rule.at(span, message, help=help))
+
+    def head_span(self, first: int) -> Span:
+        """What was read from a token on, of its own line."""
+        last = first
+        while last + 1 < self.at and not self._tokens[last + 1].is_first:
+            last += 1
+        return self._source.span(self._tokens[first].start, self._tokens[last].end)
 
     def skip_to_statement(self, words: Iterable[str]) -> None:
         """Go to where the next statement begins a line, to a brace, or to the end."""
