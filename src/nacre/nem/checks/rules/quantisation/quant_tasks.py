@@ -225,7 +225,7 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
     Only where all of them carry it are they dequantised, computed and quantised again. Views and
     `maxpool`, which keep values as they are, and `cast`, which looks at stored values only, are
     left out; so are the sums of products, of which QNT16 speaks. `quant` on floats is ignored, also
-    by copies and conversions: a store quantises by the `quant` of its destination.
+    by copies, views and conversions: a store quantises by the `quant` of its destination.
 
     Bad (-) and good (+):
 
@@ -263,14 +263,19 @@ def quant_on_some_operands(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 
 def _floats_that_keep_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
-    """Floats with `quant` in copies and conversions, which are not computed on."""
+    """Floats with `quant` in copies, views and conversions, which are not computed on."""
     for task in facts.program.tasks:
         opcode = OPCODES.get(task.op)
-        if opcode is None or opcode.category not in ("data_movement", "conversion"):
+        if opcode is None or not _keeps_values(opcode):
             continue
         ignored = next((o for o in task.operands if _is_float_with_quant(o)), None)
         if ignored is not None:
             yield _quant_without_effect(facts, task, ignored)
+
+
+def _keeps_values(opcode: Opcode) -> bool:
+    is_moving = opcode.category in ("data_movement", "view", "conversion")
+    return is_moving or "keeps_quant" in opcode.traits
 
 
 def _is_float_with_quant(operand: Operand) -> bool:
