@@ -62,8 +62,8 @@ class TcbImage:
 
         `device` is that which the program was bound for, where it is not the program's own.
         """
-        loaded, _ = _load(program, device)
-        return verify_image(loaded.plan, self.image)
+        loaded, host = _load(program, device)
+        return verify_image(loaded.plan, self.image, dict(host.constants))
 
     def run(
         self, inputs: Mapping[str, HostData] | None = None, *, seed: int | None = None
@@ -87,16 +87,18 @@ def bind(
     *,
     device: str | None = None,
     fuse: bool = True,
+    wdm: bool = True,
     allow_serialise: bool = False,
 ) -> TcbImage:
     """Bind a program, a text, a file or a bundle, to the hardware of a device.
 
     `uarch` is the name of a microarchitecture or a file; without it that of the device holds, and
-    where nacre has none the ideal one. InputError says what is wrong, all of it.
+    where nacre has none the ideal one. `fuse` chains tasks, `wdm` compresses the weights of a
+    bundle where the hardware can decompress them. InputError says what is wrong, all of it.
     """
     loaded, host = _load(program, device)
     described = load_uarch(uarch, loaded.device.name)
-    options = BindOptions(described, fuse, allow_serialise, loaded.options.ddr_size_bytes)
+    options = BindOptions(described, fuse, wdm, allow_serialise, loaded.options.ddr_size_bytes)
     bound = bind_plan(loaded.plan, loaded.name, loaded.device, options, host)
     return TcbImage(bound.image, bound)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from nacre.base.rules import RULES
 from nacre.bind.pipeline import bind_plan
+from nacre.bind.request import Host
 from nacre.tcb.image import Block, Image, Item, Tag, Wait
 from nacre.tcbcheck.verify import verify_image
 from tests.bind.programs import checked
@@ -82,6 +83,7 @@ CASES: dict[str, tuple[str, Callable[[Image], Image]]] = {
     ),
     "TCB86": (LARGE, signal_alike),
     "TCB87": (SMALL, lambda image: change(image, stream)),
+    "TCB88": (SMALL, lambda image: replace(image, constants=())),
 }
 
 
@@ -93,9 +95,10 @@ def test_every_code_is_shown() -> None:
 def test_an_image_is_refused_with_its_code(code: str) -> None:
     text, broken = CASES[code]
     plan, device = checked(text)
-    image = bind_plan(plan, "p", device).image
-    assert verify_image(plan, image) == []
-    found = verify_image(plan, broken(image))
+    constants = {"D": bytes(65536)}
+    image = bind_plan(plan, "p", device, host=Host(constants=tuple(constants.items()))).image
+    assert verify_image(plan, image, constants) == []
+    found = verify_image(plan, broken(image), constants)
     assert {finding.code for finding in found} == {code}, [str(finding) for finding in found]
 
 

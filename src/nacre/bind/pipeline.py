@@ -18,6 +18,15 @@ from nacre.bind.rules import BND02
 from nacre.bind.tag_pressure import TagCounts, fit_tags
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
+from nacre.bind.weights import (
+    PLAIN_WEIGHTS,
+    TransferCosts,
+    WeightChoices,
+    choose_weights,
+    compress_streams,
+    stored_constants,
+    wdm_modes,
+)
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Program, Task, Wait
 from nacre.nem.plan.plan import Plan
@@ -26,7 +35,7 @@ from nacre.nem.run.sessions.naming import statement_name
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
-from nacre.tcb.image import Constant, Image, Machine, Origin, Placement, Port
+from nacre.tcb.image import Image, Machine, Origin, Placement, Port
 
 _DDR = "DDR"
 
@@ -45,14 +54,13 @@ def bind_plan(
         if options.fuse:
             fused = fuse(plan, device, figures, host.observed, host.imported)
     with stage("binding: blocks"):
-        return _bind(plan.program, name, device, options, host, fused)
+        return _bind(plan, name, device, options, host, fused)
 
 
 def _bind(
-    program: Program, name: str, device: Device, options: BindOptions, host: Host,
-    fused: FusedChains,
-) -> Bound:  # fmt: skip
-    profile, uarch = timing_profile(device), options.uarch
+    plan: Plan, name: str, device: Device, options: BindOptions, host: Host, fused: FusedChains
+) -> Bound:
+    program, profile, uarch = plan.program, timing_profile(device), options.uarch
     units = UnitBinder(device, profile)
     decisions = _decide_units(program, units)
     machine = _machine(device, profile, uarch, options.ddr_bytes)
@@ -64,19 +72,41 @@ def _bind(
     operands = OperandBinder({index: p.address for index, p in placements.items()}, fused.streamed)
     has_limit = machine.token_limit is not None
     emitter = Emitter(units, operands, fused.members, streams, has_token_limit=has_limit)
+    weights = _weights(plan, device, options, host, units)
+    blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
+    by_name = {placement.buffer: placement for placement in placements.values()}
     image = Image(
         name,
         machine,
         tuple(placements.values()),
         tuple(_ports(placements.values(), host)),
-        emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {})),
-        tuple(_constants(placements.values(), host)),
+        compress_streams(blocks, weights.compressed),
+        tuple(stored_constants(by_name, host.constants, weights.parts)),
         tuple(_origins(program, dict(host.layers))),
         program.source.name,
     )
     spaces = sorted(fitted.tags.spaces)
     tags = tuple((space, fitted.tags.area(space).size) for space in spaces)
-    return Bound(image, decisions, fused, fitted.serialised, tags)
+    return Bound(image, decisions, fused, fitted.serialised, weights, tags)
+
+
+def _weights(
+    plan: Plan, device: Device, options: BindOptions, host: Host, units: UnitBinder
+) -> WeightChoices:
+    """What of the constants goes through the WDM."""
+    if not host.constants:
+        return PLAIN_WEIGHTS
+    if not options.wdm:
+        return WeightChoices(absent="compressing was turned off")
+    modes = wdm_modes(device, options.uarch.figures)
+    if isinstance(modes, str):
+        return WeightChoices(absent=modes)
+    of_host = set(host.visible)
+    if not host.ports:  # every buffer in DDR is one
+        of_host |= {buffer.name for buffer in plan.program.buffers if buffer.level == _DDR}
+    costs = TransferCosts(plan, modes, units, timing_profile(device))
+    with stage("binding: weights"):
+        return choose_weights(plan, host.constants, of_host, modes, costs)
 
 
 def _decide_units(program: Program, units: UnitBinder) -> tuple[UnitDecision, ...]:
@@ -137,12 +167,6 @@ def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
         for found in by_name.values():
             if found.memory == _DDR:
                 yield Port(found.buffer, "inout", _DDR, found.address, found.size)
-
-
-def _constants(placements: Iterable[Placement], host: Host) -> Iterator[Constant]:
-    by_name = {placement.buffer: placement for placement in placements}
-    for buffer, data in host.constants:
-        yield Constant(by_name[buffer].memory, by_name[buffer].address, data)
 
 
 def _origins(program: Program, layers: Mapping[int, str]) -> Iterator[Origin]:

@@ -10,12 +10,13 @@ from typing import Any
 from nacre.base.excerpt import safe
 from nacre.bind.chain_savings import ChainSavings, chain_savings
 from nacre.bind.fusion import NotFused
+from nacre.bind.report_weights import WeightReport
 from nacre.bind.request import Bound
 from nacre.bind.tag_pressure import Serialisation
+from nacre.bind.task_places import TaskPlaces, plural
 from nacre.bind.units import UnitDecision
-from nacre.nem.model.program import Program, Task
+from nacre.nem.model.program import Program
 from nacre.nem.plan.fusion.chains import Chain
-from nacre.nem.run.sessions.naming import task_name
 from nacre.nem.run.sessions.tables import align_table
 from nacre.tcb.image import DEVICE, Item, Port, Repeat
 
@@ -34,6 +35,8 @@ class BindReport:
 
     def __init__(self, bound: Bound, program: Program) -> None:
         self._bound, self._program, self._image = bound, program, bound.image
+        self._places = TaskPlaces(program)
+        self._weights = WeightReport(bound.weights, self._places)
 
     @property
     def summary(self) -> str:
@@ -43,12 +46,14 @@ class BindReport:
         streams = len(self._image.streams)
         lines = [
             f"bound {self._image.entry} to {machine.device} with uarch {machine.uarch}: "
-            f"{_plural(kinds, 'block')} in {_plural(streams, 'stream')}, "
-            f"{_plural(repeats, 'repeat')}",
+            f"{plural(kinds, 'block')} in {plural(streams, 'stream')}, "
+            f"{plural(repeats, 'repeat')}",
             f"tags: {self._tags_text}",
             f"chains: {self._chains_text}" + (f"; {len(fused.refusals):,} pairs not fused"
                                               if fused.refusals else ""),
         ]  # fmt: skip
+        if self._weights.summary is not None:
+            lines.append(f"weights: {self._weights.summary}")
         serialised = list(map(_serialisation_text, self._bound.serialised))
         lines += [f"serialised: {text}" for text in serialised]
         lines.append(f"relocations: {_ports_text(self._image.ports)}")
@@ -69,6 +74,7 @@ class BindReport:
             parts.append(f"Chains\n{align_table(heading, rows)}")
         if self._bound.fused.refusals:
             parts.append("\n".join(["Not fused", *self._refusal_lines()]))
+        parts += self._weights.sections
         if self._bound.serialised:
             lines = map(_serialisation_text, self._bound.serialised)
             parts.append("\n".join(["More order than the program asks for", *lines]))
@@ -95,6 +101,7 @@ class BindReport:
             ],
             "chains": list(map(self._chain_json, self._bound.fused.chains)),
             "not_fused": list(map(self._refusal_json, self._bound.fused.refusals)),
+            "weights": self._weights.as_json(),
             "serialised": list(map(self._serialisation_json, self._bound.serialised)),
             "relocations": list(map(_port_json, self._image.ports)),
         }
@@ -133,30 +140,28 @@ class BindReport:
         total = _NO_SAVINGS
         for found in self._savings.values():
             total = total.plus(found)
-        run = (
-            f"run{'s' if len(chains) == 1 else ''} {_plural(sum(c.times for c in chains), 'time')}"
-        )
-        saved = f"{_plural(total.bytes, 'byte')} not written"
+        run = f"run{'s' if len(chains) == 1 else ''} {plural(sum(c.times for c in chains), 'time')}"
+        saved = f"{plural(total.bytes, 'byte')} not written"
         cycles = f"units held for {total.chained:,} cycles, not {total.alone:,}"
-        return f"{_plural(len(chains), 'chain')} that {run}, {saved}, {cycles}"
+        return f"{plural(len(chains), 'chain')} that {run}, {saved}, {cycles}"
 
     # Rows
-
-    def _name(self, task: Task) -> str:
-        return task_name(self._program, task)
-
-    def _line(self, task: Task) -> int:
-        return self._program.span(task.node).location.line
 
     def _unit_row(self, decision: UnitDecision) -> tuple[object, ...]:
         task, asked = decision.task, decision.requested or "-"
         units = " + ".join(decision.units)
-        return self._name(task), self._line(task), units, asked, _MATCHES[decision.match]
+        return (
+            self._places.name(task),
+            self._places.line(task),
+            units,
+            asked,
+            _MATCHES[decision.match],
+        )
 
     def _unit_json(self, decision: UnitDecision) -> dict[str, Any]:
         return {
-            "task": self._name(decision.task),
-            "line": self._line(decision.task),
+            "task": self._places.name(decision.task),
+            "line": self._places.line(decision.task),
             "units": list(decision.units),
             "match": decision.match,
             "requested": decision.requested,
@@ -167,16 +172,16 @@ class BindReport:
         return self._savings.get(chain.tasks[-1].position, _NO_SAVINGS)
 
     def _chain_row(self, chain: Chain) -> tuple[object, ...]:
-        name = " -> ".join(map(self._name, chain.tasks))
-        lines = f"{self._line(chain.head)}-{self._line(chain.tasks[-1])}"
+        name = " -> ".join(map(self._places.name, chain.tasks))
+        lines = f"{self._places.line(chain.head)}-{self._places.line(chain.tasks[-1])}"
         saved = self._saved_by(chain)
         return name, lines, chain.times, saved.bytes, saved.alone, saved.chained
 
     def _chain_json(self, chain: Chain) -> dict[str, Any]:
         saved = self._saved_by(chain)
         return {
-            "tasks": list(map(self._name, chain.tasks)),
-            "lines": list(map(self._line, chain.tasks)),
+            "tasks": list(map(self._places.name, chain.tasks)),
+            "lines": list(map(self._places.line, chain.tasks)),
             "times": chain.times,
             "bytes_not_written": saved.bytes,
             "cycles_alone": saved.alone,
@@ -189,17 +194,17 @@ class BindReport:
         for refusal in self._bound.fused.refusals:
             groups.setdefault(refusal.sentence, []).append(refusal)
         for sentence, refusals in sorted(groups.items(), key=lambda item: -len(item[1])):
-            yield f"{_plural(len(refusals), 'pair')}: {sentence}"
+            yield f"{plural(len(refusals), 'pair')}: {sentence}"
             for one in refusals:
-                pair = f"{self._name(one.writer)} -> {self._name(one.reader)}"
+                pair = f"{self._places.name(one.writer)} -> {self._places.name(one.reader)}"
                 detail = f": {one.detail}" if one.detail else ""
-                yield f"    {pair} at line {self._line(one.reader)}{detail}"
+                yield f"    {pair} at line {self._places.line(one.reader)}{detail}"
 
     def _refusal_json(self, refusal: NotFused) -> dict[str, Any]:
         return {
-            "writer": self._name(refusal.writer),
-            "reader": self._name(refusal.reader),
-            "line": self._line(refusal.reader),
+            "writer": self._places.name(refusal.writer),
+            "reader": self._places.name(refusal.reader),
+            "line": self._places.line(refusal.reader),
             "reason": refusal.reason,
             "because": refusal.sentence,
             "detail": refusal.detail,
@@ -248,7 +253,3 @@ def _port_json(port: Port) -> dict[str, Any]:
         "name": port.name, "kind": port.kind, "memory": port.memory, "address": port.address,
         "bytes": port.size, "elem": port.elem, "dims": port.dims,
     }  # fmt: skip
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -8,6 +8,7 @@ from nacre.bind.fusion import NO_CHAINS, FusedChains
 from nacre.bind.tag_pressure import Serialisation
 from nacre.bind.uarch.reader import IDEAL, Uarch
 from nacre.bind.units import UnitDecision
+from nacre.bind.weights import PLAIN_WEIGHTS, WeightChoices
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 from nacre.tcb.image import Image, PortKind
 
@@ -17,6 +18,7 @@ class BindOptions(Struct, frozen=True):
 
     uarch: Uarch = IDEAL
     fuse: bool = True
+    wdm: bool = True  # weights may be compressed
     may_serialise: bool = False
     ddr_bytes: int = DEFAULT_DDR_BYTES
 
@@ -40,6 +42,11 @@ class Host(Struct, frozen=True):
     imported: tuple[str, ...] = ()  # buffers that the host provides
     layers: tuple[tuple[int, str], ...] = ()  # the layer of a statement, by its line
 
+    @property
+    def visible(self) -> frozenset[str]:
+        """Buffers that somebody outside of the program fills or reads."""
+        return frozenset((*self.observed, *self.imported, *(port.buffer for port in self.ports)))
+
 
 class Bound(Struct, frozen=True, eq=False):
     """A bound program, and how it came about."""
@@ -48,4 +55,5 @@ class Bound(Struct, frozen=True, eq=False):
     units: tuple[UnitDecision, ...]
     fused: FusedChains = NO_CHAINS
     serialised: tuple[Serialisation, ...] = ()
+    weights: WeightChoices = PLAIN_WEIGHTS
     tags: tuple[tuple[int, int], ...] = ()  # how many are in use, of each engine and of DEVICE

@@ -51,6 +51,7 @@ def _count(key: str, measure: str, meaning: str, default: int = 0, least: int = 
 CHAIN_LINKS = ("NMU_CSTLA", "NMU_CSTLB", "CSTLA_CSTLB")
 STORE_FORMATS = ("raw", "saturated", *(name for name in ELEMENT_TYPES))
 WDM_MODES = ("palette", "sparse")
+WDM_WAYS = ("DDR_L2", "L2_L1", "DDR_L1")
 ARBITRATION_RULES = ("oldest", "round_robin")
 
 _ROWS = (
@@ -76,6 +77,8 @@ _ROWS = (
     FigureSpec("store.formats", "words", "raw", "", "what the store path can write",
                words=STORE_FORMATS),
     FigureSpec("wdm.modes", "words", "", "", "how weights may be compressed", words=WDM_MODES),
+    FigureSpec("wdm.ways", "words", "DDR_L2 L2_L1", "", "on which weights may be decompressed",
+               words=WDM_WAYS),
     _count("wdm.palette_entries", "elements", "of a table at most", 32),
     _count("wdm.palette_tables", "tables", "of a transfer at most", 2),
     _count("wdm.rate", "bytes/cycle", "that come out decompressed", 64, 1),

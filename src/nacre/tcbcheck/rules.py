@@ -1,4 +1,4 @@
-"""TCB80-TCB87: an image means what its program means. Each finding shows a witness."""
+"""TCB80-TCB88: an image means what its program means. Each finding shows a witness."""
 
 from nacre.base.rules import declare
 
@@ -54,4 +54,10 @@ TCB87 = declare(
     """
     A value is streamed from block to block and never written, and somebody else reads it, or the
     block behind takes other elements than come.
+    """, language=_TCB)  # fmt: skip
+TCB88 = declare(
+    "TCB88", "constants-differ", _PROOF,
+    """
+    A block reads constants that are others than the program's, or decompresses to others, or
+    compressed ones that a task writes or the host sees.
     """, language=_TCB)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 
 from nacre.base.diagnostics import Diagnostic
@@ -12,6 +12,7 @@ from nacre.nem.model.program import Buffer, Program
 from nacre.nem.plan.plan import Plan
 from nacre.tcb.image import Image, Placement
 from nacre.tcbcheck.conflicts import Conflict, find_conflicts
+from nacre.tcbcheck.constants import compare_constants
 from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
 from nacre.tcbcheck.instances import Instances, TagNumbers, expand
 from nacre.tcbcheck.meaning import compare_meaning
@@ -24,13 +25,19 @@ _MOST_FINDINGS = 20  # of a kind
 _MOST_TRIED = 300  # instances whose order is tried where clocks are not enough
 
 
-def verify_image(plan: Plan, image: Image) -> list[Diagnostic]:
-    """Every way in which an image does not mean what a plan without errors means."""
-    return list(_Verifier(plan, image).findings())
+def verify_image(
+    plan: Plan, image: Image, constants: Mapping[str, bytes] | None = None
+) -> list[Diagnostic]:
+    """Every way in which an image does not mean what a plan without errors means.
+
+    `constants` are what buffers of the program hold before a run.
+    """
+    return list(_Verifier(plan, image, constants or {}).findings())
 
 
 class _Verifier:
-    def __init__(self, plan: Plan, image: Image) -> None:
+    def __init__(self, plan: Plan, image: Image, constants: Mapping[str, bytes]) -> None:
+        self._constants = constants
         self._plan, self._program, self._image = plan, plan.program, image
         self._instances: Instances = expand(image)
         self._tasks: dict[int, TaskBlock] = {}  # by the index of the block
@@ -44,6 +51,11 @@ class _Verifier:
             wrong += (self._mismatch(one) for one in matched.mismatches[:_MOST_FINDINGS])
             if not wrong:
                 wrong += self._meanings(matched, placements)
+            if not wrong:
+                found = compare_constants(
+                    self._program, self._image, self._constants, matched.blocks
+                )
+                wrong += islice(found, _MOST_FINDINGS)
         yield from wrong
         if not wrong:
             with stage("verifying: order"):
@@ -63,7 +75,7 @@ class _Verifier:
     def _block_findings(
         self, block: TaskBlock, placements: dict[str, Placement]
     ) -> Iterator[Diagnostic]:
-        yield from compare_meaning(self._program, block, placements)
+        yield from compare_meaning(self._program, block, placements, self._constants)
         problem = chain_problem(block) if block.found.block.is_chained else None
         if problem is not None:
             span = self._program.span(block.task.node)

@@ -93,6 +93,23 @@ def test_nothing_is_fused_where_nobody_wants_it(
     assert "\nchains: none\n" in done.out
 
 
+def test_weights_are_compressed_unless_nobody_wants_it(capsys: Capsys, tmp_path: Path) -> None:
+    build = Builder()
+    x = build.input("x", "f32", (4, 16))
+    out = build.add("Linear", x, build.constant(np.eye(16, dtype=np.float32)))
+    bundle, image = tmp_path / "bundle", tmp_path / "b.tcb"
+    nacre.compile(build.module(out), "npm16k").save(bundle)
+    done = invoke(capsys, "bind", bundle, "-o", image, "--report", "-")
+    assert "\nWeights through the WDM\n" in done.out
+    assert "\nweights: 1 transfer compressed, 512 bytes in 36, units held for " in done.out
+    assert invoke(capsys, "tcb", "verify", image, bundle).status == 0
+    found = json.loads(invoke(capsys, "bind", bundle, "-o", image, "--format", "json").out)
+    (weights,) = found["weights"]["compressed"]
+    assert (weights["mode"], weights["bytes"], weights["compressed_bytes"]) == ("palette", 512, 36)
+    plain = invoke(capsys, "bind", bundle, "-o", image, "--no-wdm")
+    assert "\nweights: plain: compressing was turned off\n" in plain.out
+
+
 def test_too_few_tags_are_an_error_or_more_order(capsys: Capsys, tmp_path: Path) -> None:
     few = tmp_path / "few.uarch"
     few.write_text("uarch few { tags { engine = 3 device = 3 } }")

@@ -36,6 +36,7 @@ _STDOUT = "-"
     "--uarch", metavar="U", help="A built-in microarchitecture or a file. Default: the device's."
 )
 @click.option("--no-fuse", is_flag=True, help="Write every value: chain no tasks.")
+@click.option("--no-wdm", is_flag=True, help="Move weights as they are: compress none.")
 @click.option(
     "--allow-serialise", is_flag=True, help="Add order where the device has too few tags."
 )
@@ -51,12 +52,13 @@ def bind(
     program: ProgramOptions,
     uarch: str | None,
     no_fuse: bool,
+    no_wdm: bool,
     allow_serialise: bool,
     out: Path,
     report: Path | None,
     form: str,
 ) -> int:
-    """Bind a NEM program or a compiled bundle to a device: units, addresses, chains, tags.
+    """Bind a NEM program or a compiled bundle to a device: units, addresses, chains, weights, tags.
 
     The image that is written has a stream of blocks for each engine; `nacre tcb` shows, proves,
     runs and times it. PLAN may be `-` for standard input.
@@ -68,7 +70,7 @@ def bind(
     try:
         with show_stages():
             opened = open_program(program)
-            image = _bind(opened, uarch, fuse=not no_fuse, allow_serialise=allow_serialise)
+            image = _bind(opened, uarch, not no_fuse, not no_wdm, allow_serialise)
     except InputError as error:
         return _report_refusal(program.file, error.diagnostics, form)
     found = _report_of(image, opened)
@@ -82,10 +84,12 @@ def bind(
     return OK
 
 
-def _bind(opened: OpenProgram, uarch: str | None, *, fuse: bool, allow_serialise: bool) -> TcbImage:
+def _bind(
+    opened: OpenProgram, uarch: str | None, fuse: bool, wdm: bool, allow_serialise: bool
+) -> TcbImage:
     from nacre.binding import bind as bind_program
 
-    return bind_program(opened.bindable, uarch, fuse=fuse, allow_serialise=allow_serialise)
+    return bind_program(opened.bindable, uarch, fuse=fuse, wdm=wdm, allow_serialise=allow_serialise)
 
 
 def _report_of(image: TcbImage, opened: OpenProgram) -> BindReport:
