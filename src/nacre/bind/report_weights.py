@@ -112,4 +112,4 @@ def form_text(form: CompressionForm) -> str:
     if form.name == "sparse":
         return "sparse"
     tables = "palette" if form.tables == 1 else f"{form.tables} palettes"
-    return f"{tables} of {form.bits} bits"
+    return f"{tables} of {plural(form.bits, 'bit')}"
