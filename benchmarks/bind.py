@@ -8,12 +8,16 @@ device's own, and there with chains. Times are processor time, the best of some 
     python benchmarks/bind.py                  the demo's network and generated programs
     python benchmarks/bind.py plan.nem ...     these plans
     python benchmarks/bind.py --resnet         ResNet-50 on npm4k and npm64k, which takes a minute
+    python benchmarks/bind.py --timed          blocks timed a second: plain, compiled cold and warm
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +37,14 @@ from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import time_plan
 from nacre.nem.bytecode.packing import PackOptions
 from nacre.nem.checks.engine import CheckOptions
-from nacre.tcb.binary.encoding import encode
+from nacre.tcb.binary.encoding import decode, encode
+from nacre.tcb.machine.compiled import is_available
 from nacre.tcb.machine.timing import time_image
 from nacre.tcbcheck.verify import verify_image
 
 RUNS = 5
 RATE, SIZE = 50_000, 1.2  # statements a second at least, times the bytecode at most
+TIMED_RATE = 200_000  # blocks a second at least, with the extra `fast`
 
 
 @dataclass(frozen=True)
@@ -149,12 +155,53 @@ def plans(files: list[str], *, resnet: bool) -> Iterator[tuple[str, Source]]:
         yield f"digits on {device}", Source("digits.nem", bundle.program)
 
 
+def timed_table() -> None:
+    """Print how many blocks a second are timed: in a process without machine code, and with."""
+    print("timed with                    blocks  seconds   blocks/s")
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "loops.tcb")
+        source = Source("loops.nem", generated(1000))
+        program = LoadedProgram(source, CheckOptions())
+        own = BindOptions(load_uarch(None, program.device.name), may_serialise=True)
+        for name, options in (("ideal", BindOptions()), ("npm4k", own)):
+            image = bind_plan(program.plan, "loops", program.device, options).image
+            Path(file).write_bytes(encode(image))
+            ways = ("plain", "compiled cold", "compiled warm") if is_available() else ("plain",)
+            for way in ways:
+                environment = {**os.environ, "NUMBA_CACHE_DIR": f"{folder}/{name}"}
+                command = [sys.executable, __file__, "--time", file, "--way", way]
+                done = subprocess.run(command, env=environment, check=True, capture_output=True)
+                blocks, seconds = done.stdout.split()
+                rate = int(blocks) / float(seconds)
+                is_slow = way == "compiled warm" and rate < TIMED_RATE
+                short = f", {TIMED_RATE:,} are asked" if is_slow else ""
+                print(f"{name + ', ' + way:<26}{int(blocks):>10,}{float(seconds):>9.2f}"
+                      f"{rate:>11,.0f}{short}")  # fmt: skip
+
+
+def time_once(file: str, *, compile: bool) -> None:
+    """Blocks of an image, and the seconds that timing it takes with all that has to be loaded."""
+    image = decode(Path(file).read_bytes())
+    start = process_time()
+    blocks = time_image(image, compile=compile).start.size
+    print(blocks, process_time() - start)
+
+
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("files", nargs="*", metavar="PLAN")
     parser.add_argument("--resnet", action="store_true", help="ResNet-50's plans")
+    parser.add_argument("--timed", action="store_true", help="blocks a second that are timed")
+    parser.add_argument("--time", metavar="IMAGE", help=argparse.SUPPRESS)
+    parser.add_argument("--way", default="plain", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.time:
+        time_once(chosen.time, compile=chosen.way != "plain")
+        return
+    if chosen.timed:
+        timed_table()
+        return
     table(measure(*plan) for plan in plans(chosen.files, resnet=chosen.resnet))
 
 

@@ -103,8 +103,10 @@ def time_instances(instances: Instances, *, compile: bool | None = None) -> Imag
     # A key of the event heap is a time and an instance in one: it must not leave 64 bits.
     longest = float(units.duration.sum()) + 1
     if compile and instances.count and longest * (2 * instances.count + 1) < 2.0**58:
-        columns = event_columns(instances, units, figures, np.ascontiguousarray)
-        compiled.compile_for(columns)(columns)
+        flat, columns = compiled.flatten(
+            event_columns(instances, units, figures, np.ascontiguousarray)
+        )
+        compiled.simulate_flat(flat)
     else:
         columns = event_columns(instances, units, figures, _as_list)
         events.simulate(_as_fast_columns(columns))
