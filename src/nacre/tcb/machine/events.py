@@ -59,24 +59,39 @@ def count_up(c: Columns, tag: int) -> None:
 def satisfy(c: Columns, instance: int) -> None:
     """An instance waits for one thing less."""
     c.open_waits[instance] -= 1
-    if c.open_waits[instance] == 0:
+    if c.open_waits[instance] > 0:
+        return
+    counts = c.counts
+    if counts[DEPTH] == 0:
+        c.ready[instance] = counts[NOW]
+    else:
         note_ready(c, instance)
-        if is_candidate(c, instance):
-            c.stack[c.counts[TOP]] = instance
-            c.counts[TOP] += 1
+        if not is_candidate(c, instance):
+            return
+    c.stack[counts[TOP]] = instance
+    counts[TOP] += 1
 
 
 def complete(c: Columns, instance: int) -> None:
     """An instance is complete: it raises its tags."""
     c.counts[COMPLETED] += 1
-    last = c.first_raise[instance + 1]
-    for j in range(c.first_raise[instance], last + 1):  # what it signals comes last
-        first = c.raise_tag[j] if j < last else c.signal[instance]
-        count = c.raise_count[j] if j < last else int(first >= 0)
-        for tag in range(first, first + count):
-            value = c.raise_value[j] if j < last else c.tag_count[tag] + 1
-            if c.tag_count[tag] < value:
-                c.tag_count[tag] = value
+    first, last = c.first_raise[instance], c.first_raise[instance + 1]
+    if first < last:
+        raise_tags(c, first, last)
+    tag = c.signal[instance]
+    if tag >= 0:
+        c.tag_count[tag] += 1
+        at = c.next_wait[tag]
+        if at < c.end_wait[tag] and c.wait_value[at] <= c.tag_count[tag]:
+            count_up(c, tag)
+
+
+def raise_tags(c: Columns, first: int, last: int) -> None:
+    """Some tags are raised to values that others need not have reached by counting."""
+    for j in range(first, last):
+        for tag in range(c.raise_tag[j], c.raise_tag[j] + c.raise_count[j]):
+            if c.tag_count[tag] < c.raise_value[j]:
+                c.tag_count[tag] = c.raise_value[j]
                 count_up(c, tag)
 
 
@@ -119,21 +134,17 @@ def mark_releaser(c: Columns, token: int, step: int) -> None:
         c.releasers[g] += 1
 
 
-def is_free(c: Columns, use: int) -> bool:
-    """Whether a group finds a unit that it needs."""
-    pool = c.pool[use]
-    if pool < 0:
-        return True
-    bound = c.bound[use]
-    if bound >= 0:
-        return bool(c.free_since[c.pool_first[pool] + bound] >= 0)
-    return bool(c.free_count[pool] > 0)
-
-
 def all_free(c: Columns, g: int) -> bool:
     """Whether a group finds all units that it needs."""
-    for use in range(MOST_UNITS * g, MOST_UNITS * (g + 1)):  # noqa: SIM110 - it is compiled
-        if not is_free(c, use):
+    for use in range(MOST_UNITS * g, MOST_UNITS * (g + 1)):
+        pool = c.pool[use]
+        if pool < 0:  # nor does it need those behind
+            return True
+        bound = c.bound[use]
+        if bound < 0:
+            if c.free_count[pool] == 0:
+                return False
+        elif c.free_since[c.pool_first[pool] + bound] < 0:
             return False
     return True
 
@@ -174,9 +185,9 @@ def first_startable(c: Columns, cursor: int) -> int:
         has_room = engine < 0 or c.live[engine] < c.token_limit[engine]
         if not has_room:
             counts[LACKED] = 1
-        key = candidate_key(c, g, heaps[base])
+        key = candidate_key(c, g, heaps[base]) if counts[RIVALRY] else heaps[base]
         if has_room and key > cursor:
-            best = min(best, key)
+            best = key if key < best else best
         elif has_room or c.releasers[g] > 0:
             best = later_in_group(c, g, cursor, best, has_room)
     return best
@@ -218,23 +229,24 @@ def token_since(c: Columns, step: int, engine: int) -> int:
     return int(c.counts[NOW] if is_exhausted(c, engine) else c.full_until[engine])
 
 
-def occupy(c: Columns, use: int) -> int:
-    """Take a unit: the one that has been free for longest; -1: none is needed."""
-    pool = c.pool[use]
-    if pool < 0:
-        return -1
-    bound = c.bound[use]
-    first = c.pool_first[pool]
-    chosen = first + bound
-    if bound < 0:
-        since = NEVER
-        for instance in range(first, c.pool_first[pool + 1]):
-            if 0 <= c.free_since[instance] < since:
-                since = c.free_since[instance]
-                chosen = instance
-    c.free_since[chosen] = -1
-    c.free_count[pool] -= 1
-    return int(chosen)
+def occupy(c: Columns, step: int) -> None:
+    """Take the units that a step needs: of each kind the one that has been free for longest."""
+    g = c.group[step]
+    for use in range(MOST_UNITS):
+        pool = c.pool[MOST_UNITS * g + use]
+        if pool < 0:
+            return
+        first, bound = c.pool_first[pool], c.bound[MOST_UNITS * g + use]
+        chosen = first + bound
+        if bound < 0:
+            since = NEVER
+            for instance in range(first, c.pool_first[pool + 1]):
+                if 0 <= c.free_since[instance] < since:
+                    since = c.free_since[instance]
+                    chosen = instance
+        c.free_since[chosen] = -1
+        c.free_count[pool] -= 1
+        c.unit[MOST_UNITS * step + use] = chosen
 
 
 def take_tokens(c: Columns, step: int) -> None:
@@ -267,9 +279,10 @@ def begin(c: Columns, step: int) -> None:
         c.stack[counts[TOP]] = step
         counts[TOP] += 1
         return
-    for use in range(MOST_UNITS):
-        c.unit[MOST_UNITS * step + use] = occupy(c, MOST_UNITS * g + use)
-    end = now + c.duration[step] + ask_banks(c, step)
+    occupy(c, step)
+    end = now + c.duration[step]
+    if c.bank_set[2 * step] or c.bank_set[2 * step + 1]:
+        end += ask_banks(c, step)
     if c.producer[step] >= 0 and c.end[c.producer[step]] > end:  # it cannot end before
         c.chain_wait[step] = c.end[c.producer[step]] - end
         end = c.end[c.producer[step]]
@@ -293,12 +306,14 @@ def finish(c: Columns, step: int) -> None:
     """A task is complete: its units are free, and its token if everybody has named it."""
     counts = c.counts
     g = c.group[step]
-    leave_banks(c, step)
+    if c.bank_set[2 * step] or c.bank_set[2 * step + 1]:
+        leave_banks(c, step)
     for use in range(MOST_UNITS):
         chosen = c.unit[MOST_UNITS * step + use]
-        if chosen >= 0:
-            c.free_since[chosen] = counts[NOW]
-            c.free_count[c.pool[MOST_UNITS * g + use]] += 1
+        if chosen < 0:
+            break
+        c.free_since[chosen] = counts[NOW]
+        c.free_count[c.pool[MOST_UNITS * g + use]] += 1
     if c.has_token[step] and c.namers_left[step] == 0:
         release(c, c.engine[g])
     c.stack[counts[TOP]] = step
@@ -312,7 +327,8 @@ def scan(c: Columns) -> None:
     started = False
     counts[LACKED] = 0
     while True:
-        settle(c)
+        if counts[TOP] > 0:
+            settle(c)
         key = first_startable(c, cursor)
         if key != NEVER:
             step = key % counts[STEPS]
@@ -359,16 +375,17 @@ def simulate(c: Columns) -> int:
 FUNCTIONS = (
     *(push, pop, is_candidate, blocked_until_now, note_ready, note_candidate, release_if_ready),
     *(candidate_key, could_start, mark_passed, ask_banks, leave_banks, move_on, dispatch),
-    *(satisfy, count_up, complete, is_exhausted, token_since, mark_releaser, enqueue, settle),
     *(
-        is_free,
-        all_free,
-        later_in_group,
-        first_startable,
-        release,
-        name_tokens,
-        occupy,
-        take_tokens,
+        satisfy,
+        count_up,
+        raise_tags,
+        complete,
+        is_exhausted,
+        token_since,
+        mark_releaser,
+        enqueue,
+        settle,
     ),
+    *(all_free, later_in_group, first_startable, release, name_tokens, occupy, take_tokens),
     *(begin, finish, scan, simulate),
 )

@@ -95,8 +95,10 @@ def ask_banks(c: Columns, step: int) -> int:
         most = 0
         while bits > 0:
             if bits & 1:
-                c.bank_users[bank] += 1
-                most = max(most, c.bank_users[bank])
+                users = c.bank_users[bank] + 1
+                c.bank_users[bank] = users
+                if users > most:
+                    most = users
             bits >>= 1
             bank += 1
         turns = -(-most // c.bank_ports[memory])
