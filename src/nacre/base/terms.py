@@ -40,7 +40,12 @@ def operation_count(term: Term) -> int:
 
 def operation(op: str, left: Term, right: Term) -> Operation:
     """An operation that knows how many there are in it."""
-    return Operation(op, left, right, 1 + operation_count(left) + operation_count(right))
+    size = 1
+    if isinstance(left, Operation):
+        size += left.size
+    if isinstance(right, Operation):
+        size += right.size
+    return Operation(op, left, right, size)
 
 
 def divide(a: int, b: int) -> int:

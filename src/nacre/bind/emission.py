@@ -13,7 +13,7 @@ from nacre.bind.forms import FormBinder
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.bind.placed_tags import PlacedTags
-from nacre.bind.splitting import Run, iteration_runs
+from nacre.bind.splitting import IterationRuns, Run
 from nacre.bind.tags import has_entry_block
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Loop, Task
@@ -30,11 +30,14 @@ class Place(Struct, frozen=True):
     counters: Counters
     row: Grid  # of one row
     tags: tuple[PlacedTags, ...]  # of the bodies around, the innermost last
-    gate: tuple[Wait, ...] = ()  # what the loop around it waits for
+    start: tuple[Wait, ...] = ()  # what an iteration of the loop around it waits for
 
     def tags_of(self, node: OrderNode) -> PlacedTags:
         """The tags of the body that a node stands in, which is this one or around it."""
-        return next(tags for tags in reversed(self.tags) if tags.position == node.body)
+        at = -1
+        while self.tags[at].position != node.body:
+            at -= 1
+        return self.tags[at]
 
 
 class Emitter:
@@ -52,6 +55,7 @@ class Emitter:
         self._stream_of = stream_of  # of every task, by position
         self._units, self._operands = units, operands
         self._forms = FormBinder(units)
+        self._runs = IterationRuns(units.kinds)
         self._members = members  # of chains, by the position of the last
         self._has_token_limit = has_token_limit
 
@@ -80,9 +84,10 @@ class Emitter:
         outer = place.tags[-1]
         gate = (outer.wait_for(entry),) if has_entry_block(entry) else self._waits(entry, place)
         counters = Counters((*place.row.loops, loop))
-        tags = (*place.tags, outer.inside(loop.position))
-        for run in iteration_runs(loop, place.counters, place.row):
-            inner = Place(counters, _inner_row(place.row, loop, run), tags, gate)
+        inside = outer.inside(loop.position)
+        tags, start = (*place.tags, inside), (*gate, *inside.window_wait())
+        for run in self._runs.of(loop, place.counters, place.row):
+            inner = Place(counters, _inner_row(place.row, loop, run), tags, start)
             for stream, found in self._body(body, inner).items():
                 repeat = Repeat(loop.position, run.count, tuple(found), run.start)
                 items.setdefault(stream, []).append(repeat)
@@ -90,8 +95,7 @@ class Emitter:
     def _chain(self, node: OrderNode, last: Task, place: Place) -> tuple[int, list[Block]]:
         """A task, or tasks that stream into each other: the first waits, and the last signals."""
         tags = place.tags[-1]
-        waits = self._waits(node, place)
-        signal = tags.signal(node) if tags.signals(node) else None
+        waits, signal = self._waits(node, place), tags.signal(node)
         tasks = self._members.get(last.position)
         if tasks is None:
             return self._stream_of[last.position], [self._task(last, place, waits, signal)]
@@ -101,7 +105,7 @@ class Emitter:
 
     def _join(self, node: OrderNode, place: Place) -> tuple[int, Block]:
         tags, waits = place.tags[-1], self._waits(node, place)
-        signal = tags.signal(node) if tags.signals(node) else None
+        signal = tags.signal(node)
         if isinstance(node.statement, WaitStatement):
             named = tuple(dict.fromkeys(node.statement.tokens)) if self._has_token_limit else ()
             block = Block("wait", node.position, waits=waits, signal=signal, names=named)
@@ -121,11 +125,12 @@ class Emitter:
             done = tags.inside(_loop_of(node).position).all_done(place.counters)
             return (done, *tags.serialising_waits(node))
         waits = [place.tags_of(named).wait_for(named) for named in node.before]
-        if node.after_start and tags.tags.body.loop is not None:
-            waits += (*place.gate, *tags.window_wait())
+        if node.after_start:
+            waits += place.start
         if node.kind == "done":
             waits += tags.previous_done()
-        waits += tags.serialising_waits(node)
+        if tags.tags.chains.serialised:
+            waits += tags.serialising_waits(node)
         return tuple(waits)
 
     def _task(
@@ -138,16 +143,19 @@ class Emitter:
         is_chained: bool = False,
     ) -> Block:
         form, counters = self._forms.form(task, place.row), place.counters
+        inputs, outputs = self._operands.place(task, form, counters)
         is_shared = self._stream_of[task.position] == DEVICE
-        names = tuple(dict.fromkeys(task.deps)) if self._has_token_limit else ()
+        names = task.deps if self._has_token_limit else ()
+        if len(names) > 1:
+            names = tuple(dict.fromkeys(names))
         return Block(
             "task",
             task.position,
             form.op,
             form.attributes,
             form.is_ordered,
-            self._operands.place(task, "read", form.inputs, counters),
-            self._operands.place(task, "write", form.outputs, counters),
+            inputs,
+            outputs,
             self._units.bind_instance(task, form.units, counters),
             form.shared,
             self._units.engine(task, counters) if is_shared else None,

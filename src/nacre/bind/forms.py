@@ -1,7 +1,6 @@
 """Forms: all of a task but where its operands lie and what it waits for.
 
-Tiles of a layer differ in addresses alone, so a form is worked out once for all tasks that are
-alike: of one operation, with operands of the same types in the same memories.
+A form is worked out once for all tasks of a kind.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Hashable, Iterator
 from msgspec import Struct
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.bind.task_kinds import COPIES
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Region, Task
@@ -26,18 +26,17 @@ from nacre.nem.plan.calls import (
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.placement import requested_unit
 from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
 from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
+_ANYWHERE = ""  # the memory of an operand without place
 _TRUTH = GRAPH_TYPES["bool"]  # lies in memory as a byte
-_COPIES = ("transfer", "store")
 _VARIES = object()  # in the place of a form: shapes that are not the same in every iteration
 
 
 class TaskForm(Struct, frozen=True, eq=False):
-    """What tasks that are alike have in common; operands begin at address 0."""
+    """What tasks of a kind have in common; operands have no place yet."""
 
     op: str
     attributes: tuple[tuple[str, Attribute], ...]
@@ -54,19 +53,19 @@ class FormBinder:
 
     def __init__(self, units: UnitBinder) -> None:
         self._units = units
-        self._forms: dict[Hashable, TaskForm | object] = {}
+        self._forms: dict[int, TaskForm | object] = {}  # by kind
         self._quants: dict[Hashable, Quant] = {}
 
     def form(self, task: Task, row: Grid) -> TaskForm:
         """The form of a task in an iteration."""
-        key = _key(task)
-        found = self._forms.get(key)
+        kind = self._units.kinds.of(task)
+        found = self._forms.get(kind)
         if isinstance(found, TaskForm):
             return found
         parts = (*varying_parts(task), *_extents(task))
         made = self._make(task, lookup_at(parts, row, 0), row)
         is_fixed = found is None and next(symbolic_terms(parts), None) is None
-        self._forms[key] = made if is_fixed else _VARIES
+        self._forms[kind] = made if is_fixed else _VARIES
         return made
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -74,7 +73,7 @@ class FormBinder:
         outputs = tuple(self._operands(task, "write", lookup))
         op = task.op
         attributes: tuple[tuple[str, Attribute], ...] = ()
-        if task.op not in _COPIES:
+        if task.op not in COPIES:
             name = operation_name(task)
             primitive = primitive_of(name)
             call = resolve_call(name, call_of(task, lookup, ordered=False))
@@ -94,12 +93,12 @@ class FormBinder:
         )
 
     def _operands(self, task: Task, access: str, lookup: Lookup) -> Iterator[Operand]:
-        is_raw = task.op in _COPIES and not copies_elements(task)
+        is_raw = task.op in COPIES and not copies_elements(task)
         for operand in task.operands:
             if operand.access == access:
                 region = region_of(operand)
                 if is_raw and region.compression is None:
-                    yield _bytes_of_copy(task, region, lookup)
+                    yield _bytes_of_copy(task, lookup)
                 else:
                     yield self._typed(region, lookup)
 
@@ -107,7 +106,7 @@ class FormBinder:
         type_ = tensor_type(region, lookup)
         compression = region.compression
         return Operand(
-            memory_of(region),
+            _ANYWHERE,
             0,
             type_.elem.name,
             type_.shape,
@@ -129,33 +128,13 @@ class FormBinder:
         return self._quants.setdefault(key, Quant(scales, zeros, made.axis, made.group_size))
 
 
-def _key(task: Task) -> Hashable:
-    """What tasks of one form have in common, as the program says it."""
-    asked = requested_unit(task)
-    is_copy = task.op in _COPIES
-    operands = []
-    for operand in task.operands:
-        region = region_of(operand)
-        compression = None if region.compression is None else region.compression.form
-        extent = region.extent if is_copy or compression is not None else None
-        type_ = (region.elem, region.shape, region.strides, region.quant, compression)
-        operands.append((operand.access, memory_of(region), type_, extent))
-    return (
-        task.op,
-        tuple(task.attributes.items()),
-        must_be_deterministic(task),
-        None if asked is None else asked.unit,
-        tuple(operands),
-    )
-
-
-def _bytes_of_copy(task: Task, region: Region, lookup: Lookup) -> Operand:
+def _bytes_of_copy(task: Task, lookup: Lookup) -> Operand:
     """The bytes of a copy: as many as its source has, or as its elements take decompressed."""
     source = next(region_of(o) for o in task.operands if o.access == "read")
     if source.compression is not None:
         shape = resolve_symbols(source.shape, lookup)
-        return Operand(memory_of(region), 0, source.elem or _RAW, shape)
-    return Operand(memory_of(region), 0, _RAW, (resolve_symbols(source.extent, lookup),))
+        return Operand(_ANYWHERE, 0, source.elem or _RAW, shape)
+    return Operand(_ANYWHERE, 0, _RAW, (resolve_symbols(source.extent, lookup),))
 
 
 def _with_truths(operands: tuple[Operand, ...], are_truths: list[bool]) -> tuple[Operand, ...]:
@@ -168,7 +147,7 @@ def _with_truths(operands: tuple[Operand, ...], are_truths: list[bool]) -> tuple
 
 def _extents(task: Task) -> tuple[object, ...]:
     """How many bytes a copy moves; of other tasks the shapes say it."""
-    if task.op not in _COPIES:
+    if task.op not in COPIES:
         return ()
     return tuple(o.region.extent for o in task.operands if o.region is not None)
 
@@ -178,10 +157,3 @@ def region_of(operand: TaskOperand) -> Region:
     if operand.region is None:
         raise ValueError("a region of a program with errors")
     return operand.region
-
-
-def memory_of(region: Region) -> str:
-    """The memory that a region lies in."""
-    if region.buffer is None:
-        raise ValueError("a region of a program with errors")
-    return region.buffer.memory

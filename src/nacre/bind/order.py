@@ -95,6 +95,7 @@ class _BodyWriter:
         self._start = start
         self._gate: OrderNode | None = None  # what everything further down waits for
         self._last: dict[int, OrderNode] = {}  # by position, those that nobody here waits for
+        self._clocks_after: dict[int, Clock] = {}  # of a node and what is before it, by position
 
     def write(self, statements: Sequence[Statement]) -> OrderBody:
         """Order the body."""
@@ -144,18 +145,18 @@ class _BodyWriter:
         settled: Sequence[OrderNode] = (),
     ) -> OrderNode:
         """A node after the gate and what is named; `settled` is over by then all the same."""
-        before = self._after_gate(named)
-        if len(before) > 1:
-            before = _without_implied(before)
-        own = [node for node in before if node.body == self._position]
-        if not own and before:
-            before = [node for node in before if self._start.index(node.chain) < node.index]
-        if len(own) < len(before):
+        before = self._after_gate(named) if named or self._gate else named
+        if len(before) == 1 and before[0].body == self._position:
+            own = before
+            chain, index, clock = self._after_one(before[0])
+        else:
+            before, implied = self._without_implied(before)
+            own = [node for node in before if node.body == self._position]
             self.outer += (node for node in before if node.body != self._position)
+            chain, index = self._extend_chain(own)
+            clock = _NOTHING if kind == "done" else self._clock(before, own, chain, implied)
         for node in own:
             self._last.pop(node.position, None)
-        chain, index = self._extend_chain(own)
-        clock = _NOTHING if kind == "done" else self._clock(before, own, chain)
         for node in settled:
             clock = _with_node(clock, node)
         made = OrderNode(
@@ -178,17 +179,58 @@ class _BodyWriter:
                 return named
         return [gate, *(node for node in named if node is not gate)]
 
-    def _clock(self, before: Sequence[OrderNode], own: Sequence[OrderNode], chain: int) -> Clock:
-        """What is before a node."""
-        if len(before) == 1 and own:
-            only = before[0]
-            if only.chain == chain:
-                return only.clock
-            return only.clock.with_index(only.chain, only.index)
-        # Whatever stands in this body has its start before it.
-        clock = own[-1].clock if own else self._start
-        for node in reversed(before):
-            clock = _with_node(clock, node)
+    def _after_one(self, node: OrderNode) -> tuple[int, int, Clock]:
+        """The chain, the index in it and the clock of what waits for one node of this body."""
+        lengths = self._orderer.chain_lengths
+        chain, index = node.chain, node.index + 1
+        if lengths[chain] == index:
+            lengths[chain] += 1
+            return chain, index, node.clock
+        lengths.append(1)
+        clock = self._clocks_after.get(node.position)
+        if clock is None:
+            clock = node.clock.with_index(node.chain, node.index)
+            self._clocks_after[node.position] = clock
+        return len(lengths) - 1, 0, clock
+
+    def _without_implied(self, nodes: list[OrderNode]) -> tuple[list[OrderNode], Clock | None]:
+        """Nodes, less what is before another of them or the start; a clock of all, if one is made.
+
+        Whatever stands in this body has its start before it.
+        """
+        if not any(node.body == self._position for node in nodes):
+            nodes = [node for node in nodes if self._start.index(node.chain) < node.index]
+        if len(nodes) < 2:
+            return nodes, None
+        if len(nodes) == 2:
+            first, second = nodes
+            if first.position < second.position:
+                return ([second] if second.is_after(first) else nodes), None
+            return ([first] if first.is_after(second) else nodes), None
+        latest, *rest = sorted(nodes, key=_position, reverse=True)
+        implied = latest.clock.with_index(latest.chain, latest.index)
+        kept, joined = {latest}, {id(latest.clock)}
+        for node in rest:
+            if implied.index(node.chain) < node.index:
+                kept.add(node)
+                implied = _with_node(implied, node, joined)
+        return [node for node in nodes if node in kept], implied
+
+    def _clock(
+        self, before: list[OrderNode], own: list[OrderNode], chain: int, implied: Clock | None
+    ) -> Clock:
+        """What is before a node that waits for none or several, or for those around its body."""
+        if implied is not None:
+            return implied if own else self._start.join(implied)
+        if not own:
+            clock, joined = self._start, {id(self._start)}
+        else:
+            # Of a chain that goes on nothing has to be told.
+            last = next((node for node in own if node.chain == chain), own[-1])
+            clock, joined = last.clock, {id(last.clock)}
+        for node in before:
+            if node.chain != chain:
+                clock = _with_node(clock, node, joined, chain)
         return clock
 
     def _extend_chain(self, own: Sequence[OrderNode]) -> tuple[int, int]:
@@ -202,25 +244,22 @@ class _BodyWriter:
         return len(lengths) - 1, 0
 
 
-def _without_implied(nodes: Sequence[OrderNode]) -> list[OrderNode]:
-    """Nodes, less those that are before another of them."""
-    if len(nodes) == 2:
-        first, second = nodes
-        if first.position < second.position:
-            return [second] if second.is_after(first) else [first, second]
-        return [first] if first.is_after(second) else [first, second]
-    latest, *rest = sorted(nodes, key=lambda node: node.position, reverse=True)
-    implied = latest.clock.with_index(latest.chain, latest.index)
-    kept = {latest}
-    for node in rest:
-        if implied.index(node.chain) < node.index:
-            kept.add(node)
-            implied = _with_node(implied, node)
-    return [node for node in nodes if node in kept]
+def _position(node: OrderNode) -> int:
+    return node.position
 
 
-def _with_node(clock: Clock, node: OrderNode) -> Clock:
-    """A clock that has a node as well, and all that is before it."""
-    if node.kind == "end" or any(clock.index(n.chain) < n.index for n in node.before):
-        clock = clock.join(node.clock)
+def _with_node(
+    clock: Clock, node: OrderNode, joined: set[int] | None = None, chain: int = -1
+) -> Clock:
+    """A clock that has a node as well, and all that is before it.
+
+    `joined` are ids of clocks that it has; of `chain` it is taken to have all.
+    """
+    if joined is None or id(node.clock) not in joined:
+        if node.kind == "end" or any(
+            n.chain != chain and clock.index(n.chain) < n.index for n in node.before
+        ):
+            clock = clock.join(node.clock)
+        if joined is not None:
+            joined.add(id(node.clock))
     return clock.with_index(node.chain, node.index)

@@ -69,7 +69,7 @@ def _bind(
     streams = {task.position: units.stream(task) for task in program.tasks}
     counts = _tag_counts(uarch)
     fitted = fit_tags(program, order, streams, counts, may_serialise=options.may_serialise)
-    operands = OperandBinder({index: p.address for index, p in placements.items()}, fused.streamed)
+    operands = OperandBinder(placements, fused.streamed)
     has_limit = machine.token_limit is not None
     emitter = Emitter(units, operands, fused.members, streams, has_token_limit=has_limit)
     weights = _weights(plan, device, options, host, units)
@@ -171,8 +171,13 @@ def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
 
 def _origins(program: Program, layers: Mapping[int, str]) -> Iterator[Origin]:
     for statement in program.statements:
-        if isinstance(statement, Task | Wait):
-            line = program.span(statement.node).location.line
-            debug = statement.debug_name if isinstance(statement, Task) else None
+        if isinstance(statement, Task):
+            line, _ = program.source.position(statement.node.start)
+            name = statement.token or statement_name(program, statement)
+            layer = layers.get(line)
+            layer = statement.debug_name if layer is None else layer
+            yield Origin(statement.position, name, line, layer)
+        elif isinstance(statement, Wait):
+            line, _ = program.source.position(statement.node.start)
             name = statement_name(program, statement)
-            yield Origin(statement.position, name, line, layers.get(line, debug))
+            yield Origin(statement.position, name, line, layers.get(line))

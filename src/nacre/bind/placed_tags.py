@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from nacre.base.terms import Term
-from nacre.bind.counters import Counters, add, simplify
+from nacre.bind.counters import Counters, add, add_number, simplify, split_number
 from nacre.bind.order import OrderNode
 from nacre.bind.tags import BodyTags, TagArea
 from nacre.tcb.image import Tag, TagSet, Wait, counter
@@ -28,6 +28,8 @@ class PlacedTags:
         self._shared = shared  # how many it shares with the loops beside it
         self.position = tags.body.position
         self._signals: dict[int, Tag] = {}  # by chain
+        self._counted: dict[int, tuple[Term, int]] = {}  # by chain, before this use of its tag
+        self._waits: dict[int, Wait] = {}  # by id of the node
         loop = tags.body.loop
         self._counter: Term = 0 if loop is None else counter(loop.depth)
         self._slot = simplify("mod", self._counter, tags.window)
@@ -40,17 +42,16 @@ class PlacedTags:
     @cached_property
     def _inner(self) -> dict[int, PlacedTags]:
         found = {}
-        rises: dict[int, int] = {}  # by the loops before, a space
+        spaces = self.tags.spaces
+        bases = {space: self._inner_base(space) for space in spaces}
+        shared = {space: self.tags.area(space).inner for space in spaces}
+        counted = {space: self._inner_counted(space) for space in spaces}
         for position, inner in self.tags.inner.items():
-            spaces = inner.spaces
-            found[position] = PlacedTags(
-                inner,
-                {space: self._inner_base(space) for space in spaces},
-                {space: self._inner_count(space, rises.get(space, 0)) for space in spaces},
-                {space: self.tags.area(space).inner for space in spaces},
-            )
-            for space in spaces:
-                rises[space] = rises.get(space, 0) + inner.area(space).rise
+            counts = {space: add_number(*counted[space]) for space in inner.spaces}
+            found[position] = PlacedTags(inner, bases, counts, shared)
+            for space in inner.spaces:  # the next loop counts on from here
+                before, number = counted[space]
+                counted[space] = (before, number + inner.area(space).rise)
         return found
 
     def _inner_base(self, space: int) -> Term:
@@ -58,40 +59,51 @@ class PlacedTags:
         base = self._bases.get(space, 0)
         return add(base, self._slot_offset(area), int(area.counts_iterations) + area.own)
 
-    def _inner_count(self, space: int, before: int) -> Term:
-        """What the tags of a loop in it have counted: in earlier uses, and in loops before it."""
+    def _inner_counted(self, space: int) -> tuple[Term, int]:
+        """What the tags of the loops in it have counted in earlier uses: a term, and a number."""
         uses = simplify("*", self._use, self.tags.area(space).inner_rise)
-        return add(self._counts.get(space, 0), uses, before)
+        return split_number(self._counts.get(space, 0), uses)
 
     def _slot_offset(self, area: TagArea) -> Term:
         return simplify("*", self._slot, area.stride)
 
-    def signals(self, node: OrderNode) -> bool:
-        """Whether somebody waits for a node of this body."""
-        return id(node) in self.tags.chains.signals
+    def signal(self, node: OrderNode) -> Tag | None:
+        """The tag that a node of this body signals; None where nobody waits for it."""
+        signal = self.tags.chains.signals.get(id(node))
+        return None if signal is None else self._tag(signal.chain)
 
-    def signal(self, node: OrderNode) -> Tag:
-        """The tag that a node of this body signals."""
-        chain = self.tags.chains.signals[id(node)].chain
-        if chain not in self._signals:
+    def _tag(self, chain: int) -> Tag:
+        found = self._signals.get(chain)
+        if found is None:
             space = self.tags.space
             area = self.tags.area(space)
             first = int(area.counts_iterations) + chain
             base = self._bases.get(space, 0)
-            self._signals[chain] = Tag(space, add(base, self._slot_offset(area), first))
-        return self._signals[chain]
+            found = self._signals[chain] = Tag(space, add(base, self._slot_offset(area), first))
+        return found
 
     def wait_for(self, node: OrderNode) -> Wait:
         """A wait for a node of this body."""
-        signal = self.tags.chains.signals[id(node)]
-        uses = simplify("*", self._use, self.tags.chains.lengths[signal.chain])
-        return Wait(self.signal(node), add(self._count, uses, signal.index + 1))
+        found = self._waits.get(id(node))
+        if found is None:
+            chain, place = self.tags.chains.signals[id(node)]
+            before, number = self._counted_before(chain)
+            found = Wait(self._tag(chain), add_number(before, number + place + 1))
+            self._waits[id(node)] = found
+        return found
 
-    def serialising_waits(self, node: OrderNode) -> Iterator[Wait]:
+    def _counted_before(self, chain: int) -> tuple[Term, int]:
+        """What a chain's tag has counted before its use of this iteration: a term, and a number."""
+        found = self._counted.get(chain)
+        if found is None:
+            uses = simplify("*", self._use, self.tags.chains.lengths[chain])
+            found = self._counted[chain] = split_number(self._count, uses)
+        return found
+
+    def serialising_waits(self, node: OrderNode) -> tuple[Wait, ...]:
         """A wait for who had a node's tag before it, where nothing else orders the two."""
         other = self.tags.chains.serialised.get(id(node))
-        if other is not None:
-            yield self.wait_for(other)
+        return () if other is None else (self.wait_for(other),)
 
     @property
     def _count(self) -> Term:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from nacre.base.term_columns import loop_depths
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters
+from nacre.bind.task_kinds import COPIES, TaskKinds
 from nacre.nem.model.program import Loop, Statement, Task
 from nacre.nem.plan.calls import Symbolic, symbolic_terms, varying_parts
 from nacre.nem.plan.columns import as_term
@@ -26,20 +27,41 @@ class Run(Struct, frozen=True):
     value: int  # of the loop variable in the first
 
 
-def iteration_runs(loop: Loop, counters: Counters, row: Grid) -> Iterator[Run]:
-    """The runs of a loop that is reached in an iteration of the loops around it."""
-    first, last = as_term(loop.first), as_term(loop.last)
-    if first is None or last is None:
-        raise ValueError("a loop of a program with errors")
-    varying = [t for t in _varying_terms(loop.body) if loop.depth in loop_depths(t)]
-    if not varying:
-        yield Run(0, counters.count(loop), _value(row, first))
-        return
-    grid = inner_grid(row, loop, first, last, _ALL)
-    starts = _run_starts(varying, loop.depth, grid)
-    values = grid.values[-1]
-    for start, end in zip(starts, [*starts[1:], grid.rows], strict=True):
-        yield Run(start, end - start, int(values[start]))
+class IterationRuns:
+    """Finds the runs of loops; what varies in tasks of a kind is looked for once."""
+
+    def __init__(self, kinds: TaskKinds) -> None:
+        self._kinds = kinds
+        self._terms: dict[int, tuple[Symbolic, ...]] = {}  # by kind
+
+    def of(self, loop: Loop, counters: Counters, row: Grid) -> Iterator[Run]:
+        """The runs of a loop that is reached in an iteration of the loops around it."""
+        first, last = as_term(loop.first), as_term(loop.last)
+        if first is None or last is None:
+            raise ValueError("a loop of a program with errors")
+        varying = [t for t in self._varying(loop.body) if loop.depth in loop_depths(t)]
+        if not varying:
+            yield Run(0, counters.count(loop), _value(row, first))
+            return
+        grid = inner_grid(row, loop, first, last, _ALL)
+        starts = _run_starts(varying, loop.depth, grid)
+        values = grid.values[-1]
+        for start, end in zip(starts, [*starts[1:], grid.rows], strict=True):
+            yield Run(start, end - start, int(values[start]))
+
+    def _varying(self, body: tuple[Statement, ...]) -> list[Symbolic]:
+        """Terms over loops in what blocks cannot say by a term: shapes, sizes, attributes."""
+        found: list[Symbolic] = []
+        for statement in body:
+            if isinstance(statement, Task):
+                kind = self._kinds.of(statement)
+                terms = self._terms.get(kind)
+                if terms is None:
+                    terms = self._terms[kind] = tuple(_varying_terms(statement))
+                found += terms
+            elif isinstance(statement, Loop):
+                found += self._varying(statement.body)
+        return found
 
 
 def _run_starts(varying: list[Symbolic], depth: int, grid: Grid) -> list[int]:
@@ -60,16 +82,7 @@ def _value(row: Grid, term: Term) -> int:
     return value if isinstance(value, int) else int(value[0])
 
 
-def _varying_terms(body: tuple[Statement, ...]) -> Iterator[Symbolic]:
-    """Terms over loops in what blocks cannot say by a term: shapes, sizes, attributes."""
-    for statement in body:
-        if isinstance(statement, Task):
-            regions = (o.region for o in statement.operands if o.region is not None)
-            extents = tuple(region.extent for region in regions) if _is_copy(statement) else ()
-            yield from symbolic_terms((*varying_parts(statement), *extents))
-        elif isinstance(statement, Loop):
-            yield from _varying_terms(statement.body)
-
-
-def _is_copy(task: Task) -> bool:
-    return task.op in ("transfer", "store")
+def _varying_terms(task: Task) -> Iterator[Symbolic]:
+    regions = (o.region for o in task.operands if o.region is not None)
+    extents = tuple(region.extent for region in regions) if task.op in COPIES else ()
+    return symbolic_terms((*varying_parts(task), *extents))

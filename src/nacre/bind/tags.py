@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -26,11 +27,11 @@ _MOST_CHAINS = 64  # that a node is tried at the end of
 NO_LIMITS: Mapping[int, TagLimit] = MappingProxyType({})
 
 
-class Signal(Struct, frozen=True):
+class Signal(NamedTuple):
     """The place of a node in a chain of those that signal one tag."""
 
     chain: int  # within its body
-    index: int
+    place: int  # in the chain
 
 
 class TagLimit(Struct, frozen=True):
@@ -130,8 +131,11 @@ class _Sharer:
         self, body: OrderBody, stream_of: Mapping[int, int], limits: Mapping[int, TagLimit]
     ) -> None:
         self._stream_of, self._limits = stream_of, limits
-        nodes = [node for part in body.walk() for node in part.nodes]
-        self._waited = {id(named) for n in nodes if n.kind != "end" for named in n.before}
+        self._waited: set[int] = set()  # by id: the nodes that others wait for
+        for part in body.walk():
+            for node in part.nodes:
+                if node.kind != "end":
+                    self._waited.update(map(id, node.before))
 
     def share(self, body: OrderBody, ranges: tuple[Interval, ...]) -> BodyTags:
         """The tags of a body; `ranges` are those of the counters around it."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 from nacre.base.term_columns import Values
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, simplify
+from nacre.bind.task_kinds import TaskKinds
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
 from nacre.nem.plan.columns import as_term
@@ -16,7 +17,6 @@ from nacre.nem.plan.placement import (
     UnitCombination,
     eligible_units,
     fixed_engine,
-    requested_unit,
 )
 from nacre.nem.run.timing.costs import cycles, ddr_cycles, latency_of
 from nacre.nem.run.timing.profile import TimingProfile
@@ -37,8 +37,10 @@ class UnitBinder:
     """Binds tasks to units of a device by the Target Resource Validity Rule."""
 
     def __init__(self, device: Device, profile: TimingProfile) -> None:
+        self.kinds = TaskKinds()
         self._device = device
         self._profile = profile
+        self._ways: dict[int, tuple[UnitCombination, ...]] = {}  # by kind
 
     def stream(self, task: Task) -> int:
         """The stream of a task: its engine, or DEVICE where that varies or any will do."""
@@ -54,10 +56,13 @@ class UnitBinder:
 
     def decide(self, task: Task) -> UnitDecision:
         """The units of a task; NoUnitError where the device has none."""
-        ways = eligible_units(task, self._device)
+        kind = self.kinds.of(task)
+        ways = self._ways.get(kind)
+        if ways is None:
+            ways = self._ways[kind] = eligible_units(task, self._device)
         if not ways:
             raise NoUnitError(task)
-        asked = requested_unit(task)
+        asked = self.kinds.requested.get(task.position)
         if asked is None:
             return UnitDecision(task, ways[0], "free")
         way = next((way for way in ways if asked.unit in way), None)
@@ -80,7 +85,7 @@ class UnitBinder:
         self, task: Task, uses: tuple[UnitUse, ...], counters: Counters
     ) -> tuple[UnitUse, ...]:
         """The same units, with the instance that `@resource` binds."""
-        asked = requested_unit(task)
+        asked = self.kinds.requested.get(task.position)
         if asked is None or as_term(asked.index) is None:
             return uses
         count = max(1, self._device.count(asked.unit))

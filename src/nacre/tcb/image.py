@@ -13,6 +13,7 @@ Which queue a block goes through may hold it back longer, and never lets it run 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Literal
 
 from msgspec import Struct
@@ -28,6 +29,7 @@ BlockKind = Literal["task", "wait", "join"]
 PortKind = Literal["input", "output", "inout", "constant"]
 
 
+@cache
 def counter(depth: int) -> LoopVariable:
     """The counter of a repeat around a block; `depth` 0 is the outermost."""
     return LoopVariable(f"c{depth}", depth)

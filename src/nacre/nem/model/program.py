@@ -202,14 +202,20 @@ class Task(Struct, frozen=True, eq=False):
 
     def decorator(self, name: str) -> Decorator | None:
         """The task's decorator of that name."""
-        return next((d for d in self.decorators if d.name == name), None)
+        for decorator in self.decorators:
+            if decorator.name == name:
+                return decorator
+        return None
 
     @property
     def debug_name(self) -> str | None:
         """What `@debug` calls it: its own name, or that of the innermost loop that has one."""
-        owners = (self.decorators, *(loop.decorators for loop in reversed(self.loops)))
-        debug = (debug_name(d.node for d in decorators) for decorators in owners)
-        return next((name for name in debug if name is not None), None)
+        name = debug_name([d.node for d in self.decorators])
+        for loop in reversed(self.loops):
+            if name is not None:
+                break
+            name = debug_name([d.node for d in loop.decorators])
+        return name
 
     def regions(self, access: Access) -> list[Region]:
         """The regions that the task reads, or writes."""

@@ -134,8 +134,11 @@ def requested_engine(task: Task) -> Term | None:
 
 def fixed_engine(task: Task) -> Term | None:
     """The engine that a task must run on; None: any will do."""
-    engines = l1_engines(task)
-    return engines[0] if engines else requested_engine(task)
+    for operand in task.operands:
+        buffer = operand.region.buffer if operand.region is not None else None
+        if buffer is not None and is_in_l1(buffer) and buffer.engine is not None:
+            return buffer.engine
+    return requested_engine(task)
 
 
 def engine_column(plan: Plan, device: Device) -> dict[int, Values]:

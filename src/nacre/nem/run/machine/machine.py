@@ -201,5 +201,8 @@ def _supports(backend: ComputeBackend, opcode: str) -> bool:
 
 def must_be_deterministic(task: Task) -> bool:
     """Whether `@deterministic` stands on a task or on a loop around it."""
-    loops = any(d.name == "deterministic" for loop in task.loops for d in loop.decorators)
-    return loops or task.decorator("deterministic") is not None
+    for loop in task.loops:
+        for decorator in loop.decorators:
+            if decorator.name == "deterministic":
+                return True
+    return task.decorator("deterministic") is not None
