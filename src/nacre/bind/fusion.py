@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from nacre.bind.store_formats import Conversion, Conversions, find_conversions
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.fusion.chains import Chain, find_chains
@@ -24,12 +25,16 @@ _LINK_NAMES: dict[tuple[Stage, Stage], str] = {
     ("product", "elementwise"): "NMU_CSTLA",
     ("product", "store"): "NMU_CSTLB",
     ("elementwise", "store"): "CSTLA_CSTLB",
+    # The store behind a conversion does both.
+    ("product", "conversion"): "NMU_CSTLB",
+    ("elementwise", "conversion"): "CSTLA_CSTLB",
 }
 # Reasons of the hardware, beside those of the language.
 HARDWARE_REASONS = {
     "link": "the device does not chain these units",
     "depth": "the chain would be longer than the device allows",
     "queue": "a task between them waits for one of them",
+    "format": "the store path does not do the conversion",
 }
 
 
@@ -52,6 +57,16 @@ class FusedChains(Struct, frozen=True, eq=False):
 
     chains: tuple[Chain, ...] = ()
     refusals: tuple[NotFused, ...] = ()
+    conversions: tuple[Conversion, ...] = ()  # of these chains, done by the stores behind them
+
+    @property
+    def streaming(self) -> tuple[Chain, ...]:
+        """The chains of several blocks: a conversion and its store are one."""
+        merged = {conversion.task.position for conversion in self.conversions}
+        return tuple(
+            chain for chain in self.chains
+            if sum(task.position not in merged for task in chain.tasks) > 1
+        )  # fmt: skip
 
     @property
     def last_of(self) -> dict[int, int]:
@@ -82,51 +97,80 @@ def fuse(
     imported: Iterable[str] = (),
 ) -> FusedChains:
     """The chains of a plan without errors; `observed` are buffers that are looked at afterwards."""
-    if not figures.words("chain.links"):
+    formats = frozenset(figures.words("store.formats"))
+    if not figures.words("chain.links") and formats <= {"raw", "saturated"}:
         return NO_CHAINS
-    found = find_chains(plan, device, observed, imported)
-    refusals = [NotFused(r.writer, r.reader, r.reason, r.detail) for r in found.refusals]
-    waiting = _Waiters(plan.program.tasks)
-    chains: list[Chain] = []
-    for chain in found.chains:
-        chains += _allowed_parts(chain, plan, device, figures, waiting, refusals)
-    return FusedChains(tuple(chains), tuple(refusals))
+    conversions = find_conversions(plan, figures)
+    found = find_chains(plan, device, observed, imported, conversions.place)
+    refusals = [_told(NotFused(r.writer, r.reader, r.reason, r.detail), conversions)
+                for r in found.refusals]  # fmt: skip
+    search = _HardwareSearch(plan, device, figures, conversions, refusals)
+    chains = tuple(part for chain in found.chains for part in search.allowed_parts(chain))
+    pairs = (pair for chain in chains for pair in pairwise(chain.tasks))
+    merged = ((conversions.found.get(task.position), after) for task, after in pairs)
+    done = tuple(one for one, after in merged if one is not None and one.store is after)
+    return FusedChains(chains, tuple(refusals), done)
 
 
-def _allowed_parts(
-    chain: Chain,
-    plan: Plan,
-    device: Device,
-    figures: Figures,
-    waiting: _Waiters,
-    refusals: list[NotFused],
-) -> list[Chain]:
-    """What is left of a chain where its links that the hardware does not have are cut."""
-    at = _first_wrong_link(chain, plan, device, figures, waiting)
-    if at is None:
-        return [chain]
-    index, reason = at
-    parts, link = chain.split(index)
-    refusals.append(NotFused(link.write.task, link.read.task, reason))
-    return [
-        left
-        for part in parts
-        for left in _allowed_parts(part, plan, device, figures, waiting, refusals)
-    ]
+def _told(refused: NotFused, conversions: Conversions) -> NotFused:
+    """A refusal; of a conversion that the store path does not do, with that as its reason."""
+    one = conversions.refused.get((refused.writer.position, refused.reader.position))
+    if one is None or refused.reason not in ("units", "link"):
+        return refused
+    return NotFused(refused.writer, refused.reader, "format", one.detail)
 
 
-def _first_wrong_link(
-    chain: Chain, plan: Plan, device: Device, figures: Figures, waiting: _Waiters
-) -> tuple[int, str] | None:
-    allowed = figures.words("chain.links")
-    stages = [place_stage(task, plan, device).stage for task in chain.tasks]
-    for index, pair in enumerate(pairwise(stages)):
-        first, second = pair
-        if first is None or second is None or _LINK_NAMES[first, second] not in allowed:
-            return index, "link"
-    if len(chain.tasks) > figures.count("chain.depth"):
-        return figures.count("chain.depth") - 1, "depth"
-    return (len(chain.links) - 1, "queue") if waiting.stands_between(chain) else None
+class _HardwareSearch:
+    """What is left of chains where links that the hardware does not have are cut."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        device: Device,
+        figures: Figures,
+        conversions: Conversions,
+        refusals: list[NotFused],
+    ) -> None:
+        self._plan, self._device, self._figures = plan, device, figures
+        self._conversions, self._refusals = conversions, refusals
+        self._waiting = _Waiters(plan.program.tasks)
+
+    def allowed_parts(self, chain: Chain) -> list[Chain]:
+        """The parts of a chain that the hardware has, in their order."""
+        at = self._first_wrong_link(chain)
+        if at is None:
+            return [chain]
+        index, reason = at
+        parts, link = chain.split(index)
+        refused = NotFused(link.write.task, link.read.task, reason)
+        self._refusals.append(_told(refused, self._conversions))
+        return [left for part in parts for left in self.allowed_parts(part)]
+
+    def _stages(self, chain: Chain) -> list[Stage | None]:
+        """What the tasks of a chain are; a conversion without its store is what it was."""
+        tasks = (*chain.tasks, None)
+        stages: list[Stage | None] = []
+        for task, after in pairwise(tasks):
+            assert task is not None
+            placed = self._conversions.place(task, self._plan, self._device)
+            found = self._conversions.found.get(task.position)
+            if found is not None and found.store is not after:
+                placed = place_stage(task, self._plan, self._device)
+            stages.append(placed.stage)
+        return stages
+
+    def _first_wrong_link(self, chain: Chain) -> tuple[int, str] | None:
+        allowed, stages = self._figures.words("chain.links"), self._stages(chain)
+        for index, pair in enumerate(pairwise(stages)):
+            first, second = pair
+            if first == "conversion":
+                continue
+            if first is None or second is None or _LINK_NAMES.get((first, second)) not in allowed:
+                return index, "link"
+        most = self._figures.count("chain.depth")
+        if sum(stage != "conversion" for stage in stages) > most:
+            return most - 1, "depth"
+        return (len(chain.links) - 1, "queue") if self._waiting.stands_between(chain) else None
 
 
 class _Waiters:

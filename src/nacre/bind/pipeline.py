@@ -15,6 +15,7 @@ from nacre.bind.order import order_program
 from nacre.bind.placed_tags import PlacedTags
 from nacre.bind.request import BindOptions, Bound, Host
 from nacre.bind.rules import BND02
+from nacre.bind.store_formats import merge_conversions
 from nacre.bind.tag_pressure import TagCounts, fit_tags
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
@@ -74,6 +75,7 @@ def _bind(
     emitter = Emitter(units, operands, fused.members, streams, has_token_limit=has_limit)
     weights = _weights(plan, device, options, host, units)
     blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
+    blocks = merge_conversions(blocks, fused.conversions)
     by_name = {placement.buffer: placement for placement in placements.values()}
     image = Image(
         name,

@@ -12,6 +12,7 @@ from nacre.bind.chain_savings import ChainSavings, chain_savings
 from nacre.bind.fusion import NotFused
 from nacre.bind.report_weights import WeightReport
 from nacre.bind.request import Bound
+from nacre.bind.store_formats import Conversion
 from nacre.bind.tag_pressure import Serialisation
 from nacre.bind.task_places import TaskPlaces, plural
 from nacre.bind.units import UnitDecision
@@ -26,6 +27,7 @@ _MATCHES = {
     "remapped": "of the type that `@resource` asks for, the instance modulo their number",
     "translated": "another type than `@resource` asks for, of which none can run it",
 }
+_CONVERSION_HEADING = ("Store", "Line", "Does", "Format")
 _SHOWN_PORTS = 8
 _NO_SAVINGS = ChainSavings()
 
@@ -52,6 +54,10 @@ class BindReport:
             f"chains: {self._chains_text}" + (f"; {len(fused.refusals):,} pairs not fused"
                                               if fused.refusals else ""),
         ]  # fmt: skip
+        if fused.conversions:
+            lines.append(
+                f"stores: {plural(len(fused.conversions), 'conversion')} on the store path"
+            )
         if self._weights.summary is not None:
             lines.append(f"weights: {self._weights.summary}")
         serialised = list(map(_serialisation_text, self._bound.serialised))
@@ -68,10 +74,13 @@ class BindReport:
             f"Units\n{align_table(units, map(self._unit_row, self._bound.units))}",
             f"Addresses\n{align_table(('Buffer', 'Memory', 'Address', 'Bytes'), places)}",
         ]
-        if self._bound.fused.chains:
+        if self._bound.fused.streaming:
             heading = ("Chain", "Lines", "Times", "Bytes not written", "Cycles alone", "Chained")
-            rows = map(self._chain_row, self._bound.fused.chains)
+            rows = map(self._chain_row, self._bound.fused.streaming)
             parts.append(f"Chains\n{align_table(heading, rows)}")
+        if self._bound.fused.conversions:
+            rows = map(self._conversion_row, self._bound.fused.conversions)
+            parts.append(f"Stores that convert\n{align_table(_CONVERSION_HEADING, rows)}")
         if self._bound.fused.refusals:
             parts.append("\n".join(["Not fused", *self._refusal_lines()]))
         parts += self._weights.sections
@@ -99,7 +108,8 @@ class BindReport:
                 {"buffer": p.buffer, "memory": p.memory, "address": p.address, "bytes": p.size}
                 for p in self._image.placements
             ],
-            "chains": list(map(self._chain_json, self._bound.fused.chains)),
+            "chains": list(map(self._chain_json, self._bound.fused.streaming)),
+            "conversions": list(map(self._conversion_json, self._bound.fused.conversions)),
             "not_fused": list(map(self._refusal_json, self._bound.fused.refusals)),
             "weights": self._weights.as_json(),
             "serialised": list(map(self._serialisation_json, self._bound.serialised)),
@@ -134,7 +144,7 @@ class BindReport:
 
     @property
     def _chains_text(self) -> str:
-        chains = self._bound.fused.chains
+        chains = self._bound.fused.streaming
         if not chains:
             return "none"
         total = _NO_SAVINGS
@@ -186,6 +196,19 @@ class BindReport:
             "bytes_not_written": saved.bytes,
             "cycles_alone": saved.alone,
             "cycles_chained": saved.chained,
+        }
+
+    def _conversion_row(self, one: Conversion) -> tuple[object, ...]:
+        task = self._places.name(one.task)
+        return self._places.name(one.store), self._places.line(one.store), task, one.format
+
+    def _conversion_json(self, one: Conversion) -> dict[str, Any]:
+        return {
+            "task": self._places.name(one.task),
+            "store": self._places.name(one.store),
+            "line": self._places.line(one.store),
+            "format": one.format,
+            "because": "nothing else sees the value, and `store.formats` has its elements",
         }
 
     def _refusal_lines(self) -> Iterator[str]:

@@ -46,7 +46,7 @@ class WeightReport:
         """Every decision with its reason."""
         if self._choices.compressed:
             heading = (
-                "Weights",
+                "Task",
                 "Line",
                 "Mode",
                 "Times",

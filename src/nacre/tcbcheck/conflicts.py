@@ -8,7 +8,7 @@ is after the one before it that it conflicts with, all are.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -29,6 +29,10 @@ class Conflict(Struct, frozen=True, eq=False):
     high: int
     first_writes: bool
     second_writes: bool
+    is_ordered: bool = False  # by tags; the two are told because one stands elsewhere in its plan
+
+
+_Meeting = tuple[int, int, str, int, int, bool, bool]  # a conflict's fields
 
 
 class _Segment:
@@ -71,15 +75,22 @@ class _MemoryHistory:
         self._segments[first:end] = [_Segment(writer, {})]
 
 
-def find_conflicts(instances: Instances, order: Ordering) -> Iterator[Conflict]:
-    """Conflicting accesses that are not ordered by tags, in program order."""
+def find_conflicts(
+    instances: Instances, order: Ordering, moved: Collection[int] = ()
+) -> Iterator[Conflict]:
+    """Conflicting accesses that are not ordered by tags, in program order.
+
+    And those that are, where one of the blocks is among the `moved`.
+    """
     accesses = [list(block_accesses(found)) for found in instances.blocks]
     histories: dict[str, _MemoryHistory] = {}
     owners, rows = instances.block.tolist(), instances.row.tolist()
     for number, (owner, row) in enumerate(zip(owners, rows, strict=True)):
         for access in accesses[owner]:
             history = histories.setdefault(access.operand.memory, _MemoryHistory())
-            yield from _look(number, access, row, history, order)
+            for conflict, is_ordered in _look(number, access, row, history, order):
+                if not is_ordered or (moved and (owner in moved or owners[conflict[0]] in moved)):
+                    yield Conflict(*conflict, is_ordered)
         for access in accesses[owner]:
             _record(number, access, row, histories[access.operand.memory], order)
 
@@ -92,8 +103,8 @@ def _ranges(access: BlockAccess, row: int) -> Iterator[tuple[int, int]]:
 
 def _look(
     number: int, access: BlockAccess, row: int, history: _MemoryHistory, order: Ordering
-) -> Iterator[Conflict]:
-    """Those before an access that it conflicts with, and is not known to be after."""
+) -> Iterator[tuple[_Meeting, bool]]:
+    """Those before an access that it conflicts with, and whether tags have it after them."""
     seen: set[int] = set()
     for low, high in _ranges(access, row):
         for segment in history.segments(low, high):
@@ -104,9 +115,9 @@ def _look(
                 if first in (_NOBODY, number) or first in seen:
                     continue
                 seen.add(first)
-                if not order.before(first, number):
-                    memory = access.operand.memory
-                    yield Conflict(first, number, memory, low, high, writes, access.is_write)
+                memory = access.operand.memory
+                meeting = (first, number, memory, low, high, writes, access.is_write)
+                yield meeting, order.before(first, number)
 
 
 def _record(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from msgspec import Struct
@@ -13,6 +13,8 @@ from nacre.nem.model.program import Task
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.tcbcheck.instances import BlockInstances, Instances
+
+CONVERSIONS = ("cast", "quantize")
 
 
 class Mismatch(Struct, frozen=True):
@@ -32,6 +34,12 @@ class TaskBlock:
     grid: Grid
     found: BlockInstances
     rows: Column
+    conversion: Task | None = None  # a task without block, which this one does as it stores
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks that it stands for."""
+        return (self.task,) if self.conversion is None else (self.conversion, self.task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +67,34 @@ def match_blocks(plan: Plan, instances: Instances) -> Correspondence:
         mismatches += wrong
     for position, left in by_position.items():
         mismatches.append(Mismatch(None, position, left[0].iteration(0), left[0].rows))
-    return Correspondence(tuple(blocks), tuple(mismatches))
+    return _with_conversions(plan, blocks, mismatches)
+
+
+def _with_conversions(
+    plan: Plan, blocks: list[TaskBlock], mismatches: list[Mismatch]
+) -> Correspondence:
+    """Conversions without a block are done by the stores that name them and have a format.
+
+    Whether those do them rightly is for others to say.
+    """
+    with_block = {block.task.position for block in blocks}
+    missing = {
+        one.task.position: one.task for one in mismatches
+        if one.task is not None and one.task.op in CONVERSIONS
+        and one.task.position not in with_block
+    }  # fmt: skip
+    taken: dict[int, Task] = {}  # by the position of the store
+    for store in plan.program.tasks if missing else ():
+        named = [missing[dep] for dep in store.deps if dep in missing]
+        converts = [task for task in named if store.op == "store" and task.loops == store.loops]
+        formats = {b.found.block.format for b in blocks if b.task.position == store.position}
+        if len(converts) == 1 and formats and "raw" not in formats:
+            taken[store.position] = missing.pop(converts[0].position)
+    done = {task.position for task in taken.values()}
+    return Correspondence(
+        tuple(replace(b, conversion=taken.get(b.task.position)) for b in blocks),
+        tuple(one for one in mismatches if one.task is None or one.task.position not in done),
+    )
 
 
 def _match_task(

@@ -45,7 +45,7 @@ def compare_meaning(
         yield TCB81.at(span, f"the block of `{matched.task.name}` {reason}")
         return
     for access in block_accesses(matched.found):
-        difference = _byte_difference(matched, access, placements)
+        difference = byte_difference(matched, access, placements)
         if difference is not None:
             operand = task_operand(matched.task, access)
             span = program.span(matched.task.node if operand is None else operand.node)
@@ -55,7 +55,7 @@ def compare_meaning(
 def _operation_difference(matched: TaskBlock, constants: Collection[str]) -> str | None:
     task, block = matched.task, matched.found.block
     row = int(matched.rows[0])
-    if _varies(matched):
+    if varies(matched):
         return "stands for iterations of other shapes, sizes or attributes"
     reads = [o for o in task.operands if o.access == "read"]
     writes = [o for o in task.operands if o.access == "write"]
@@ -81,12 +81,12 @@ def _operation_difference(matched: TaskBlock, constants: Collection[str]) -> str
         if (operand.elem, operand.dims) != (type_.elem.name, type_.shape):
             text = f"{type_.elem.name}{list(type_.shape)}"
             return f"takes operand {number} as {operand.elem}{list(operand.dims)}, expected {text}"
-        if not _same_quant(operand, type_.quant):
+        if not same_quant(operand, type_.quant):
             return f"takes operand {number} by another `quant`"
     return None
 
 
-def _varies(matched: TaskBlock) -> bool:
+def varies(matched: TaskBlock) -> bool:
     """Whether what a block says once for all differs among the iterations that it stands for."""
     task = matched.task
     regions = [o.region for o in task.operands if o.region is not None]
@@ -166,7 +166,7 @@ def _order_difference(matched: TaskBlock) -> str | None:
     return None
 
 
-def _same_quant(operand: Operand, quant: object) -> bool:
+def same_quant(operand: Operand, quant: object) -> bool:
     """Whether an operand carries the quantisation of its region."""
     mine = operand.quant
     if mine is None or quant is None:
@@ -188,9 +188,10 @@ def task_operand(task: Task, access: BlockAccess) -> TaskOperand | None:
     return operands[access.number] if access.number < len(operands) else None
 
 
-def _byte_difference(
+def byte_difference(
     matched: TaskBlock, access: BlockAccess, placements: Mapping[str, Placement]
 ) -> str | None:
+    """How the bytes that a block touches differ from those of its task; None: they do not."""
     operand = task_operand(matched.task, access)
     region = operand.region if operand is not None else None
     if operand is None or region is None or region.buffer is None:

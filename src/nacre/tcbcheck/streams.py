@@ -1,8 +1,8 @@
 """Values that are streamed and never written: whoever reads them is the block that gets them.
 
-Memory is followed in program order, as the program means it: of every byte the last task that wrote
-it. A streamed value is in no memory, so a read of such bytes is wrong unless it is the stream's
-other end, and then all of its bytes must be that value's.
+Memory is followed in the order of the program's tasks, wherever their blocks stand: of every byte
+the last task that wrote it. A streamed value is in no memory, so a read of such bytes is wrong
+unless it is the stream's other end, and then all of its bytes must be that value's.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+import numpy as np
 from msgspec import Struct
 
-from nacre.nem.model.program import Operand
+from nacre.base.term_columns import Column
+from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.footprints import Footprint
 from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.sequence import task_numbers
 from nacre.tcb.image import STREAM
 from nacre.tcbcheck.accesses import operand_pattern
 from nacre.tcbcheck.correspondence import TaskBlock
@@ -57,6 +60,16 @@ class _Bytes:
         return set(self._writers[first:end])
 
 
+class _Member(Struct, frozen=True, eq=False):
+    """A task as a block does it: what it reads and writes, and which of it is streamed."""
+
+    owner: int  # the block
+    rows: Column  # by row of the block: that of the task's grid
+    times: Column  # by row of the block: its number among all tasks of the plan
+    accesses: tuple[_TaskAccess, ...]
+    streams_into: int | None  # which member
+
+
 class _TaskAccess(Struct, frozen=True, eq=False):
     operand: Operand
     footprint: Footprint
@@ -70,49 +83,77 @@ def find_stream_faults(
     """Reads that do not find the value that the program gives them; `tasks` are by block."""
     if not any(_streams(block) for block in tasks.values()):
         return
-    accesses = {index: _accesses(plan, block) for index, block in tasks.items()}
+    members = _members(plan, tasks)
+    starts = np.cumsum([0, *(member.times.size for member in members)])
     memory: dict[int, _Bytes] = {}
-    streamed: set[int] = set()  # instances whose value is in no memory
-    source: dict[int, int] = {}  # the instance that streams into one
-    owners, rows = instances.block.tolist(), instances.row.tolist()
-    for number, (owner, row) in enumerate(zip(owners, rows, strict=True)):
-        if owner not in tasks:
-            continue
-        block = tasks[owner]
-        task_row = int(block.rows[row])
-        for access in accesses[owner]:
+    streamed: set[int] = set()  # events whose value is in no memory
+    source: dict[int, int] = {}  # the event that streams into one
+    for event in np.argsort(np.concatenate([m.times for m in members]), kind="stable").tolist():
+        at = bisect_right(starts, event) - 1
+        member, row = members[at], event - int(starts[at])
+        for access in member.accesses:
             found = memory.setdefault(_buffer(access.operand), _Bytes())
-            for low, high in _ranges(access.footprint, task_row):
-                if access.is_write:
-                    found.write(low, high, number)
-                    continue
-                writers = found.writers(low, high)
-                if access.is_streamed:
-                    wrong = writers - {source.get(number, _NOBODY)}
-                else:
-                    wrong = writers & streamed
-                if wrong or (access.is_streamed and number not in source):
-                    yield StreamFault(number, max(wrong, default=_NOBODY), access.operand)
-                    break
-        if block.found.block.is_chained:
-            streamed.add(number)
-            source[_following(instances, owner, row)] = number
+            wrong = _follow(access, int(member.rows[row]), event, found, streamed, source)
+            if wrong is not None:
+                writer = _NOBODY
+                if wrong != _NOBODY:
+                    of = bisect_right(starts, wrong) - 1
+                    numbers = instances.numbers[members[of].owner]
+                    writer = int(numbers[wrong - int(starts[of])])
+                reader = int(instances.numbers[member.owner][row])
+                yield StreamFault(reader, writer, access.operand)
+        if member.streams_into is not None:
+            streamed.add(event)
+            source[int(starts[member.streams_into]) + row] = event
 
 
-def _following(instances: Instances, owner: int, row: int) -> int:
-    """The instance that a block of a chain streams into: it stands next in the same stream."""
-    return int(instances.numbers[owner + 1][row]) if owner + 1 < len(instances.numbers) else _NOBODY
+def _follow(
+    access: _TaskAccess,
+    row: int,
+    event: int,
+    found: _Bytes,
+    streamed: set[int],
+    source: dict[int, int],
+) -> int | None:
+    """Write, or read and say whose value was found wrongly; -1: nobody's was found rightly."""
+    for low, high in _ranges(access.footprint, row):
+        if access.is_write:
+            found.write(low, high, event)
+            continue
+        writers = found.writers(low, high)
+        wrong = writers - {source.get(event)} if access.is_streamed else writers & streamed
+        if wrong or (access.is_streamed and event not in source):
+            return max(wrong, default=_NOBODY)
+    return None
+
+
+def _members(plan: Plan, tasks: dict[int, TaskBlock]) -> list[_Member]:
+    """The tasks of all blocks; a conversion stands before the store that does it."""
+    numbers = task_numbers(plan)
+    members: list[_Member] = []
+    first: dict[int, int] = {}  # the member that takes what streams into a block
+    for owner, block in sorted(tasks.items(), reverse=True):
+        for task in reversed(block.tasks):
+            into = len(members) - 1 if task is block.conversion else None
+            if task is block.task and block.found.block.is_chained:
+                into = first.get(owner + 1)
+            first[owner] = len(members)
+            times = numbers[task.position][block.rows]
+            accesses = tuple(_accesses(plan, block, task))
+            members.append(_Member(owner, block.rows, times, accesses, into))
+    return members
 
 
 def _streams(block: TaskBlock) -> bool:
     found = block.found.block
-    return found.is_chained or any(o is not None and o.memory == STREAM for o in found.inputs)
+    is_fed = any(o is not None and o.memory == STREAM for o in found.inputs)
+    return found.is_chained or is_fed or block.conversion is not None
 
 
-def _accesses(plan: Plan, block: TaskBlock) -> list[_TaskAccess]:
+def _accesses(plan: Plan, block: TaskBlock, task: Task) -> Iterator[_TaskAccess]:
     """What a task reads and writes by the program, reads first, and whether that is streamed."""
-    task, found = block.task, block.found.block
-    accesses = []
+    found, is_conversion = block.found.block, task is block.conversion
+    is_store = block.conversion is not None and not is_conversion
     for kind, operands in (("read", found.inputs), ("write", found.outputs)):
         named = [o for o in task.operands if o.access == kind]
         for operand, bound in zip(named, operands, strict=True):
@@ -120,8 +161,9 @@ def _accesses(plan: Plan, block: TaskBlock) -> list[_TaskAccess]:
             if footprint is None:
                 raise ValueError("a region of a program with errors")
             is_streamed = bound is not None and bound.memory == STREAM
-            accesses.append(_TaskAccess(operand, footprint, is_streamed, kind == "write"))
-    return accesses
+            if (is_conversion and kind == "write") or (is_store and kind == "read"):
+                is_streamed = True
+            yield _TaskAccess(operand, footprint, is_streamed, kind == "write")
 
 
 def _buffer(operand: Operand) -> int:

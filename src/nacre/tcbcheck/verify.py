@@ -13,6 +13,7 @@ from nacre.nem.plan.plan import Plan
 from nacre.tcb.image import Image, Placement
 from nacre.tcbcheck.conflicts import Conflict, find_conflicts
 from nacre.tcbcheck.constants import compare_constants
+from nacre.tcbcheck.conversions import compare_conversion
 from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
 from nacre.tcbcheck.instances import Instances, TagNumbers, expand
 from nacre.tcbcheck.meaning import compare_meaning
@@ -75,7 +76,10 @@ class _Verifier:
     def _block_findings(
         self, block: TaskBlock, placements: dict[str, Placement]
     ) -> Iterator[Diagnostic]:
-        yield from compare_meaning(self._program, block, placements, self._constants)
+        if block.conversion is None:
+            yield from compare_meaning(self._program, block, placements, self._constants)
+        else:
+            yield from compare_conversion(self._program, block, block.conversion, placements)
         problem = chain_problem(block) if block.found.block.is_chained else None
         if problem is not None:
             span = self._program.span(block.task.node)
@@ -99,12 +103,21 @@ class _Verifier:
 
     def _conflicts(self, order: Ordering) -> Iterator[Diagnostic]:
         count = 0
-        for conflict in find_conflicts(self._instances, order):
+        for conflict in find_conflicts(self._instances, order, self._moved):
             if self._plan_orders(conflict):
                 yield self._lost(conflict)
                 count += 1
                 if count == _MOST_FINDINGS:
                     return
+
+    @property
+    def _moved(self) -> set[int]:
+        """Blocks that stand elsewhere in program order than a task that they do."""
+        return {
+            index
+            for index, block in self._tasks.items()
+            if any(task.position != block.found.position for task in block.tasks)
+        }
 
     def _task(self, instance: int) -> tuple[TaskBlock, int]:
         """The block of a task's instance, and the row of its grid."""
@@ -112,10 +125,14 @@ class _Verifier:
         return block, int(block.rows[int(self._instances.row[instance])])
 
     def _plan_orders(self, conflict: Conflict) -> bool:
-        (first, row), (second, other) = self._task(conflict.first), self._task(conflict.second)
+        ends = [self._task(conflict.first), self._task(conflict.second)]
+        if conflict.is_ordered:  # by tags: what may be wrong is that it is so
+            ends.reverse()
+        (first, row), (second, other) = ends
         ordinals = [int(column[row]) for column in first.grid.ordinals]
         others = [int(column[other]) for column in second.grid.ordinals]
-        return self._plan.order.before(first.task, ordinals, second.task, others)
+        before = self._plan.order.before
+        return any(before(a, ordinals, b, others) for a in first.tasks for b in second.tasks)
 
     def _name(self, instance: int) -> str:
         """An instance in words: a task with its iteration, or what else a block is."""
@@ -156,10 +173,10 @@ class _Verifier:
         bytes_ = f"bytes {conflict.low:#x} to {conflict.high - 1:#x} of {conflict.memory}"
         first = f"{self._name(conflict.first)} {kinds[0]}"
         second = f"{self._name(conflict.second)} {kinds[1]} them"
-        return TCB84.at(
-            self._span(conflict.second),
-            f"{first} {bytes_} and {second}, and no tag orders the two",
-        )
+        how = "no tag orders the two"
+        if conflict.is_ordered:
+            how = "the program has them the other way round"
+        return TCB84.at(self._span(conflict.second), f"{first} {bytes_} and {second}, and {how}")
 
     def _stream_fault(self, fault: StreamFault) -> Diagnostic:
         what = "which is streamed and in no memory" if fault.writer >= 0 else "which nobody streams"

@@ -17,6 +17,7 @@ from nacre.nem.plan.fusion.conditions import (
     refusal_of_member,
     refusal_of_pair,
 )
+from nacre.nem.plan.fusion.stages import PlaceStage, place_stage
 from nacre.nem.plan.fusion.value_reads import ValueRead, ValueReads, value_reads
 from nacre.nem.plan.plan import Plan
 
@@ -68,12 +69,14 @@ def find_chains(
     device: Device,
     observed: Iterable[str] = (),
     imported: Iterable[str] = (),
+    place: PlaceStage = place_stage,
 ) -> Fusion:
     """The chains of a plan without errors on a device.
 
-    `observed` are buffers that somebody looks at after the run, `imported` those of the host.
+    `observed` are buffers that somebody looks at after the run, `imported` those of the host;
+    `place` says what a task can be in a chain.
     """
-    about = Circumstances(plan, device, frozenset(observed), frozenset(imported), {})
+    about = Circumstances(plan, device, frozenset(observed), frozenset(imported), place, {})
     reads = value_reads(plan)
     refusals = list(_refusals_of_unknown(plan, reads))
     links: list[ValueRead] = []

@@ -15,7 +15,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Operand, Region, Statement, Task
 from nacre.nem.plan.footprints import copies_elements
-from nacre.nem.plan.fusion.stages import LINKS, PlacedStage, place_stage
+from nacre.nem.plan.fusion.stages import LINKS, PlacedStage, PlaceStage
 from nacre.nem.plan.fusion.value_reads import ValueRead
 from nacre.nem.plan.overlap import aligned_overlaps
 from nacre.nem.plan.placement import is_in_l1
@@ -64,12 +64,13 @@ class Circumstances:
     device: Device
     observed: frozenset[str]  # buffers by name
     imported: frozenset[str]
+    place: PlaceStage
     stages: dict[int, PlacedStage]  # by a task's position; filled as they are asked for
 
     def stage(self, task: Task) -> PlacedStage:
         """What a task can be in a chain."""
         if task.position not in self.stages:
-            self.stages[task.position] = place_stage(task, self.plan, self.device)
+            self.stages[task.position] = self.place(task, self.plan, self.device)
         return self.stages[task.position]
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,11 +12,15 @@ from nacre.nem.plan.grid import TOP
 from nacre.nem.plan.placement import UnitBinding, bind_units
 from nacre.nem.plan.plan import Plan
 
-Stage = Literal["product", "elementwise", "store"]
+Stage = Literal["product", "elementwise", "conversion", "store"]
 
 # An NMU streams into the post-processing half of a CSTL, which streams into its store-back half.
+# A conversion is done by that half as it stores; which tasks are one is for a binder to say.
 LINKS: frozenset[tuple[Stage, Stage]] = frozenset(
-    {("product", "elementwise"), ("product", "store"), ("elementwise", "store")}
+    {
+        *(("product", "elementwise"), ("product", "store"), ("elementwise", "store")),
+        *(("product", "conversion"), ("elementwise", "conversion"), ("conversion", "store")),
+    }
 )
 
 _ELEMENTWISE = ("elementwise_unary", "elementwise_binary", "elementwise_other")
@@ -32,6 +37,9 @@ class PlacedStage:
     def unit(self) -> str:
         """The units in words."""
         return "+".join(self.binding.units) if self.binding is not None else "no unit"
+
+
+PlaceStage = Callable[[Task, Plan, Device], PlacedStage]
 
 
 def place_stage(task: Task, plan: Plan, device: Device) -> PlacedStage:
