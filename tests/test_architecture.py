@@ -87,7 +87,7 @@ ROOMS = {
 DOORS = {
     "nacre": (ROOMS["viz"] - {"viz"}) | {"binding"},
     "nacre.__main__": {"cli"},
-    "nacre.binding": {"base", "nem", "compile", *_BINDER},
+    "nacre.binding": {"base", "nem", "compile", *_BINDER, "viz"},
     "nacre._version": set[str](),
     "neminterp": {"base", "nem"},
 }

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.bind.measure.measured import MeasuredBinding
 from nacre.bind.pipeline import bind_plan
-from nacre.bind.request import BindOptions, Bound, Host, HostPort
+from nacre.bind.request import BindOptions, BindRequest, Bound, Host, HostPort
 from nacre.bind.uarch.builtin import load_uarch
 from nacre.nem.api.documents import source_of
 from nacre.nem.api.programs import LoadedProgram
@@ -23,6 +24,7 @@ from nacre.tcb.machine.memory import HostData
 from nacre.tcb.machine.run import ImageRun, run_image
 from nacre.tcb.machine.timing import ImageTiming, time_image
 from nacre.tcb.text.disassembly import disassemble
+from nacre.tcbcheck.proof import Proof, prove_image
 from nacre.tcbcheck.verify import verify_image
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class TcbImage:
 
     image: Image
     bound: Bound | None = None  # with every decision; None for one that was read from a file
+    request: BindRequest | None = None  # what was bound, and how; None there too
 
     def __repr__(self) -> str:
         machine = self.image.machine
@@ -80,6 +83,31 @@ class TcbImage:
         machine = replace(self.image.machine, figures=()) if ideal else self.image.machine
         return time_image(replace(self.image, machine=machine))
 
+    def measure(self) -> MeasuredBinding:
+        """Its cycles against those of its program, and why they differ; banks, compression.
+
+        ValueError for an image that was read from a file: bind its program.
+        """
+        if self.bound is None or self.request is None:
+            raise ValueError("an image from a file has no decisions to report: bind its program")
+        return MeasuredBinding(self.request, self.bound)
+
+    def report(self, path: str | Path) -> None:
+        """Write a page about the binding, for a browser; whole or not at all.
+
+        ValueError for an image that was read from a file: bind its program.
+        """
+        from nacre.viz.binding_page import write_binding
+
+        measured = self.measure()
+        write_binding(measured, path, prove_binding(measured))
+
+
+def prove_binding(measured: MeasuredBinding) -> Proof:
+    """Prove the image of a binding against its own program."""
+    request = measured.request
+    return prove_image(request.plan, measured.bound.image, dict(request.host.constants))
+
 
 def bind(
     program: BindableProgram,
@@ -99,8 +127,9 @@ def bind(
     loaded, host = _load(program, device)
     described = load_uarch(uarch, loaded.device.name)
     options = BindOptions(described, fuse, wdm, allow_serialise, loaded.options.ddr_size_bytes)
-    bound = bind_plan(loaded.plan, loaded.name, loaded.device, options, host)
-    return TcbImage(bound.image, bound)
+    request = BindRequest(loaded.plan, loaded.name, loaded.device, options, host)
+    bound = bind_plan(request.plan, request.name, request.device, options, host)
+    return TcbImage(bound.image, bound, request)
 
 
 def _load(program: BindableProgram, device: str | None) -> tuple[LoadedProgram, Host]:

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from nacre.nem.model.program import Task
 from nacre.nem.run.timing.result import TimedResult
+from nacre.viz.binding_page import BINDING
 from nacre.viz.blockers import blockers
 from nacre.viz.occupancy import occupancy
 from nacre.viz.packing import pack_column
-from nacre.viz.report import SCRIPTS, STYLES, render_report, write_report
+from nacre.viz.report import REPORT, render_report, write_report
 from nacre.viz.report_data import report_data
 from nacre.viz.roofline import roofline
 from nacre.viz.utilisation import utilisation
@@ -255,9 +256,10 @@ def test_the_page_refers_to_nothing_outside_itself() -> None:
     assert re.findall(r"https?:|//\w+\.|@import|url\(|<link|\ssrc=|fetch\(", page) == []
 
 
-def test_every_asset_is_part_of_the_page() -> None:
+def test_every_asset_is_part_of_a_page() -> None:
     folder = EXAMPLES.parent / "src/nacre/viz/assets"
-    assert {path.name for path in folder.iterdir()} == {"report.html", *SCRIPTS, *STYLES}
+    used = {n for kind in (REPORT, BINDING) for n in (kind.template, *kind.scripts, *kind.styles)}
+    assert {path.name for path in folder.iterdir()} == used
 
 
 def test_the_header_says_the_bottleneck_without_scripts() -> None:

@@ -9,6 +9,8 @@ from nacre.bind.tag_pressure import Serialisation
 from nacre.bind.uarch.reader import IDEAL, Uarch
 from nacre.bind.units import UnitDecision
 from nacre.bind.weights import PLAIN_WEIGHTS, WeightChoices
+from nacre.nem.model.devices import Device
+from nacre.nem.plan.plan import Plan
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 from nacre.tcb.image import Image, PortKind
 
@@ -46,6 +48,16 @@ class Host(Struct, frozen=True):
     def visible(self) -> frozenset[str]:
         """Buffers that somebody outside of the program fills or reads."""
         return frozenset((*self.observed, *self.imported, *(port.buffer for port in self.ports)))
+
+
+class BindRequest(Struct, frozen=True, eq=False):
+    """A program without errors, and how it is bound to what."""
+
+    plan: Plan
+    name: str
+    device: Device
+    options: BindOptions = BindOptions()
+    host: Host = Host()
 
 
 class Bound(Struct, frozen=True, eq=False):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,3 +64,11 @@ def _encode_varints(values: npt.NDArray[np.uint64]) -> bytes:
     is_needed[:, 0] = True
     has_more = np.concatenate([is_needed[:, 1:], np.zeros((values.size, 1), bool)], axis=1)
     return bytes((groups | (has_more.astype(np.uint8) << 7))[is_needed])
+
+
+def pack_words(values: Iterable[str]) -> dict[str, Any]:
+    """Texts of which many are the same: each once, and which of them stands where."""
+    listed = list(values)
+    words = list(dict.fromkeys(listed))
+    number = {word: index for index, word in enumerate(words)}
+    return {"words": words, "at": pack_list(number[word] for word in listed)}

@@ -35,8 +35,7 @@ def report_data(result: TimedResult) -> dict[str, Any]:
     timeline = result.timeline
     program = timeline.steps.plan.program
     tasks = statement_tasks(timeline)
-    grids = [TOP, *timeline.steps.plan.grids.values()]
-    number = {id(grid): index for index, grid in enumerate(grids)}
+    columns = task_columns(timeline, tasks)
     return {
         "format": FORMAT,
         "program": program_name(program),
@@ -44,10 +43,8 @@ def report_data(result: TimedResult) -> dict[str, Any]:
         "status": result.status,
         "sentence": result.sentence(),
         "cycles": result.cycles,
-        "source": _source(program.source.text),
-        "grids": [_grid_row(grid, number) for grid in grids],
-        "statements": _statements(timeline, tasks, number),
-        "tasks": _tasks(timeline, tasks),
+        **program_text(timeline, tasks),
+        "tasks": {name: pack_column(column) for name, column in columns.items()},
         "units": [_unit_row(use) for use in utilisation(timeline)],
         "memory": _memory(timeline),
         "bounds": _bounds(result),
@@ -56,6 +53,17 @@ def report_data(result: TimedResult) -> dict[str, Any]:
         "waiting": result.waiting[:MAX_WAITING],
         "waiting_count": len(result.waiting),
         "profile": _profile(timeline),
+    }
+
+
+def program_text(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, Any]:
+    """The program: its source, its loops, its statements."""
+    grids = [TOP, *timeline.steps.plan.grids.values()]
+    number = {id(grid): index for index, grid in enumerate(grids)}
+    return {
+        "source": _source(timeline.steps.plan.program.source.text),
+        "grids": [_grid_row(grid, number) for grid in grids],
+        "statements": _statements(timeline, tasks, number),
     }
 
 
@@ -135,14 +143,14 @@ def _order(timeline: Timeline, tasks: tuple[Task, ...]) -> Column:
     return np.concatenate([np.zeros(0, np.int64), *numbers])
 
 
-def _tasks(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, str]:
+def task_columns(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, Column]:
     """Columns over the tasks; a task that never started starts at -1 and waited for nothing."""
     order = _order(timeline, tasks)
     page_number = np.full(timeline.steps.count + 1, NONE, np.int64)
     page_number[order] = np.arange(order.size)
     has_started = timeline.start[order] >= 0
     stalls = timeline.stalls
-    columns = {
+    return {
         "start": timeline.start[order],
         "duration": np.where(has_started, timeline.end[order] - timeline.start[order], 0),
         "unit": timeline.unit[order, 0],
@@ -153,7 +161,6 @@ def _tasks(timeline: Timeline, tasks: tuple[Task, ...]) -> dict[str, str]:
         "unit_wait": np.where(has_started, stalls.unit[order], 0),
         "blocker": page_number[blockers(timeline)[order]],
     }
-    return {name: pack_column(column) for name, column in columns.items()}
 
 
 def _unit_row(use: UnitUse) -> dict[str, Any]:

@@ -86,6 +86,33 @@ def test_json_has_all_of_it(capsys: Capsys, program: Path, tmp_path: Path) -> No
     assert found["diagnostics"] == []
 
 
+def test_a_page_and_json_say_the_same(capsys: Capsys, program: Path, tmp_path: Path) -> None:
+    page, out = tmp_path / "p.html", ("-o", tmp_path / "p.tcb")
+    done = invoke(capsys, "bind", program, *out, "--report", page)
+    assert done.status == 0
+    assert done.out.endswith(f"wrote {page}: timelines, cycles by cause, every decision\n")
+    found = json.loads(
+        invoke(capsys, "bind", program, *out, "--report", page, "--format", "json").out
+    )
+    text = page.read_text()
+    embedded = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    assert found["proof"]["is_proved"] is embedded["proof"]["is_proved"] is True
+    assert (found["cycles"], found["causes"]) == (embedded["run_cycles"], embedded["causes"])
+    assert [memory["memory"] for memory in found["memories"]] == ["L2", "L1[0]"]
+    assert found["chains"] == embedded["chains"]
+    before = found["cycles"]["program"] + sum(cause["added"] for cause in found["causes"])
+    assert before == found["cycles"]["image"]
+
+
+def test_a_page_that_cannot_be_written_leaves_no_image(
+    capsys: Capsys, program: Path, tmp_path: Path
+) -> None:
+    page, out = tmp_path / "p.html", tmp_path / "p.tcb"
+    page.mkdir()
+    assert invoke(capsys, "bind", program, "-o", out, "--report", page).status == 2
+    assert not out.exists()
+
+
 def test_nothing_is_fused_where_nobody_wants_it(
     capsys: Capsys, program: Path, tmp_path: Path
 ) -> None:
@@ -141,7 +168,7 @@ def test_a_program_with_errors_is_not_bound(capsys: Capsys, tmp_path: Path) -> N
         (("bind", "nowhere.nem", "-o", "x.tcb"), "nowhere.nem does not exist"),
         (("bind", CONV, "-o", "no/x.tcb"), "no is no folder"),
         (("bind", CONV), "Missing option '-o'"),
-        (("bind", CONV, "-o", "x.tcb", "--report", "x.html"), "a report is text"),
+        (("bind", CONV, "-o", "x.tcb", "--report", "no/x.html"), "no is no folder"),
         (("bind", CONV, "-o", "x.tcb", "--report", "x.tcb"), "would be written twice"),
         (("bind", CONV, "-o", "x.tcb", "--device", "npm5k"), "no device `npm5k`"),
         (("tcb", "dis", "nowhere.tcb"), "nowhere.tcb does not exist"),

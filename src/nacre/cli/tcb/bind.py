@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
 from nacre.base.rendering import summary, to_json
+from nacre.base.stages import stage
 from nacre.cli.arrays import require_writable, write_all_or_none
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN
@@ -24,8 +26,10 @@ from nacre.cli.tcb.group import OpenProgram, ProgramOptions, open_program, progr
 from nacre.cli.terminal.streams import echo_as_is
 
 if TYPE_CHECKING:
+    from nacre.bind.measure.measured import MeasuredBinding
     from nacre.bind.report import BindReport
     from nacre.binding import TcbImage
+    from nacre.tcbcheck.proof import Proof
 
 _STDOUT = "-"
 
@@ -44,8 +48,10 @@ _STDOUT = "-"
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.txt|-",
-    help="Write every decision with its reason; `-`: print them.",
+    metavar="FILE.html|FILE.txt|-",
+    help="Write a page for a browser: the program's timeline beside the image's, cycles by cause, "
+    "banks, chains, weights and every decision with its reason. With another ending than .html, "
+    "and with `-` printed, the decisions as text.",
 )
 @form_option
 def bind(
@@ -65,23 +71,69 @@ def bind(
 
     Exit status: 0 bound, 1 errors in the program or no way to bind it, 2 wrong usage.
     """
-    page = None if report is None or str(report) == _STDOUT else report
-    _require_targets(program.file, out, page)
+    file = None if report is None or str(report) == _STDOUT else report
+    _require_targets(program.file, out, file)
     try:
         with show_stages():
             opened = open_program(program)
             image = _bind(opened, uarch, not no_fuse, not no_wdm, allow_serialise)
+            measured = _measure(image) if _is_page(file) or (report and form == "json") else None
     except InputError as error:
         return _report_refusal(program.file, error.diagnostics, form)
     found = _report_of(image, opened)
     with write_all_or_none():
         image.save(out)
-        if page is not None:
-            write_whole(page, [found.decisions, "\n"])
-    if report is not None and page is None and form == "text":
+        if file is not None:
+            _write_report(file, found, measured)
+    if report is not None and file is None and form == "text":
         echo_as_is(f"{found.decisions}\n")
-    _report_image(found, opened, out, page, form)
+    _report_image(_Outcome(found, measured, opened.findings, out, file), form)
     return OK
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """What came of a binding, and where it was written."""
+
+    report: BindReport
+    measured: _Measured | None
+    findings: Sequence[Diagnostic]
+    out: Path
+    file: Path | None  # of the report
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What only a page and JSON say."""
+
+    binding: MeasuredBinding
+    proof: Proof
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.binding.as_json(), "proof": self.proof.as_json()}
+
+
+def _measure(image: TcbImage) -> _Measured:
+    from nacre.binding import prove_binding
+
+    measured = image.measure()
+    with stage("proving"):
+        proof = prove_binding(measured)
+    _ = measured.steps
+    return _Measured(measured, proof)
+
+
+def _is_page(file: Path | None) -> bool:
+    return file is not None and file.suffix.lower() in (".html", ".htm")
+
+
+def _write_report(file: Path, found: BindReport, measured: _Measured | None) -> None:
+    from nacre.viz.binding_page import write_binding
+
+    if measured is not None and _is_page(file):
+        write_binding(measured.binding, file, measured.proof)
+    else:
+        write_whole(file, [found.decisions, "\n"])
 
 
 def _bind(
@@ -101,8 +153,6 @@ def _report_of(image: TcbImage, opened: OpenProgram) -> BindReport:
 
 def _require_targets(file: str, out: Path, page: Path | None) -> None:
     """Whatever would keep a file from being written is better known before the work."""
-    if page is not None and page.suffix.lower() in (".html", ".htm"):
-        raise click.UsageError(f"a report is text, found {safe(page.name)}: take .txt")
     written = [path for path in (out, page) if path is not None]
     require_distinct_files(written, [file] if file != STDIN else [])
     for path in written:
@@ -118,19 +168,21 @@ def _report_refusal(file: str, findings: Sequence[Diagnostic], form: str) -> int
     return ERRORS_FOUND
 
 
-def _report_image(
-    found: BindReport, opened: OpenProgram, out: Path, page: Path | None, form: str
-) -> None:
-    findings = [d for d in opened.findings if d.severity != "info"]
+def _report_image(outcome: _Outcome, form: str) -> None:
+    findings = [d for d in outcome.findings if d.severity != "info"]
+    out, file = outcome.out, outcome.file
     size = out.stat().st_size if out.is_file() else 0
     if form == "json":
-        _echo_json("bound", {"file": str(out), "bytes": size, **found.as_json()}, findings)
+        measured = {} if outcome.measured is None else outcome.measured.as_json()
+        about = {"file": str(out), "bytes": size, **outcome.report.as_json(), **measured}
+        _echo_json("bound", about, findings)
         return
     show_findings(findings)
-    click.echo(found.summary)
+    click.echo(outcome.report.summary)
     click.echo(f"wrote {safe(str(out))}: {size:,} bytes")
-    if page is not None:
-        click.echo(f"wrote {safe(str(page))}: every decision")
+    if file is not None:
+        what = "timelines, cycles by cause, every decision" if _is_page(file) else "every decision"
+        click.echo(f"wrote {safe(str(file))}: {what}")
 
 
 def _echo_json(status: str, about: dict[str, Any], findings: Sequence[Diagnostic]) -> None:

@@ -152,6 +152,23 @@ class Model {
 
   hasStarted(id) { return this.start[id] >= 0; }
 
+  /** The tasks of a statement. */
+  idsOf(statement) { return Array.from({ length: statement.count }, (_, row) => statement.first + row); }
+
+  /** What is marked in the timeline where some tasks are. */
+  marksOf(ids) { return ids; }
+
+  /** What a task waited for until its start, in this order. */
+  waits(id) { return CAUSES.map((cause, index) => ({ cause, cycles: this.stalls[index][id] })); }
+
+  /** The same task in another run; -1 for none. */
+  counterpart() { return -1; }
+
+  headingOf(unit) { return unit.engine === null ? 'Device' : `Engine ${unit.engine}`; }
+
+  /** Tasks by unit, in the order of time. */
+  tracks() { return tracksOf(this); }
+
   waited(id) { return this.stalls.reduce((sum, column) => sum + column[id], 0); }
 
   /** The loop variables around a task with their values, outermost first. */

@@ -228,3 +228,11 @@ function stackedBar(parts, total, label) {
   }
   return bar;
 }
+
+/** From when to when something was, in a bar that is the whole run. */
+function spanBar(row, total) {
+  const text = `${whole(row.start)} to ${whole(row.end)}`;
+  return el('span', { class: 'life', role: 'img', 'aria-label': text, title: text }, el('span', {
+    style: { left: `${(100 * row.start) / total}%`, width: `${Math.max(0.3, (100 * (row.end - row.start)) / total)}%` },
+  }));
+}

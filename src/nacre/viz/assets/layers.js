@@ -114,13 +114,6 @@ function limitText(row) {
   return unit === row.bottleneck ? share : `${row.bottleneck} (${share})`;
 }
 
-function spanBar(row, total) {
-  const text = `${whole(row.start)} to ${whole(row.end)}`;
-  return el('span', { class: 'life', role: 'img', 'aria-label': text, title: text }, el('span', {
-    style: { left: `${(100 * row.start) / total}%`, width: `${Math.max(0.3, (100 * (row.end - row.start)) / total)}%` },
-  }));
-}
-
 function layerNotes(raw) {
   const escaped = raw.escaped.map(([op, why]) => el('li', {}, `${visible(op)}: ${visible(why)}`));
   return [

@@ -14,7 +14,7 @@ function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue(`--${name}`).trim();
   const names = ['panel', 'text', 'muted', 'line', 'faint', 'accent', 'dense', 'task', 'task-text', 'critical',
-    'window', 'dependence', 'token', 'unit'];
+    'window', 'dependence', 'token', 'unit', 'tags', 'queue', 'arbitration'];
   const theme = Object.fromEntries(names.map((name) => [name, get(name)]));
   theme.palette = [0, 1, 2, 3, 4, 5, 6, 7].map((number) => get(`iteration-${number}`));
   theme.font = get('font');
@@ -29,7 +29,7 @@ class Timeline {
     this.map = byId('timeline-map');
     this.scroller = byId('timeline-scroll');
     this.tip = byId('timeline-tip');
-    this.tracks = tracksOf(model);
+    this.tracks = model.tracks();
     this.marked = null;
     this.markedIds = null;
     this.critical = null;
@@ -49,13 +49,12 @@ class Timeline {
   layOut() {
     this.lanes = [];
     let y = AXIS;
-    let engine;
     this.headings = [];
     this.model.units.forEach((unit, index) => {
       if (!unit.tasks && !this.showsIdle) return;
-      if (unit.engine !== engine) {
-        engine = unit.engine;
-        this.headings.push({ y, text: engine === null ? 'Device' : `Engine ${engine}` });
+      const text = this.model.headingOf(unit);
+      if (text !== this.headings.at(-1)?.text) {
+        this.headings.push({ y, text });
         y += HEADING;
       }
       this.lanes.push({ unit: index, y });
@@ -218,10 +217,11 @@ class Timeline {
       context.fillText(unit.name.replace(/@.*/, ''), 12, y + LANE / 2);
       context.fillStyle = theme.muted;
       context.textAlign = 'right';
-      context.fillText(percent(unit.busy, this.model.cycles), GUTTER - 14, y + LANE / 2);
+      const cycles = unit.cycles ?? this.model.cycles; // of its run
+      context.fillText(percent(unit.busy, cycles), GUTTER - 14, y + LANE / 2);
       context.textAlign = 'left';
       context.fillStyle = theme.faint;
-      context.fillRect(GUTTER, y + 3, this.x(this.model.cycles) - GUTTER, LANE - 6);
+      context.fillRect(GUTTER, y + 3, this.x(cycles) - GUTTER, LANE - 6);
     }
   }
 
@@ -347,13 +347,29 @@ class Timeline {
       context.strokeRect(left - 1, y, width + 2, LANE - 4);
     }
     this.drawArrows(context, id);
+    this.drawCounterpart(context, model.counterpart(id));
+  }
+
+  /** The same task in the other run. */
+  drawCounterpart(context, id) {
+    if (id < 0 || !this.model.hasStarted(id)) return;
+    context.strokeStyle = this.theme.accent;
+    context.lineWidth = 2;
+    context.setLineDash([4, 2]);
+    for (const unit of this.model.unitsOf(id)) {
+      const lane = this.laneOf.get(unit);
+      if (!lane) continue;
+      const left = this.x(this.model.start[id]);
+      context.strokeRect(left - 1, lane.y - this.top + 2, Math.max(5, this.x(this.model.end[id]) - left + 1), LANE - 4);
+    }
+    context.setLineDash([]);
   }
 
   /** What the task waited for, as a thin line up to its start. */
   drawWaiting(context, id, y) {
     let at = this.model.start[id] - this.model.waited(id);
-    CAUSES.forEach((cause, index) => {
-      const until = at + this.model.stalls[index][id];
+    this.model.waits(id).forEach(({ cause, cycles }) => {
+      const until = at + cycles;
       const left = Math.max(GUTTER, this.x(at));
       const width = this.x(until) - left;
       if (until > at && width > 0) {
