@@ -173,11 +173,16 @@ def outcome(data: bytes) -> str:
     try:
         image = decode(data)
     except InputError as error:
-        (finding,) = error.diagnostics
-        assert finding.code.startswith("TCB1") or finding.code == "TCB36", finding
-        return finding.code
+        return refusal(error)
     assert encode(image) == data
     return "exact"
+
+
+def refusal(error: InputError) -> str:
+    """The one code of a file that is refused."""
+    (finding,) = error.diagnostics
+    assert finding.code.startswith("TCB1") or finding.code == "TCB36", finding
+    return finding.code
 
 
 EMPTY = Machine("m", "", "u", "ab", 1, (), (), ())
