@@ -10,7 +10,7 @@ from nacre.base.elements import GRAPH_TYPES, bytes_needed
 from nacre.base.term_columns import Column
 from nacre.nem.plan.footprints import Pattern, dense_pattern, strided_pattern
 from nacre.tcb.image import STREAM, Operand
-from nacre.tcbcheck.instances import BlockInstances
+from nacre.tcb.machine.tree import PlacedBlock
 
 
 class BlockAccess(Struct, frozen=True, eq=False):
@@ -28,12 +28,12 @@ class BlockAccess(Struct, frozen=True, eq=False):
         return f"output {self.number}" if self.is_write else f"input {self.number}"
 
 
-def block_accesses(found: BlockInstances) -> Iterator[BlockAccess]:
+def block_accesses(found: PlacedBlock) -> Iterator[BlockAccess]:
     """The operands of a block that lie in a memory, reads first."""
     for is_write, operands in ((False, found.block.inputs), (True, found.block.outputs)):
         for number, operand in enumerate(operands):
             if operand is not None and operand.memory != STREAM:
-                address = found.column(operand.address)
+                address = found.grid.column(operand.address)
                 yield BlockAccess(operand, is_write, number, address, operand_pattern(operand))
 
 

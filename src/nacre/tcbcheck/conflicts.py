@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
+from nacre.tcb.machine.instances import Instances
 from nacre.tcbcheck.accesses import BlockAccess, block_accesses
-from nacre.tcbcheck.instances import Instances
 from nacre.tcbcheck.tag_order import Ordering
 
 _NOBODY = -1

@@ -12,7 +12,8 @@ from nacre.base.term_columns import Column
 from nacre.nem.model.program import Task
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
-from nacre.tcbcheck.instances import BlockInstances, Instances
+from nacre.tcb.machine.instances import Instances
+from nacre.tcb.machine.tree import PlacedBlock
 
 CONVERSIONS = ("cast", "quantize")
 
@@ -32,7 +33,7 @@ class TaskBlock:
 
     task: Task
     grid: Grid
-    found: BlockInstances
+    found: PlacedBlock
     rows: Column
     conversion: Task | None = None  # a task without block, which this one does as it stores
 
@@ -52,9 +53,9 @@ class Correspondence:
 
 def match_blocks(plan: Plan, instances: Instances) -> Correspondence:
     """Match the task blocks of an image with the tasks of a plan."""
-    by_position: dict[int, list[BlockInstances]] = {}
+    by_position: dict[int, list[PlacedBlock]] = {}
     for found in instances.blocks:
-        if found.block.kind == "task" and found.rows:
+        if found.block.kind == "task" and found.grid.rows:
             by_position.setdefault(found.block.position, []).append(found)
     blocks: list[TaskBlock] = []
     mismatches: list[Mismatch] = []
@@ -66,7 +67,7 @@ def match_blocks(plan: Plan, instances: Instances) -> Correspondence:
         blocks += matched
         mismatches += wrong
     for position, left in by_position.items():
-        mismatches.append(Mismatch(None, position, left[0].iteration(0), left[0].rows))
+        mismatches.append(Mismatch(None, position, left[0].grid.iteration(0), left[0].grid.rows))
     return _with_conversions(plan, blocks, mismatches)
 
 
@@ -98,22 +99,24 @@ def _with_conversions(
 
 
 def _match_task(
-    task: Task, grid: Grid, blocks: list[BlockInstances]
+    task: Task, grid: Grid, blocks: list[PlacedBlock]
 ) -> tuple[list[TaskBlock], list[Mismatch]]:
     depth = len(grid.ordinals)
-    wrong = [b for b in blocks if len(b.counters) != depth]
+    wrong = [b for b in blocks if len(b.grid.counters) != depth]
     if wrong:
-        return [], [Mismatch(None, task.position, wrong[0].iteration(0), wrong[0].rows)]
+        return [], [Mismatch(None, task.position, wrong[0].grid.iteration(0), wrong[0].grid.rows)]
     row_of = {iteration: row for row, iteration in enumerate(_iterations(grid.ordinals, grid.rows))}
     counts = np.zeros(grid.rows, np.int64)
     matched: list[TaskBlock] = []
     mismatches: list[Mismatch] = []
     for found in blocks:
-        rows = [row_of.get(i, -1) for i in _iterations(found.counters, found.rows)]
+        rows = [row_of.get(i, -1) for i in _iterations(found.grid.counters, found.grid.rows)]
         column = np.array(rows, np.int64)
         strange = np.flatnonzero(column < 0)
         if strange.size:
-            mismatches.append(Mismatch(None, task.position, found.iteration(int(strange[0])), 1))
+            mismatches.append(
+                Mismatch(None, task.position, found.grid.iteration(int(strange[0])), 1)
+            )
             continue
         np.add.at(counts, column, 1)
         matched.append(TaskBlock(task, grid, found, column))

@@ -207,7 +207,7 @@ def byte_difference(
     wrong = np.flatnonzero(access.address != low + base)
     if wrong.size:
         row = int(wrong[0])
-        iteration = list(matched.found.iteration(row))
+        iteration = list(matched.found.grid.iteration(row))
         found, right = int(access.address[row]), int(low[row]) + base
         return f"has {access.name} at {found:#x} in iteration {iteration}, expected {right:#x}"
     if not access.is_write and chosen_compression(access.operand, operand):

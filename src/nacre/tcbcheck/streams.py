@@ -18,10 +18,10 @@ from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.footprints import Footprint
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import task_numbers
-from nacre.tcb.image import STREAM
+from nacre.tcb.image import STREAM, Block
+from nacre.tcb.machine.instances import Instances
 from nacre.tcbcheck.accesses import operand_pattern
 from nacre.tcbcheck.correspondence import TaskBlock
-from nacre.tcbcheck.instances import Instances
 
 _NOBODY = -1
 
@@ -83,7 +83,7 @@ def find_stream_faults(
     """Reads that do not find the value that the program gives them; `tasks` are by block."""
     if not any(_streams(block) for block in tasks.values()):
         return
-    members = _members(plan, tasks)
+    members = _members(plan, instances, tasks)
     starts = np.cumsum([0, *(member.times.size for member in members)])
     memory: dict[int, _Bytes] = {}
     streamed: set[int] = set()  # events whose value is in no memory
@@ -127,7 +127,7 @@ def _follow(
     return None
 
 
-def _members(plan: Plan, tasks: dict[int, TaskBlock]) -> list[_Member]:
+def _members(plan: Plan, instances: Instances, tasks: dict[int, TaskBlock]) -> list[_Member]:
     """The tasks of all blocks; a conversion stands before the store that does it."""
     numbers = task_numbers(plan)
     members: list[_Member] = []
@@ -136,7 +136,7 @@ def _members(plan: Plan, tasks: dict[int, TaskBlock]) -> list[_Member]:
         for task in reversed(block.tasks):
             into = len(members) - 1 if task is block.conversion else None
             if task is block.task and block.found.block.is_chained:
-                into = first.get(owner + 1)
+                into = first.get(instances.consuming_block.get(owner, _NOBODY))
             first[owner] = len(members)
             times = numbers[task.position][block.rows]
             accesses = tuple(_accesses(plan, block, task))
@@ -179,9 +179,8 @@ def _ranges(footprint: Footprint, row: int) -> Iterator[tuple[int, int]]:
         yield low + start, low + end
 
 
-def chain_problem(block: TaskBlock) -> str | None:
+def chain_problem(block: TaskBlock, after: Block | None) -> str | None:
     """Why a chained block cannot stream into the one behind it; None where it can."""
-    after = block.found.next
     if after is None or after.kind != "task":
         return "streams into no block"
     outputs = [o for o in block.found.block.outputs if o.memory == STREAM]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from msgspec import Struct
 
 from nacre.nem.plan.clocks import Clock
-from nacre.tcbcheck.instances import Instances, TagNumbers
+from nacre.tcb.machine.instances import Instances, Lists
 
 NOTHING = Clock()
 
@@ -76,18 +77,19 @@ class _TagEvents:
         return self.counts[-1] if self.counts else 0
 
 
-def order_by_tags(instances: Instances, tags: TagNumbers) -> TagOrder:
+def order_by_tags(instances: Instances) -> TagOrder:
     """Run an image in program order, tags alone."""
-    return _Runner(instances, tags).run()
+    return _Runner(instances).run()
 
 
 class _Runner:
-    def __init__(self, instances: Instances, tags: TagNumbers) -> None:
-        self._instances = instances
-        self._waits = wait_columns(instances, tags)
-        self._signals = signal_columns(instances, tags)
-        self._raises = raise_columns(instances, tags)
-        self._events = [_TagEvents() for _ in range(tags.count)]
+    def __init__(self, instances: Instances) -> None:
+        self._count = instances.count
+        self._waits = entries_of(instances.waits)
+        self._raises = entries_of(instances.raises)
+        self._signals: list[int] = instances.signal.tolist()
+        self._producers: list[int] = instances.producer.tolist()
+        self._events = [_TagEvents() for _ in range(instances.tags.count)]
         self._after: list[Clock] = []  # the clock of an instance with its own events
         self._order = TagOrder([], [], (), ())
         self._stuck: list[Stuck] = []
@@ -95,20 +97,18 @@ class _Runner:
 
     def run(self) -> TagOrder:
         """Instance by instance."""
-        owners, rows = self._instances.block.tolist(), self._instances.row.tolist()
-        for number, (owner, row) in enumerate(zip(owners, rows, strict=True)):
-            clock = self._clock(number, owner, row)
+        for number in range(self._count):
+            clock = self._clock(number)
             self._order.clocks.append(clock)
-            self._complete(number, owner, row, clock)
+            self._complete(number, clock)
         found = self._order
         return TagOrder(found.clocks, found.signalled, tuple(self._stuck), tuple(self._unordered))
 
-    def _clock(self, number: int, owner: int, row: int) -> Clock:
+    def _clock(self, number: int) -> Clock:
         # A chain runs as one: what its first block waits for is before all of it.
-        head = self._instances.streams_from(owner, row)
-        clock = NOTHING if head is None else self._order.clocks[head]
-        for tags, values in self._waits[owner]:
-            tag, value = tags[row], values[row]
+        head = self._producers[number]
+        clock = NOTHING if head < 0 else self._order.clocks[head]
+        for tag, value in self._waits[number]:
             events = self._events[tag]
             if value <= 0:
                 continue
@@ -120,29 +120,27 @@ class _Runner:
             clock = before if clock is NOTHING else clock.join(before)
         return clock
 
-    def _complete(self, number: int, owner: int, row: int, clock: Clock) -> None:
+    def _complete(self, number: int, clock: Clock) -> None:
         after = clock
-        for tags, count, values in self._raises[owner]:
-            for tag in range(tags[row], tags[row] + count):
+        for first, count, value in self._raises[number]:
+            for tag in range(first, first + count):
                 events = self._events[tag]
-                if values[row] > events.count:
-                    after = self._event(number, tag, values[row], clock, after)
-                elif values[row] > max(0, clock.index(tag)):  # it would be a rise if it came early
+                if value > events.count:
+                    after = self._event(number, tag, value, clock, after)
+                elif value > max(0, clock.index(tag)):  # it would be a rise if it came early
                     self._unordered.append(Unordered(events.instances[-1], number, tag))
         signalled = (-1, 0)
-        signal = self._signals[owner]
-        if signal is not None:
-            tag = signal[row]
+        tag = self._signals[number]
+        if tag >= 0:
             count = self._events[tag].count + 1
             after = self._event(number, tag, count, clock, after)
             signalled = (tag, count)
         self._order.signalled.append(signalled)
         self._after.append(after)
-        head = self._instances.streams_from(owner, row)
-        while head is not None:  # it is over when the last of its chain is
+        head = self._producers[number]
+        while head >= 0:  # it is over when the last of its chain is
             self._order.signalled[head] = signalled
-            at = int(self._instances.block[head]), int(self._instances.row[head])
-            head = self._instances.streams_from(*at)
+            head = self._producers[head]
 
     def _event(self, number: int, tag: int, count: int, clock: Clock, after: Clock) -> Clock:
         """An instance brings a tag to a count; the event before must be over by then."""
@@ -154,40 +152,7 @@ class _Runner:
         return after.with_index(tag, count)
 
 
-_Lists = tuple[list[int], list[int]]
-
-
-def wait_columns(instances: Instances, tags: TagNumbers) -> list[list[_Lists]]:
-    """The tags and values that the instances of every block wait for."""
-    return [
-        [
-            (tags.column(wait.tag, found).tolist(), found.column(wait.value).tolist())
-            for wait in found.block.waits
-        ]
-        for found in instances.blocks
-    ]
-
-
-def signal_columns(instances: Instances, tags: TagNumbers) -> list[list[int] | None]:
-    """The tag that the instances of every block signal."""
-    return [
-        None if found.block.signal is None else tags.column(found.block.signal, found).tolist()
-        for found in instances.blocks
-    ]
-
-
-def raise_columns(
-    instances: Instances, tags: TagNumbers
-) -> list[list[tuple[list[int], int, list[int]]]]:
-    """The tags that the instances of every block raise: the first, how many, and to what."""
-    return [
-        [
-            (
-                tags.column(raised.tag, found).tolist(),
-                raised.count,
-                found.column(raised.value).tolist(),
-            )
-            for raised in found.block.sets
-        ]
-        for found in instances.blocks
-    ]
+def entries_of(lists: Lists) -> list[list[tuple[int, ...]]]:
+    """What every instance has, entry by entry."""
+    entries = list(zip(*(column.tolist() for column in lists.columns), strict=True))
+    return [entries[a:b] for a, b in pairwise(lists.first.tolist())]

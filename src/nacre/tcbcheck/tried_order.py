@@ -9,18 +9,18 @@ beside it, and who completes in any of them is not after the one that is left ou
 
 from __future__ import annotations
 
-from nacre.tcbcheck.instances import Instances, TagNumbers
-from nacre.tcbcheck.tag_order import raise_columns, signal_columns, wait_columns
+from nacre.tcb.machine.instances import Instances
+from nacre.tcbcheck.tag_order import entries_of
 
 
 class TriedOrder:
     """What is before what, by runs without the first."""
 
-    def __init__(self, instances: Instances, tags: TagNumbers) -> None:
+    def __init__(self, instances: Instances) -> None:
         # Every instance has a tag of its own here, so that no reader of a byte stands for another.
         self.signalled = [(number, 1) for number in range(instances.count)]
-        self._tags = tags
-        self._steps = steps = _Steps(instances, tags)
+        self._tags = instances.tags
+        self._steps = steps = _Steps(instances)
         numbers = range(instances.count)
         raised = {tag for raises in steps.raises for tag, _ in raises}
 
@@ -61,23 +61,14 @@ class TriedOrder:
 class _Steps:
     """What every instance waits for, raises and signals."""
 
-    def __init__(self, instances: Instances, tags: TagNumbers) -> None:
-        waits, signals = wait_columns(instances, tags), signal_columns(instances, tags)
-        raises = raise_columns(instances, tags)
-        owners, rows = instances.block.tolist(), instances.row.tolist()
-        places = list(zip(owners, rows, strict=True))
-        self.waits = [[(t[row], v[row]) for t, v in waits[owner]] for owner, row in places]
-        found = ((signals[owner], row) for owner, row in places)
-        self.signals = [None if column is None else column[row] for column, row in found]
+    def __init__(self, instances: Instances) -> None:
+        self.waits = entries_of(instances.waits)
+        self.signals = [None if tag < 0 else tag for tag in instances.signal.tolist()]
         self.raises = [
-            [
-                (tag, values[row])
-                for first, count, values in raises[owner]
-                for tag in range(first[row], first[row] + count)
-            ]
-            for owner, row in places
+            [(tag, value) for first, count, value in raises for tag in range(first, first + count)]
+            for raises in entries_of(instances.raises)
         ]
-        self.producers = [instances.streams_from(owner, row) for owner, row in places]
+        self.producers = [None if at < 0 else at for at in instances.producer.tolist()]
 
     def is_ready(self, number: int, counts: list[int], done: set[int]) -> bool:
         """Whether all waits of an instance hold, and what streams into it has run."""

@@ -11,11 +11,11 @@ from nacre.base.stages import stage
 from nacre.nem.model.program import Buffer, Program
 from nacre.nem.plan.plan import Plan
 from nacre.tcb.image import Image, Placement
+from nacre.tcb.machine.instances import Instances, unroll
 from nacre.tcbcheck.conflicts import Conflict, find_conflicts
 from nacre.tcbcheck.constants import compare_constants
 from nacre.tcbcheck.conversions import compare_conversion
 from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
-from nacre.tcbcheck.instances import Instances, TagNumbers, expand
 from nacre.tcbcheck.meaning import compare_meaning
 from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87
 from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults
@@ -40,8 +40,10 @@ class _Verifier:
     def __init__(self, plan: Plan, image: Image, constants: Mapping[str, bytes]) -> None:
         self._constants = constants
         self._plan, self._program, self._image = plan, plan.program, image
-        self._instances: Instances = expand(image)
+        self._instances: Instances = unroll(image)
         self._tasks: dict[int, TaskBlock] = {}  # by the index of the block
+        blocks, pairs = self._instances.blocks, self._instances.consuming_block.items()
+        self._consumers = {blocks[producer]: blocks[consumer] for producer, consumer in pairs}
 
     def findings(self) -> Iterator[Diagnostic]:
         """What is wrong; order is looked at where the rest is right."""
@@ -80,24 +82,29 @@ class _Verifier:
             yield from compare_meaning(self._program, block, placements, self._constants)
         else:
             yield from compare_conversion(self._program, block, block.conversion, placements)
-        problem = chain_problem(block) if block.found.block.is_chained else None
+        problem = self._chain_problem(block)
         if problem is not None:
             span = self._program.span(block.task.node)
             yield TCB87.at(span, f"the block of `{block.task.name}` {problem}")
+
+    def _chain_problem(self, block: TaskBlock) -> str | None:
+        if not block.found.block.is_chained:
+            return None
+        after = self._consumers.get(block.found)
+        return chain_problem(block, None if after is None else after.block)
 
     def _order(self, matched: Correspondence) -> Iterator[Diagnostic]:
         numbers = {id(found): index for index, found in enumerate(self._instances.blocks)}
         self._tasks = {numbers[id(block.found)]: block for block in matched.blocks}
         faults = find_stream_faults(self._plan, self._instances, self._tasks)
         yield from (self._stream_fault(fault) for fault in islice(faults, _MOST_FINDINGS))
-        tags = TagNumbers(self._instances)
-        order = order_by_tags(self._instances, tags)
+        order = order_by_tags(self._instances)
         if order.stuck:
-            yield from (self._stuck(one, tags) for one in order.stuck[:_MOST_FINDINGS])
+            yield from (self._stuck(one) for one in order.stuck[:_MOST_FINDINGS])
         elif order.unordered and self._instances.count > _MOST_TRIED:
-            yield self._unproved(order.unordered[0], tags)
+            yield self._unproved(order.unordered[0])
         elif order.unordered:
-            yield from self._conflicts(TriedOrder(self._instances, tags))
+            yield from self._conflicts(TriedOrder(self._instances))
         else:
             yield from self._conflicts(order)
 
@@ -138,7 +145,7 @@ class _Verifier:
         """An instance in words: a task with its iteration, or what else a block is."""
         index, row = int(self._instances.block[instance]), int(self._instances.row[instance])
         found = self._instances.blocks[index]
-        iteration = found.iteration(row)
+        iteration = found.grid.iteration(row)
         where = f" in iteration {list(iteration)}" if iteration else ""
         matched = self._tasks.get(index)
         name = matched.task.name if matched else f"{found.block.kind} #{found.block.position}"
@@ -157,14 +164,17 @@ class _Verifier:
             return self._program.source.span(0, 0)
         return self._program.span(statement.node)
 
-    def _stuck(self, stuck: Stuck, tags: TagNumbers) -> Diagnostic:
-        wait = f"for {tags.name(stuck.tag)} to reach {stuck.value}, which is at {stuck.count}"
+    def _stuck(self, stuck: Stuck) -> Diagnostic:
+        tag = self._instances.tags.name(stuck.tag)
+        wait = f"for {tag} to reach {stuck.value}, which is at {stuck.count}"
         message = f"{self._name(stuck.instance)} waits {wait} when all before it is over"
         return TCB85.at(self._span(stuck.instance), message)
 
-    def _unproved(self, found: Unordered, tags: TagNumbers) -> Diagnostic:
+    def _unproved(self, found: Unordered) -> Diagnostic:
         events = f"{self._name(found.first)} and {self._name(found.second)}"
-        message = f"{events} both raise {tags.name(found.tag)}, in an order that is open"
+        message = (
+            f"{events} both raise {self._instances.tags.name(found.tag)}, in an order that is open"
+        )
         return TCB86.at(self._span(found.second), message)
 
     def _lost(self, conflict: Conflict) -> Diagnostic:

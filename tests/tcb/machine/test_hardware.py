@@ -234,7 +234,7 @@ def test_a_timed_run_that_cannot_go_on_says_who_waits() -> None:
     assert result.is_stuck
     (finding,) = result.diagnostics
     assert finding.code == "TCB51"
-    assert "waits for device.3 at 1 (it is at 0)" in finding.message
+    assert "waits for d.t3 at 1 (it is at 0)" in finding.message
 
 
 def test_three_units_are_held_together() -> None:

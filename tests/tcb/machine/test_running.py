@@ -196,8 +196,8 @@ def test_a_run_that_cannot_go_on_says_who_waits_for_what() -> None:
         (finding,) = result.diagnostics
         assert (finding.code, finding.location.line) == ("TCB51", 7)
         assert finding.message == (
-            "the run cannot go on: `a` waits for device.0 at 1 (it is at 0), "
-            "`b` waits for device.1 at 1 (it is at 0)"
+            "the run cannot go on: `a` waits for d.t0 at 1 (it is at 0), "
+            "`b` waits for d.t1 at 1 (it is at 0)"
         )
         assert result.read("l2")[8:12] == BYTES[:4]
 

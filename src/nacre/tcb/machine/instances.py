@@ -87,14 +87,19 @@ class Instances:
         found[self.producer[fed]] = fed
         return found
 
+    @cached_property
+    def consuming_block(self) -> Mapping[int, int]:
+        """The block that a block streams into, by their numbers."""
+        fed = ((placed.producer, at) for at, placed in enumerate(self.blocks))
+        return {producer: at for producer, at in fed if producer is not None}
+
     def placed(self, instance: int) -> PlacedBlock:
         """The block of an instance."""
         return self.blocks[int(self.block[instance])]
 
     def counters(self, instance: int) -> tuple[int, ...]:
         """The counters around an instance, outermost first."""
-        row = int(self.row[instance])
-        return tuple(int(column[row]) for column in self.placed(instance).grid.counters)
+        return self.placed(instance).grid.iteration(int(self.row[instance]))
 
     @cached_property
     def origins(self) -> Mapping[int, Origin]:
@@ -119,10 +124,10 @@ class TagNumbers:
         self.first = {s: int(e) - sizes[s] for s, e in zip(self._spaces, ends, strict=True)}
 
     def name(self, number: int) -> str:
-        """How a tag is written: `device.3`, `engine0.2`."""
+        """How a tag is written in the text of an image: `d.t3`, `e0.t2`."""
         space = max((s for s in self._spaces if self.first[s] <= number), default=DEVICE)
-        home = "device" if space == DEVICE else f"engine{space}"
-        return f"{home}.{number - self.first.get(space, 0)}"
+        home = "d" if space == DEVICE else f"e{space}"
+        return f"{home}.t{number - self.first.get(space, 0)}"
 
 
 def unroll(image: Image) -> Instances:

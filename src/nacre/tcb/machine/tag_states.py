@@ -78,7 +78,7 @@ class TagStates:
 
 
 def _describe_waits(instances: Instances, counts: Sequence[int], instance: int) -> str:
-    """What an instance still waits for: `device.3 at 5 (it is at 2)`."""
+    """What an instance still waits for: `d.t3 at 5 (it is at 2)`."""
     tags, values = instances.waits.columns
     first = instances.waits.first
     found = []

@@ -37,6 +37,10 @@ class Grid:
         """The same as a column, whatever the term."""
         return np.broadcast_to(np.asarray(self.evaluate(term), np.int64), (self.rows,))
 
+    def iteration(self, row: int) -> tuple[int, ...]:
+        """The counters of a row."""
+        return tuple(int(column[row]) for column in self.counters)
+
     def rows_in(self, ancestor: Grid) -> Column:
         """The rows of a grid around this one in which its rows lie."""
         rows, grid = np.arange(self.rows, dtype=np.int64), self
@@ -73,6 +77,7 @@ class PlacedBlock:
     stream: int  # an engine, or DEVICE
     grid: Grid
     scope: Scope = field(repr=False)
+    position: int  # in the order of the program: of a chain that of its last block
     producer: int | None = None  # the block that streams into it
 
 
@@ -124,13 +129,13 @@ class _Merger:
             repeats = [(stream, item) for stream, item, _ in found if isinstance(item, Repeat)]
             if repeats:
                 nodes.append(self._loop(repeats, grid, scope))
-            for stream, item, _ in found:
+            for stream, item, position in found:
                 if isinstance(item, Block):
                     producer = self._chained(before.get(stream))
                     before[stream] = len(self.blocks)
                     nodes.append(len(self.blocks))
                     self._take(grid.rows)
-                    self.blocks.append(PlacedBlock(item, stream, grid, scope, producer))
+                    self.blocks.append(PlacedBlock(item, stream, grid, scope, position, producer))
                     if item.kind == "task":
                         scope.tasks[item.position] = before[stream]
         return tuple(nodes)
