@@ -16,6 +16,7 @@ from nacre.core.builder import Builder
 from nacre.tcb.figures import Figures
 from nacre.tcb.machine.hardware import bank_kinds
 from tests.bind.test_fusion import PROGRAM as CHAINED
+from tests.bind.test_store_formats import BODY, HEAD
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TIGHT = """uarch tight {
@@ -48,14 +49,14 @@ def tight(tmp_path: Path) -> Path:
 def measured(name: str, tmp_path: Path) -> MeasuredBinding:
     if name == "bundle":
         return nacre.bind(weighted_bundle()).measure()
-    if name == "chained":
-        return nacre.bind(CHAINED).measure()
+    if name in ("chained", "converted"):
+        return nacre.bind(CHAINED if name == "chained" else HEAD + BODY).measure()
     path = EXAMPLES / f"{name.removesuffix(' on tight')}.nem"
     uarch = tight(tmp_path) if name.endswith("on tight") else None
     return nacre.bind(path, uarch, allow_serialise=True).measure()
 
 
-NAMES = ("conv2d_relu", "two_engines", "gemm_bias_relu", "chained", "bundle",
+NAMES = ("conv2d_relu", "two_engines", "gemm_bias_relu", "chained", "converted", "bundle",
          "conv2d_relu on tight", "gemm_rmsnorm on tight", "multi_cstl on tight")  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from nacre.viz.binding_runs import BoundRuns
 from tests.bind.programs import PROGRAMS as LOOPS
 from tests.bind.programs import program
 from tests.bind.test_fusion import PROGRAM as CHAINED
+from tests.bind.test_store_formats import BODY, HEAD
 from tests.viz.reports import EXAMPLES, HOSTILE, HOSTILE_TITLE, LITE
 from tests.viz.test_report import unpacked
 
@@ -41,11 +42,13 @@ def words(raw: dict[str, Any]) -> list[str]:
     return [raw["words"][index] for index in unpacked(raw["at"])]
 
 
+CONVERTED = HEAD + BODY
 PROGRAMS: dict[str, str | Path] = {
     "conv2d_relu": EXAMPLES / "conv2d_relu.nem",
     "two_engines": EXAMPLES / "two_engines.nem",
     "nested": program(LOOPS["nest"]),
     "chained": CHAINED,
+    "converted": CONVERTED,
 }
 
 
@@ -65,6 +68,10 @@ def test_columns_hold_what_the_machines_say(name: str) -> None:
     timing = found.timing
     names = [unit["name"] for unit in data["units"]]
     for at, instance in enumerate(runs.order.tolist()):
+        if instance < 0:
+            assert columns["start"][at] == -1
+            assert columns["duration"][at] == columns["lost_tags"][at] == 0
+            continue
         assert columns["start"][at] == timing.start[instance]
         assert columns["start"][at] + columns["duration"][at] == timing.end[instance]
         units = [columns[key][at] for key in ("unit", "second_unit", "third_unit")]
@@ -80,6 +87,19 @@ def test_columns_hold_what_the_machines_say(name: str) -> None:
         for task in runs.tasks
         for step in runs.timeline.steps.numbers[task.position].tolist()
     ]
+
+
+def test_a_conversion_goes_with_its_store() -> None:
+    data = data_of(CONVERTED)
+    names = data["statements"]["name"]
+    into = unpacked(data["placed_blocks"]["merged_into"])
+    assert [names[at] if at >= 0 else None for at in into] == [None, "s", None]
+    (one,) = data["conversions"]
+    assert (one["task"], one["store"], one["format"]) == ("q", "s", "i8")
+    because = words(data["decisions"]["because"])
+    assert (
+        "it does q on its way: nothing else sees the value, and `store.formats` has it" in because
+    )
 
 
 def test_units_of_an_engine_stand_together() -> None:

@@ -12,6 +12,7 @@ from nacre.binding import prove_binding
 from nacre.viz import binding_runs
 from nacre.viz.binding_page import render_binding
 from tests.bind.test_fusion import PROGRAM as CHAINED
+from tests.bind.test_store_formats import BODY, HEAD
 from tests.viz.chromium import CHROMIUM, Browser, Page
 from tests.viz.reports import EXAMPLES, HOSTILE, HOSTILE_TITLE
 
@@ -20,6 +21,7 @@ if CHROMIUM is None:
 
 pytestmark = pytest.mark.heavy("a browser")
 CONV = EXAMPLES / "conv2d_relu.nem"
+CONVERTED = HEAD + BODY
 Open = Callable[..., Page]
 
 
@@ -80,6 +82,16 @@ def test_a_click_in_one_run_shows_both(open_binding: Open, is_image: bool) -> No
     counterpart = page.evaluate("nacre.model.counterpart(nacre.state.selected)")
     assert page.evaluate(f"nacre.model.isImage({counterpart})") is not is_image
     assert page.evaluate(f"nacre.model.name({counterpart})") == "tC[1]"
+
+
+def test_a_conversion_has_the_block_of_its_store(open_binding: Open) -> None:
+    page = open_binding(CONVERTED)
+    page.evaluate("nacre.select(nacre.model.search('q[2]')[0])")
+    assert page.text("#details-name") == "q[2]"
+    assert "that of s, which does it on its way" in page.text("#details")
+    block = page.evaluate("nacre.model.counterpart(nacre.state.selected)")
+    assert page.evaluate(f"nacre.model.name({block})") == "s[2]"
+    assert "s\t" in page.text("#conversions")
 
 
 def test_the_counterpart_is_outlined(open_binding: Open) -> None:

@@ -50,6 +50,7 @@ def binding_data(measured: MeasuredBinding, proof: Proof | None) -> dict[str, An
         "memories": [_memory(one) for one in measured.banks],
         "chains": facts["chains"][:MOST_CHAINS],
         "chain_count": len(facts["chains"]),
+        "conversions": facts["conversions"][:MOST_CHAINS],
         "not_fused": _not_fused(facts["not_fused"]),
         "compressed": found["compressed"],
         "weights": facts.get("weights"),
@@ -77,6 +78,7 @@ def _placed_blocks(measured: MeasuredBinding, runs: BoundRuns) -> dict[str, Any]
         "signal": pack_words(_together(map(_signal_text, blocks)) for blocks in found),
         "chained": pack_words(_together(map(_chain_text, blocks)) for blocks in found),
         "format": pack_words(_together(block.format for block in blocks) for blocks in found),
+        "merged_into": pack_column(runs.merged_into),
         "layer": pack_words(layers.get(task.position, "") for task in runs.tasks),
     }
 

@@ -86,6 +86,7 @@ def _block_decisions(
         for block, _ in stream.blocks():
             if block.kind == "task":
                 seen.setdefault(block.position, block)
+    stores = {one.store.position: one for one in measured.bound.fused.conversions}
     for task in program.tasks:
         found = seen.get(task.position)
         if found is None:
@@ -96,13 +97,17 @@ def _block_decisions(
             number.get(task.position, NONE),
         )
         if found.op == "store":
-            yield Decision("format", *place, found.format, _format_reason(found))
+            done = stores.get(task.position)
+            does = None if done is None else task_name(program, done.task)
+            yield Decision("format", *place, found.format, _format_reason(found, does))
         if found.signal is not None:
             decided = f"signals {tag_text(found.signal)}"
             yield Decision("tag", *place, decided, _tag_reason(program, task))
 
 
-def _format_reason(block: Block) -> str:
+def _format_reason(block: Block, does: str | None) -> str:
+    if does is not None:
+        return f"it does {does} on its way: nothing else sees the value, and `store.formats` has it"
     if block.format == "raw":
         return "elements are written as they are"
     return "elements are converted on their way, to the type and quantisation of the region"

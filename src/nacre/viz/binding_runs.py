@@ -27,6 +27,7 @@ from nacre.viz.report_data import statement_tasks, task_columns
 # More tasks than so many are shown as shares of time in which units are busy.
 MOST_TASKS = 100_000
 SHARE_STEPS = 2_000
+NONE = -1
 _UNIT_COLUMNS = ("unit", "second_unit", "third_unit")
 
 
@@ -48,6 +49,7 @@ class BoundRuns:
         self.timeline: Timeline = measured.program.timeline
         self.timing: ImageTiming = measured.timing
         self.tasks: tuple[Task, ...] = statement_tasks(self.timeline)
+        self._conversions = measured.bound.fused.conversions
 
     @cached_property
     def statement(self) -> Column:
@@ -71,28 +73,49 @@ class BoundRuns:
         return task_columns(self.timeline, self.tasks)
 
     @cached_property
+    def merged_into(self) -> Column:
+        """By statement: that of the store which does it on its way; -1: it has its own blocks."""
+        index = {task.position: at for at, task in enumerate(self.tasks)}
+        found = np.full(len(self.tasks), NONE, np.int64)
+        for one in self._conversions:
+            if one.task.position in index:
+                found[index[one.task.position]] = index[one.store.position]
+        return found
+
+    @cached_property
     def order(self) -> Column:
-        """The instance of the image for every task."""
+        """The instance of the image for every task; -1 where the block of another does it."""
         instances = self.timing.instances
         index = {task.position: at for at, task in enumerate(self.tasks)}
-        statement = instances.by_block(lambda placed: index.get(placed.block.position, -1))
+        statement = instances.by_block(lambda placed: index.get(placed.block.position, NONE))
         tasks = self.timing.tasks
-        order = tasks[np.lexsort((tasks, statement[tasks]))]
-        if not np.array_equal(statement[order], self.statement):
+        blocks = tasks[np.lexsort((tasks, statement[tasks]))]
+        has_block = self.merged_into[self.statement] < 0
+        if not np.array_equal(statement[blocks], self.statement[has_block]):
             raise InternalError("an image has other tasks than its program")
+        order = np.full(self.count, NONE, np.int64)
+        order[has_block] = blocks
         return order
 
     @cached_property
     def image(self) -> dict[str, Column]:
         """The columns of the image's run; what it lost by cause."""
-        start, end = self.timing.start[self.order], self.timing.end[self.order]
-        units = self.timing.unit[self.order]
+        start = self._of_image(self.timing.start, NONE)
+        duration = self._of_image(self.timing.end, NONE) - start
+        units = self.timing.unit
         return {
             "start": start,
-            "duration": np.where(start >= 0, end - start, 0),
-            **{name: units[:, slot] for slot, name in enumerate(_UNIT_COLUMNS)},
-            **{f"lost_{cause}": self.timing.stalls[cause][self.order] for cause in CAUSES},
+            "duration": np.where(start >= 0, duration, 0),
+            **{
+                name: self._of_image(units[:, slot], NONE)
+                for slot, name in enumerate(_UNIT_COLUMNS)
+            },
+            **{f"lost_{cause}": self._of_image(self.timing.stalls[cause], 0) for cause in CAUSES},
         }
+
+    def _of_image(self, column: Column, otherwise: int) -> Column:
+        """A column over instances as one over tasks."""
+        return np.append(column, np.int64(otherwise))[self.order]
 
     @cached_property
     def units(self) -> tuple[RunUnit, ...]:

@@ -32,7 +32,9 @@ class CauseKind(Struct, frozen=True):
 
 # What binding changes, then what figures of the hardware do, in the order in which they are added.
 CAUSES = {
-    "fusion": CauseKind("fusion", "values that stream from unit to unit"),
+    "fusion": CauseKind(
+        "fusion", "values that stream from unit to unit, and conversions that stores do"
+    ),
     "wdm": CauseKind("WDM", "weights that are moved compressed"),
     "tags": CauseKind("tags", "order that was added for want of tags"),
     "parts": CauseKind("CSTL parts", "CSTLA and CSTLB that work apart", ("cstl",)),

@@ -21,8 +21,8 @@ class BoundDetails {
     this.panel.replaceChildren(...present(
       el('h3', { id: 'details-name' }, visible(model.name(id))),
       el('dl', { class: 'facts' }, this.facts(s, id).flatMap(([term, value]) => [el('dt', {}, term), el('dd', {}, value)])),
-      this.runs(image),
-      this.order(s),
+      this.runs(model.isImage(id) ? model.task(id) : id, image),
+      this.order(model.statementOf(image)),
       this.lost(image),
       this.deps(id),
     ));
@@ -37,13 +37,20 @@ class BoundDetails {
       iteration ? ['Iteration', visible(iteration)] : null,
       layer ? ['Layer', visible(layer)] : null,
       ['Source', el('button', { type: 'button', class: 'link', onclick: () => this.showLine(s.line) }, `line ${s.line}`)],
+      this.merged(s),
       this.blocks.chained[s.index] ? ['Chain', this.blocks.chained[s.index]] : null,
       s.op === 'store' ? ['Format', this.blocks.format[s.index]] : null,
     ].filter(Boolean);
   }
 
+  /** A conversion that a store does on its way has no block of its own. */
+  merged(s) {
+    const store = this.model.mergedInto[s.index];
+    return store < 0 ? null : ['Block', `that of ${visible(this.model.statements[store].name)}, which does it on its way`];
+  }
+
   /** The two runs side by side. */
-  runs(image) {
+  runs(task, image) {
     const { model } = this;
     const row = (name, id) => el('tr', { 'data-run': name },
       el('th', { scope: 'row' }, el('button', { type: 'button', class: 'link', onclick: () => this.select(id) }, name)),
@@ -54,7 +61,7 @@ class BoundDetails {
     const head = ['Run', 'Units', 'Start', 'End', 'Cycles'];
     return el('div', { class: 'table' }, el('table', { 'aria-label': 'The task in both runs' },
       el('thead', {}, el('tr', {}, head.map((text, index) => el('th', { scope: 'col', class: index > 1 ? 'number' : null }, text)))),
-      el('tbody', {}, row('Program', model.task(image)), row('Image', image))));
+      el('tbody', {}, row('Program', task), row('Image', image))));
   }
 
   /** What its block waits for and signals; counters are those of the loops around it. */

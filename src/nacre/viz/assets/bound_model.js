@@ -16,6 +16,7 @@ const LOST_TEXT = {
 class BoundModel extends Model {
   readTasks(raw) {
     this.tasks = this.count;
+    this.mergedInto = unpack(this.raw.placed_blocks.merged_into);
     this.isMerged = raw === null;
     if (this.isMerged) {
       this.count = 0;
@@ -67,10 +68,16 @@ class BoundModel extends Model {
   /** A task of the program in the run that another one is of. */
   inRunOf(id, task) { return this.isImage(id) ? task + this.tasks : task; }
 
+  /** Of a task of the program the block that does it, which may be that of its store. */
   counterpart(id) {
     if (id < 0) return -1;
-    return this.isImage(id) ? id - this.tasks : id + this.tasks;
+    if (this.isImage(id)) return id - this.tasks;
+    const store = this.mergedInto[this.statement[id]];
+    return this.tasks + (store < 0 ? id : this.statements[store].first + this.row(id));
   }
+
+  /** The block of a task of the program; the task itself where it has none of its own. */
+  blockOf(task) { return this.mergedInto[this.statement[task]] < 0 ? task + this.tasks : task; }
 
   statementOf(id) { return super.statementOf(this.task(id)); }
 
@@ -87,13 +94,13 @@ class BoundModel extends Model {
   }
 
   /** A statement stands for its blocks; both runs are marked. */
-  idsOf(statement) { return this.isMerged ? [] : super.idsOf(statement).map((id) => id + this.tasks); }
+  idsOf(statement) { return this.isMerged ? [] : super.idsOf(statement).map((id) => this.blockOf(id)); }
 
-  marksOf(ids) { return ids.flatMap((id) => [this.task(id), this.task(id) + this.tasks]); }
+  marksOf(ids) { return ids.flatMap((id) => [id, this.counterpart(id)]); }
 
   search(text) {
     if (this.isMerged) return [];
-    const found = super.search(text).map((id) => id + this.tasks);
+    const found = super.search(text).map((id) => this.blockOf(id));
     return found.sort((a, b) => this.start[a] - this.start[b]);
   }
 

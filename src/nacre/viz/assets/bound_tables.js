@@ -112,7 +112,27 @@ function fillChains(model) {
     + `What that does to the run stands under “Cycles by cause”.${count > rows.length ? ` ${whole(count - rows.length)} more chains are left out.` : ''}`)]
     : [el('p', {}, 'No tasks stream into each other.')];
   byId('chains-table').replaceChildren(...parts);
+  byId('conversions').replaceChildren(...conversionTable(model.raw.conversions));
   byId('not-fused').replaceChildren(...(refused.length ? refused.map(refusalGroup) : [el('p', {}, 'No pair was refused.')]));
+}
+
+/** Stores that do a conversion on their way. */
+function conversionTable(conversions) {
+  if (!conversions.length) return [];
+  return [el('h3', {}, 'Stores that convert'), new SortedTable({
+    label: 'Stores that convert',
+    columns: [
+      { title: 'Store', value: (row) => row.store },
+      { title: 'Line', value: (row) => row.line, numeric: true, cell: (row) => String(row.line) },
+      { title: 'Does', value: (row) => row.task },
+      { title: 'Format', value: (row) => row.format, class: 'code' },
+      { title: 'Because', class: 'words', cell: (row) => el('span', {}, ...marked(row.because)) },
+    ],
+    rows: conversions,
+    sort: 1,
+    descending: false,
+    most: 60,
+  }).element];
 }
 
 /** A reason, how often it held, and where. */
