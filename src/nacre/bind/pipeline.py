@@ -7,9 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
-from nacre.bind.addresses import place_buffers
 from nacre.bind.emission import Emitter
 from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
+from nacre.bind.memory.addresses import place_buffers
+from nacre.bind.memory.banks import spread_buffers
+from nacre.bind.memory.weights import (
+    PLAIN_WEIGHTS,
+    TransferCosts,
+    WeightChoices,
+    choose_weights,
+    compress_streams,
+    stored_constants,
+    wdm_modes,
+)
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import order_program
 from nacre.bind.placed_tags import PlacedTags
@@ -19,15 +29,6 @@ from nacre.bind.store_formats import merge_conversions
 from nacre.bind.tag_pressure import TagCounts, fit_tags
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
-from nacre.bind.weights import (
-    PLAIN_WEIGHTS,
-    TransferCosts,
-    WeightChoices,
-    choose_weights,
-    compress_streams,
-    stored_constants,
-    wdm_modes,
-)
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Program, Task, Wait
 from nacre.nem.plan.plan import Plan
@@ -65,7 +66,8 @@ def _bind(
     units = UnitBinder(device, profile)
     decisions = _decide_units(program, units)
     machine = _machine(device, profile, uarch, options.ddr_bytes)
-    placements = place_buffers(program, machine)
+    banks = spread_buffers(plan, machine, uarch.figures, place_buffers(program, machine))
+    placements = banks.placements
     order = order_program(program.body, fused.members)
     streams = {task.position: units.stream(task) for task in program.tasks}
     counts = _tag_counts(uarch)
@@ -89,7 +91,7 @@ def _bind(
     )
     spaces = sorted(fitted.tags.spaces)
     tags = tuple((space, fitted.tags.area(space).size) for space in spaces)
-    return Bound(image, decisions, fused, fitted.serialised, weights, tags)
+    return Bound(image, decisions, fused, fitted.serialised, weights, banks.memories, tags)
 
 
 def _weights(

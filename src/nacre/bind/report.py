@@ -10,6 +10,7 @@ from typing import Any
 from nacre.base.excerpt import safe
 from nacre.bind.chain_savings import ChainSavings, chain_savings
 from nacre.bind.fusion import NotFused
+from nacre.bind.report_banks import BankReport
 from nacre.bind.report_weights import WeightReport
 from nacre.bind.request import Bound
 from nacre.bind.store_formats import Conversion
@@ -38,6 +39,7 @@ class BindReport:
     def __init__(self, bound: Bound, program: Program) -> None:
         self._bound, self._program, self._image = bound, program, bound.image
         self._places = TaskPlaces(program)
+        self._banks = BankReport(bound.banks)
         self._weights = WeightReport(bound.weights, self._places)
 
     @property
@@ -54,6 +56,8 @@ class BindReport:
             f"chains: {self._chains_text}" + (f"; {len(fused.refusals):,} pairs not fused"
                                               if fused.refusals else ""),
         ]  # fmt: skip
+        if self._banks.summary is not None:
+            lines.append(f"banks: {self._banks.summary}")
         if fused.conversions:
             lines.append(
                 f"stores: {plural(len(fused.conversions), 'conversion')} on the store path"
@@ -74,6 +78,7 @@ class BindReport:
             f"Units\n{align_table(units, map(self._unit_row, self._bound.units))}",
             f"Addresses\n{align_table(('Buffer', 'Memory', 'Address', 'Bytes'), places)}",
         ]
+        parts += self._banks.sections
         if self._bound.fused.streaming:
             heading = ("Chain", "Lines", "Times", "Bytes not written", "Cycles alone", "Chained")
             rows = map(self._chain_row, self._bound.fused.streaming)
@@ -108,6 +113,7 @@ class BindReport:
                 {"buffer": p.buffer, "memory": p.memory, "address": p.address, "bytes": p.size}
                 for p in self._image.placements
             ],
+            "banks": self._banks.as_json(),
             "chains": list(map(self._chain_json, self._bound.fused.streaming)),
             "conversions": list(map(self._conversion_json, self._bound.fused.conversions)),
             "not_fused": list(map(self._refusal_json, self._bound.fused.refusals)),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from nacre.base.compression_forms import CompressionForm
-from nacre.bind.constant_reads import PlainTransfer
+from nacre.bind.memory.constant_reads import PlainTransfer
+from nacre.bind.memory.weights import CompressedTransfer, WeightChoices
 from nacre.bind.task_places import TaskPlaces, plural
-from nacre.bind.weights import CompressedTransfer, WeightChoices
 from nacre.nem.run.sessions.tables import align_table
 
 

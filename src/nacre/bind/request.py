@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nacre.bind.fusion import NO_CHAINS, FusedChains
+from nacre.bind.memory.banks import MemoryBanks
+from nacre.bind.memory.weights import PLAIN_WEIGHTS, WeightChoices
 from nacre.bind.tag_pressure import Serialisation
 from nacre.bind.uarch.reader import IDEAL, Uarch
 from nacre.bind.units import UnitDecision
-from nacre.bind.weights import PLAIN_WEIGHTS, WeightChoices
 from nacre.nem.model.devices import Device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
@@ -68,4 +69,5 @@ class Bound(Struct, frozen=True, eq=False):
     fused: FusedChains = NO_CHAINS
     serialised: tuple[Serialisation, ...] = ()
     weights: WeightChoices = PLAIN_WEIGHTS
+    banks: tuple[MemoryBanks, ...] = ()
     tags: tuple[tuple[int, int], ...] = ()  # how many are in use, of each engine and of DEVICE

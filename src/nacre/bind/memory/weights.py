@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from nacre.base.compression_forms import CompressionForm
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.weight_compression import Bytes, best_common_form, compress
-from nacre.bind.constant_reads import ConstantRead, PlainTransfer, constant_reads
+from nacre.bind.memory.constant_reads import ConstantRead, PlainTransfer, constant_reads
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task

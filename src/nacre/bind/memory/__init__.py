@@ -1,0 +1,1 @@
+"""Where buffers and constants lie: addresses, banks, and weights that are compressed."""
