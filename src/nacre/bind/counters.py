@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.base.terms import LoopVariable, Term, apply, fits_int64, operation
+from nacre.base.terms import LoopVariable, Operation, Term, apply, fits_int64, operation
 from nacre.nem.model.program import Loop
 from nacre.nem.plan.columns import as_term
 from nacre.tcb.image import counter
@@ -12,8 +12,8 @@ from nacre.tcb.image import counter
 
 def simplify(op: str, left: Term, right: Term) -> Term:
     """An operation, worked out where it can be."""
-    if type(right) is int and right > 1 and type(left) is not int:
-        return operation(op, left, right)  # which is most of them
+    if type(right) is int and right > 1 and type(left) is not int:  # which is most of them
+        return Operation(op, left, right, 1 + left.size if type(left) is Operation else 1)
     if isinstance(left, int) and isinstance(right, int) and (right or op not in ("/", "mod")):
         value = apply(op, left, right)
         if fits_int64(value):
@@ -55,11 +55,19 @@ def add_number(symbolic: Term, number: int) -> Term:
 class Counters:
     """The loops around a place, outermost first: their variables by counters."""
 
-    def __init__(self, loops: Sequence[Loop]) -> None:
-        self._values: list[Term] = []
-        for loop in loops:
-            first = self.term(loop.first)
-            self._values.append(simplify("+", counter(loop.depth), first))
+    def __init__(self, values: Sequence[Term] = ()) -> None:
+        self._values = values
+        self._terms: dict[Term, Term] = {}  # as they become
+        self._inside: dict[Term, Counters] = {}  # by where a loop at this place begins
+
+    def inside(self, loop: Loop) -> Counters:
+        """Those of a loop at this place; loops that begin alike share them."""
+        first = self.term(loop.first)
+        found = self._inside.get(first)
+        if found is None:
+            value = simplify("+", counter(loop.depth), first)
+            found = self._inside[first] = Counters((*self._values, value))
+        return found
 
     def term(self, value: object) -> Term:
         """A term of the program over counters."""
@@ -68,7 +76,10 @@ class Counters:
         term = as_term(value)
         if term is None:
             raise ValueError("a part of a program with errors")
-        return self._replace(term)
+        found = self._terms.get(term)
+        if found is None:
+            found = self._terms[term] = self._replace(term)
+        return found
 
     def _replace(self, term: Term) -> Term:
         if isinstance(term, LoopVariable):
@@ -83,3 +94,11 @@ class Counters:
         if isinstance(first, int) and isinstance(last, int):
             return last - first + 1
         return simplify("+", simplify("-", last, first), 1)
+
+
+def counters_of(loops: Sequence[Loop]) -> Counters:
+    """The counters in the body of loops inside each other."""
+    found = Counters()
+    for loop in loops:
+        found = found.inside(loop)
+    return found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 
 from nacre.bind.counters import Counters
 from nacre.bind.forms import FormBinder
@@ -21,23 +21,36 @@ from nacre.nem.model.program import Wait as WaitStatement
 from nacre.nem.plan.grid import Grid
 from nacre.tcb.image import DEVICE, Block, Item, Repeat, Stream, Tag, Wait
 
-Items = dict[int, list[Item]]  # by stream
+Items = defaultdict[int, list[Item]]  # by stream
 
 
-class Place(Struct, frozen=True):
+class Place:
     """Where a body stands: the loops around it, and the first iteration of the run at hand."""
 
-    counters: Counters
-    row: Grid  # of one row
-    tags: tuple[PlacedTags, ...]  # of the bodies around, the innermost last
-    start: tuple[Wait, ...] = ()  # what an iteration of the loop around it waits for
+    def __init__(
+        self,
+        counters: Counters,
+        tags: tuple[PlacedTags, ...],
+        row: Callable[[], Grid],
+        start: tuple[Wait, ...] = (),
+    ) -> None:
+        self.counters = counters
+        self.outer = tags  # of the bodies around it, and its own last
+        self.tags = tags[-1]
+        self.start = start  # what an iteration of the loop around it waits for
+        self._row = row
+
+    @cached_property
+    def row(self) -> Grid:
+        """The first iteration of the run, as a grid of one row: few bodies need it."""
+        return self._row()
 
     def tags_of(self, node: OrderNode) -> PlacedTags:
         """The tags of the body that a node stands in, which is this one or around it."""
         at = -1
-        while self.tags[at].position != node.body:
+        while self.outer[at].position != node.body:
             at -= 1
-        return self.tags[at]
+        return self.outer[at]
 
 
 class Emitter:
@@ -61,18 +74,18 @@ class Emitter:
 
     def streams(self, body: OrderBody, tags: PlacedTags) -> tuple[Stream, ...]:
         """The streams of a whole program, the device's first."""
-        items = self._body(body, Place(Counters(()), Grid(1), (tags,)))
+        items = self._body(body, Place(Counters(), (tags,), lambda: Grid(1)))
         return tuple(Stream(engine, tuple(items[engine])) for engine in sorted(items))
 
     def _body(self, body: OrderBody, place: Place) -> Items:
-        items: Items = {}
+        items: Items = defaultdict(list)
         for node in body.nodes:
             if isinstance(node.statement, Task):
-                stream, blocks = self._chain(node, node.statement, place)
-                items.setdefault(stream, []).extend(blocks)
-            elif node.kind != "entry" or has_entry_block(node):
+                self._chain(node, node.statement, place, items)
+                continue
+            if node.kind != "entry" or has_entry_block(node):
                 stream, block = self._join(node, place)
-                items.setdefault(stream, []).append(block)
+                items[stream].append(block)
             if node.kind == "entry":
                 self._loop(node, body.inner[node.position], place, items)
         return items
@@ -81,55 +94,57 @@ class Emitter:
         loop = body.loop
         if loop is None:
             raise ValueError("a loop without statement")
-        outer = place.tags[-1]
-        gate = (outer.wait_for(entry),) if has_entry_block(entry) else self._waits(entry, place)
-        counters = Counters((*place.row.loops, loop))
-        inside = outer.inside(loop.position)
-        tags, start = (*place.tags, inside), (*gate, *inside.window_wait())
-        for run in self._runs.of(loop, place.counters, place.row):
-            inner = Place(counters, _inner_row(place.row, loop, run), tags, start)
+        tags = place.tags
+        gate = (tags.wait_for(entry),) if has_entry_block(entry) else self._waits(entry, place)
+        counters = place.counters.inside(loop)
+        inside = tags.inside(loop.position)
+        around, start = (*place.outer, inside), (*gate, *inside.window_wait())
+        for run in self._runs.of(loop, place.counters, lambda: place.row):
+            inner = Place(counters, around, partial(_inner_row, place, loop, run), start)
             for stream, found in self._body(body, inner).items():
-                repeat = Repeat(loop.position, run.count, tuple(found), run.start)
-                items.setdefault(stream, []).append(repeat)
+                items[stream].append(Repeat(loop.position, run.count, tuple(found), run.start))
 
-    def _chain(self, node: OrderNode, last: Task, place: Place) -> tuple[int, list[Block]]:
+    def _chain(self, node: OrderNode, last: Task, place: Place, items: Items) -> None:
         """A task, or tasks that stream into each other: the first waits, and the last signals."""
-        tags = place.tags[-1]
-        waits, signal = self._waits(node, place), tags.signal(node)
+        waits, signal = self._waits(node, place), place.tags.signal(node)
+        found = items[self._stream_of[last.position]]
         tasks = self._members.get(last.position)
-        if tasks is None:
-            return self._stream_of[last.position], [self._task(last, place, waits, signal)]
-        blocks = [self._task(task, place, (), None, is_chained=True) for task in tasks[:-1]]
-        blocks[0] = replace(blocks[0], waits=waits)
-        return self._stream_of[last.position], [*blocks, self._task(last, place, (), signal)]
+        if tasks is not None:
+            for task in tasks[:-1]:
+                found.append(self._task(task, place, waits, None, is_chained=True))
+                waits = ()
+        found.append(self._task(last, place, waits, signal))
 
     def _join(self, node: OrderNode, place: Place) -> tuple[int, Block]:
-        tags, waits = place.tags[-1], self._waits(node, place)
+        tags, waits = place.tags, self._waits(node, place)
         signal = tags.signal(node)
         if isinstance(node.statement, WaitStatement):
-            named = tuple(dict.fromkeys(node.statement.tokens)) if self._has_token_limit else ()
+            named = _each_once(node.statement.tokens) if self._has_token_limit else ()
             block = Block("wait", node.position, waits=waits, signal=signal, names=named)
             return tags.tags.space, block
         if node.kind == "done":
             block = Block("join", node.position, waits=waits, signal=tags.iterations)
             return tags.tags.space, block
         inner = tags.inside(node.statement.position)
-        sets = tuple(inner.raises()) if node.kind == "end" else ()
+        sets = inner.raises() if node.kind == "end" else ()
         block = Block("join", node.position, waits=waits, signal=signal, sets=sets)
         return inner.tags.space, block
 
     def _waits(self, node: OrderNode, place: Place) -> tuple[Wait, ...]:
         """What a node waits for, in its own body and in those around it."""
-        tags = place.tags[-1]
+        tags = place.tags
         if node.kind == "end":
             done = tags.inside(_loop_of(node).position).all_done(place.counters)
             return (done, *tags.serialising_waits(node))
-        waits = [place.tags_of(named).wait_for(named) for named in node.before]
+        waits = []
+        for named in node.before:
+            owner = tags if named.body == tags.position else place.tags_of(named)
+            waits.append(owner.wait_for(named))
         if node.after_start:
             waits += place.start
         if node.kind == "done":
             waits += tags.previous_done()
-        if tags.tags.chains.serialised:
+        if tags.is_serialised:
             waits += tags.serialising_waits(node)
         return tuple(waits)
 
@@ -142,12 +157,9 @@ class Emitter:
         *,
         is_chained: bool = False,
     ) -> Block:
-        form, counters = self._forms.form(task, place.row), place.counters
-        inputs, outputs = self._operands.place(task, form, counters)
+        form = self._forms.find(task) or self._forms.make(task, place.row)
+        inputs, outputs = self._operands.place(task, form, place.counters)
         is_shared = self._stream_of[task.position] == DEVICE
-        names = task.deps if self._has_token_limit else ()
-        if len(names) > 1:
-            names = tuple(dict.fromkeys(names))
         return Block(
             "task",
             task.position,
@@ -156,16 +168,20 @@ class Emitter:
             form.is_ordered,
             inputs,
             outputs,
-            self._units.bind_instance(task, form.units, counters),
+            self._units.bind_instance(task, form.units, place.counters),
             form.shared,
-            self._units.engine(task, counters) if is_shared else None,
+            self._units.engine(task, place.counters) if is_shared else None,
             form.format,
             waits=waits,
             signal=signal,
             is_chained=is_chained,
             has_token=self._has_token_limit and task.token is not None,
-            names=names,
+            names=_each_once(task.deps) if self._has_token_limit else (),
         )
+
+
+def _each_once(positions: tuple[int, ...]) -> tuple[int, ...]:
+    return positions if len(positions) < 2 else tuple(dict.fromkeys(positions))
 
 
 def _loop_of(node: OrderNode) -> Loop:
@@ -174,7 +190,8 @@ def _loop_of(node: OrderNode) -> Loop:
     return node.statement
 
 
-def _inner_row(row: Grid, loop: Loop, run: Run) -> Grid:
-    """The first iteration of a run, as a grid of one row."""
+def _inner_row(place: Place, loop: Loop, run: Run) -> Grid:
+    """The first iteration of a run in a body at its place, as a grid of one row."""
+    row = place.row
     ordinal, value = (np.array([n], np.int64) for n in (run.start, run.value))
     return Grid(1, (*row.loops, loop), (*row.ordinals, ordinal), (*row.values, value))

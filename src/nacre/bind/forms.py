@@ -32,7 +32,6 @@ from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
 _ANYWHERE = ""  # the memory of an operand without place
 _TRUTH = GRAPH_TYPES["bool"]  # lies in memory as a byte
-_VARIES = object()  # in the place of a form: shapes that are not the same in every iteration
 
 
 class TaskForm(Struct, frozen=True, eq=False):
@@ -53,19 +52,19 @@ class FormBinder:
 
     def __init__(self, units: UnitBinder) -> None:
         self._units = units
-        self._forms: dict[int, TaskForm | object] = {}  # by kind
+        self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
         self._quants: dict[Hashable, Quant] = {}
 
-    def form(self, task: Task, row: Grid) -> TaskForm:
+    def find(self, task: Task) -> TaskForm | None:
+        """The form of a task, where it is known and the same in every iteration."""
+        return self._forms.get(self._units.kinds.of(task))
+
+    def make(self, task: Task, row: Grid) -> TaskForm:
         """The form of a task in an iteration."""
-        kind = self._units.kinds.of(task)
-        found = self._forms.get(kind)
-        if isinstance(found, TaskForm):
-            return found
         parts = (*varying_parts(task), *_extents(task))
         made = self._make(task, lookup_at(parts, row, 0), row)
-        is_fixed = found is None and next(symbolic_terms(parts), None) is None
-        self._forms[kind] = made if is_fixed else _VARIES
+        if next(symbolic_terms(parts), None) is None:
+            self._forms[self._units.kinds.of(task)] = made
         return made
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:

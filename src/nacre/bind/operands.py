@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from nacre.base.terms import Term
-from nacre.bind.counters import Counters, add
-from nacre.bind.forms import TaskForm, region_of
+from nacre.bind.counters import Counters, add_number
+from nacre.bind.forms import TaskForm
 from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Region, Task
 from nacre.tcb.image import STREAM, Operand, Placement
@@ -21,11 +21,9 @@ class OperandBinder:
     """
 
     def __init__(self, placements: Mapping[int, Placement], streamed: Collection[int] = ()) -> None:
-        self._placements = placements
+        self._places = {index: (p.memory, p.address) for index, p in placements.items()}
         self._streamed = streamed  # operands of tasks whose values are never written, by id
-        self._addresses: dict[int, Term] = {}  # by id of the region
-        # By ids of region and form, which is kept so that its id stays its own.
-        self._placed: dict[tuple[int, int], tuple[Operand, Operand]] = {}
+        self._addresses: dict[int, Term] = {}  # those that vary, by id of the region
 
     def place(self, task: Task, form: TaskForm, counters: Counters) -> tuple[Operands, Operands]:
         """The operands that a task reads and those that it writes, as its form has them."""
@@ -39,32 +37,23 @@ class OperandBinder:
         return tuple(inputs), tuple(outputs)
 
     def _place(self, operand: TaskOperand, form: Operand, counters: Counters) -> Operand:
-        if id(operand) in self._streamed:
-            return Operand(
-                STREAM, 0, form.elem, form.dims, form.strides, form.quant, form.compression
-            )
-        region = region_of(operand)
-        key = (id(region), id(form))
-        found = self._placed.get(key)
-        if found is None:
-            found = self._placed[key] = (form, self._place_region(region, form, counters))
-        return found[1]
-
-    def _place_region(self, region: Region, form: Operand, counters: Counters) -> Operand:
-        if region.buffer is None:
+        elem, dims, strides, quant = form.elem, form.dims, form.strides, form.quant
+        if self._streamed and id(operand) in self._streamed:
+            return Operand(STREAM, 0, elem, dims, strides, quant, form.compression)
+        region = operand.region
+        if region is None or region.buffer is None:
             raise ValueError("a region of a program with errors")
-        placement = self._placements[region.buffer.index]
+        offset = region.offset
+        memory, first = self._places[region.buffer.index]
+        address = offset + first if type(offset) is int else self._vary(region, first, counters)
+        if form.compression is None:
+            return Operand(memory, address, elem, dims, strides, quant)
+        compressed = (form.compression, form.compressed_bytes)
+        return Operand(memory, address, elem, dims, strides, quant, *compressed)
+
+    def _vary(self, region: Region, first: int, counters: Counters) -> Term:
+        """The address of a region over counters; `first` is that of its buffer."""
         address = self._addresses.get(id(region))
         if address is None:
-            address = add(counters.term(region.offset), placement.address)
-            self._addresses[id(region)] = address
-        return Operand(
-            placement.memory,
-            address,
-            form.elem,
-            form.dims,
-            form.strides,
-            form.quant,
-            form.compression,
-            form.compressed_bytes,
-        )
+            address = self._addresses[id(region)] = add_number(counters.term(region.offset), first)
+        return address

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
+from nacre.base.collection import no_collection
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
 from nacre.bind.emission import Emitter
@@ -55,7 +56,7 @@ def bind_plan(
         fused = NO_CHAINS
         if options.fuse:
             fused = fuse(plan, device, figures, host.observed, host.imported)
-    with stage("binding: blocks"):
+    with stage("binding: blocks"), no_collection():
         return _bind(plan, name, device, options, host, fused)
 
 

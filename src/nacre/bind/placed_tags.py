@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 from nacre.base.terms import Term
@@ -27,6 +27,7 @@ class PlacedTags:
         self._counts = counts  # what they have counted when it is entered
         self._shared = shared  # how many it shares with the loops beside it
         self.position = tags.body.position
+        self.is_serialised = bool(tags.chains.serialised)  # by more than the program asks for
         self._signals: dict[int, Tag] = {}  # by chain
         self._counted: dict[int, tuple[Term, int]] = {}  # by chain, before this use of its tag
         self._waits: dict[int, Wait] = {}  # by id of the node
@@ -109,21 +110,23 @@ class PlacedTags:
     def _count(self) -> Term:
         return self._counts.get(self.tags.space, 0)
 
-    @property
+    @cached_property
     def iterations(self) -> Tag:
         """The tag that counts the iterations of this body's loop."""
         return Tag(self.tags.space, self._bases[self.tags.space])
 
-    def window_wait(self) -> Iterator[Wait]:
+    def window_wait(self) -> tuple[Wait, ...]:
         """A wait for the iteration that a window has to have behind it, where there is one."""
-        if self.tags.iterations > self.tags.window:
-            value = add(self._count, self._counter, 1 - self.tags.window)
-            yield Wait(self.iterations, value)
+        if self.tags.iterations <= self.tags.window:
+            return ()
+        value = add(self._count, self._counter, 1 - self.tags.window)
+        return (Wait(self.iterations, value),)
 
-    def previous_done(self) -> Iterator[Wait]:
+    def previous_done(self) -> tuple[Wait, ...]:
         """A wait for the end of the iteration before, where there can be one."""
-        if self.tags.iterations > 1:
-            yield Wait(self.iterations, add(self._count, self._counter))
+        if self.tags.iterations <= 1:
+            return ()
+        return (Wait(self.iterations, add(self._count, self._counter)),)
 
     def all_done(self, counters: Counters) -> Wait:
         """A wait for the end of all iterations of this body's loop."""
@@ -132,8 +135,10 @@ class PlacedTags:
             raise ValueError("a program has no iterations")
         return Wait(self.iterations, add(self._count, counters.count(loop)))
 
-    def raises(self) -> Iterator[TagSet]:
+    def raises(self) -> tuple[TagSet, ...]:
         """What the tags of this body's loop, and of those beside it, are raised to at its end."""
-        for space in sorted(self.tags.spaces):
-            count = add(self._counts[space], self.tags.area(space).rise)
-            yield TagSet(Tag(space, self._bases[space]), self._shared[space], count)
+        return tuple([self._raise(space) for space in sorted(self.tags.spaces)])
+
+    def _raise(self, space: int) -> TagSet:
+        count = add(self._counts[space], self.tags.area(space).rise)
+        return TagSet(Tag(space, self._bases[space]), self._shared[space], count)

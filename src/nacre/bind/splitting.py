@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from msgspec import Struct
@@ -34,15 +34,18 @@ class IterationRuns:
         self._kinds = kinds
         self._terms: dict[int, tuple[Symbolic, ...]] = {}  # by kind
 
-    def of(self, loop: Loop, counters: Counters, row: Grid) -> Iterator[Run]:
+    def of(self, loop: Loop, counters: Counters, row_of: Callable[[], Grid]) -> Iterator[Run]:
         """The runs of a loop that is reached in an iteration of the loops around it."""
         first, last = as_term(loop.first), as_term(loop.last)
         if first is None or last is None:
             raise ValueError("a loop of a program with errors")
-        varying = [t for t in self._varying(loop.body) if loop.depth in loop_depths(t)]
+        found = self._varying(loop.body)
+        varying = [t for t in found if loop.depth in loop_depths(t)] if found else found
         if not varying:
-            yield Run(0, counters.count(loop), _value(row, first))
+            value = first if isinstance(first, int) else _value(row_of(), first)
+            yield Run(0, counters.count(loop), value)
             return
+        row = row_of()
         grid = inner_grid(row, loop, first, last, _ALL)
         starts = _run_starts(varying, loop.depth, grid)
         values = grid.values[-1]

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from nacre.base.term_columns import Interval, interval_of
-from nacre.bind.counters import Counters
+from nacre.base.terms import Term
+from nacre.bind.counters import counters_of
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 from nacre.tcb.image import DEVICE
@@ -171,7 +172,11 @@ def _most_iterations(body: OrderBody, ranges: tuple[Interval, ...]) -> int:
     """A bound on how often a loop repeats its body, whatever the iteration of those around it."""
     if body.loop is None:
         return 1
-    count = Counters(body.loop.loops).count(body.loop)
+    first, last = body.loop.first, body.loop.last
+    if isinstance(first, int) and isinstance(last, int):
+        count: Term = last - first + 1
+    else:
+        count = counters_of(body.loop.loops).count(body.loop)
     bounds = interval_of(count, ranges)
     return MAX_TASK_INSTANCES if bounds is None else max(1, min(bounds[1], MAX_TASK_INSTANCES))
 

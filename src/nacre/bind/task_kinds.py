@@ -35,27 +35,25 @@ class TaskKinds:
         return kind
 
     def _kind(self, task: Task) -> int:
-        asked = requested_unit(task)
+        asked = requested_unit(task) if task.decorators else None
         if asked is not None:
             self.requested[task.position] = asked
-        parts: list[Hashable] = [
-            task.op,
-            must_be_deterministic(task),
-            None if asked is None else asked.unit,
-            tuple(task.attributes.items()) if task.attributes else None,
-        ]
         is_copy = task.op in COPIES
+        parts: list[Hashable] = [task.op, must_be_deterministic(task)]
+        if asked is not None:
+            parts.append(asked.unit)
         for operand in task.operands:
             region = operand.region
             if region is None:  # of a program with errors
-                parts.append(None)
                 continue
             found = self._type_of.get(id(region))
-            parts += (operand.access, self._type(region) if found is None else found)
+            parts.append(self._type(region) if found is None else found)
+            parts.append(operand.access)
             if is_copy or region.compression is not None:
                 parts.append(region.extent)
-        key = tuple(parts)
-        return self._kinds.setdefault(key, len(self._kinds))
+        if task.attributes:
+            parts += task.attributes.items()
+        return self._kinds.setdefault(tuple(parts), len(self._kinds))
 
     def _type(self, region: Region) -> int:
         """The type of a region and the level that it lies in, as a number."""

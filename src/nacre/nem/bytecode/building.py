@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any
@@ -11,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.collection import no_collection
 from nacre.nem.bytecode.batches import Batch, Children
 from nacre.nem.bytecode.foreign import PLACES, Places
 from nacre.nem.bytecode.kinds import CODES, DOCUMENT, ENUMS, KINDS, EndLoop
@@ -36,13 +36,8 @@ _LOOP_COLUMNS = ("variable", "first", "last", "decorators")
 
 def build(tree: ReadTree, pools: Pools, places: Places) -> Document:
     """The document that batches stand for, its nodes at these places."""
-    is_collecting = gc.isenabled()
-    gc.disable()  # nothing of a tree is garbage while it grows, and looking takes a tenth of it
-    try:
+    with no_collection():
         return _build(tree, pools, places)
-    finally:
-        if is_collecting:
-            gc.enable()
 
 
 def _build(tree: ReadTree, pools: Pools, places: Places) -> Document:
