@@ -66,7 +66,12 @@ def example(name: str) -> TimedResult:
 
 def gemm(trips: int, *, compile: bool = False) -> TimedResult:
     """Five tasks an iteration, a ring of four slots, four iterations in flight."""
-    text = (
+    return timed(gemm_text(trips), compile=compile)
+
+
+def gemm_text(trips: int) -> str:
+    """The same as a program."""
+    return (
         LITE
         + f"""
 buffer A_D : DDR (size={trips} * 4096)
@@ -88,4 +93,3 @@ loop i in [0..{trips} - 1] @max_in_flight(4):
 endloop
 """
     )
-    return timed(text, compile=compile)

@@ -22,7 +22,7 @@ from tests.bind.programs import PROGRAMS as LOOPS
 from tests.bind.programs import program
 from tests.bind.test_fusion import PROGRAM as CHAINED
 from tests.bind.test_store_formats import BODY, HEAD
-from tests.viz.reports import EXAMPLES, HOSTILE, HOSTILE_TITLE, LITE
+from tests.viz.reports import EXAMPLES, HOSTILE, HOSTILE_TITLE, LITE, gemm_text
 from tests.viz.test_report import unpacked
 
 
@@ -168,6 +168,13 @@ def test_very_many_decisions_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(binding_decisions, "MOST_DECISIONS", 3)
     decisions = binding_data(measured(EXAMPLES / "conv2d_relu.nem"), None)["decisions"]
     assert (decisions["count"], len(words(decisions["kind"]))) == (19, 3)
+
+
+@pytest.mark.full
+def test_a_hundred_thousand_tasks_make_no_large_page() -> None:
+    found = measured(gemm_text(21_000))
+    assert BoundRuns(found).count == 105_001
+    assert len(render_binding(found)) < 500_000
 
 
 def test_hostile_text_is_escaped() -> None:

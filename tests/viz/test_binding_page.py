@@ -94,6 +94,17 @@ def test_a_conversion_has_the_block_of_its_store(open_binding: Open) -> None:
     assert "s\t" in page.text("#conversions")
 
 
+def test_both_runs_are_brought_into_sight(open_binding: Open) -> None:
+    page = open_binding(EXAMPLES / "two_engines.nem")
+    page.evaluate("nacre.timeline.zoom(0.1)")
+    page.evaluate("nacre.select(nacre.model.search('tG1[2]')[0])")
+    page.settle()
+    seen = """(id) => { const y = nacre.timeline.placeOf(id).y;
+        return y > 0 && y < document.getElementById('timeline-scroll').clientHeight; }"""
+    assert page.evaluate(f"({seen})(nacre.state.selected)")
+    assert page.evaluate(f"({seen})(nacre.model.counterpart(nacre.state.selected))")
+
+
 def test_the_counterpart_is_outlined(open_binding: Open) -> None:
     page = open_binding(CONV)
     lane = """(() => {

@@ -3,7 +3,8 @@
 const model = new BoundModel(JSON.parse(byId('data').textContent));
 model.byStart = orderedByStart(model);
 
-const timeline = new Timeline(model, { onSelect: (id) => select(id, { reveal: false }) });
+// Both runs are to be seen at once.
+const timeline = new Timeline(model, { onSelect: (id) => select(id, { reveal: false }), mostHeight: 780 });
 const details = new BoundDetails(model, { select: (id) => select(id), showLine: (line) => chooseLine(line) });
 const tasks = new BlockList(model, { select });
 
@@ -42,7 +43,7 @@ function fillTrouble(raw) {
   byId('stuck-list').textContent = visible(findings.join('; '));
   byId('left-out').hidden = !model.isMerged;
   byId('left-out').textContent = model.isMerged
-    ? `${whole(model.tasks)} tasks are too many to be shown one by one: the timeline shows how busy units are in ${whole(2000)} steps. Tables have all of them added up.` : '';
+    ? `${whole(model.tasks)} tasks are too many to be shown one by one: the timeline shows how busy units are in steps of time. Tables have all of them added up.` : '';
 }
 
 fillHeader();

@@ -2,6 +2,11 @@
 
 function signed(value) { return value > 0 ? `+${whole(value)}` : value < 0 ? `−${whole(-value)}` : '0'; }
 
+function signedShare(value, total) {
+  const share = percent(Math.abs(value), total);
+  return share.startsWith('<') ? share : `${value < 0 ? '−' : '+'}${share}`;
+}
+
 /** From the program's cycles to the image's, cause by cause. */
 function fillCauses(model) {
   const { causes, run_cycles: cycles, uarch } = model.raw;
@@ -34,7 +39,7 @@ function fillCauses(model) {
     columns: [
       { title: 'Cause', value: null, cell: (row) => (row.isTotal ? el('strong', {}, row.name) : row.name) },
       { title: 'Cycles', numeric: true, cell: (row) => (row.isTotal ? el('strong', {}, whole(row.cycles)) : signed(row.added)) },
-      { title: 'Of the program', numeric: true, cell: (row) => (row.isTotal ? '' : row.added ? `${row.added < 0 ? '−' : '+'}${percent(Math.abs(row.added), cycles.program)}` : '0') },
+      { title: 'Of the program', numeric: true, cell: (row) => (row.isTotal ? '' : row.added ? signedShare(row.added, cycles.program) : '0') },
       { title: 'Together', numeric: true, cell: (row) => whole(row.cycles) },
       { title: '', class: 'bar-cell wide', cell: bar },
       { title: 'Comes from', class: 'words', cell: (row) => row.because },
@@ -85,6 +90,7 @@ function fillStatements(model, { chooseStatements }) {
     columns,
     rows: model.statements,
     sort: columns.findIndex((column) => column.title === 'Longer'),
+    most: 30,
     choose: (s) => chooseStatements([s.index]),
   }).element, legend(used.map(({ cause }) => [`lost-${cause}`, cause])));
 }
@@ -103,11 +109,11 @@ function fillChains(model) {
       { title: 'Bytes not written', value: (row) => row.bytes_not_written, numeric: true },
       { title: 'Cycles alone', value: (row) => row.cycles_alone, numeric: true },
       { title: 'Chained', value: (row) => row.cycles_chained, numeric: true },
-      { title: 'Saved', value: (row) => row.saved, numeric: true, cell: (row) => signed(-row.saved).replace('+', '') },
+      { title: 'Saved', value: (row) => row.saved, numeric: true },
     ],
     rows,
     sort: 6,
-    most: 60,
+    most: 30,
   }).element, el('p', { class: 'note' }, `Together ${whole(total('bytes_not_written'))} bytes are not written, and units are held for ${whole(total('cycles_chained'))} cycles instead of ${whole(total('cycles_alone'))}. `
     + `What that does to the run stands under “Cycles by cause”.${count > rows.length ? ` ${whole(count - rows.length)} more chains are left out.` : ''}`)]
     : [el('p', {}, 'No tasks stream into each other.')];
@@ -172,7 +178,7 @@ function fillWeights(model) {
     ],
     rows: compressed,
     sort: 6,
-    most: 60,
+    most: 30,
   }).element, el('p', { class: 'note' }, `In all ${whole(before)} bytes are moved as ${whole(after)}: ${whole(before - after)} saved, ${percent(before - after, before)}.`), ...notes, ...plainTransfers(weights));
 }
 
@@ -234,7 +240,7 @@ class DecisionTable {
       ],
       rows,
       sort: -1,
-      most: 120,
+      most: 40,
       isChoice: (row) => row.statement >= 0,
       choose: (row) => this.chooseStatements([row.statement]),
     }).element, ...(this.left ? [el('p', { class: 'note' }, `${whole(this.left)} more decisions are left out.`)] : []));

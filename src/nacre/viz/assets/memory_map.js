@@ -1,7 +1,5 @@
 // Memories of the chip: which parts are touched when, buffers at their addresses, banks.
 
-const MAP_ROWS_HEIGHT = 168;
-
 function fillMemories(model) {
   const { memories } = model.raw;
   byId('memory-maps').replaceChildren(...(memories.length
@@ -61,10 +59,12 @@ function bufferTable(model, memory) {
   const where = (row) => {
     if (!row.banks) return '–';
     if (row.banks === memory.banks.length) return `all ${whole(row.banks)}`;
-    return row.banks === 1 ? String(row.low) : `${whole(row.banks)} of ${row.low} – ${row.high}`;
+    if (row.banks === 1) return String(row.low);
+    const range = `${row.low} – ${row.high}`;
+    return row.banks === row.high - row.low + 1 ? range : `${whole(row.banks)} of ${range}`;
   };
   const left = memory.buffer_count - rows.length;
-  return el('div', {}, new SortedTable({
+  return el('div', { class: 'buffers' }, new SortedTable({
     label: `Buffers in ${memory.memory}`,
     columns: [
       { title: 'Buffer', value: (row) => row.name },
@@ -85,7 +85,7 @@ function bankTable(memory) {
   const rows = memory.banks.map(([first, last, bytes, buffers, uses, busy, conflicts, lost]) => ({ first, last, bytes, buffers, uses, busy, conflicts, lost }));
   const most = largest(rows.map((row) => row.conflicts), 1);
   const name = bankWord(memory);
-  return new SortedTable({
+  return el('div', { class: 'banks' }, new SortedTable({
     label: `${name === 'slice' ? 'Slices' : 'Banks'} of ${memory.memory}`,
     columns: [
       { title: name === 'slice' ? 'Slice' : 'Bank', value: (row) => row.first, cell: (row) => (row.last > row.first ? `${row.first} – ${row.last}` : String(row.first)) },
@@ -101,5 +101,5 @@ function bankTable(memory) {
     sort: 0,
     descending: false,
     most: 64,
-  }).element;
+  }).element);
 }

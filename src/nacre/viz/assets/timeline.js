@@ -22,8 +22,9 @@ function readTheme() {
 }
 
 class Timeline {
-  constructor(model, { onSelect }) {
+  constructor(model, { onSelect, mostHeight = MOST_HEIGHT }) {
     this.model = model;
+    this.mostHeight = mostHeight;
     this.onSelect = onSelect;
     this.canvas = byId('timeline-canvas');
     this.map = byId('timeline-map');
@@ -64,7 +65,7 @@ class Timeline {
     this.laneOf = new Map(this.lanes.map((lane) => [lane.unit, lane]));
     this.hidden = this.model.units.filter((unit) => !unit.tasks).length;
     byId('timeline-space').style.height = `${this.height}px`;
-    this.scroller.style.height = `${Math.min(this.height, MOST_HEIGHT)}px`;
+    this.scroller.style.height = `${Math.min(this.height, this.mostHeight)}px`;
     this.resize();
   }
 
@@ -132,11 +133,20 @@ class Timeline {
       const wanted = Math.max(length, 1.4 * (end[id] - start[id]));
       this.show(middle - wanted / 2, middle + wanted / 2);
     }
-    const lane = this.laneOf.get(this.model.unit[id]);
-    if (!lane) return;
-    const top = this.scroller.scrollTop;
-    if (lane.y - AXIS - HEADING < top) this.scroller.scrollTop = lane.y - AXIS - HEADING;
-    else if (lane.y + LANE > top + this.seen) this.scroller.scrollTop = lane.y + LANE - this.seen;
+    this.revealLanes(id);
+  }
+
+  /** Scroll to the lane of a task, and to that of its counterpart where both can be seen. */
+  revealLanes(id) {
+    const other = this.model.counterpart(id);
+    const lanes = present(...[id, other].map((each) => this.laneOf.get(this.model.unit[each])));
+    if (!lanes.length) return;
+    const height = Math.max(...lanes.map((lane) => lane.y)) + LANE - Math.min(...lanes.map((lane) => lane.y));
+    if (height > this.seen - AXIS - HEADING) lanes.length = 1;
+    const first = Math.min(...lanes.map((lane) => lane.y)) - AXIS - HEADING;
+    const last = Math.max(...lanes.map((lane) => lane.y)) + LANE;
+    if (first < this.scroller.scrollTop) this.scroller.scrollTop = first;
+    else if (last > this.scroller.scrollTop + this.seen) this.scroller.scrollTop = last - this.seen;
   }
 
   // What is shown
