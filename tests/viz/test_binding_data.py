@@ -20,6 +20,8 @@ from nacre.viz.binding_page import render_binding
 from nacre.viz.binding_runs import BoundRuns
 from tests.bind.programs import PROGRAMS as LOOPS
 from tests.bind.programs import program
+from tests.bind.test_banks import HEAD as BANK_HEAD
+from tests.bind.test_banks import SIDE_BY_SIDE
 from tests.bind.test_fusion import PROGRAM as CHAINED
 from tests.bind.test_store_formats import BODY, HEAD
 from tests.viz.reports import EXAMPLES, HOSTILE, HOSTILE_TITLE, LITE, gemm_text
@@ -142,6 +144,17 @@ def test_decisions_have_reasons() -> None:
     assert data["decisions"]["count"] == len(rows)
     (chain,) = data["chains"]
     assert chain["tasks"] == ["c", "r", "s"]
+
+
+def test_a_buffer_that_was_pushed_back_says_why(tmp_path: Path) -> None:
+    four = tmp_path / "four.uarch"
+    four.write_text("uarch four { l1 { banks = 4 interleave = 64 bank_width = 1 ports = 1 } }")
+    data = data_of(BANK_HEAD + SIDE_BY_SIDE, str(four))
+    l1 = next(memory for memory in data["memories"] if memory["memory"] == "L1[0]")
+    assert (l1["choice"]["conflicts"], l1["choice"]["packed_conflicts"]) == (0, 1)
+    assert {row[0]: row[5:] for row in l1["buffers"]} == {"A": [0, 3, 4], "B": [1, 0, 4]}
+    why = dict(zip(*(words(data["decisions"][k]) for k in ("subject", "because")), strict=True))
+    assert why["B"].startswith("pushed back by 64 bytes, to other banks: as few banks in common")
 
 
 def test_pairs_that_are_not_fused_stand_under_their_reason() -> None:

@@ -47,7 +47,7 @@ def binding_data(measured: MeasuredBinding, proof: Proof | None) -> dict[str, An
         "units": runs.unit_rows(),
         "sums": runs.sums(),
         "placed_blocks": _placed_blocks(measured, runs),
-        "memories": [_memory(one) for one in measured.banks],
+        "memories": [_memory(one, facts["banks"]) for one in measured.banks],
         "chains": facts["chains"][:MOST_CHAINS],
         "chain_count": len(facts["chains"]),
         "conversions": facts["conversions"][:MOST_CHAINS],
@@ -100,7 +100,7 @@ def _chain_text(block: Block) -> str:
     return "streams into the next block" if block.is_chained else ""
 
 
-def _memory(one: BankMap) -> dict[str, Any]:
+def _memory(one: BankMap, choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
     buffers = sorted(one.buffers, key=lambda buffer: -buffer.bytes)[:MOST_BUFFERS]
     return {
         "memory": one.memory,
@@ -109,6 +109,7 @@ def _memory(one: BankMap) -> dict[str, Any]:
         "width": one.kind.width,
         "ports": one.kind.ports,
         "lost": one.lost,
+        "choice": next((_choice(c) for c in choices if c["memory"] == one.memory), None),
         "buffer_count": len(one.buffers),
         "buffers": [
             [b.buffer, b.address, b.bytes, b.first, b.last, *b.banks] for b in buffers
@@ -121,6 +122,11 @@ def _memory(one: BankMap) -> dict[str, Any]:
         "shape": list(one.touches.counts.shape),
         "touches": pack_column(one.touches.counts.reshape(-1)),
     }  # fmt: skip
+
+
+def _choice(choice: dict[str, Any]) -> dict[str, Any]:
+    """How buffers were spread over banks."""
+    return {key: choice[key] for key in ("conflicts", "packed_conflicts", "because")}
 
 
 def _not_fused(refusals: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

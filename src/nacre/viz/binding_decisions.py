@@ -70,11 +70,20 @@ def _tag_decision(tags: dict[str, Any]) -> Decision:
 
 
 def _address_decisions(facts: dict[str, Any]) -> Iterator[Decision]:
-    why = "behind the buffers before it in its memory, at its alignment"
+    pushed = {
+        buffer["buffer"]: (buffer["pushed"], memory["because"])
+        for memory in facts["banks"]
+        for buffer in memory["buffers"]
+        if buffer["pushed"]
+    }
     for place in facts["addresses"]:
         end = place["address"] + place["bytes"]
         where = f"{place['memory']} {place['address']:#x} to {end:#x}"
-        yield Decision("address", place["buffer"], 0, NONE, where, why)
+        because = "behind the buffers before it in its memory, at its alignment"
+        if place["buffer"] in pushed:
+            size, why = pushed[place["buffer"]]
+            because = f"pushed back by {size:,} bytes, to other banks: {why}"
+        yield Decision("address", place["buffer"], 0, NONE, where, because)
 
 
 def _block_decisions(

@@ -89,10 +89,9 @@ def _bank_map(
     placed = [placement for placement in image.placements if placement.memory == memory]
     buffers = []
     for one in placed:
-        banks = [g for g in _groups(kind) if _bytes_in(one, kind, g)] if kind.banks else []
-        extent = (banks[0][0], banks[-1][1], len(banks)) if banks else (NONE, NONE, 0)
         first, last = lives.get(one.buffer, (None, None))
-        buffers.append(PlacedBuffer(one.buffer, one.address, one.size, first, last, extent))
+        banks = _banks_of(one, kind)
+        buffers.append(PlacedBuffer(one.buffer, one.address, one.size, first, last, banks))
     home = uses.home(memory, image.machine.engines)
     totals = []
     for index, group in enumerate(_groups(kind)):
@@ -109,6 +108,15 @@ def _bank_map(
         uses.lost(home, len(totals)),
         touches,
     )
+
+
+def _banks_of(placement: Placement, kind: BankKind) -> tuple[int, int, int]:
+    """The first, the last, and how many: after the last bank comes the first one again."""
+    if not kind.banks or not placement.size:
+        return NONE, NONE, 0
+    first = placement.address // kind.interleave
+    last = (placement.address + placement.size - 1) // kind.interleave
+    return first % kind.banks, last % kind.banks, min(kind.banks, last - first + 1)
 
 
 def _groups(kind: BankKind) -> list[tuple[int, int]]:

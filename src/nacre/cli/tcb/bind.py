@@ -50,8 +50,8 @@ _STDOUT = "-"
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html|FILE.txt|-",
     help="Write a page for a browser: the program's timeline beside the image's, cycles by cause, "
-    "banks, chains, weights and every decision with its reason. With another ending than .html, "
-    "and with `-` printed, the decisions as text.",
+    "banks, chains, weights and every decision with its reason. A file of another name, or `-` "
+    "for standard output, has the decisions as text.",
 )
 @form_option
 def bind(

@@ -15,10 +15,18 @@ function memorySectionOf(model, memory, isOpen) {
     : ` ${whole(memory.end)} of ${whole(memory.capacity)} bytes; accesses never meet`;
   return el('details', { class: 'memory', open: isOpen },
     el('summary', {}, el('h3', {}, memory.memory), el('span', { class: 'count' }, about)),
+    ...(memory.choice ? [el('p', { class: 'note' }, choiceText(memory))] : []),
     touchMap(model, memory), bufferTable(model, memory), ...(hasBanks ? [bankTable(memory)] : []));
 }
 
 function bankWord(memory) { return memory.memory === 'L2' ? 'slice' : 'bank'; }
+
+/** What the binder made of the places of buffers, and why. */
+function choiceText(memory) {
+  const { conflicts, packed_conflicts: packed, because } = memory.choice;
+  const before = packed === conflicts ? '' : `, ${whole(packed)} if buffers were packed`;
+  return `Places of buffers: ${visible(because)}. Two tiles at once meet in ${whole(conflicts)} ${bankWord(memory)}s${before}.`;
+}
 
 function hex(value) { return `0x${value.toString(16)}`; }
 
@@ -56,12 +64,11 @@ function bufferTable(model, memory) {
   const rows = memory.buffers.map(([name, address, bytes, first, last, low, high, banks]) => ({ name, address, bytes, first, last, low, high, banks }));
   const total = Math.max(1, model.raw.run_cycles.image);
   const life = (row) => (row.first === null ? 'not used' : spanBar({ start: row.first, end: row.last }, total));
+  const count = memory.banks.length ? memory.banks.at(-1)[1] + 1 : 0;
   const where = (row) => {
     if (!row.banks) return '–';
-    if (row.banks === memory.banks.length) return `all ${whole(row.banks)}`;
-    if (row.banks === 1) return String(row.low);
-    const range = `${row.low} – ${row.high}`;
-    return row.banks === row.high - row.low + 1 ? range : `${whole(row.banks)} of ${range}`;
+    if (row.banks === count) return `all ${whole(count)}`;
+    return row.banks === 1 ? String(row.low) : `${row.low} – ${row.high}`;
   };
   const left = memory.buffer_count - rows.length;
   return el('div', { class: 'buffers' }, new SortedTable({
