@@ -12,6 +12,7 @@ from nacre.bind.emission import Emitter
 from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
 from nacre.bind.memory.addresses import place_buffers
 from nacre.bind.memory.banks import spread_buffers
+from nacre.bind.memory.requests import choose_requests, set_requests
 from nacre.bind.memory.weights import (
     PLAIN_WEIGHTS,
     TransferCosts,
@@ -79,20 +80,23 @@ def _bind(
     weights = _weights(plan, device, options, host, units)
     blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
     blocks = merge_conversions(blocks, fused.conversions)
+    blocks = compress_streams(blocks, weights.compressed)
+    requests = choose_requests(program.tasks, blocks, uarch.figures)
     by_name = {placement.buffer: placement for placement in placements.values()}
     image = Image(
         name,
         machine,
         tuple(placements.values()),
         tuple(_ports(placements.values(), host)),
-        compress_streams(blocks, weights.compressed),
+        set_requests(blocks, requests),
         tuple(stored_constants(by_name, host.constants, weights.parts)),
         tuple(_origins(program, dict(host.layers))),
         program.source.name,
     )
     spaces = sorted(fitted.tags.spaces)
     tags = tuple((space, fitted.tags.area(space).size) for space in spaces)
-    return Bound(image, decisions, fused, fitted.serialised, weights, banks.memories, tags)
+    chosen = (weights, banks.memories, requests)
+    return Bound(image, decisions, fused, fitted.serialised, *chosen, tags)
 
 
 def _weights(

@@ -11,6 +11,7 @@ from nacre.base.excerpt import safe
 from nacre.bind.chain_savings import ChainSavings, chain_savings
 from nacre.bind.fusion import NotFused
 from nacre.bind.report_banks import BankReport
+from nacre.bind.report_requests import RequestReport
 from nacre.bind.report_weights import WeightReport
 from nacre.bind.request import Bound
 from nacre.bind.store_formats import Conversion
@@ -40,6 +41,7 @@ class BindReport:
         self._bound, self._program, self._image = bound, program, bound.image
         self._places = TaskPlaces(program)
         self._banks = BankReport(bound.banks)
+        self._requests = RequestReport(bound.requests, program, self._places)
         self._weights = WeightReport(bound.weights, self._places)
 
     @property
@@ -89,6 +91,7 @@ class BindReport:
         if self._bound.fused.refusals:
             parts.append("\n".join(["Not fused", *self._refusal_lines()]))
         parts += self._weights.sections
+        parts += self._requests.sections
         if self._bound.serialised:
             lines = map(_serialisation_text, self._bound.serialised)
             parts.append("\n".join(["More order than the program asks for", *lines]))
@@ -118,6 +121,7 @@ class BindReport:
             "conversions": list(map(self._conversion_json, self._bound.fused.conversions)),
             "not_fused": list(map(self._refusal_json, self._bound.fused.refusals)),
             "weights": self._weights.as_json(),
+            "requests": self._requests.as_json(),
             "serialised": list(map(self._serialisation_json, self._bound.serialised)),
             "relocations": list(map(_port_json, self._image.ports)),
         }

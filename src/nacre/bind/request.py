@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from nacre.bind.fusion import NO_CHAINS, FusedChains
 from nacre.bind.memory.banks import MemoryBanks
+from nacre.bind.memory.requests import RequestChoice
 from nacre.bind.memory.weights import PLAIN_WEIGHTS, WeightChoices
 from nacre.bind.tag_pressure import Serialisation
 from nacre.bind.uarch.reader import IDEAL, Uarch
@@ -70,4 +71,5 @@ class Bound(Struct, frozen=True, eq=False):
     serialised: tuple[Serialisation, ...] = ()
     weights: WeightChoices = PLAIN_WEIGHTS
     banks: tuple[MemoryBanks, ...] = ()
+    requests: tuple[RequestChoice, ...] = ()
     tags: tuple[tuple[int, int], ...] = ()  # how many are in use, of each engine and of DEVICE
