@@ -25,7 +25,7 @@ function bankWord(memory) { return memory.memory === 'L2' ? 'slice' : 'bank'; }
 function choiceText(memory) {
   const { conflicts, packed_conflicts: packed, because } = memory.choice;
   const before = packed === conflicts ? '' : `, ${whole(packed)} if buffers were packed`;
-  return `Places of buffers: ${visible(because)}. Two tiles at once meet in ${whole(conflicts)} ${bankWord(memory)}s${before}.`;
+  return `Places of buffers: ${visible(because)}. Two tiles at once meet in a ${bankWord(memory)} ${whole(conflicts)} times${before}.`;
 }
 
 function hex(value) { return `0x${value.toString(16)}`; }
@@ -57,7 +57,7 @@ function touchMap(model, memory) {
   return el('figure', { class: 'touches' },
     el('div', { class: 'touch-axis', 'aria-hidden': 'true' }, el('span', {}, '0x0'), el('span', {}, hex(memory.end))),
     canvas,
-    el('figcaption', { class: 'note' }, `Addresses touched over time, cycle 0 to ${whole(model.raw.run_cycles.image)} of the image; darker: by more operands, at most ${whole(most)}.`));
+    el('figcaption', { class: 'note' }, `Addresses touched over time, cycle 0 to ${whole(model.raw.run_cycles.image)} of the image; stronger: by more operands, at most ${whole(most)}.`));
 }
 
 function bufferTable(model, memory) {
