@@ -162,9 +162,10 @@ def _is_folder(program: str | Path) -> bool:
 
 
 def _host_of(bundle: Bundle) -> Host:
-    """Inputs and outputs under the names of the model, and its weights."""
+    """Inputs and outputs under the names of the model, its weights, and whose tasks are whose."""
     manifest = bundle.manifest
     inputs = (HostPort(p.name, "input", p.buffer, p.elem, p.shape) for p in manifest.inputs)
     outputs = (HostPort(p.name, "output", p.buffer, p.elem, p.shape) for p in manifest.outputs)
     weights = () if manifest.weights is None else ((manifest.weights, bundle.weights),)
-    return Host((*inputs, *outputs), weights)
+    layers = ((t, layer.name) for layer in manifest.layers for t in (*layer.tasks, *layer.loads))
+    return Host((*inputs, *outputs), weights, layers=tuple(layers))

@@ -178,15 +178,13 @@ def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
                 yield Port(found.buffer, "inout", _DDR, found.address, found.size)
 
 
-def _origins(program: Program, layers: Mapping[int, str]) -> Iterator[Origin]:
+def _origins(program: Program, layers: Mapping[str, str]) -> Iterator[Origin]:
     for statement in program.statements:
         if isinstance(statement, Task):
             line, _ = program.source.position(statement.node.start)
             name = statement.token or statement_name(program, statement)
-            layer = layers.get(line)
-            layer = statement.debug_name if layer is None else layer
+            layer = layers.get(statement.name, statement.debug_name)
             yield Origin(statement.position, name, line, layer)
         elif isinstance(statement, Wait):
             line, _ = program.source.position(statement.node.start)
-            name = statement_name(program, statement)
-            yield Origin(statement.position, name, line, layers.get(line))
+            yield Origin(statement.position, statement_name(program, statement), line)

@@ -44,7 +44,7 @@ class Host(Struct, frozen=True):
     constants: tuple[tuple[str, bytes], ...] = ()  # what buffers hold before a run
     observed: tuple[str, ...] = ()  # buffers that somebody looks at afterwards
     imported: tuple[str, ...] = ()  # buffers that the host provides
-    layers: tuple[tuple[int, str], ...] = ()  # the layer of a statement, by its line
+    layers: tuple[tuple[str, str], ...] = ()  # the layer of a task, by the task's name
 
     @property
     def visible(self) -> frozenset[str]:

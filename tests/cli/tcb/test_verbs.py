@@ -360,6 +360,14 @@ def test_a_bundle_is_bound_with_its_weights(capsys: Capsys, bundle: Path, tmp_pa
     assert invoke(capsys, "bind", bundle, "--device", "npm8k", "-o", image).status == 2
 
 
+def test_blocks_of_a_bundle_are_of_its_layers(bundle: Path) -> None:
+    image = nacre.bind(bundle).image
+    layers = nacre.Bundle.load(bundle).manifest.layers
+    owners = {task: layer.name for layer in layers for task in (*layer.tasks, *layer.loads)}
+    found = {origin.name: origin.layer for origin in image.origins if origin.name in owners}
+    assert found == owners
+
+
 def test_python_has_the_same_road(bundle: Path, tmp_path: Path) -> None:
     image = nacre.bind(bundle)
     image.save(tmp_path / "b.tcb")
