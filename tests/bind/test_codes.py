@@ -19,8 +19,10 @@ from tests.bind.programs import PROGRAMS, checked
 CODES = sorted(code for code in RULES if code.startswith("BND"))
 
 
-def of_binding(options: BindOptions, *, has_dma: bool = True) -> list[Diagnostic]:
-    plan, device = checked(PROGRAMS["loop"])
+def of_binding(
+    options: BindOptions, text: str = PROGRAMS["loop"], *, has_dma: bool = True
+) -> list[Diagnostic]:
+    plan, device = checked(text)
     if not has_dma:
         assert device.topology is not None
         bare = replace(device.topology, per_engine={}, device_units={})
@@ -41,10 +43,13 @@ def of_name() -> list[Diagnostic]:
 
 
 FEW_TAGS = read_uarch(Source("x.uarch", "uarch x { tags { engine = 2 device = 2 } }")).uarch
+QUEUES = read_uarch(Source("x.uarch", "uarch x { queue { depth = 2 } }")).uarch
+MANY_TOKENS = "\n".join(f"t{n} = copy A {64 * n}" for n in range(17))
 CASES: dict[str, Callable[[], list[Diagnostic]]] = {
     "BND01": lambda: of_binding(BindOptions(FEW_TAGS)),
     "BND02": lambda: of_binding(BindOptions(), has_dma=False),
     "BND03": lambda: of_binding(BindOptions(ddr_bytes=1024)),
+    "BND04": lambda: of_binding(BindOptions(QUEUES), MANY_TOKENS),
     "BND10": lambda: of_file("uarch x { l3 { } }"),
     "BND11": lambda: of_file("uarch x { l1 { bank = 3 } }"),
     "BND12": lambda: of_file("uarch x { l1 { ports = 0 } }"),

@@ -82,7 +82,7 @@ def test_chains_keep_the_outputs(number: int) -> None:
     rng = random.Random(number)
     interpreter = NemInterpreter()
     program = interpreter.load_string(draw_body(rng).text)
-    options = BindOptions(load_uarch("npm_lite", "npm_lite"))
+    options = BindOptions(load_uarch("npm_lite", "npm_lite"), may_serialise=True)
     bound = bind_plan(program.plan, "p", program.device, options)
     assert verify_image(program.plan, bound.image) == []
     inputs = {name: rng.randbytes(size) for name, size in INPUTS.items()}

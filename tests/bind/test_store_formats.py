@@ -53,7 +53,7 @@ def uarch(formats: str = "raw, i8, f16, bf16", links: tuple[str, ...] = ()) -> U
 def bound(text: str, described: Uarch | None = None) -> tuple[LoadedProgram, Bound]:
     program = NemInterpreter().load_string(HEAD + text)
     program.require_runnable()
-    options = BindOptions(uarch() if described is None else described)
+    options = BindOptions(uarch() if described is None else described, may_serialise=True)
     return program, bind_plan(program.plan, "p", program.device, options)
 
 

@@ -20,6 +20,11 @@ SMALL = """
 a = copy A 0
 b = copy A 0 deps a
 """
+BOTH = """
+a = copy A 0
+b = copy A 64
+c = copy A 128 deps a, b
+"""
 LARGE = """
 loop i in [0..3000] @max_in_flight(2):
 a = copy A (i mod 2) * 64
@@ -84,6 +89,7 @@ CASES: dict[str, tuple[str, Callable[[Image], Image]]] = {
     "TCB86": (LARGE, signal_alike),
     "TCB87": (SMALL, lambda image: change(image, stream)),
     "TCB88": (SMALL, lambda image: replace(image, constants=())),
+    "TCB89": (BOTH, lambda image: replace(image, machine=replace(image.machine, token_limit=1))),
 }
 
 

@@ -70,6 +70,7 @@ class Emitter:
         self._forms = FormBinder(units)
         self._runs = IterationRuns(units.kinds)
         self._members = members  # of chains, by the position of the last
+        self._last_of = {t.position: last for last, tasks in members.items() for t in tasks}
         self._has_token_limit = has_token_limit
 
     def streams(self, body: OrderBody, tags: PlacedTags) -> tuple[Stream, ...]:
@@ -119,7 +120,7 @@ class Emitter:
         tags, waits = place.tags, self._waits(node, place)
         signal = tags.signal(node)
         if isinstance(node.statement, WaitStatement):
-            named = _each_once(node.statement.tokens) if self._has_token_limit else ()
+            named = self._named(node.statement.tokens, node.position)
             block = Block("wait", node.position, waits=waits, signal=signal, names=named)
             return tags.tags.space, block
         if node.kind == "done":
@@ -175,9 +176,26 @@ class Emitter:
             waits=waits,
             signal=signal,
             is_chained=is_chained,
-            has_token=self._has_token_limit and task.token is not None,
-            names=_each_once(task.deps) if self._has_token_limit else (),
+            has_token=self._has_token_limit and not is_chained and self._makes_token(task),
+            names=self._named(task.deps, task.position),
         )
+
+    def _makes_token(self, task: Task) -> bool:
+        """Whether a task makes a token, or one that streams into it: a chain has one for all."""
+        members = self._members.get(task.position)
+        if members is None:
+            return task.token is not None
+        return any(member.token is not None for member in members)
+
+    def _named(self, tokens: tuple[int, ...], position: int) -> tuple[int, ...]:
+        """The tokens that a block names; of a chain that of the last, and none of its own."""
+        if not self._has_token_limit:
+            return ()
+        if not self._last_of:
+            return _each_once(tokens)
+        own = self._last_of.get(position)
+        found = (self._last_of.get(token, token) for token in tokens)
+        return tuple(token for token in dict.fromkeys(found) if token != own)
 
 
 def _each_once(positions: tuple[int, ...]) -> tuple[int, ...]:

@@ -28,7 +28,8 @@ from nacre.bind.placed_tags import PlacedTags
 from nacre.bind.request import BindOptions, Bound, Host
 from nacre.bind.rules import BND02
 from nacre.bind.store_formats import merge_conversions
-from nacre.bind.tag_pressure import TagCounts, fit_tags
+from nacre.bind.tag_pressure import NO_WINDOWS, TagCounts, fit_tags
+from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
 from nacre.nem.model.devices import Device
@@ -73,9 +74,14 @@ def _bind(
     order = order_program(program.body, fused.members)
     streams = {task.position: units.stream(task) for task in program.tasks}
     counts = _tag_counts(uarch)
-    fitted = fit_tags(program, order, streams, counts, may_serialise=options.may_serialise)
+    limit, may_serialise = machine.token_limit, options.may_serialise
+    is_ideal = not machine.figures
+    windows = NO_WINDOWS
+    if limit is not None and not is_ideal:
+        windows = fit_tokens(plan, device, limit, may_serialise=may_serialise)
+    fitted = fit_tags(program, order, streams, counts, windows, may_serialise=may_serialise)
     operands = OperandBinder(placements, fused.streamed)
-    has_limit = machine.token_limit is not None
+    has_limit = limit is not None
     emitter = Emitter(units, operands, fused.members, streams, has_token_limit=has_limit)
     weights = _weights(plan, device, options, host, units)
     blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
@@ -93,6 +99,8 @@ def _bind(
         tuple(_origins(program, dict(host.layers))),
         program.source.name,
     )
+    if limit is not None and is_ideal:
+        require_end(plan, device, image, limit)
     spaces = sorted(fitted.tags.spaces)
     tags = tuple((space, fitted.tags.area(space).size) for space in spaces)
     chosen = (weights, banks.memories, requests)

@@ -268,7 +268,7 @@ def _serialisation_text(found: Serialisation) -> str:
         parts.append(f"{found.window[1]} of {found.window[0]} iterations in flight")
     if found.chains is not None:
         parts.append(f"{found.chains[1]} instead of {found.chains[0]} rows of tasks side by side")
-    return f"{where} {' and '.join(parts)}, for want of tags"
+    return f"{where} {' and '.join(parts)}, for want of {found.for_want_of}"
 
 
 def _space_text(space: int) -> str:

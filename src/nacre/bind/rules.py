@@ -25,3 +25,14 @@ BND03 = declare(
     """
     The buffers of a memory do not fit into it, one beside the other, each at its alignment.
     """, language=_TCB)  # fmt: skip
+BND04 = declare(
+    "BND04", "too-few-tokens", _BINDING,
+    """
+    More tokens may be alive at once than an engine keeps, so that a run may stop for ever.
+
+    Queues hand out blocks in order: one that waits for a token holds up those behind it, among
+    them perhaps the one that would release a token. So for hardware with figures the bound of
+    TOK07 has to hold; with `--allow-serialise` the binder narrows windows until it does, and
+    reports where. On ideal hardware, which is NEM's timed machine, it is enough that this one
+    comes to the end.
+    """, language=_TCB)  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,15 +29,17 @@ class TagCounts(Struct, frozen=True):
         return self.device if space == DEVICE else self.engine
 
 
-_ALLOW = setting("`--allow-serialise`", "`allow_serialise=True`")
+ALLOW = setting("`--allow-serialise`", "`allow_serialise=True`")
+NO_WINDOWS: Mapping[int, int] = MappingProxyType({})
 
 
 class Serialisation(Struct, frozen=True):
-    """A body that has more order than the program asks for, so that its tags are enough."""
+    """A body that has more order than the program asks for, so that tags or tokens are enough."""
 
     loop: Loop | None  # None: what stands outside of all loops
     window: tuple[int, int] | None = None  # iterations in flight, before and after
     chains: tuple[int, int] | None = None  # what may happen at once, before and after
+    for_want_of: Literal["tags", "tokens"] = "tags"
 
 
 class FittedTags(Struct, frozen=True, eq=False):
@@ -50,12 +54,17 @@ def fit_tags(
     order: OrderBody,
     stream_of: Mapping[int, int],
     counts: TagCounts,
+    windows: Mapping[int, int] = NO_WINDOWS,
     *,
     may_serialise: bool,
 ) -> FittedTags:
-    """The tags of a program; InputError where there are too few and order may not be added."""
-    first = tags = share_tags(order, stream_of)
-    limits: dict[int, TagLimit] = {}
+    """The tags of a program; InputError where there are too few and order may not be added.
+
+    `windows` are those of loops that have been narrowed for want of tokens, by position.
+    """
+    limits = {position: TagLimit(window=window) for position, window in windows.items()}
+    first = share_tags(order, stream_of)
+    tags = share_tags(order, stream_of, limits) if limits else first
     while (space := _space_that_is_full(tags, counts)) is not None:
         path = _pressure(tags, space)
         limit = _narrower(path, space, limits) if may_serialise else None
@@ -63,7 +72,7 @@ def fit_tags(
             raise InputError([_too_few(program, path, space, counts)])
         limits |= limit
         tags = share_tags(order, stream_of, limits)
-    return FittedTags(tags, tuple(_serialisations(first, tags)))
+    return FittedTags(tags, tuple(_serialisations(first, tags, windows)))
 
 
 def _space_that_is_full(tags: BodyTags, counts: TagCounts) -> int | None:
@@ -116,7 +125,7 @@ def _too_few(
     return BND01.at(
         span,
         f"the order takes {needed} tags of {whose}, which has {most}: {shares}",
-        help=f"narrow `@max_in_flight` here, or allow the binder to add order with {_ALLOW}",
+        help=f"narrow `@max_in_flight` here, or allow the binder to add order with {ALLOW}",
     )
 
 
@@ -129,7 +138,9 @@ def _share(tags: BodyTags, space: int) -> str:
     return f"{each} in loop `{tags.body.loop.variable.name}`"
 
 
-def _serialisations(before: BodyTags, after: BodyTags) -> list[Serialisation]:
+def _serialisations(
+    before: BodyTags, after: BodyTags, windows: Mapping[int, int]
+) -> list[Serialisation]:
     """What became of every body that has less at once than before."""
     found = []
     window = (before.window, after.window)
@@ -140,8 +151,9 @@ def _serialisations(before: BodyTags, after: BodyTags) -> list[Serialisation]:
                 before.body.loop,
                 window if window[0] != window[1] else None,
                 chains if chains[0] != chains[1] else None,
+                "tokens" if window[1] == windows.get(before.body.position) else "tags",
             )
         )
     for position, inner in before.inner.items():
-        found += _serialisations(inner, after.inner[position])
+        found += _serialisations(inner, after.inner[position], windows)
     return found

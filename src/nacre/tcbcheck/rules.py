@@ -1,4 +1,4 @@
-"""TCB80-TCB88: an image means what its program means. Each finding shows a witness."""
+"""TCB80-TCB89: an image means what its program means. Each finding shows a witness."""
 
 from nacre.base.rules import declare
 
@@ -60,4 +60,14 @@ TCB88 = declare(
     """
     A block reads constants that are others than the program's, or decompresses to others, or
     compressed ones that a task writes or the host sees.
+    """, language=_TCB)  # fmt: skip
+TCB89 = declare(
+    "TCB89", "tokens-run-out", _PROOF,
+    """
+    More tokens may be alive at once than an engine keeps: a block that waits for one holds up its
+    queue, and perhaps the block that would release one, for ever.
+
+    A token is alive from the start of its task until that is complete and all that name it have
+    started. On ideal hardware, which has one schedule, a run is tried where the count alone is no
+    proof.
     """, language=_TCB)  # fmt: skip

@@ -12,12 +12,14 @@ from nacre.nem.model.program import Buffer, Program
 from nacre.nem.plan.plan import Plan
 from nacre.tcb.image import Image, Placement
 from nacre.tcb.machine.instances import Instances, unroll
+from nacre.tcb.machine.timing import time_instances
 from nacre.tcbcheck.conflicts import Conflict, find_conflicts
 from nacre.tcbcheck.constants import compare_constants
 from nacre.tcbcheck.conversions import compare_conversion
 from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
+from nacre.tcbcheck.live_tokens import TokenShortage, find_shortages
 from nacre.tcbcheck.meaning import compare_meaning
-from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87
+from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87, TCB89
 from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults
 from nacre.tcbcheck.tag_order import Ordering, Stuck, Unordered, order_by_tags
 from nacre.tcbcheck.tried_order import TriedOrder
@@ -104,9 +106,27 @@ class _Verifier:
         elif order.unordered and self._instances.count > _MOST_TRIED:
             yield self._unproved(order.unordered[0])
         elif order.unordered:
-            yield from self._conflicts(TriedOrder(self._instances))
+            yield from self._checked(TriedOrder(self._instances))
         else:
-            yield from self._conflicts(order)
+            yield from self._checked(order)
+
+    def _checked(self, order: Ordering) -> Iterator[Diagnostic]:
+        yield from self._conflicts(order)
+        limit = self._image.machine.token_limit
+        if limit is None:
+            return
+        shortages = list(find_shortages(self._instances, order, limit))
+        if shortages and (self._image.machine.figures or self._is_stuck()):
+            yield from (self._shortage(one, limit) for one in shortages)
+
+    def _is_stuck(self) -> bool:
+        """Whether ideal hardware comes to a point where nothing can start."""
+        return time_instances(self._instances).is_stuck
+
+    def _shortage(self, found: TokenShortage, limit: int) -> Diagnostic:
+        alive = f"{found.most} tokens may be alive at once on engine {found.engine}"
+        message = f"{alive}, which keeps {limit}: {self._name(found.instance)} may wait for ever"
+        return TCB89.at(self._span(found.instance), message)
 
     def _conflicts(self, order: Ordering) -> Iterator[Diagnostic]:
         count = 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from nacre.base.diagnostics import InputError
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.run.sessions.steps import number_steps
 from nacre.nem.run.timing.profile import timing_profile
@@ -51,9 +52,14 @@ def nem_rows(program: LoadedProgram) -> list[Row]:
 
 
 def require_same_time(program: LoadedProgram) -> None:
-    image = bound(program)
-    timing = time_image(image, compile=False)
-    assert image_rows(timing) == nem_rows(program)
+    expected = nem_rows(program)
+    if any(start < 0 for _, _, start, _, _ in expected):  # NEM's machine runs out of tokens
+        with pytest.raises(InputError) as refused:
+            bound(program)
+        assert {finding.code for finding in refused.value.diagnostics} == {"BND04"}
+        return
+    timing = time_image(bound(program), compile=False)
+    assert image_rows(timing) == expected
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -36,7 +36,7 @@ CAUSES = {
         "fusion", "values that stream from unit to unit, and conversions that stores do"
     ),
     "wdm": CauseKind("WDM", "weights that are moved compressed"),
-    "tags": CauseKind("tags", "order that was added for want of tags"),
+    "tags": CauseKind("tags", "order that was added for want of tags or tokens"),
     "parts": CauseKind("CSTL parts", "CSTLA and CSTLB that work apart", ("cstl",)),
     "burst": CauseKind("bursts", "requests, beside their bytes", ("dma",)),
     "queue": CauseKind("queue depth", "queues that hold so many blocks, in order", ("queue",)),

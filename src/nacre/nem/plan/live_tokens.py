@@ -16,8 +16,10 @@ and the token of a task before the loop is dead before it only if everything tha
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -31,6 +33,8 @@ from nacre.nem.plan.plan import Block, Plan
 # Beyond so many engines a task without a place of its own counts for each of them.
 _MOST_ENGINES = 64
 
+_NO_WINDOWS: Mapping[int, int] = MappingProxyType({})
+
 # How far back from a task its dependences are searched for the end of a chain to continue.
 MOST_ANCESTORS = 48
 
@@ -43,11 +47,32 @@ class LiveTokens(Struct, frozen=True):
     culprit: Statement | None
 
 
-def live_tokens(plan: Plan, device: Device, limit: int) -> Iterator[LiveTokens]:
-    """For every engine, how many tokens can be alive at once at most."""
+# What was found last for a plan: checking, timing and binding ask for the same.
+_KNOWN: WeakKeyDictionary[Plan, tuple[Device, int, tuple[LiveTokens, ...]]] = WeakKeyDictionary()
+
+
+def live_tokens(
+    plan: Plan, device: Device, limit: int, windows: Mapping[int, int] = _NO_WINDOWS
+) -> Sequence[LiveTokens]:
+    """For every engine, how many tokens can be alive at once at most.
+
+    `windows` are loops, by position, that are narrower than the program says.
+    """
+    if windows:
+        return tuple(_bounds(plan, device, limit, windows))
+    known = _KNOWN.get(plan)
+    if known is None or known[0] is not device or known[1] != limit:
+        found = tuple(_bounds(plan, device, limit, windows))
+        known = _KNOWN[plan] = (device, limit, found)
+    return known[2]
+
+
+def _bounds(
+    plan: Plan, device: Device, limit: int, windows: Mapping[int, int]
+) -> Iterator[LiveTokens]:
     lives = _TokenLifetimes(plan.program, plan.order)
     for engine, tasks in sorted(_tasks_by_engine(plan, device).items()):
-        chains = _TokenChains(lives, tasks, limit)
+        chains = _TokenChains(lives, tasks, limit, windows)
         most = chains.count_chains(plan.top, plan.program.body)
         yield LiveTokens(engine, most, chains.culprit)
 
@@ -145,7 +170,10 @@ class _ChainEnds:
 class _TokenChains:
     """The chains of the tokens of one engine."""
 
-    def __init__(self, lifetimes: _TokenLifetimes, tasks: set[int], limit: int) -> None:
+    def __init__(
+        self, lifetimes: _TokenLifetimes, tasks: set[int], limit: int, windows: Mapping[int, int]
+    ) -> None:
+        self._windows = windows
         self._lifetimes = lifetimes
         self._tasks = tasks
         self._limit = limit
@@ -171,7 +199,7 @@ class _TokenChains:
     def _count_loop_chains(self, block: Block, loop: Loop) -> int:
         trips = int(block.grid.ordinals[-1].max()) + 1
         inside = self.count_chains(block, loop.body)
-        chains = min(loop.window, trips) * inside
+        chains = min(loop.window, trips, self._windows.get(loop.position, trips)) * inside
         if chains > self._limit and self.culprit is None:
             self.culprit = loop
         return chains

@@ -78,7 +78,7 @@ def _tokens(instances: Instances) -> Arrays:
     count = instances.count
     is_limited = instances.image.machine.token_limit is not None
     has_token = instances.by_block(lambda placed: is_limited and placed.block.has_token)
-    named, namer = _named(instances) if is_limited else (np.zeros(0, np.int64),) * 2
+    named, namer = token_names(instances) if is_limited else (np.zeros(0, np.int64),) * 2
     order = np.argsort(namer, kind="stable")
     mixed = np.zeros(count, np.int64)
     np.bitwise_xor.at(mixed, named, namer)
@@ -91,7 +91,7 @@ def _tokens(instances: Instances) -> Arrays:
     }
 
 
-def _named(instances: Instances) -> tuple[Column, Column]:
+def token_names(instances: Instances) -> tuple[Column, Column]:
     """Every pair of an instance and one that names its token."""
     empty = np.zeros(0, np.int64)
     named, namers = [empty], [empty]

@@ -81,7 +81,7 @@ def place_instances(instances: Instances, figures: Figures) -> UnitColumns:
         shared=np.zeros(count, np.int64),
         pool=np.full((count, MOST_UNITS), NONE, np.int64),
         bound=np.full((count, MOST_UNITS), NONE, np.int64),
-        engine=_engines(instances),
+        engine=engines_of(instances),
         first_output=np.zeros(count, np.int64),
     )
     index = {(pool.unit, pool.engine): at for at, pool in enumerate(pools)}
@@ -141,7 +141,7 @@ def _unit_error(instances: Instances, instance: int, message: str) -> InputError
     return InputError([TCB52.at(place_of(instances, instance), f"`{name}` {message}")])
 
 
-def _engines(instances: Instances) -> Column:
+def engines_of(instances: Instances) -> Column:
     """The engine of every instance; tasks that may run anywhere take the engines in turn."""
     machine = instances.image.machine
     found = np.zeros(instances.count, np.int64)

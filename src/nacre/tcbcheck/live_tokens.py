@@ -1,0 +1,126 @@
+"""Whether an image can run out of tokens: then blocks in queues may wait for one for ever.
+
+The token of an instance is dead before another starts if by then it is complete, and all that name
+it have started or are that other one. Tokens of which each is dead before the next make a chain, of
+which one at most is alive at a time; so an engine needs no more tokens than there are chains. They
+are put together greedily, and where that takes too many, as few as can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from nacre.tcb.machine.instances import Instances
+from nacre.tcb.machine.prepare import token_names
+from nacre.tcb.machine.units import engines_of
+from nacre.tcbcheck.tag_order import Ordering
+
+_MOST_MATCHED = 1500  # tokens of an engine for which the least number of chains is looked for
+
+
+class TokenShortage(Struct, frozen=True):
+    """More tokens than an engine keeps may be alive at once, for the first time at an instance."""
+
+    engine: int
+    most: int
+    instance: int
+
+
+def find_shortages(instances: Instances, order: Ordering, limit: int) -> Iterator[TokenShortage]:
+    """The engines that may run out of tokens."""
+    lives = _TokenLives(instances, order)
+    has_token = instances.by_block(lambda placed: int(placed.block.has_token))
+    engines = engines_of(instances)
+    for engine in np.unique(engines[has_token == 1]).tolist():
+        tokens = np.flatnonzero((has_token == 1) & (engines == engine)).tolist()
+        if len(tokens) <= limit:
+            continue
+        before, culprit = _chain_greedily(lives, tokens, limit)
+        if culprit is None:
+            continue
+        most = limit + 1
+        if len(tokens) <= _MOST_MATCHED:
+            most = _fewest_chains(lives, tokens, before)
+        if most > limit:
+            yield TokenShortage(engine, most, culprit)
+
+
+class _TokenLives:
+    """Until when tokens are alive."""
+
+    def __init__(self, instances: Instances, order: Ordering) -> None:
+        self._before = order.before
+        self._namers: dict[int, list[int]] = {}
+        named, namers = token_names(instances)
+        for token, namer in zip(named.tolist(), namers.tolist(), strict=True):
+            self._namers.setdefault(token, []).append(namer)
+
+    def is_dead_before(self, token: int, other: int) -> bool:
+        """Whether a token is free again when another is taken."""
+        before = self._before
+        return before(token, other) and all(
+            namer == other or before(namer, other) for namer in self._namers.get(token, ())
+        )
+
+
+def _chain_greedily(
+    lives: _TokenLives, tokens: list[int], limit: int
+) -> tuple[dict[int, int], int | None]:
+    """What each token follows in its chain, and the first that begins one chain too many."""
+    ends: list[int] = []  # of chains, the one that was last added to at the end
+    before: dict[int, int] = {}
+    culprit = None
+    for token in tokens:
+        at = next((at for at in reversed(range(len(ends)))
+                   if lives.is_dead_before(ends[at], token)), None)  # fmt: skip
+        if at is not None:
+            before[token] = ends.pop(at)
+        elif len(ends) >= limit and culprit is None:
+            culprit = token
+            if len(tokens) > _MOST_MATCHED:
+                break
+        ends.append(token)
+    return before, culprit
+
+
+def _fewest_chains(lives: _TokenLives, tokens: list[int], before: dict[int, int]) -> int:
+    """The least number of chains: tokens, less the pairs of a largest matching."""
+    follows = {first: second for second, first in before.items()}
+    earlier: dict[int, list[int]] = {}
+
+    def candidates(token: int) -> list[int]:
+        if token not in earlier:
+            earlier[token] = [t for t in tokens if t < token and lives.is_dead_before(t, token)]
+        return earlier[token]
+
+    def improve(token: int) -> bool:
+        """Find something for a token to follow, moving others on; breadth first."""
+        came_from: dict[int, int] = {}
+        queue = [token]
+        for at in queue:
+            for first in candidates(at):
+                if first in came_from:
+                    continue
+                came_from[first] = at
+                if first not in follows:
+                    _move_on(first, came_from, follows)
+                    return True
+                queue.append(follows[first])
+        return False
+
+    matched = len(follows) + sum(improve(token) for token in tokens if token not in before)
+    return len(tokens) - matched
+
+
+def _move_on(first: int, came_from: dict[int, int], follows: dict[int, int]) -> None:
+    """Give everybody on the way what was found for it."""
+    earlier = {second: one for one, second in follows.items()}
+    free: int | None = first
+    while free is not None:
+        second = came_from[free]
+        moved = earlier.get(second)
+        follows[free] = second
+        free = moved
