@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.base.term_columns import TermProblem, evaluate, uses_remainder
+from nacre.base.term_columns import TermProblem, evaluate, interval_of, uses_remainder
 from nacre.base.terms import INT64_MAX, INT64_MIN, LoopVariable, Operation, Term
 
 
@@ -76,3 +76,32 @@ def test_a_ring_is_a_term_with_a_remainder() -> None:
     ring = Operation("*", Operation("mod", LoopVariable("i", 0), 2), 64)
     assert uses_remainder(ring)
     assert not uses_remainder(Operation("*", LoopVariable("i", 0), 64))
+
+
+@given(terms(), st.tuples(st.integers(-9, 9), st.integers(-9, 9)), st.integers(0, 5))
+def test_bounds_hold_all_values(term: Term, first: tuple[int, int], more: int) -> None:
+    found = interval_of(term, [(at, at + more) for at in first])
+    if found is None:
+        return
+    i, j = first
+    for row in range((more + 1) ** 2):
+        try:
+            value = naive(term, i + row // (more + 1), j + row % (more + 1))
+        except NoValueError:
+            continue
+        assert found[0] <= value <= found[1]
+
+
+@pytest.mark.parametrize("op", ["/", "mod"])
+@pytest.mark.parametrize("low", range(-7, 8))
+@pytest.mark.parametrize("by", [1, 3, 8])
+def test_bounds_of_quotients_are_exact_and_of_remainders_near(op: str, low: int, by: int) -> None:
+    term = Operation(op, LoopVariable("i", 0), by)
+    for high in range(low, 9):
+        values = [naive(term, i, 0) for i in range(low, high + 1)]
+        found = interval_of(term, [(low, high)])
+        assert found is not None
+        if op == "/" or -by < low <= high < by:
+            assert found == (min(values), max(values))
+        else:
+            assert found == (1 - by if low < 0 else 0, by - 1 if high > 0 else 0)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nacre.base.terms import LoopVariable, Operation, Term, apply, fits_int64
+from nacre.base.terms import LoopVariable, Operation, Term, apply, divide, fits_int64
 
 Column = npt.NDArray[np.int64]
 Values = int | Column  # an int stands for a column that is the same in every row
@@ -88,8 +88,19 @@ def _combine(op: str, a: Interval, b: Interval) -> Interval:
     if op == "*":
         products = [x * y for x in a for y in b]
         return min(products), max(products)
+    if b[0] == b[1] > 0:
+        return _divide_interval(op, a, b[0])
     largest = max(abs(a[0]), abs(a[1]))
     return -largest, largest  # neither a quotient nor a remainder exceeds the dividend
+
+
+def _divide_interval(op: str, a: Interval, by: int) -> Interval:
+    """Bounds of quotients or remainders by a number above 0; both go towards 0."""
+    if op == "/":
+        return divide(a[0], by), divide(a[1], by)
+    if -by < a[0] and a[1] < by:
+        return a
+    return (0 if a[0] >= 0 else 1 - by), (0 if a[1] <= 0 else by - 1)
 
 
 def _evaluate_int64(term: Term, variables: list[Column]) -> Values:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from nacre.base.term_columns import Column, TermProblem, evaluate, interval_of, loop_depths
-from nacre.base.terms import LoopVariable, Operation, Term, divide, fits_int64, operation_count
+from nacre.base.terms import LoopVariable, Operation, Term, fits_int64, operation_count
 from nacre.tcb.image import Repeat, counter
 from nacre.tcb.limits import MAX_TERM_DEPTH, MAX_TERM_OPERATIONS
 
@@ -137,35 +137,16 @@ def extremes(term: Term, scope: Scope) -> Interval | None:
 
 def _interval(term: Term, ranges: list[Interval]) -> Interval | None:
     """Bounds of a term and of all its parts, or None where one has no value or leaves 64 bits."""
-    if isinstance(term, int):
-        return term, term
-    if isinstance(term, LoopVariable):
-        return ranges[term.depth]
-    left, right = _interval(term.left, ranges), _interval(term.right, ranges)
-    if left is None or right is None:
-        return None
-    found = _combine(term, left, right)
-    is_fitting = found is not None and fits_int64(found[0]) and fits_int64(found[1])
-    return found if is_fitting else None
+    return interval_of(term, ranges) if _has_value(term) else None
 
 
-def _combine(term: Operation, a: Interval, b: Interval) -> Interval | None:
-    if term.op == "+":
-        return a[0] + b[0], a[1] + b[1]
-    if term.op == "-":
-        return a[0] - b[1], a[1] - b[0]
-    if term.op == "*":
-        products = [x * y for x in a for y in b]
-        return min(products), max(products)
-    # What is divided by is a number above 0 in all that a binder writes.
-    if b[0] != b[1] or b[0] <= 0:
-        return None
-    if term.op == "/":
-        return divide(a[0], b[0]), divide(a[1], b[0])
-    largest = b[0] - 1
-    if a[0] >= 0 and a[1] < b[0]:
-        return a
-    return (0 if a[0] >= 0 else -largest), (0 if a[1] <= 0 else largest)
+def _has_value(term: Term) -> bool:
+    """Whether a term divides by nothing but numbers above 0, as all do that a binder writes."""
+    if not isinstance(term, Operation):
+        return True
+    if term.op in ("/", "mod") and not (isinstance(term.right, int) and term.right > 0):
+        return False
+    return _has_value(term.left) and _has_value(term.right)
 
 
 def outside(term: Term, scope: Scope, low: int, high: int | None) -> Interval | str | None:
