@@ -112,6 +112,7 @@ class Section:
             "text": self.texts.__getitem__,
             "memory": self.texts.__getitem__,
             "integers": self.lists.__getitem__,
+            "positions": self.lists.__getitem__,
             "numbers": lambda n: [self.floats[one] for one in self.lists[n]],
             "attributes": self.pairs,
             "counts": self.pairs,
@@ -141,16 +142,22 @@ class Section:
         return self.heap.take(-1 - number).decode()
 
     def terms(self, count: int, is_address: bool, is_optional: bool) -> list[Value]:
-        numbers = [number - is_optional for number in self.column(count)]
-        shapes = [None if number < 0 else self.lists[number] for number in numbers]
-        holes = [0 if shape is None else shape.count(0) for shape in shapes]
-        read = self.aligned if is_address else self.column
-        firsts = iter(read(sum(1 for hole in holes if hole)))
-        others = iter(self.column(sum(hole - 1 for hole in holes if hole)))
-        found: list[Value] = []
-        for shape, hole in zip(shapes, holes, strict=True):
-            integers = iter([next(others if at else firsts) for at in range(hole)])
-            found.append(None if shape is None else _term(shape, integers))
+        numbers = self.column(count)
+        lists = self.column(max(numbers, default=-1) + 1)
+        shapes = [
+            self.lists[one - is_optional] if one or not is_optional else None for one in lists
+        ]
+        found: list[Value] = [None] * count
+        for number, shape in enumerate(shapes):
+            if shape is not None:
+                places = [at for at, other in enumerate(numbers) if other == number]
+                holes = shape.count(0)
+                columns = []
+                for hole in range(holes):
+                    is_last = is_address and hole == holes - 1
+                    columns.append((self.aligned if is_last else self.column)(len(places)))
+                for row, at in enumerate(places):
+                    found[at] = _term(shape, iter([column[row] for column in columns]))
         return found
 
     def records(self, name: str, count: int, is_optional: bool = False) -> list[Value]:
@@ -164,6 +171,10 @@ class Section:
                 found.append(None)
             else:
                 found.append({**(self.forms[name][number] if form else {}), **next(rows)})
+        for field in own:
+            if field.kind == "positions":
+                for row in filter(None, found):
+                    row[field.name] = [row["position"] - back for back in row[field.name]]
         return found
 
 

@@ -46,6 +46,7 @@ Kind = Literal[
     "memory",  # `DDR`, `L1[0]`
     "engine",  # `e0`, or `d` of the device
     "integers",
+    "positions",  # of statements further up
     "numbers",
     "term",  # an integer over counters
     "address",  # a term that is an address
@@ -198,7 +199,7 @@ BLOCK: Final = Record(
               is_many=True, is_own=True, blocks=("join",)),
         Field("has_token", "flag", "it takes a token of its engine until all have named it",
               "token", False, blocks=_STEPS),
-        Field("names", "integers", "positions of the tasks whose tokens it names", "names", (),
+        Field("names", "positions", "positions of the tasks whose tokens it names", "names", (),
               is_own=True, blocks=_STEPS),
     ),
 )  # fmt: skip

@@ -3,64 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
-from nacre.base.binary.columns import Integers
 from nacre.base.terms import fits_int64
+from nacre.tcb.binary.columns import Columns, Source, add_aligned, add_column, read_aligned
 from nacre.tcb.binary.pools import ReadPools, WrittenPools, checked, encode_text, refuse
 from nacre.tcb.binary.shapes import hole_count, pack_term, unpack_term
 from nacre.tcb.block_table import RECORDS, Field, FieldValue, Record
 
-_MOST_SHIFT = 64
 # An integer, or integers in tuples: equal where the values are, types and signs included.
 Packed = Any
-
-
-class Source(Protocol):
-    """Where columns come from."""
-
-    @property
-    def pools(self) -> ReadPools:
-        """What their numbers stand for."""
-
-    def column(self, count: int) -> list[int]:
-        """The next one, of so many numbers."""
-
-
-Columns = list[Integers]
-
-
-def add_column(columns: Columns, values: Sequence[int]) -> None:
-    """Add a column, unless it is empty."""
-    if values:
-        columns.append(np.array(values, np.int64))
-
-
-def add_aligned(columns: Columns, values: Sequence[int]) -> None:
-    """Add how many bits are 0 at the end of all these numbers, and the numbers without them."""
-    if values:
-        ends = [value & -value for value in values if value]
-        shift = min(ends).bit_length() - 1 if ends else 0
-        add_column(columns, [shift])
-        add_column(columns, [value >> shift for value in values])
-
-
-def read_aligned(count: int, source: Source) -> list[int]:
-    """The inverse of `add_aligned`."""
-    if not count:
-        return []
-    (shift,) = source.column(1)
-    if not 0 <= shift < _MOST_SHIFT:
-        raise source.pools.broken(f"numbers cannot end with {shift:,} bits that are 0")
-    values = [value << shift for value in source.column(count)]
-    if not (fits_int64(min(values)) and fits_int64(max(values))):
-        raise source.pools.broken("a number of more than 64 bits")
-    return values
 
 
 class Codec(ABC):
@@ -134,7 +90,7 @@ class AlignedCodec(ScalarCodec):
 
 
 class TermCodec(Codec):
-    """A shape's number, the first integer of each, and all the others."""
+    """The shapes of a field's terms, and the integers of each, which have columns of their own."""
 
     def __init__(self, is_optional: bool, is_address: bool) -> None:
         self._is_optional = is_optional
@@ -148,26 +104,37 @@ class TermCodec(Codec):
         return shape + self._is_optional, integers
 
     def write(self, packed: Sequence[Packed], columns: Columns) -> None:
-        """Three columns, the second aligned in addresses."""
-        add_column(columns, [shape for shape, _ in packed])
-        add_firsts = add_aligned if self._is_address else add_column
-        add_firsts(columns, [integers[0] for _, integers in packed if integers])
-        add_column(columns, [value for _, integers in packed for value in integers[1:]])
+        """Which of the shapes each has, by their first use; the shapes; the integers of each."""
+        rows: dict[int, list[tuple[int, ...]]] = {}
+        for shape, integers in packed:
+            rows.setdefault(shape, []).append(integers)
+        numbers = {shape: number for number, shape in enumerate(rows)}
+        add_column(columns, [numbers[shape] for shape, _ in packed])
+        add_column(columns, list(rows))
+        for integers_of_shape in rows.values():
+            by_hole = list(zip(*integers_of_shape, strict=True))
+            for hole, integers in enumerate(by_hole, 1):
+                is_aligned = self._is_address and hole == len(by_hole)
+                (add_aligned if is_aligned else add_column)(columns, integers)
 
     def read(self, count: int, source: Source) -> list[Packed]:
-        """The same three; how many integers there are, the shapes say."""
-        shapes = source.column(count)
-        holes = [self._holes(shape, source.pools) for shape in shapes]
-        first_count = sum(1 for count in holes if count)
-        is_address = self._is_address
-        firsts = iter(
-            read_aligned(first_count, source) if is_address else source.column(first_count)
-        )
-        others = iter(source.column(sum(count - 1 for count in holes if count)))
-        return [
-            (shape, tuple(next(others if at else firsts) for at in range(count)))
-            for shape, count in zip(shapes, holes, strict=True)
-        ]
+        """The inverse; how many integers there are, the shapes say."""
+        numbers = source.column(count)
+        most = max(numbers, default=-1)
+        if most >= count or min(numbers, default=0) < 0:
+            raise source.pools.broken("terms are of a shape that is not there")
+        shapes, uses = source.column(most + 1), Counter(numbers)
+        rows = [self._read_rows(shape, uses[number], source) for number, shape in enumerate(shapes)]
+        return [(shapes[number], next(rows[number])) for number in numbers]
+
+    def _read_rows(self, shape: int, count: int, source: Source) -> Iterator[tuple[int, ...]]:
+        """The integers of all terms of a shape."""
+        holes = self._holes(shape, source.pools)
+        if not holes:
+            return iter([()] * count)
+        columns = [source.column(count) for _ in range(holes - 1)]
+        last = read_aligned(count, source) if self._is_address else source.column(count)
+        return zip(*columns, last, strict=True)
 
     def _holes(self, shape: int, pools: ReadPools) -> int:
         if self._is_optional and shape == 0:
@@ -221,18 +188,26 @@ class RecordCodec(Codec):
         self._is_optional = is_optional
         self._form = _fields(record.shared_fields, features)
         self._own = _fields(record.own_fields, features)
+        self._positions = [field.name for field in record.own_fields if field.kind == "positions"]
         self._has_head = is_optional or bool(self._form)
 
     def pack(self, value: FieldValue, pools: WrittenPools) -> Packed:
         """The number of its form, if it has one, and its own fields."""
         if value is None:
             return (0,)
-        own = tuple(codec.pack(getattr(value, name), pools) for name, codec in self._own)
+        own = tuple(codec.pack(self._own_value(value, name), pools) for name, codec in self._own)
         if not self._has_head:
             return own
         row = tuple(codec.pack(getattr(value, name), pools) for name, codec in self._form)
         number = pools.form(self.record.of, row) if self._form else 0
         return number + self._is_optional, *own
+
+    def _own_value(self, value: FieldValue, name: str) -> FieldValue:
+        """What a record has in a field of its own; positions as distances, which repeat."""
+        content = getattr(value, name)
+        if name in self._positions:
+            return tuple(value.position - position for position in content)
+        return content
 
     def write(self, packed: Sequence[Packed], columns: Columns) -> None:
         """A column of forms, and those of its own fields."""
@@ -266,6 +241,10 @@ class RecordCodec(Codec):
             name: codec.unpack(one, pools)
             for (name, codec), one in zip(self._own, own, strict=True)
         }
+        for name in self._positions:
+            values[name] = tuple(values["position"] - distance for distance in values[name])
+            if not all(map(fits_int64, values[name])):
+                raise pools.broken("a position of more than 64 bits")
         if self._form:
             values |= pools.form(self.record.of, packed[0] - self._is_optional)
         elif self._has_head and packed[0] != 1:
@@ -375,6 +354,10 @@ def _pairs_of(
     return lambda pairs, pools: pools.pairs(pairs), to_value
 
 
+_LIST = (
+    lambda values, pools: pools.list_of(values),
+    lambda number, pools: pools.list_of(number),
+)
 _SCALARS: dict[str, tuple[Callable[..., int], Callable[..., FieldValue]]] = {
     "integer": _INTEGER,
     "engine": _INTEGER,
@@ -382,10 +365,8 @@ _SCALARS: dict[str, tuple[Callable[..., int], Callable[..., FieldValue]]] = {
     "text": _TEXT,
     "digest": (_pack_digest, _unpack_digest),
     "memory": _TEXT,
-    "integers": (
-        lambda values, pools: pools.list_of(values),
-        lambda number, pools: pools.list_of(number),
-    ),
+    "integers": _LIST,
+    "positions": _LIST,
     "numbers": (
         lambda values, pools: pools.list_of([pools.number(value) for value in values]),
         lambda number, pools: tuple(pools.number(one) for one in pools.list_of(number)),

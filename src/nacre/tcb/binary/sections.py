@@ -9,7 +9,8 @@ from typing import Final
 from nacre.base.binary.columns import ColumnReader, write_columns
 from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
 from nacre.base.binary.texts import read_texts, write_texts
-from nacre.tcb.binary.codecs import Columns, RecordCodec, add_column
+from nacre.tcb.binary.codecs import RecordCodec
+from nacre.tcb.binary.columns import Columns, add_column
 from nacre.tcb.binary.pools import ReadPools, WrittenPools
 from nacre.tcb.block_table import RECORDS, FieldValue
 from nacre.tcb.limits import MAX_NUMBERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nacre.base.binary.cursor import ByteReader
-from nacre.tcb.binary.codecs import add_column
+from nacre.tcb.binary.columns import add_column
 from nacre.tcb.binary.sections import SectionReader, SectionWriter
 from nacre.tcb.image import Block, Item, Repeat, Stream
 from nacre.tcb.limits import MAX_DEPTH

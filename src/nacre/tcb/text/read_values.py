@@ -42,6 +42,7 @@ class ValueReader:
             "memory": self._memory,
             "engine": self._engine,
             "integers": lambda: self._list(self._integer),
+            "positions": lambda: self._list(self._integer),
             "numbers": lambda: self._list(self._number),
             "term": self._term,
             "address": self._term,

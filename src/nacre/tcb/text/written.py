@@ -112,6 +112,7 @@ _WRITERS: Final[Mapping[Kind, Callable[[Any], str]]] = MappingProxyType(
         "memory": memory_text,
         "engine": engine_text,
         "integers": integers_text,
+        "positions": integers_text,
         "numbers": lambda values: f"[{', '.join(map(number_text, values))}]",
         "term": term_text,
         "address": address_text,
