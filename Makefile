@@ -49,6 +49,7 @@ fuzz: $(VENV)/.ready ## the tests on random inputs, with thousands of them each
 
 mutate: $(VENV)/.ready ## break 10,000 race-free programs, and functions, and list what nobody notices
 	@$(BIN)/python -m tests.nem.plan.mutants --count 10000 --seed 1
+	@$(BIN)/python -m tests.tcbcheck.mutants --count 10000 --seed 1
 	@$(BIN)/python -m tools.mutate_rooms
 
 lint: $(VENV)/.ready ## formatting, lint and types, on code and tests
