@@ -29,8 +29,11 @@ def test_a_program_is_written_where_no_file_is(capsys: Capsys, tmp_path: Path) -
     path.write_text("# mine\n", encoding="utf-8")
     again = invoke(capsys, *call)
     assert (again.status, again.out) == (2, "")
-    assert "is there already; name another file" in again.err
+    assert f"{path} is there already, with other content" in again.err
     assert path.read_text(encoding="utf-8") == "# mine\n"
+    assert invoke(capsys, *call, "--force").out == outcome.out
+    assert nem.check(path, strict=True) == []
+    assert invoke(capsys, *call).out == outcome.out  # the same content again
 
 
 def test_a_device_that_cannot_carry_it_is_refused_with_its_findings(
@@ -47,7 +50,12 @@ def test_a_device_that_cannot_carry_it_is_refused_with_its_findings(
 @pytest.mark.parametrize(
     ("name", "template", "device", "message"),
     [
-        ("2x", "gemm", "npm_lite", "`2x` is no name of a program"),
+        (
+            "2x",
+            "gemm",
+            "npm_lite",
+            "`2x` is no name of a program: letters, digits and _, and no digit first",
+        ),
         ("x", "gem", "npm_lite", "'gem' is not one of"),
         ("x", "gemm", "npm_lit", "no device `npm_lit`; did you mean `npm_lite`?"),
     ],

@@ -321,6 +321,71 @@ def test_a_name_that_holds_something_else_says_what(folder: Path, capsys: Capsys
     assert invoke(capsys, "check", program).status == 0
 
 
+def test_a_library_is_packed_again(folder: Path, capsys: Capsys) -> None:
+    made, again, bare = (folder / name for name in ("lib.nemb", "again.nemb", "bare.nemb"))
+    plans = [folder / "plans/p.nem", folder / "plans/sound.nem"]
+    invoke(capsys, "pack", *plans, "-o", made)
+    assert invoke(capsys, "pack", made, "-o", again).status == 0
+    assert again.read_bytes() == made.read_bytes()
+    assert invoke(capsys, "pack", made, "--no-comments", "-o", bare).status == 0
+    assert "# too small" in invoke(capsys, "unpack", made / "plans/p.nem").out
+    text = invoke(capsys, "unpack", bare / "plans/p.nem").out
+    assert ("#" in text, "buffer Y" in text) == (False, True)
+    assert "p.nem:6:56" in invoke(capsys, "check", bare / "plans/p.nem").out
+    (folder / "more.nem").write_text("const X = 1\n")
+    both = folder / "both.nemb"
+    assert invoke(capsys, "pack", made, folder / "more.nem", "-o", both).status == 0
+    found = invoke(capsys, "check", both)
+    assert "there are 3 programs in it" in found.out
+    asked = invoke(capsys, "pack", made / "none.nem", "-o", folder / "x.nemb")
+    assert (asked.status, "there is no `none.nem` in it" in asked.err) == (1, True)
+
+
+def test_what_users_edit_is_not_written_over(folder: Path, capsys: Capsys) -> None:
+    made, text = folder / "p.nemb", folder / "mine.nem"
+    invoke(capsys, "pack", folder / "plans/p.nem", "-o", made)
+    text.write_text("# mine\n")
+    refused = invoke(capsys, "unpack", made, "-o", text)
+    assert (refused.status, refused.out) == (2, "")
+    assert f"{text} is there already, with other content" in refused.err
+    assert text.read_text() == "# mine\n"
+    assert invoke(capsys, "unpack", made, "-o", text, "--force").status == 0
+    assert text.read_text() == format(PROGRAM)
+    assert invoke(capsys, "unpack", made, "-o", text).status == 0, "the same content again"
+    out = folder / "out"
+    assert invoke(capsys, "unpack", made, "-o", out).status == 0
+    (out / "devices/mine.nem").write_text("# mine\n")
+    (out / "plans/p.nem").unlink()
+    refused = invoke(capsys, "unpack", made, "-o", out)
+    assert (refused.status, "devices/mine.nem is there" in refused.err) == (2, True)
+    assert not (out / "plans/p.nem").exists(), "all or nothing"
+    assert invoke(capsys, "unpack", made, "-o", out, "--force").status == 0
+    assert (out / "devices/mine.nem").read_text() == DEVICE
+
+
+def test_a_file_without_a_suffix_that_is_there_is_a_file(folder: Path, capsys: Capsys) -> None:
+    (folder / "README").write_text("mine\n")
+    (folder / "p.nemb").write_bytes(pack("const X = 1\n"))
+    refused = invoke(capsys, "unpack", folder / "p.nemb", "-o", folder / "README")
+    assert (refused.status, "with other content" in refused.err) == (2, True)
+    forced = invoke(capsys, "unpack", folder / "p.nemb", "-o", folder / "README", "--force")
+    assert (forced.status, (folder / "README").read_text()) == (0, "const X = 1\n")
+
+
+def test_the_text_of_what_is_included_is_shown_where_it_lies(folder: Path, capsys: Capsys) -> None:
+    (folder / "devices/bad.nem").write_text(
+        'include   "npm4k.nem"\ndevice bad   extends npm5k {}\n'
+    )
+    (folder / "plans/n.nem").write_text('include "../devices/bad.nem"\nprogram p:\nconst X = 1\n')
+    line = "device bad   extends npm5k {}"
+    beside, above = folder / "plans/n.nemb", folder / "n.nemb"
+    for made in (beside, above):
+        assert invoke(capsys, "pack", folder / "plans/n.nem", "-o", made).status == 0
+        assert line in invoke(capsys, "check", made).out
+    (folder / "devices/bad.nem").write_text("# another\n")
+    assert line not in invoke(capsys, "check", beside).out
+
+
 def test_of_a_library_from_a_pipe_a_file_is_asked_for(folder: Path, capsys: Capsys) -> None:
     made = packed_and_checked(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
     piped = nacre("check", "-", stdin=made.read_bytes())

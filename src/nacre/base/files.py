@@ -26,17 +26,21 @@ from nacre.base.locks import lock_folder
 HASH_DIGITS = 16
 _TEMPORARY = re.compile(r"\.nacre-[0-9a-f]{16}\.tmp")
 _MOST_READS = 8  # of a file that others replace meanwhile
+_MOST_LINKS = 40  # one behind the other, as systems have it
 
 T = TypeVar("T")
 Parts = Iterable[str | bytes]
 
 
 def write_whole(path: Path, parts: Parts) -> None:
-    """Replace a file's contents in one step: readers see the old bytes or the new, never a part."""
-    target = _resolve(path)
-    if _is_special(target):
-        _write_through(target, parts)
+    """Replace a file's contents in one step: readers see the old bytes or the new, never a part.
+
+    What is no regular file is not replaced but written to: a pipe, a device, an open file.
+    """
+    if is_special(path):
+        _write_through(path, parts)
         return
+    target = _resolve(path)
     temporary = _Temporary.write_to(target, parts)
     batch = _BATCH.get()
     if batch is not None:
@@ -174,6 +178,9 @@ class FileSet:
 
     def add(self, name: str, parts: Parts) -> HashedFile:
         """Write a file under a name with the hash of what was written."""
+        if is_special(self._target):
+            reason = "constants lie in a file beside it, which needs a folder"
+            raise OSError(errno.EINVAL, reason, str(self._target))
         temporary = _Temporary.write_to(self._folder / name, parts)
         file = HashedFile(name, hashed_name(name, temporary.sha256), temporary.sha256)
         path = self._folder / file.stored
@@ -195,10 +202,10 @@ class FileSet:
         for file in moved:
             if (self._folder / file.name).is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file.name)
-        target = _resolve(self._target)
-        if _is_special(target):
-            _write_through(target, parts)
+        if is_special(self._target):
+            _write_through(self._target, parts)
             return
+        target = _resolve(self._target)
         temporary = _Temporary.write_to(target, parts)
         with temporary.remove_on_failure():
             sync_folder(self._folder)
@@ -316,13 +323,33 @@ def _resolve(path: Path) -> Path:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
 
 
-def _is_special(target: Path) -> bool:
-    """Whether something is there that cannot be replaced: a terminal, a pipe, /dev/null."""
-    return target.exists() and not target.is_file()
+def is_special(path: Path) -> bool:
+    """Whether something is there that cannot be replaced: a terminal, a pipe, /dev/null.
+
+    The path is asked, not what it resolves to: /dev/stdout leads to a pipe that has no name.
+    """
+    return (path.exists() and not path.is_file()) or _open_file(path) is not None
 
 
-def _write_through(target: Path, parts: Parts) -> None:
-    with target.open("wb") as stream:
+def _open_file(path: Path) -> int | None:
+    """The number of the open file of this process that a name stands for: /dev/stdout, /dev/fd/3.
+
+    It goes on where it stands, and whoever opened it may write there afterwards: to replace it
+    would lose what they write.
+    """
+    own = Path("/proc/self/fd")
+    for _ in range(_MOST_LINKS):
+        if path.name.isdecimal() and own.is_dir() and path.parent.resolve() == own.resolve():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+    return None
+
+
+def _write_through(path: Path, parts: Parts) -> None:
+    handle = _open_file(path)
+    with path.open("wb") if handle is None else os.fdopen(os.dup(handle), "wb") as stream:
         stream.writelines(_encode(parts))
 
 

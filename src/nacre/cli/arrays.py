@@ -302,7 +302,9 @@ def require_writable(path: Path) -> None:
     name = safe(str(path))
     try:
         if not path.parent.is_dir():
-            raise WrongUsage(f"cannot write {name}: {safe(str(path.parent))} is no folder")
+            remedy = "" if path.parent.exists() else "; make it first"
+            parent = safe(str(path.parent))
+            raise WrongUsage(f"cannot write {name}: {parent} is no folder{remedy}")
         if path.is_dir():
             raise WrongUsage(f"cannot write {name}: it is a folder")
     except OSError as error:

@@ -30,8 +30,8 @@ from nacre.cli.core.files import (
     shape_option,
 )
 from nacre.cli.exit_status import ERRORS_FOUND
-from nacre.cli.nac.files import require_distinct_files
 from nacre.cli.options import form_option, include_root_option
+from nacre.cli.outputs import require_distinct_files
 
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate

@@ -50,10 +50,27 @@ def repeated_option(
     return click.option(name, target, multiple=True, type=type_, metavar=metavar, help=help)
 
 
-def out_option(metavar: str, help: str, *, is_folder: bool = False, **more: Any) -> Option:  # noqa: ANN401
-    """Where a verb writes."""
+def out_option(
+    metavar: str,
+    help: str,
+    *,
+    is_folder: bool = False,
+    prints: bool = False,
+    **more: Any,  # noqa: ANN401
+) -> Option:
+    """Where a verb writes; one that `prints` knows `-` as standard output."""
     more = {"type": click.Path(path_type=Path, file_okay=not is_folder), **more}
+    if not prints:
+        more["callback"] = _refuse_dash
     return click.option("-o", "out", metavar=metavar, help=help, **more)
+
+
+def _refuse_dash(
+    context: click.Context, option: click.Parameter, value: Path | None
+) -> Path | None:
+    if str(value) == "-":
+        raise click.UsageError("`-` is standard output, and -o needs a name; see /dev/stdout")
+    return value
 
 
 def parse_size(text: str | int) -> int:

@@ -148,7 +148,7 @@ def test_a_wrong_module_has_no_canonical_form(capsys: Capsys) -> None:
 def test_a_folder_that_is_missing_is_wrong_usage(capsys: Capsys) -> None:
     outcome = invoke(capsys, "core", "canon", "m.core", "-o", "none/c.core")
     assert outcome.status == 2
-    assert outcome.err == "nacre: cannot write none/c.core: none is no folder\n"
+    assert outcome.err == "nacre: cannot write none/c.core: none is no folder; make it first\n"
 
 
 # lower

@@ -66,6 +66,26 @@ def test_a_checked_module_is_written_where_it_has_no_errors(capsys: Capsys) -> N
     assert not Path("e.nem").exists()
 
 
+def test_what_users_edit_is_not_written_over(capsys: Capsys) -> None:
+    invoke(capsys, "nem", "to-mlir", "p.nem", "-o", "p.mlir")
+    Path("q.nem").write_text("# mine\n")
+    refused = invoke(capsys, "nem", "from-mlir", "p.mlir", "-o", "q.nem")
+    assert (refused.status, "q.nem is there already" in refused.err) == (2, True)
+    assert Path("q.nem").read_text() == "# mine\n"
+    assert invoke(capsys, "nem", "from-mlir", "p.mlir", "-o", "q.nem", "--force").status == 0
+    assert Path("q.nem").read_text() == TIDY
+    assert invoke(capsys, "nem", "to-mlir", "p.nem", "-o", "p.mlir").status == 0, "made, not edited"
+
+
+@pytest.mark.parametrize("call", [("irdl",), ("to-mlir", "empty.nem")])
+@pytest.mark.parametrize("name", ["p.nem", "new.nem", "new.nemb"])
+def test_mlir_does_not_get_a_name_of_nem(call: tuple[str, ...], name: str, capsys: Capsys) -> None:
+    before = sorted(os.listdir())
+    refused = invoke(capsys, "nem", *call, "-o", name)
+    assert (refused.status, "is a name of" in refused.err) == (2, True)
+    assert (sorted(os.listdir()), Path("p.nem").read_text()) == (before, UGLY)
+
+
 def test_an_unknown_device_is_refused(capsys: Capsys) -> None:
     invoke(capsys, "nem", "to-mlir", "p.nem", "-o", "p.mlir")
     outcome = invoke(capsys, "nem", "from-mlir", "p.mlir", "--check", "--device", "npm_lit")

@@ -237,9 +237,9 @@ VERBS = {
         lambda g, o, n: ["nem", "to-mlir", g / f"c{n}.nem", "-o", o / "c.mlir"]
     ),
     "nem from-mlir": Verb(
-        lambda g, o, n: ["nem", "from-mlir", g / f"c{n}.mlir", "-o", o / "c.nem"]
+        lambda g, o, n: ["nem", "from-mlir", g / f"c{n}.mlir", "-o", o / "c.nem", "--force"]
     ),
-    "nem irdl": Verb(lambda g, o, n: ["nem", "irdl", "-o", o / "f.nem"], old=UGLY),
+    "nem irdl": Verb(lambda g, o, n: ["nem", "irdl", "-o", o / "f.mlir"]),
     "nem new": Verb(
         lambda g, o, n: ["nem", "new", f"p{n}", "--template", "gemm", "--device", "npm_lite",
                          "-o", o / "p.nem"],
@@ -249,7 +249,7 @@ VERBS = {
         lambda g, o, n: ["pack", g / "p.nem", *(["--no-comments"] if n == 2 else []),
                          "-o", o / "p.nemb"]
     ),
-    "unpack": Verb(lambda g, o, n: ["unpack", g / f"p{n}.nemb", "-o", o / "p.nem"]),
+    "unpack": Verb(lambda g, o, n: ["unpack", g / f"p{n}.nemb", "-o", o / "p.nem", "--force"]),
     "fmt": Verb(lambda g, o, n: ["fmt", o / "f.nem"], old=UGLY),
     "check --fix": Verb(lambda g, o, n: ["check", "--fix", o / "f.nem"], old=MENDABLE),
     "demo": Verb(

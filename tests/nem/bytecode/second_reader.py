@@ -245,6 +245,8 @@ def _document(name: str, flags: int, sections: dict[int, bytes]) -> Document:
 def _positions(data: bytes, nodes: int) -> dict[str, Any]:
     reader = Bytes(data)
     made: dict[str, Any] = {"name": reader.text(), "sha256": reader.take(32)}
+    assert made["name"] not in (".", "..")
+    assert not {"/", "\0"} & set(made["name"])
     made["size"], lines = reader.varint(), reader.varint()
     columns = ColumnSet(data[reader.at :])
     made["lines"] = columns.next(lines)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nacre import nem
 from nacre.base.binary.columns import write_columns
 from nacre.base.binary.cursor import ByteWriter
 from nacre.base.binary.texts import write_texts
 from nacre.base.diagnostics import InputError
+from nacre.base.rendering import render_text, to_json
 from nacre.base.source import Source
 from nacre.nem.bytecode.container import FEATURES, Member, write_file
 from nacre.nem.bytecode.document import COMMENTS, POSITIONS, TEXTS, TREE, write_document
@@ -20,6 +24,8 @@ from nacre.nem.bytecode.library import BytecodeSource, RefusedSource, bytecode_s
 from nacre.nem.bytecode.magic import MAGIC
 from nacre.nem.bytecode.packing import content_of, pack, pack_contents, unpack
 from nacre.nem.bytecode.sources import read_program
+from nacre.nem.bytecode.tree_writer import tree_columns
+from nacre.nem.checks.engine import CheckOptions, check_source
 from tests.effort import scaled
 
 PROGRAM = """\
@@ -143,6 +149,109 @@ def test_byt05_positions_outside_the_source() -> None:
     assert codes(made) == ["BYT05"]
 
 
+UGLY = """\
+include   "npm_lite.nem"
+device d extends npm_lite { opcode.extended { gemm.float<bf16>.no_bias }  spec_version="NEM-1.0" }
+program p:
+buffer X:L2(align=8,size=64)
+buffer Y : L2 (size = 64)
+loop i in [0 .. 3]   @max_in_flight(2):
+  t=transfer.async(src=region(X,16*i+1,16),dst=region(Y,16*i,16)) # a
+  wait( t )
+endloop
+"""
+
+
+def placed(**moved: Sequence[int]) -> bytes:
+    """The file of a text that is not canonical, some of its positions moved: by which, from, to."""
+    found = content_of(Source("f.nem", UGLY))
+    assert found.foreign is not None
+    columns = {name: getattr(found.foreign.places, name).copy() for name in moved}
+    for name, (at, value) in moved.items():
+        columns[name][at] = value
+    there = replace(found.foreign, places=replace(found.foreign.places, **columns))
+    return write_file([Member("", True, write_document(replace(found, foreign=there)))])
+
+
+def numbers_of(kind: str) -> list[int]:
+    """Which nodes of the text are of a kind, as the file counts them."""
+    nodes = tree_columns(content_of(Source("f.nem", UGLY)).document).nodes
+    return [at for at, node in enumerate(nodes) if type(node).__name__ == kind]
+
+
+def test_the_ugly_program_itself_is_sound() -> None:
+    data = placed()
+    assert codes(data) == []
+    assert require_exact(data)
+
+
+@pytest.mark.parametrize("field", ["starts", "ends"])
+def test_byt05_positions_that_no_text_has(field: str) -> None:
+    """Whichever position is moved to wherever: it is refused, or every place is one."""
+    draw = random.Random(5)
+    count = len(list(tree_columns(content_of(Source("f.nem", UGLY)).document).nodes))
+    for _ in range(scaled(60)):
+        data = placed(**{field: (draw.randrange(count), draw.randrange(len(UGLY)))})
+        assert codes(data) in ([], ["BYT05"])
+        require_places(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("RegionExpr", "starts", 0),  # outside what it is a part of
+        ("NameRef", "ends", len(UGLY)),  # longer than its name
+        ("IntLit", "starts", UGLY.index("wait")),
+        ("DeviceConfig", "starts", 3),  # over its neighbours
+        ("VariantRef", "starts", UGLY.index(".no_bias")),
+        ("Wait", "starts", UGLY.index("loop i")),
+        ("EndLoop", "starts", UGLY.index("loop i")),
+    ],
+)
+def test_byt05_parts_stand_within_what_they_are_parts_of(kind: str, field: str, value: int) -> None:
+    found = [codes(placed(**{field: (at, value)})) for at in numbers_of(kind)]
+    assert found == [["BYT05"]] * len(found) != []
+
+
+def test_byt05_words_without_a_node_stand_before_their_value() -> None:
+    start, end = UGLY.index("spec_version"), UGLY.index('"NEM-1.0"')
+    assert codes(placed(words=(0, end))) == []
+    for value in (0, 5, end + 1, UGLY.index("program")):
+        assert codes(placed(words=(0, value))) == ["BYT05"], value
+    assert codes(placed(words=(0, start))) == []
+
+
+@pytest.mark.parametrize("name", ["a/b.nem", "/etc/hostname", "../../x", "..", ".", "a\0b"])
+def test_byt05_names_that_are_those_of_no_file(name: str, tmp_path: Path) -> None:
+    found = content_of(Source("f.nem", "const   X = 1\n"))
+    assert found.foreign is not None
+    named = replace(found, foreign=replace(found.foreign, name=name))
+    data = write_file([Member("", True, write_document(named))])
+    assert codes(data) == ["BYT05"]
+    path = tmp_path / "f.nemb"
+    path.write_bytes(data)
+    assert [d.code for d in nem.check(path)] == ["BYT05"]
+
+
+@pytest.mark.parametrize("name", ["a\\b.nem", "...", "a\nb", "a:b.nem", "\x1b[31m", "", " "])
+def test_odd_names_of_files_are_taken_as_they_are(name: str, tmp_path: Path) -> None:
+    found = content_of(Source("f.nem", "const   X = Y\n"))
+    assert found.foreign is not None
+    named = replace(found, foreign=replace(found.foreign, name=name))
+    path = tmp_path / "f.nemb"
+    path.write_bytes(write_file([Member("", True, write_document(named))]))
+    (finding,) = nem.check(path)
+    assert finding.location.file == str(tmp_path / (name or "f.nemb"))
+
+
+def test_a_file_whose_name_is_no_text_is_packed(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.nem")
+    path.write_text("const   X = 1\n")
+    source = read_program(path)
+    assert isinstance(source, Source)
+    assert codes(pack_contents([("", True, content_of(source))])) == []
+
+
 def test_byt06_what_is_not_in_its_shortest_form() -> None:
     assert codes(changed(tree=tree_of(PROGRAM)[1] + b"\0")) == ["BYT06"]
     texts, tree = tree_of("const X = Y\n")
@@ -222,6 +331,19 @@ def mutated(draw: random.Random, data: bytes) -> bytes:
     return bytes(made) if draw.random() < 0.02 else sealed(bytes(made))
 
 
+def require_places(data: bytes) -> None:
+    """Whatever is accepted can be checked, and everything in it stands somewhere."""
+    source = bytecode_source(data, "f.nemb")
+    if isinstance(source, RefusedSource):
+        return
+    for node in tree_columns(source.parsed.document).nodes:
+        assert source.span(node.start, node.end).location.line
+    assert len(source.text) == source.size
+    for finding in check_source(source, CheckOptions()).diagnostics:
+        assert render_text([finding])
+        assert to_json(finding)
+
+
 def require_exact(data: bytes) -> bool:
     """Whether a file is accepted; then it is the file of what it says."""
     try:
@@ -235,10 +357,11 @@ def require_exact(data: bytes) -> bool:
     assert pack_contents([(source.member, True, source.content)]) == data
     if source.content.foreign is None and not source.member:
         assert pack(text) == data
+    require_places(data)
     return True
 
 
-SEEDS = [PROGRAM, PROGRAM.replace("  # in", " #in"), "const X = 1\n", "# only\n"]
+SEEDS = [PROGRAM, PROGRAM.replace("  # in", " #in"), UGLY, "const X = 1\n", "# only\n"]
 
 
 @pytest.mark.fuzz

@@ -11,6 +11,7 @@ from nacre import nem
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import Source
 from nacre.nem.mlir import reading
+from nacre.nem.mlir.lowering import lower_matmuls
 from nacre.nem.syntax.formatter import format_source
 from tests.effort import scaled
 
@@ -47,6 +48,26 @@ def test_a_text_that_is_no_module_is_refused_where_it_stops_to_be_one() -> None:
     (found,) = refusals('module {\n  "nem.wiat"() : () -> ()\n}')
     assert (found.code, found.location.line) == ("MLR02", 2)
     assert found.message == "this is no module of MLIR: there is no operation `nem.wiat`"
+
+
+@pytest.mark.parametrize(
+    "text", ["$x", "`", "\x01", '"open', "%%", "\ud800", "module {}$", "@", "", "  "]
+)
+def test_a_text_whose_first_token_is_none_is_refused_there(text: str) -> None:
+    for read in (nem.from_mlir, nem.check_mlir, lower_matmuls):
+        if read is lower_matmuls and text == "module {}$":
+            continue
+        with pytest.raises(InputError) as caught:
+            read(text, name="m.mlir")
+        (found,) = caught.value.diagnostics
+        assert (found.code, found.location.line, found.location.file) == ("MLR02", 1, "m.mlir")
+
+
+@pytest.mark.parametrize("text", ["# a comment\nconst X = 1\n", "const X = 1\n", "program p:\n"])
+def test_a_nem_document_is_told_from_a_module(text: str) -> None:
+    (found,) = refusals(text)
+    assert (found.code, found.message) == ("MLR02", "this is a NEM document, no module of MLIR")
+    assert found.help == "`nacre nem to-mlir` makes one"
 
 
 def test_broken_operations_are_all_told_with_their_lines() -> None:
@@ -92,6 +113,37 @@ def test_broken_operations_are_all_told_with_their_lines() -> None:
 )  # fmt: skip
 def test_what_no_program_can_say_is_refused(lines: list[str], code: str) -> None:
     assert {d.code for d in refusals(module(*lines))} == {code}
+
+
+LOOP = '"nem.loop"() ({{\n{}\n}}) {{variable = "i", first = 0, last = 3}} : () -> ()'
+CONST = '"nem.const"() {name = "X", value = 1} : () -> ()'
+END = '"omp.terminator"() : () -> ()'
+
+
+def test_a_body_that_upstream_ends_is_read() -> None:
+    text = "loop i in [0..3]:\n    const X = 1\nendloop\n"
+    assert nem.from_mlir(module(LOOP.format(f"{CONST}\n{END}"))) == text
+    assert nem.from_mlir(module(LOOP.format(f"^bb0:\n{CONST}"))) == text
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (LOOP.format(f"^bb0(%i: index):\n{CONST}"), "takes 1 arguments, expected none"),
+        (LOOP.format(f"^a:\n{CONST}\n^b:\n{CONST}"), "expected a single block, but got 2"),
+        (LOOP.format(f"{END}\n{CONST}"), "`omp.terminator` alone ends the body"),
+        (CONST.replace("() {", "() ({}) {"), "Expected 0 regions"),
+        (CONST.replace("() {", '() <{more = "y"}> {'), "property 'more' is not defined"),
+        (LOOP.format(CONST).replace("}) {", "}, {}) {"), "Expected 1 region"),
+        (f"^bb0(%i: index):\n{CONST}", "`builtin.module` takes 1 arguments, expected none"),
+        (END, "`omp.terminator` alone ends the body"),
+        ('"nem.topology"() ({^b(%i: index):}) : () -> ()', "takes 1 arguments, expected none"),
+    ],
+)
+def test_bodies_are_what_the_dialect_says_of_them(lines: str, message: str) -> None:
+    found = refusals(module(lines))
+    assert {d.code for d in found} == {"MLR03"}
+    assert message in found[0].message
 
 
 @pytest.mark.parametrize("lines", ["[1]", '"#"', '["wait(t)"]', '["# a\\0Ab"]'])

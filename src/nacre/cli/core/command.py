@@ -31,11 +31,12 @@ from nacre.cli.core.files import (
     print_or_save,
     read_module,
     report_findings,
+    require_target,
     shape_option,
 )
 from nacre.cli.core.grad import grad
-from nacre.cli.nac.files import require_distinct_files
 from nacre.cli.options import repeated_option, unique_by_name
+from nacre.cli.outputs import require_distinct_files
 from nacre.cli.progress import watch_progress
 from nacre.cli.verifying import verify_files
 
@@ -135,6 +136,8 @@ def canon(
         if one.name in print_after:
             click.echo(f"# after {one.name}\n{print_module(module)}", err=True)
 
+    require_target(out, [file])
+
     def work() -> None:
         module = read_module(file, shapes)
         print_or_save(canonicalise(module, until=until, on_pass=show_pass), out, output)
@@ -175,6 +178,7 @@ def lower(
     from nacre.core.expressions import lower as lowered
 
     types = unique_by_name(inputs, "input")
+    require_target(out)
     return report_findings(lambda: print_or_save(lowered(expression, types), out, output), output)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.diagnostics import InputError, has_errors
-from nacre.base.excerpt import backquote, safe
+from nacre.base.excerpt import backquote
 from nacre.base.files import write_whole
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, unreadable_reason
@@ -34,6 +34,7 @@ from nacre.cli.core.files import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN
+from nacre.cli.outputs import echo_written, require_distinct_files
 
 if TYPE_CHECKING:
     from nacre.core.importing.coverage import Coverage
@@ -148,6 +149,7 @@ def convert(
         return report_findings(lambda: _print(reader(file), target, output), output)
     path = Path(out)
     require_writable(path)
+    require_distinct_files([path], [file, *(value for _, value in constants)])
 
     def work() -> None:
         module = reader(file)
@@ -156,7 +158,7 @@ def convert(
         if output == "json":
             click.echo(module_json(module, path=str(path)))
         else:
-            click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
+            echo_written(path, f": {len(module):,} operations")
 
     return report_findings(work, output)
 

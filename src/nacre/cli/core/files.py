@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import backquote, safe
+from nacre.base.excerpt import backquote
 from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, unreadable_reason
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.options import out_option, repeated_option
+from nacre.cli.outputs import STDOUT, echo_written, require_distinct_files
 from nacre.cli.progress import show_stages, watch_progress
 from nacre.cli.terminal.streams import echo_document
 
 if TYPE_CHECKING:
     from nacre.core.module import Module
-
-STDOUT = "-"
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:
@@ -145,7 +144,7 @@ def print_warnings(findings: Sequence[Diagnostic]) -> None:
         click.echo(render_text(findings), err=True)
 
 
-module_out_option = out_option("FILE", "Write the module here; `-`: print it.")
+module_out_option = out_option("FILE", "Write the module here; `-`: print it.", prints=True)
 format_option = click.option(
     "--format",
     "output",
@@ -190,6 +189,13 @@ def print_text(module: Module, text: str, output: str = "text") -> None:
         echo_document(text)
 
 
+def require_target(out: Path | None, read: Sequence[str] = ()) -> None:
+    """Whatever would keep a module from being written is better known before the work."""
+    if out is not None and str(out) != STDOUT:
+        require_writable(out)
+        require_distinct_files([out], read)
+
+
 def print_or_save(module: Module, out: Path | None, output: str = "text") -> None:
     """Print a module, or save it."""
     if out is None or str(out) == STDOUT:
@@ -197,10 +203,9 @@ def print_or_save(module: Module, out: Path | None, output: str = "text") -> Non
         return
     from nacre.core.storage import save
 
-    require_writable(out)
     with report_write_errors(out):
         save(module, out)
     if output == "json":
         click.echo(module_json(module, path=str(out)))
     else:
-        click.echo(f"wrote {safe(str(out))}: {len(module):,} operations")
+        echo_written(out, f": {len(module):,} operations")

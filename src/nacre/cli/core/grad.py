@@ -13,6 +13,7 @@ from nacre.cli.core.files import (
     print_or_save,
     read_module,
     report_findings,
+    require_target,
     shape_option,
 )
 
@@ -37,6 +38,8 @@ def grad(file: str, names: tuple[str, ...], out: Path | None, shapes: Shapes, ou
     names, in that order.
     """
     from nacre.core.gradients.grad import grad as differentiated
+
+    require_target(out, [file])
 
     def work() -> None:
         print_or_save(differentiated(read_module(file, shapes), names), out, output)

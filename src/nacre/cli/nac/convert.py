@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import backquote, safe
+from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import report_write_errors, require_writable
 from nacre.cli.core.convert import TARGETS
@@ -39,6 +39,7 @@ from nacre.cli.nac.files import (
     weights_option,
 )
 from nacre.cli.options import pair_parser, repeated_option
+from nacre.cli.outputs import echo_written, require_distinct_files
 
 if TYPE_CHECKING:
     from nacre.cli.core.convert import Target
@@ -98,6 +99,8 @@ def convert(
         problem = "--shape, --quant and --weights are for what becomes a `.nac`"
         raise click.UsageError(f"{problem}; see --type for types of inputs")
     target = _target(out, to)
+    if out is not None and out != STDOUT:
+        require_distinct_files([Path(out)], [file])
     return report_findings(lambda: _lift(file, out, target, types, output), output)
 
 
@@ -111,6 +114,7 @@ def _to_nac(
     output: str,
 ) -> int:
     require_file(out)
+    require_distinct_files([out], [file])
     if is_ours and shapes:
         raise click.UsageError("--shape is for models that leave shapes open; a `.nac` does not")
 
@@ -206,7 +210,7 @@ def _write(module: Module, path: Path, target: Target, output: str) -> None:
     if output == "json":
         click.echo(module_json(module, path=str(path)))
     else:
-        click.echo(f"wrote {safe(str(path))}: {len(module):,} operations")
+        echo_written(path, f": {len(module):,} operations")
 
 
 def _target(out: str | None, to: str | None) -> Target:

@@ -78,7 +78,9 @@ def _require_empty(folder: Path) -> None:
         if folder.exists() and any(folder.iterdir()):
             raise WrongUsage(f"cannot write to {name}: the folder is not empty")
         if not folder.absolute().parent.is_dir():
-            raise WrongUsage(f"cannot write {name}: {safe(str(folder.parent))} is no folder")
+            remedy = "" if folder.absolute().parent.exists() else "; make it first"
+            parent = safe(str(folder.parent))
+            raise WrongUsage(f"cannot write {name}: {parent} is no folder{remedy}")
     except OSError as error:
         raise WrongUsage(f"cannot write {name}: {error.strerror}") from None
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from nacre.base.excerpt import backquote, safe
+from nacre.base.excerpt import safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, unreadable_reason
 from nacre.cli.options import unique_by_name
@@ -66,19 +65,6 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):  # a name that is too long, or holds what no name holds
         return False
-
-
-def require_distinct_files(written: Iterable[Path], read: Iterable[str | Path] = ()) -> None:
-    """UsageError for a file that would be written twice, or over one that is read."""
-    sources = {os.path.realpath(path) for path in read}
-    targets: set[str] = set()
-    for path in written:
-        target = os.path.realpath(path)
-        if target in sources:
-            raise click.UsageError(f"{backquote(str(path))} is read, and would be written over")
-        if target in targets:
-            raise click.UsageError(f"{backquote(str(path))} would be written twice")
-        targets.add(target)
 
 
 def open_file(name: str) -> OpenedFile:

@@ -22,11 +22,11 @@ from nacre.cli.nac.files import (
     nac,
     open_file,
     plural,
-    require_distinct_files,
     require_readable,
     table,
 )
 from nacre.cli.options import out_option
+from nacre.cli.outputs import require_distinct_files
 
 if TYPE_CHECKING:
     from nacre.nac.tools.genome import Genome
@@ -175,6 +175,7 @@ def transplant(
 ) -> int:
     """Copy weights of SOURCE into TARGET where their blocks have the same operations and shapes."""
     require_file(out)
+    require_distinct_files([out], [source, target])
 
     def work() -> None:
         from nacre.nac.tools.transplant import prefix_problem

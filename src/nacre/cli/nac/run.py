@@ -27,11 +27,11 @@ from nacre.cli.nac.files import (
     limit_options,
     load_model,
     nac,
-    require_distinct_files,
     table,
 )
 from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
 from nacre.cli.options import pair_parser, repeated_option, unique_by_name
+from nacre.cli.outputs import require_distinct_files
 
 if TYPE_CHECKING:
     import numpy as np

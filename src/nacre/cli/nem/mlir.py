@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -13,14 +12,21 @@ from nacre.base.files import write_whole
 from nacre.base.rendering import summary
 from nacre.base.source import Source
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
-from nacre.cli.core.files import STDOUT, report_findings
+from nacre.cli.core.files import report_findings
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.inputs import read_argument, require_text_name, show
 from nacre.cli.nem.group import nem
 from nacre.cli.options import include_root_option, out_option
+from nacre.cli.outputs import (
+    STDOUT,
+    echo_written,
+    force_option,
+    require_distinct_files,
+    require_unchanged,
+)
 from nacre.cli.terminal.streams import echo_document
 
-_OUT = out_option("FILE", "Write here. `-`, or nothing: print.")
+_OUT = out_option("FILE", "Write here. `-`, or nothing: print.", prints=True)
 
 
 def _source(name: str) -> Source:
@@ -32,17 +38,31 @@ def _source(name: str) -> Source:
     return source
 
 
-def _print_or_write(text: Callable[[], str], out: Path | None) -> None:
-    """Print a text, or write it whole; nothing is touched where there is none."""
+def _print_or_write(text: str, out: Path | None) -> None:
+    """Print a text, or write it whole."""
     if out is None or str(out) == STDOUT:
-        echo_document(text())
+        echo_document(text)
         return
-    require_writable(out)
-    require_text_name(out)
-    content = text()
     with report_write_errors(out):
-        write_whole(out, [content])
-    click.echo(f"wrote {safe(str(out))}")
+        write_whole(out, [text])
+    echo_written(out, "")
+
+
+def _require_target(out: Path | None, *read: str) -> None:
+    """Whatever would keep a file from being written is better known before the work."""
+    if out is not None and str(out) != STDOUT:
+        require_writable(out)
+        require_distinct_files([out], read)
+
+
+def _require_mlir_name(out: Path | None) -> None:
+    """UsageError where a module would get the name of a program, or take its place."""
+    if out is None:
+        return
+    require_text_name(out)
+    if out.suffix == ".nem":
+        problem = f"{safe(str(out))} is a name of NEM, and this is MLIR"
+        raise click.UsageError(f"{problem}: take another one, as {safe(out.stem)}.mlir")
 
 
 @nem.command("to-mlir")
@@ -55,7 +75,9 @@ def to_mlir(file: str, out: Path | None) -> int:
     """
     from nacre.nem.mlir.export import export_source
 
-    return report_findings(lambda: _print_or_write(lambda: export_source(_source(file)), out))
+    _require_target(out, file)
+    _require_mlir_name(out)
+    return report_findings(lambda: _print_or_write(export_source(_source(file)), out))
 
 
 @nem.command("from-mlir")
@@ -66,6 +88,7 @@ def to_mlir(file: str, out: Path | None) -> int:
 @click.option("--device", metavar="D", help="With --check: replaces the program's device.")
 @click.option("--strict", is_flag=True, help="With --check: warnings are errors.")
 @include_root_option
+@force_option
 def from_mlir(
     file: str,
     out: Path | None,
@@ -73,13 +96,16 @@ def from_mlir(
     device: str | None,
     strict: bool,
     include_roots: tuple[Path, ...],
+    force: bool,
 ) -> int:
     """Write a module of MLIR, in the dialect `nem`, as a NEM document.
 
-    FILE may be `-` for standard input. Needs the package xdsl: pip install "nacre[mlir]".
+    FILE may be `-` for standard input. A file that is there with other content is written over with
+    --force alone. Needs the package xdsl: pip install "nacre[mlir]".
     """
     if not is_checked and (device is not None or strict or include_roots):
         raise click.UsageError("--device, --strict and --include-root are for --check")
+    _require_target(out, file)
     if out is not None:
         require_text_name(out)
     diagnostics: list[Diagnostic] = []
@@ -94,7 +120,9 @@ def from_mlir(
             options = CheckOptions(device=device, strict=strict, include_roots=include_roots)
             diagnostics.extend(findings(imported, options))
         if not has_errors(diagnostics) and (out is not None or not is_checked):
-            _print_or_write(lambda: imported.text, out)
+            if out is not None and str(out) != STDOUT:
+                require_unchanged({out: imported.text}, force)
+            _print_or_write(imported.text, out)
 
     status = report_findings(work)
     if is_checked and not status:
@@ -109,4 +137,6 @@ def irdl(out: Path | None) -> int:
     """Write the dialect `nem` as an IRDL file, for `mlir-opt --irdl-file`."""
     from nacre.nem.mlir.irdl import irdl_text
 
-    return report_findings(lambda: _print_or_write(irdl_text, out))
+    _require_target(out)
+    _require_mlir_name(out)
+    return report_findings(lambda: _print_or_write(irdl_text(), out))

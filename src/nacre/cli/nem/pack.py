@@ -8,23 +8,26 @@ from pathlib import Path
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.excerpt import safe
 from nacre.base.files import make_folder, write_together, write_whole
 from nacre.base.source import Source
-from nacre.cli.arrays import WrongUsage, report_write_errors
+from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
 from nacre.cli.core.files import report_findings
-from nacre.cli.inputs import STDIN, read_argument, require_text_name
-from nacre.cli.nac.files import require_distinct_files
-from nacre.cli.options import include_root_option
-from nacre.cli.terminal.streams import echo_document
+from nacre.cli.inputs import read_argument, require_text_name
+from nacre.cli.options import include_root_option, out_option
+from nacre.cli.outputs import (
+    STDOUT,
+    echo_written,
+    force_option,
+    require_distinct_files,
+    require_unchanged,
+)
+from nacre.cli.terminal.streams import echo_bytes, echo_document
 from nacre.nem.syntax.formatter import format_source
-
-_OUT = click.Path(path_type=Path)
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "out", required=True, type=_OUT, metavar="OUT.nemb", help="Write it here.")
+@out_option("OUT.nemb", "Write it here; `-`: to standard output.", required=True, prints=True)
 @click.option("--no-comments", is_flag=True, help="Leave the comments out.")
 @click.option(
     "--canonical-positions",
@@ -47,22 +50,30 @@ def pack(
 ) -> int:
     """Write NEM files as bytecode, with the files that they include.
 
-    Several FILEs make a library: `OUT.nemb/conv.nem` then names one of its programs.
+    Several FILEs make a library: `OUT.nemb/conv.nem` then names one of its programs. A library
+    among them stands for all its programs.
     """
-    require_distinct_files([out], [name for name in files if name != STDIN])
+    is_printed = str(out) == STDOUT
+    if not is_printed:
+        require_writable(out)
+        require_distinct_files([out], files)
 
     def work() -> None:
-        from nacre.nem.api.packing import pack_sources
+        from nacre.nem.api.packing import gather_files, pack_files
         from nacre.nem.bytecode.packing import PackOptions
 
         options = PackOptions(comments=not no_comments, positions=not canonical_positions)
-        sources = [_read(name) for name in files]
-        packed = pack_sources(
-            sources, options, include_roots=include_roots, with_shipped=self_contained
-        )
-        with report_write_errors(out):
-            write_whole(out, [packed])
-        click.echo(f"wrote {safe(str(out))}: {len(packed):,} bytes")
+        sources = [program for name in files for program in _programs(_read(name))]
+        gathered = gather_files(sources, include_roots, with_shipped=self_contained)
+        if not is_printed:
+            require_distinct_files([out], gathered.paths)
+        packed = pack_files(gathered, options)
+        if is_printed:
+            echo_bytes(packed)
+        else:
+            with report_write_errors(out):
+                write_whole(out, [packed])
+        echo_written(out, f": {len(packed):,} bytes")
 
     return report_findings(work)
 
@@ -74,20 +85,22 @@ def pack(
     "out_name",
     metavar="OUT.nem",
     help="Write it here; into a folder, if the name has no suffix or ends in `/`, with all that it "
-    "includes. Default: standard output.",
+    "includes. `-`, or nothing: print.",
 )
-def unpack(file: str, out_name: str | None) -> int:
+@force_option
+def unpack(file: str, out_name: str | None, force: bool) -> int:
     """Write bytecode as NEM text, in canonical form.
 
     `lib.nemb/conv.nem` names one document of a library. In a folder, documents that are included
-    as `x.nemb` are bytecode again.
+    as `x.nemb` are bytecode again. Files that are there with other content are written over with
+    --force alone.
     """
-    out = None if out_name is None else Path(out_name)
+    out = None if out_name is None or out_name == STDOUT else Path(out_name)
+    is_folder = out is not None and _names_folder(out, (out_name or "").endswith(("/", os.sep)))
     if out is not None:
-        require_distinct_files([out], [file] if file != STDIN else [])
-    is_folder = out is not None and (out_name or "").endswith(("/", os.sep))
-    is_folder |= out is not None and (not out.suffix or out.is_dir())
+        require_distinct_files([out], [file])
     if out is not None and not is_folder:
+        require_writable(out)
         require_text_name(out)
 
     def work() -> None:
@@ -96,13 +109,25 @@ def unpack(file: str, out_name: str | None) -> int:
             echo_document(format_source(source))
             return
         files = _files(source, out, is_folder)
+        require_distinct_files(files, [file])
+        require_unchanged(files, force)
         with report_write_errors(out), write_together():
             for path, content in files.items():
                 with make_folder(path.parent):
                     write_whole(path, [content])
-        click.echo("\n".join(f"wrote {safe(str(path))}" for path in files))
+        for path in files:
+            echo_written(path, "")
 
     return report_findings(work)
+
+
+def _names_folder(out: Path, is_said: bool) -> bool:
+    """Whether a name is that of a folder: what is there decides, else how it is written."""
+    with report_write_errors(out):
+        try:
+            return out.is_dir() or is_said or (not out.suffix and not out.exists())
+        except ValueError as error:  # a name with a NUL byte
+            raise WrongUsage(f"cannot write there: {error}") from None
 
 
 def _read(name: str) -> Source:
@@ -112,6 +137,15 @@ def _read(name: str) -> Source:
     if isinstance(source, Diagnostic):
         raise InputError([source])
     return source
+
+
+def _programs(source: Source) -> list[Source]:
+    """The programs of a library where none of them is named; else what is there."""
+    from nacre.nem.bytecode.library import RefusedSource
+
+    if not isinstance(source, RefusedSource) or source.library is None or source.member:
+        return [source]
+    return [source.library.document(name) for name in source.library.entry_names]
 
 
 def _files(source: Source, out: Path, is_folder: bool) -> dict[Path, str | bytes]:

@@ -17,10 +17,10 @@ from nacre.base.rendering import summary, to_json
 from nacre.base.stages import stage
 from nacre.cli.arrays import require_writable, write_all_or_none
 from nacre.cli.exit_status import ERRORS_FOUND, OK
-from nacre.cli.inputs import STDIN
+from nacre.cli.inputs import program_in
 from nacre.cli.machine import show_findings
-from nacre.cli.nac.files import require_distinct_files
 from nacre.cli.options import form_option, out_option
+from nacre.cli.outputs import echo_written, require_distinct_files
 from nacre.cli.progress import show_stages
 from nacre.cli.tcb.group import OpenProgram, ProgramOptions, open_program, program_options
 from nacre.cli.terminal.streams import echo_as_is
@@ -72,7 +72,9 @@ def bind(
     Exit status: 0 bound, 1 errors in the program or no way to bind it, 2 wrong usage.
     """
     file = None if report is None or str(report) == _STDOUT else report
-    _require_targets(program.file, out, file)
+    options = (program.device, uarch)
+    read = [program_in(program.file), *(name for name in options if name is not None)]
+    _require_targets(read, out, file)
     try:
         with show_stages():
             opened = open_program(program)
@@ -151,10 +153,10 @@ def _report_of(image: TcbImage, opened: OpenProgram) -> BindReport:
     return BindReport(image.bound, opened.loaded.plan.program)
 
 
-def _require_targets(file: str, out: Path, page: Path | None) -> None:
+def _require_targets(read: Sequence[str], out: Path, page: Path | None) -> None:
     """Whatever would keep a file from being written is better known before the work."""
     written = [path for path in (out, page) if path is not None]
-    require_distinct_files(written, [file] if file != STDIN else [])
+    require_distinct_files(written, read)
     for path in written:
         require_writable(path)
 
@@ -179,10 +181,10 @@ def _report_image(outcome: _Outcome, form: str) -> None:
         return
     show_findings(findings)
     click.echo(outcome.report.summary)
-    click.echo(f"wrote {safe(str(out))}: {size:,} bytes")
+    echo_written(out, f": {size:,} bytes")
     if file is not None:
         what = "timelines, cycles by cause, every decision" if _is_page(file) else "every decision"
-        click.echo(f"wrote {safe(str(file))}: {what}")
+        echo_written(file, f": {what}")
 
 
 def _echo_json(status: str, about: dict[str, Any], findings: Sequence[Diagnostic]) -> None:

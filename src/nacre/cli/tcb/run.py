@@ -31,8 +31,8 @@ from nacre.cli.arrays import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import show_findings
-from nacre.cli.nac.files import require_distinct_files
 from nacre.cli.options import form_option, repeated_option
+from nacre.cli.outputs import require_distinct_files
 from nacre.cli.progress import show_stages
 from nacre.cli.tcb.group import open_image, plural, tcb
 

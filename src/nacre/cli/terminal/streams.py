@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+import click
+
 from nacre.base.excerpt import safe
 
 
@@ -103,6 +105,21 @@ def echo_as_is(text: str, *, err: bool = False, nl: bool = True) -> None:
     stream = unfiltered_stream(err=err)
     if stream is not None:
         stream.write(text + "\n" * nl)
+        stream.flush()
+
+
+def echo_bytes(data: bytes) -> None:
+    """Write bytes that another program reads to standard output; a terminal gets none of them."""
+    stream = unfiltered_stream()
+    if stream is None:
+        return
+    if stream.isatty():
+        raise click.UsageError("these are bytes, no text, and standard output is a terminal")
+    behind = stream.stream if isinstance(stream, HarmlessStream) else stream
+    try:
+        behind.flush()
+        behind.buffer.write(data)
+    except BrokenPipeError:
         stream.flush()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from nacre.base.diagnostics import InputError
@@ -19,14 +20,24 @@ from nacre.nem.syntax.parser import parse
 _UNNAMED = "program.nem"  # the only document of a file, which needs no name there
 
 
-def pack_sources(
-    sources: Sequence[Source],
-    options: PackOptions,
-    *,
-    include_roots: tuple[Path, ...] = (),
-    with_shipped: bool = False,
-) -> bytes:
-    """A file of programs and what they include; InputError where one is missing or wrong.
+@dataclass(frozen=True)
+class GatheredFiles:
+    """Programs and what they include, by their keys; which of them are there for themselves."""
+
+    files: Mapping[str, File]
+    entries: frozenset[str]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where those lie that came from files."""
+        sources = (file.source for file in self.files.values() if not file.is_builtin)
+        return [source.path for source in sources if source.path is not None]
+
+
+def gather_files(
+    sources: Sequence[Source], include_roots: tuple[Path, ...] = (), *, with_shipped: bool = False
+) -> GatheredFiles:
+    """Programs and what they include; InputError where one is missing or wrong.
 
     Files that nacre ships come along only where that is asked for: they are there with nacre.
     """
@@ -36,15 +47,35 @@ def pack_sources(
     for file in (*own, *needed):
         files.setdefault(file_key(file), file)
     _judge(files.values())
-    entries = {file_key(file) for file in own}
+    return GatheredFiles(files, frozenset(file_key(file) for file in own))
+
+
+def pack_files(gathered: GatheredFiles, options: PackOptions) -> bytes:
+    """A file of programs and what they include."""
+    files = gathered.files
     names = document_names(files) if len(files) > 1 else dict.fromkeys(files, "")
     changed = changed_includes(files, names)
     return pack_contents(
         [
-            (names[key], key in entries, content_of(file.source, options, changed.get(key, {})))
+            (
+                names[key],
+                key in gathered.entries,
+                content_of(file.source, options, changed.get(key, {})),
+            )
             for key, file in files.items()
         ]
     )
+
+
+def pack_sources(
+    sources: Sequence[Source],
+    options: PackOptions,
+    *,
+    include_roots: tuple[Path, ...] = (),
+    with_shipped: bool = False,
+) -> bytes:
+    """A file of programs and what they include; InputError where one is missing or wrong."""
+    return pack_files(gather_files(sources, include_roots, with_shipped=with_shipped), options)
 
 
 def _needed(root: File, with_shipped: bool) -> Iterator[File]:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from nacre.base.binary.columns import Integers
 from nacre.base.collection import no_collection
 from nacre.nem.bytecode.batches import Batch, Children
 from nacre.nem.bytecode.foreign import PLACES, Places
@@ -42,7 +43,10 @@ def build(tree: ReadTree, pools: Pools, places: Places) -> Document:
 
 def _build(tree: ReadTree, pools: Pools, places: Places) -> Document:
     starts, ends = places.starts, places.ends
-    offsets = _share_words(tree, places.words.tolist())
+    offsets = {
+        first: {name: _offsets(name, column.tolist()) for name, column in found.items()}
+        for first, found in words_by_batch(tree, places.words).items()
+    }
     words = {**_ENUM_WORDS, **{name: np.array(pool, object) for name, pool in pools.items()}}
     for batch in reversed(tree.batches):
         rows = slice(batch.first, batch.first + batch.count)
@@ -62,20 +66,21 @@ def _build(tree: ReadTree, pools: Pools, places: Places) -> Document:
     return _document(tree.document, words, int(starts[0]), int(ends[0]))
 
 
-def _share_words(tree: ReadTree, words: list[int]) -> dict[int, dict[str, list[Any]]]:
+def words_by_batch(tree: ReadTree, words: Integers) -> dict[int, dict[str, Integers]]:
     """Of batches whose nodes say where words stand: those columns, by the first node's number."""
-    by_batch: dict[int, dict[str, list[Any]]] = {}
+    by_batch: dict[int, dict[str, Integers]] = {}
     at = 0
     for batch in tree.batches:
         for name in _PLACES.get(batch.code, ()):
             size = batch.count * (2 if name == "starts" else 1)
-            offsets: list[Any] = words[at : at + size]
+            by_batch[batch.first] = {name: words[at : at + size]}
             at += size
-            values = (
-                list(zip(offsets[::2], offsets[1::2], strict=True)) if name == "starts" else offsets
-            )
-            by_batch[batch.first] = {name: values}
     return by_batch
+
+
+def _offsets(name: str, words: list[int]) -> list[Any]:
+    """What nodes have as the field: of `starts`, two words each."""
+    return list(zip(words[::2], words[1::2], strict=True)) if name == "starts" else words
 
 
 def _column(batch: Batch, name: str, words: Words) -> Iterable[Any]:

@@ -16,6 +16,7 @@ from nacre.nem.bytecode.building import build
 from nacre.nem.bytecode.foreign import Foreign, Places, places_of, read_foreign, write_foreign
 from nacre.nem.bytecode.judging import has_configs, is_plain, judge_texts
 from nacre.nem.bytecode.kinds import COMPRESSED
+from nacre.nem.bytecode.nesting import judge_nesting
 from nacre.nem.bytecode.positions import derive
 from nacre.nem.bytecode.tree_reader import read_tree
 from nacre.nem.bytecode.tree_writer import TreeColumns, tree_columns
@@ -103,7 +104,9 @@ class DocumentReader:
         self.own = self._places()
         self.foreign: Foreign | None = None
         if POSITIONS in sections:
+            at = sections[POSITIONS].at
             self.foreign = read_foreign(sections[POSITIONS], self.own, self.trivia.texts)
+            judge_nesting(self._tree, self._pools, self.own, self.foreign.places, at)
 
     def _places(self) -> Places:
         """Where everything stands in the canonical text."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from nacre.base.binary.columns import ColumnReader, Integers, unzigzag, write_columns, zigzag
 from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
+from nacre.base.excerpt import backquote
 from nacre.nem.spec.limits import MAX_SOURCE_BYTES
 from nacre.nem.spec.rules.bytecode import BYT05, BYT07
 from nacre.nem.syntax.ast import Comment, Loop, Node
@@ -92,10 +93,18 @@ def write_foreign(foreign: Foreign, canonical: Places) -> bytes:
     return out.content()
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a name is that of a file in a folder, or empty: of a text that came from none."""
+    return name not in (".", "..") and "/" not in name and "\0" not in name
+
+
 def read_foreign(reader: ByteReader, canonical: Places, comments: Sequence[str]) -> Foreign:
     """The inverse of `write_foreign`; positions must lie in the text."""
     start = reader.at
     name = reader.text("the name of the source", _MOST_NAME)
+    if not is_file_name(name):
+        message = f"{backquote(name, 80)} is no name of a file, expected one without a folder"
+        raise Broken(BYT05, start, message)
     digest = reader.take(_HASH, "the hash of the source")
     size, lines = reader.varint("the size of the source"), reader.varint("the lines of the source")
     if size > reader.most_text or not 0 < lines <= min(size + 1, reader.most):

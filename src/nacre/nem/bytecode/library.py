@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -41,10 +41,16 @@ class RefusedSource(ParsedSource):
     is_shown = False
 
     def __init__(
-        self, name: str, path: Path | None, problem: Broken, library: Library | None = None
+        self,
+        name: str,
+        path: Path | None,
+        problem: Broken,
+        library: Library | None = None,
+        member: str = "",
     ) -> None:
         super().__init__(name, path, 0)
         self.library = library  # that was read, though not which document of it is meant
+        self.member = member  # which one was asked for
         at = f"byte {problem.offset:,}: " if problem.offset else ""
         finding = problem.rule.at(self.span(0, 0), at + problem.message, help=remedy_of(problem))
         self.finding = replace(finding, data={"offset": problem.offset})
@@ -59,7 +65,7 @@ class BytecodeSource(ParsedSource):
         path = library.path
         name = library.display_name(entry)
         if foreign is not None and foreign.name:
-            name = str(Path(name).with_name(foreign.name))
+            name = str(Path(name).parent / foreign.name)
         super().__init__(name, path, reader.size if foreign is None else foreign.size)
         self.library, self.member = library, entry.name
         self._found = reader
@@ -82,8 +88,21 @@ class BytecodeSource(ParsedSource):
         foreign = self._found.foreign
         if foreign is None:
             return self.canonical_text
-        original = _original_text(foreign, self.path)
+        original = _original_text(foreign, self._places_of_original())
         return _reconstruct(self.content, self.parsed, foreign) if original is None else original
+
+    def _places_of_original(self) -> list[Path]:
+        """Folders where the text may lie that the document was made of.
+
+        Documents keep their places to each other: beside the packed file lie the texts of the
+        program that it was packed for, or all of them in their folders.
+        """
+        if self.path is None:
+            return []
+        own = posixpath.dirname(self.member)
+        program = posixpath.dirname(self.library.entry_names[0])
+        between = posixpath.relpath(own or ".", program or ".")
+        return [self.path.parent / way for way in dict.fromkeys((between, own))]
 
     @property
     def key(self) -> str:
@@ -107,17 +126,16 @@ class BytecodeSource(ParsedSource):
         return lines
 
 
-def _original_text(foreign: Foreign, path: Path | None) -> str | None:
-    """The text that a file was made of, where it stands beside it unchanged."""
-    if path is None or not foreign.name or posixpath.basename(foreign.name) != foreign.name:
-        return None
-    source = read_source(path.with_name(foreign.name))
-    if (
-        isinstance(source, Unreadable)
-        or hashlib.sha256(source.text.encode()).digest() != foreign.sha256
-    ):
-        return None
-    return source.text
+def _original_text(foreign: Foreign, folders: Iterable[Path]) -> str | None:
+    """The text that a document was made of, where it lies in one of these unchanged."""
+    for folder in folders if foreign.name else ():
+        source = read_source(folder / foreign.name)
+        if (
+            not isinstance(source, Unreadable)
+            and hashlib.sha256(source.text.encode()).digest() == foreign.sha256
+        ):
+            return source.text
+    return None
 
 
 def _reconstruct(content: Content, there: ParseResult, foreign: Foreign) -> str:
@@ -224,4 +242,4 @@ def bytecode_source(
         library = Library(data, name, path)
         return library.source(member)
     except Broken as problem:
-        return RefusedSource(name, path, problem, library)
+        return RefusedSource(name, path, problem, library, member)

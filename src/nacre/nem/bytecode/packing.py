@@ -110,6 +110,7 @@ def _foreign(parsed: ParseResult, canonical: Content) -> Foreign:
     source = parsed.source
     comments = comment_starts(canonical.trivia.texts, parsed.comments)
     name = source.path.name if source.path is not None else ""
+    name = name.encode(errors="replace").decode()  # a file system may have names that are no text
     return Foreign(
         name,
         hashlib.sha256(source.text.encode()).digest(),

@@ -11,7 +11,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, BytesAttr, DenseArrayBase, StringAttr
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, Region, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
@@ -85,6 +85,8 @@ class NemOperation(IRDLOperation):  # type: ignore[misc] # xDSL may be missing
     def verify_(self) -> None:
         """Raise where something is missing, too much, or of another kind."""
         signature = self.signature
+        for region in self.regions:
+            verify_region(self, region)
         _verify_values("operand", signature, signature.operands, self, operand_groups(self))
         results = [list(self.results)] if signature.results else []
         _verify_values("result", signature, signature.results, self, results)
@@ -96,6 +98,22 @@ class NemOperation(IRDLOperation):  # type: ignore[misc] # xDSL may be missing
     def signature(self) -> Signature:
         """The row of the table."""
         return SIGNATURES[_short(self.name)]
+
+
+def verify_region(op: Operation, region: Region) -> None:
+    """Raise where blocks of a body take arguments, or it does not end where it is ended."""
+    for block in region.blocks:
+        if block.args:
+            count = len(block.args)
+            raise VerifyException(f"the body of `{op.name}` takes {count} arguments, expected none")
+        for inner in block.ops:
+            if isinstance(inner, TerminatorOp) and not _ends_body(inner, op):
+                raise VerifyException(f"`{inner.name}` alone ends the body of an operation")
+
+
+def _ends_body(end: TerminatorOp, op: Operation) -> bool:
+    has_more = end.operands or end.results or end.regions or end.successors
+    return isinstance(op, NemOperation) and end.next_op is None and not has_more
 
 
 def operand_groups(op: NemOperation) -> list[list[Any]]:

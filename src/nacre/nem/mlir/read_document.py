@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.rules import Rule
 from nacre.base.source import MAX_SOURCE_BYTES
-from nacre.nem.mlir.dialect import NemOperation, TerminatorOp
+from nacre.nem.mlir.dialect import NemOperation, TerminatorOp, verify_region
 from nacre.nem.mlir.nodes import MalformedError, list_of, string_of, value_of, word_of
 from nacre.nem.mlir.operation_spans import config_lines
 from nacre.nem.mlir.read_config import body_of, config_operations, device_of, family_of
@@ -125,6 +125,10 @@ class DocumentReader:
             self.found.append(rule.at(self._read.span(op), short, help=help))
 
     def _verify(self, module: Any) -> None:  # noqa: ANN401
+        try:
+            verify_region(module, module.regions[0])
+        except VerifyException as error:
+            self._report(module, str(error))
         for op in module.walk():
             if op is module or isinstance(op, TerminatorOp):
                 continue

@@ -87,18 +87,21 @@ def read_module(source: Source, context: Context, *, has_aliases: bool = False) 
     starts: dict[int, int] = {}
     uses: dict[str, int] = {}  # the first ones of values that were not defined yet
     text, shift = _with_aliases_first(source.text)
-    parser = PlacedParser(context, text, source.name)
+    parser: PlacedParser | None = None
     try:
+        parser = PlacedParser(context, text, source.name)  # which reads a first token already
         with deep_recursion():
             module = parser.parse_module()
     except ParseError as error:
-        undefined = {name: uses[name] for name in parser.forward_ssa_references}
+        forward = () if parser is None else parser.forward_ssa_references
+        undefined = {name: uses[name] for name in forward}
         refused = _refuse_values(source, undefined, error.msg)
         raise refused or _refuse(source, error.span.start - shift, error.msg) from None
-    except RecursionError:
-        raise _refuse(source, parser.pos - shift, "it is nested too deeply") from None
     except Exception as error:  # xDSL on a text from a stranger: any exception is about the text
-        raise _refuse(source, parser.pos - shift, str(error) or type(error).__name__) from None
+        is_deep = isinstance(error, RecursionError)
+        reason = "it is nested too deeply" if is_deep else str(error) or type(error).__name__
+        at = 0 if parser is None else parser.pos - shift
+        raise _refuse(source, at, reason) from None
     return ReadModule(module, source, starts)
 
 
@@ -145,11 +148,24 @@ def _with_aliases_first(text: str) -> tuple[str, int]:
 
 
 def _refuse(source: Source, start: int, reason: str) -> InputError:
+    if _is_program(source):
+        message, help_ = (
+            "this is a NEM document, no module of MLIR",
+            "`nacre nem to-mlir` makes one",
+        )
+        return InputError([MLR02.at(source.span(0, min(1, source.size)), message, help=help_)])
     at = min(max(start, 0), len(source.text))
     first = reason.strip().partition("\n")[0][:_LONGEST_REASON]
     message = f"this is no module of MLIR: {_lower(first)}"
     span = source.span(at, min(at + 1, len(source.text)))
     return InputError([MLR02.at(span, message, help=_remedy(first))])
+
+
+def _is_program(source: Source) -> bool:
+    """Whether a text that is no module is a document of NEM, given by mistake."""
+    from nacre.nem.syntax.parser import parse
+
+    return bool(source.text.strip()) and parse(source).is_valid
 
 
 def _refuse_values(source: Source, uses: Mapping[str, int], reason: str) -> InputError | None:
@@ -179,4 +195,5 @@ def _lower(reason: str) -> str:
     if reason.startswith("Operation ") and reason.endswith(" is not registered"):
         name = reason.removeprefix("Operation ").removesuffix(" is not registered")
         return f"there is no operation {backquote(name)}"
+    reason = reason.replace("after {first_char}", "after its mark")  # which xDSL forgets to fill in
     return reason[:1].lower() + reason[1:].rstrip(".!")

@@ -53,7 +53,11 @@ BYT05 = declare(
     "bytecode-positions",
     _FORMS,
     """
-    A position that a `.nemb` file keeps lies outside the text that it was made of.
+    A position that a `.nemb` file keeps is one that no text has, or its name is that of no file.
+
+    Positions lie in the text that the file was made of. A part of the program stands within what it
+    is a part of, beside the other parts; a name takes as many characters as it has. The text's name
+    is that of a file, without a folder.
     """,
 )
 BYT06 = declare(

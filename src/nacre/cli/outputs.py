@@ -1,0 +1,75 @@
+"""Where verbs write: what must not be written over, and where they say what they wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import click
+
+from nacre.base.excerpt import backquote, safe
+from nacre.base.files import is_special
+from nacre.cli.arrays import report_write_errors
+from nacre.nem.bytecode.magic import SUFFIX
+
+STDOUT = "-"
+_MOST_NAMED = 4  # of files that are there already
+
+force_option = click.option(
+    "--force", is_flag=True, help="Write over files that are there with other content."
+)
+
+
+def require_distinct_files(written: Iterable[Path], read: Iterable[str | Path] = ()) -> None:
+    """UsageError for a file that would be written twice, or over one that is read.
+
+    What is no file, as a pipe or `-`, may be both.
+    """
+    sources = {os.path.realpath(file) for file in map(_file_read, read) if file is not None}
+    targets: set[str] = set()
+    for path in written:
+        target = os.path.realpath(path)
+        if target in sources:
+            raise click.UsageError(f"{backquote(str(path))} is read, and would be written over")
+        if target in targets:
+            raise click.UsageError(f"{backquote(str(path))} would be written twice")
+        targets.add(target)
+
+
+def _file_read(path: str | Path) -> str | Path | None:
+    """The file that an argument leads to: `lib.nemb` for a document in it; None where to none."""
+    with contextlib.suppress(OSError, ValueError):  # names that no file can have
+        ways = [path, *(parent for parent in Path(path).parents if parent.suffix == SUFFIX)]
+        return next((way for way in ways if str(way) != STDOUT and os.path.isfile(way)), None)
+    return None
+
+
+def require_unchanged(files: Mapping[Path, str | bytes], is_forced: bool) -> None:
+    """UsageError where files are there with other content: what users edit is not written over."""
+    changed = [] if is_forced else [path for path in files if _is_other(path, files[path])]
+    if changed:
+        names = ", ".join(safe(str(path)) for path in changed[:_MOST_NAMED])
+        more = f" and {len(changed) - _MOST_NAMED:,} more" * (len(changed) > _MOST_NAMED)
+        verb = "is" if len(changed) == 1 else "are"
+        problem = f"{names}{more} {verb} there already, with other content"
+        raise click.UsageError(f"{problem}; name another place, or take --force")
+
+
+def _is_other(path: Path, content: str | bytes) -> bool:
+    with report_write_errors(path):
+        expected = content.encode() if isinstance(content, str) else content
+        return path.is_file() and not is_special(path) and path.read_bytes() != expected
+
+
+def echo_written(path: Path, message: str) -> None:
+    """Say what was written; on standard error where it went to standard output."""
+    click.echo(f"wrote {safe(str(path))}{message}", err=_is_standard_output(path))
+
+
+def _is_standard_output(path: Path) -> bool:
+    try:
+        return str(path) == STDOUT or os.path.samestat(os.stat(path), os.fstat(1))
+    except (OSError, ValueError):
+        return False
