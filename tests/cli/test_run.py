@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from nacre.cli.progress import Progress
+from nacre.cli.terminal.progress import Progress
 from neminterp import NemInterpreter
 from tests.cli.runner import Outcome, environment, invoke, nacre
 

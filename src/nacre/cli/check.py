@@ -25,7 +25,7 @@ from nacre.cli.inputs import (
     without_repetition,
 )
 from nacre.cli.options import include_root_option, max_instances_option
-from nacre.cli.progress import show_stages
+from nacre.cli.terminal.progress import show_stages
 from nacre.nem.checks.engine import CheckOptions, CheckResult, check_source
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError

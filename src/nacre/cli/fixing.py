@@ -18,7 +18,7 @@ from nacre.base.files import write_whole
 from nacre.base.source import Source
 from nacre.cli.exit_status import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.inputs import STDIN, program_in, read_argument, show_diff
-from nacre.cli.progress import show_stages
+from nacre.cli.terminal.progress import show_stages
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.checks.engine import CheckOptions, CheckResult
 from nacre.nem.checks.fixing import FixResult, fix_source

@@ -42,7 +42,7 @@ from nacre.cli.machine import (
     show_findings,
 )
 from nacre.cli.options import form_option, repeated_option
-from nacre.cli.progress import show_stages
+from nacre.cli.terminal.progress import show_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
     Fusing,

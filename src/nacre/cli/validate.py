@@ -16,7 +16,7 @@ from nacre.cli.arrays import InputFile, WrongUsage, parse_input
 from nacre.cli.bundles import arrays_of
 from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK
 from nacre.cli.options import form_option, repeated_option
-from nacre.cli.progress import show_stages
+from nacre.cli.terminal.progress import show_stages
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle

@@ -12,7 +12,7 @@ from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.exit_status import ERRORS_FOUND, OK, WRONG_USAGE
 from nacre.cli.inputs import show, without_repetition
-from nacre.cli.progress import show_stages
+from nacre.cli.terminal.progress import show_stages
 
 
 def verify_files(

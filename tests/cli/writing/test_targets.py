@@ -113,7 +113,7 @@ def test_a_pipe_is_written_to_and_stays_one(
     os.mkfifo(piped / target)
     handle = os.open(piped / target, os.O_RDWR | os.O_NONBLOCK)
     try:
-        fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, PIPED)  # type: ignore[attr-defined]
+        fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, PIPED)
         outcome = invoke(capsys, *map(str, VERBS[name].arguments(given, piped, 1)))
         if len(wanted) == 1:
             assert outcome.status == 0, outcome.err

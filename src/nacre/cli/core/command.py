@@ -37,7 +37,7 @@ from nacre.cli.core.files import (
 from nacre.cli.core.grad import grad
 from nacre.cli.options import repeated_option, unique_by_name
 from nacre.cli.outputs import require_distinct_files
-from nacre.cli.progress import watch_progress
+from nacre.cli.terminal.progress import watch_progress
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:

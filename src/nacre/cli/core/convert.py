@@ -20,7 +20,6 @@ from nacre.base.files import write_whole
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, unreadable_reason
 from nacre.cli.core.files import (
-    STDOUT,
     Constants,
     Shapes,
     constant_option,
@@ -34,7 +33,7 @@ from nacre.cli.core.files import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN
-from nacre.cli.outputs import echo_written, require_distinct_files
+from nacre.cli.outputs import STDOUT, echo_written, require_distinct_files
 
 if TYPE_CHECKING:
     from nacre.core.importing.coverage import Coverage

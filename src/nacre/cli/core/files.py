@@ -17,7 +17,7 @@ from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, read_argument
 from nacre.cli.options import out_option, repeated_option
 from nacre.cli.outputs import STDOUT, echo_written, require_distinct_files
-from nacre.cli.progress import show_stages, watch_progress
+from nacre.cli.terminal.progress import show_stages, watch_progress
 from nacre.cli.terminal.streams import echo_document
 
 if TYPE_CHECKING:

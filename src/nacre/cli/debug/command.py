@@ -22,7 +22,7 @@ from nacre.cli.machine import (
     replay_order,
     show_findings,
 )
-from nacre.cli.progress import show_stages
+from nacre.cli.terminal.progress import show_stages
 
 if TYPE_CHECKING:
     from nacre.nem.api.programs import LoadedProgram

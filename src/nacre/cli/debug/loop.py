@@ -14,7 +14,7 @@ from nacre.cli.debug import commands as debug_commands
 from nacre.cli.debug.completion import install
 from nacre.cli.debug.debugger import Debugger, Interrupted
 from nacre.cli.machine import sentence
-from nacre.cli.progress import show_stages
+from nacre.cli.terminal.progress import show_stages
 
 _MOST_LINE_BYTES = 65536
 

@@ -25,7 +25,7 @@ from nacre.cli.exit_status import OK
 from nacre.cli.nac.files import SUFFIX, is_folder, nac, require_readable, weights_option
 from nacre.cli.options import out_option
 from nacre.cli.outputs import require_distinct_files
-from nacre.cli.progress import watch_progress
+from nacre.cli.terminal.progress import watch_progress
 from nacre.nac.spec.elements import QUANTIZATIONS
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ def build(
     """Build a file of MODEL (.core, .onnx, .pt2 or .nac)."""
     require_readable(model)
     require_file(out)
-    beside = [str(path) for path in (tokenizer, plan) if path is not None]
-    require_distinct_files([out], [model, *resources, *beside])
+    require_distinct_files([out], [model, *resources, str(tokenizer), str(plan)])
     embedded = _read_resources(resources)
     if keep and quant == "none":
         raise click.UsageError("--keep says what is not quantised: without --quant nothing is")

@@ -19,7 +19,6 @@ from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import report_write_errors, require_writable
 from nacre.cli.core.convert import TARGETS
 from nacre.cli.core.files import (
-    STDOUT,
     Shapes,
     format_option,
     module_json,
@@ -39,7 +38,7 @@ from nacre.cli.nac.files import (
     weights_option,
 )
 from nacre.cli.options import pair_parser, repeated_option
-from nacre.cli.outputs import echo_written, require_distinct_files
+from nacre.cli.outputs import STDOUT, echo_written, require_distinct_files
 
 if TYPE_CHECKING:
     from nacre.cli.core.convert import Target

@@ -21,8 +21,8 @@ from nacre.cli.inputs import program_in
 from nacre.cli.machine import show_findings
 from nacre.cli.options import form_option, out_option
 from nacre.cli.outputs import echo_written, require_distinct_files
-from nacre.cli.progress import show_stages
 from nacre.cli.tcb.group import OpenProgram, ProgramOptions, open_program, program_options
+from nacre.cli.terminal.progress import show_stages
 from nacre.cli.terminal.streams import echo_as_is
 
 if TYPE_CHECKING:

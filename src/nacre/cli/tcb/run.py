@@ -33,8 +33,8 @@ from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import show_findings
 from nacre.cli.options import form_option, repeated_option
 from nacre.cli.outputs import require_distinct_files
-from nacre.cli.progress import show_stages
 from nacre.cli.tcb.group import open_image, plural, tcb
+from nacre.cli.terminal.progress import show_stages
 
 if TYPE_CHECKING:
     from nacre.tcb.image import Image, Port

@@ -16,8 +16,8 @@ from nacre.cli.inputs import show
 from nacre.cli.machine import show_findings
 from nacre.cli.nac.files import table
 from nacre.cli.options import form_option
-from nacre.cli.progress import show_stages
 from nacre.cli.tcb.group import open_image, tcb
+from nacre.cli.terminal.progress import show_stages
 
 if TYPE_CHECKING:
     from nacre.tcb.machine.timing import ImageTiming

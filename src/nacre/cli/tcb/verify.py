@@ -10,8 +10,8 @@ from nacre.base.rendering import summary
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, show
 from nacre.cli.options import form_option
-from nacre.cli.progress import show_stages
 from nacre.cli.tcb.group import ProgramOptions, open_image, open_program, program_options, tcb
+from nacre.cli.terminal.progress import show_stages
 
 
 @tcb.command()
