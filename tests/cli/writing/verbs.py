@@ -239,7 +239,7 @@ VERBS = {
     "nem from-mlir": Verb(
         lambda g, o, n: ["nem", "from-mlir", g / f"c{n}.mlir", "-o", o / "c.nem", "--force"]
     ),
-    "nem irdl": Verb(lambda g, o, n: ["nem", "irdl", "-o", o / f"f{n}.mlir"]),
+    "nem irdl": Verb(lambda g, o, n: ["nem", "irdl", "-o", o / "f.mlir"], has_old=False),
     "nem new": Verb(
         lambda g, o, n: ["nem", "new", f"p{n}", "--template", "gemm", "--device", "npm_lite",
                          "-o", o / "p.nem"],

@@ -134,13 +134,12 @@ def build(
             )
         print_warnings(warnings)
         written = save_model(nac_model, out, weights)
-        is_json = output == "json"
-        click.echo(
-            summary_json(nac_model, written, reports) if is_json else summary(nac_model, written)
-        )
-        if output == "text":
-            for one in reports:
-                click.echo(str(one) if report else str(one).splitlines()[-1])
+        if output == "json":
+            click.echo(summary_json(nac_model, written, reports))
+            return
+        click.echo(summary(nac_model, written))
+        for one in reports:
+            click.echo(str(one) if report else str(one).splitlines()[-1])
 
     return report_findings(work, output) or OK
 
