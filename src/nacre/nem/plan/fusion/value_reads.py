@@ -7,9 +7,10 @@ such piece of a buffer remembers who wrote it last.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice, pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -83,10 +84,10 @@ class _Placements:
         if isinstance(footprint.low, int) and isinstance(footprint.pattern_index, int):
             place = np.array([footprint.low, footprint.pattern_index])
             return cls(place[:1], place[1:], np.zeros(rows, np.int64))
-        low = np.broadcast_to(np.asarray(footprint.low, np.int64), (rows,))
-        pattern = np.broadcast_to(np.asarray(footprint.pattern_index, np.int64), (rows,))
-        pairs, index = np.unique(np.stack([low, pattern], 1), axis=0, return_inverse=True)
-        return cls(pairs[:, 0], pairs[:, 1], index.reshape(-1))
+        count = len(footprint.patterns)
+        key = np.asarray(footprint.low, np.int64) * count + footprint.pattern_index
+        keys, index = np.unique(np.broadcast_to(key, (rows,)), return_inverse=True)
+        return cls(keys // count, keys % count, index)
 
 
 class _BufferBytes:
@@ -95,16 +96,18 @@ class _BufferBytes:
     def __init__(self, accesses: Sequence[Access], placements: list[_Placements]) -> None:
         self._rows: list[list[int]] = [placement.index.tolist() for placement in placements]
         runs = [
-            [
-                access.footprint.patterns[pattern].runs + low
-                for low, pattern in zip(p.lows.tolist(), p.patterns.tolist(), strict=True)
-            ]
+            access.footprint.patterns[pattern].runs + low
             for access, p in zip(accesses, placements, strict=True)
+            for low, pattern in zip(p.lows.tolist(), p.patterns.tolist(), strict=True)
         ]
-        cuts = distinct(np.concatenate([run for of_access in runs for run in of_access]))
+        together = np.concatenate(runs)
+        cuts = distinct(together)
         self.count = cuts.size
+        ends = np.searchsorted(cuts, together)
+        stops = np.cumsum([len(run) for run in runs]).tolist()
+        pieces = iter([covered_pieces(ends[a:b]) for a, b in pairwise([0, *stops])])
         self._pieces: list[list[slice | Column]] = [
-            [covered_pieces(np.searchsorted(cuts, run)) for run in of_access] for of_access in runs
+            list(islice(pieces, p.lows.size)) for p in placements
         ]
 
     @classmethod
@@ -124,22 +127,14 @@ class _BufferBytes:
 
 
 @dataclass
-class _PairCount:
-    """How often an operand read a value of another's: as a pair should, and otherwise."""
-
-    paired: int = 0
-    otherwise: int = 0
-
-
-@dataclass
 class _Follower:
     """Goes through the accesses in program order; values are numbered write by write."""
 
     bytes_of: _BufferBytes
-    accesses: Sequence[Access]
     writer: Column = field(init=False)  # the value in each piece
     values: list[tuple[int, int]] = field(default_factory=list)  # the access and the row
-    counts: dict[tuple[int, int], _PairCount] = field(default_factory=dict)
+    alone: list[tuple[int, int, int]] = field(default_factory=list)  # value, reader and its row
+    mixed: list[tuple[Column, int]] = field(default_factory=list)  # values beside others, reader
 
     def __post_init__(self) -> None:
         self.writer = np.full(self.bytes_of.count, _NOBODY, np.int64)
@@ -153,40 +148,51 @@ class _Follower:
         """Note whose values an access sees."""
         seen = self.writer[self.bytes_of.pieces(access, row)]
         value = int(seen[0])
-        if (seen == value).all():
-            self._note(value, access, row, is_alone=True)
-            return
-        for other in distinct(seen).tolist():
-            self._note(other, access, row, is_alone=False)
-
-    def _note(self, value: int, reader: int, row: int, *, is_alone: bool) -> None:
-        if value == _NOBODY:
-            return
-        writer, written_row = self.values[value]
-        count = self.counts.setdefault((writer, reader), _PairCount())
-        a, b = self.accesses[writer], self.accesses[reader]
-        if is_alone and a.grid is b.grid and row == written_row:
-            count.paired += 1
+        if seen.size == 1 or (seen == value).all():
+            self.alone.append((value, access, row))
         else:
-            count.otherwise += 1
+            self.mixed.append((distinct(seen), access))
+
+    def pairs(self, grids: Column) -> Iterator[tuple[int, int, int, int]]:
+        """Writer, reader, how often they were a pair, and how often something else.
+
+        They are one where both are alone in an iteration of the same loop.
+        """
+        values = np.array(self.values, np.int64).reshape(-1, 2)
+        value, reader, row = np.array(self.alone, np.int64).reshape(-1, 3).T
+        sizes = [found.size for found, _ in self.mixed]
+        others = np.repeat(np.array([access for _, access in self.mixed], np.int64), sizes)
+        value = np.concatenate([value, *(found for found, _ in self.mixed)])
+        reader = np.concatenate([reader, others])
+        row = np.concatenate([row, np.full(others.size, _NOBODY)])
+        is_known = value != _NOBODY
+        value, reader, row = value[is_known], reader[is_known], row[is_known]
+        writer, written = values[value].T
+        is_pair = (row == written) & (grids[writer] == grids[reader])
+        keys, index = np.unique(writer * grids.size + reader, return_inverse=True)
+        paired, total = np.bincount(index[is_pair], minlength=keys.size), np.bincount(index)
+        columns = (keys // grids.size, keys % grids.size, paired, total - paired)
+        yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _reads_of_buffer(
     accesses: Sequence[Access], bytes_of: _BufferBytes, numbers: dict[int, Column]
 ) -> Iterator[ValueRead]:
-    follower = _Follower(bytes_of, accesses)
+    follower = _Follower(bytes_of)
+    is_write = [access.is_write for access in accesses]
     for index, row in _in_program_order(accesses, numbers):
-        if accesses[index].is_write:
+        if is_write[index]:
             follower.write(index, row)
         else:
             follower.read(index, row)
-    readers: dict[int, int] = {}
-    for writer, _ in follower.counts:
-        readers[writer] = readers.get(writer, 0) + 1
-    for (writer, reader), count in follower.counts.items():
+    known: dict[int, int] = {}
+    grids = np.array([known.setdefault(id(access.grid), len(known)) for access in accesses])
+    pairs = list(follower.pairs(grids))
+    readers = Counter(writer for writer, *_ in pairs)
+    for writer, reader, paired, otherwise in pairs:
         write, read = accesses[writer], accesses[reader]
         if _computes(write):
-            is_pair = not count.otherwise and count.paired == write.grid.rows
+            is_pair = not otherwise and paired == write.grid.rows
             yield ValueRead(write, read, is_pair and readers[writer] == 1)
 
 
