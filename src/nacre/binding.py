@@ -29,6 +29,8 @@ from nacre.tcbcheck.verify import verify_image
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.manifest import Port
+    from nacre.tcb.image import PortKind
 
     BindableProgram = str | Path | Bundle | LoadedProgram
 
@@ -73,8 +75,9 @@ class TcbImage:
     ) -> ImageRun:
         """Run it on arrays or bytes by the names of inputs; `outputs` of the result has the others.
 
-        Arrays are as the memory has them: those of a bundle's model have its shapes and the
-        element types of the plan. With a seed blocks run in a random order that tags allow.
+        Those of a bundle are the model's own values, as `Bundle.run` takes and gives them; arrays
+        of the element types of the plan are taken as the memory has them. With a seed blocks run in
+        a random order that tags allow.
         """
         return run_image(self.image, to_memory(self.image, inputs or {}), seed=seed)
 
@@ -164,8 +167,15 @@ def _is_folder(program: str | Path) -> bool:
 def _host_of(bundle: Bundle) -> Host:
     """Inputs and outputs under the names of the model, its weights, and whose tasks are whose."""
     manifest = bundle.manifest
-    inputs = (HostPort(p.name, "input", p.buffer, p.elem, p.shape) for p in manifest.inputs)
-    outputs = (HostPort(p.name, "output", p.buffer, p.elem, p.shape) for p in manifest.outputs)
+    inputs = (_host_port(port, "input") for port in manifest.inputs)
+    outputs = (_host_port(port, "output") for port in manifest.outputs)
     weights = () if manifest.weights is None else ((manifest.weights, bundle.weights),)
     layers = ((t, layer.name) for layer in manifest.layers for t in (*layer.tasks, *layer.loads))
     return Host((*inputs, *outputs), weights, layers=tuple(layers))
+
+
+def _host_port(port: Port, kind: PortKind) -> HostPort:
+    """A port with the model's own values, where memory has others."""
+    is_alike = port.dtype == port.elem and port.scale is None
+    host = (None if is_alike else port.dtype, port.scale, port.zero)
+    return HostPort(port.name, kind, port.buffer, port.elem, port.shape, *host)

@@ -171,6 +171,15 @@ IMAGES: Mapping[str, tuple[Callable[[], Image], ...]] = {
         lambda: changed(sample(), ports=(Port("p", "input", "DDR", 0, 8, "i8"),)),
         lambda: changed(sample(), ports=(Port("p", "input", "DDR", 0, 8, "i5", (8,)),)),
         lambda: changed(sample(), ports=(Port("p", "input", "DDR", 0, 0, "i8", (0,)),)),
+        lambda: changed(sample(), ports=(
+            Port("p", "input", "DDR", 0, 8, "i8", (8,), "f5", (0.5,), (3,)),)),
+        lambda: changed(sample(), ports=(Port("p", "input", "DDR", 0, 8, host_elem="f32"),)),
+        lambda: changed(sample(), ports=(
+            Port("p", "input", "DDR", 0, 8, "i8", (8,), "f32", (0.5,)),)),
+        lambda: changed(sample(), ports=(
+            Port("p", "input", "DDR", 0, 8, "i8", (8,), "f32", (0.0,), (3,)),)),
+        lambda: changed(sample(), ports=(
+            Port("p", "input", "DDR", 0, 8, "i8", (8,), "f32", (0.5,), (300,)),)),
     ),
     "TCB31": (
         lambda: changed(sample(), constants=(Constant("L2", 262144, b"a"),)),

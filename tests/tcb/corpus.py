@@ -9,13 +9,14 @@ from nacre.tcb.binary.encoding import encode
 from nacre.tcb.image import Image
 from nacre.tcb.text.disassembly import disassemble
 from tests.tcb.broken import COPY, with_items
-from tests.tcb.samples import sample
+from tests.tcb.samples import sample, sample_with_host_values
 
 CORPUS = Path(__file__).with_name("corpus")
 # A name, and the image that is written under it where there is no such file yet.
 IMAGES: Mapping[str, Callable[[], Image]] = {
     "everything": sample,
     "one_copy": lambda: with_items(COPY),
+    "host_values": sample_with_host_values,
 }
 
 

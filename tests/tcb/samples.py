@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from nacre.base.source import Source
 from nacre.tcb.image import Image
 from nacre.tcb.text.assembly import assemble
@@ -60,3 +62,10 @@ origin @6 relu line 13
 def sample() -> Image:
     """The image of the text."""
     return assemble(Source("sample.tcbs", TEXT)).image
+
+
+def sample_with_host_values() -> Image:
+    """The sample, with values of its host at a port."""
+    image = sample()
+    first = replace(image.ports[0], host_elem="f32", scales=(0.25,), zero_points=(-3,))
+    return replace(image, ports=(first, *image.ports[1:]))

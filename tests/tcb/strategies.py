@@ -286,6 +286,10 @@ def ports(draw: st.DrawFn) -> tuple[Port, ...]:
         kind: PortKind = draw(st.sampled_from(get_args(PortKind)))
         if draw(st.booleans()):
             found.append(Port(name, kind, "DDR", 256 * at, 24, "f32", (2, 3)))
+        elif draw(st.booleans()):
+            host = (("f32", (0.25,), (draw(st.integers(-128, 127)),)) if draw(st.booleans())
+                    else ("i64", (), ()))  # fmt: skip
+            found.append(Port(name, kind, "DDR", 256 * at, 6, "i8", (2, 3), *host))
         else:
             found.append(Port(name, kind, "DDR", 256 * at, draw(st.integers(0, 256))))
     return tuple(found)

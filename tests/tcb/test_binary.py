@@ -21,7 +21,7 @@ from nacre.tcb.text.disassembly import disassemble
 from tests.effort import scaled
 from tests.tcb import second_reader
 from tests.tcb.broken import COPY, Value, changed, copying, reading, sealed, with_items
-from tests.tcb.samples import sample
+from tests.tcb.samples import sample, sample_with_host_values
 from tests.tcb.strategies import images
 
 
@@ -58,7 +58,8 @@ def test_what_repeats_is_there_once() -> None:
 
 
 def test_a_file_has_the_features_that_it_uses() -> None:
-    assert features_of(sample()) == set(FEATURES)
+    assert features_of(sample_with_host_values()) == set(FEATURES)
+    assert features_of(sample()) == set(FEATURES) - {"host_values"}
     assert features_of(with_items(COPY)) == set()
     form = CompressionForm("sparse")
     assert features_of(reading(compression=form)) == {"compression"}

@@ -179,7 +179,10 @@ def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
     for port in host.ports:
         found = by_name[port.buffer]
         place = (found.memory, found.address, found.size)
-        yield Port(port.name, port.kind, *place, port.elem, port.dims)
+        scales = () if port.scale is None else (port.scale,)
+        zeros = () if port.scale is None else (port.zero or 0,)
+        types = (port.elem, port.dims, port.host_elem)
+        yield Port(port.name, port.kind, *place, *types, scales, zeros)
     if not host.ports:
         for found in by_name.values():
             if found.memory == _DDR:

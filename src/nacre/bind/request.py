@@ -35,6 +35,9 @@ class HostPort(Struct, frozen=True):
     buffer: str
     elem: str | None = None
     dims: tuple[int, ...] | None = None
+    host_elem: str | None = None  # of the host's values, where it has others
+    scale: float | None = None  # with `zero`, where those are quantised
+    zero: int | None = None
 
 
 class Host(Struct, frozen=True):

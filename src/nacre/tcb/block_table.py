@@ -58,7 +58,7 @@ Kind = Literal[
 ]
 BLOCK_KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
 # What a reader must know to understand a file. Places in this list are never used again.
-FEATURES: Final = ("compression", "chains")
+FEATURES: Final = ("compression", "chains", "host_values")
 REQUIRED: Final = ...
 FieldValue = Any  # as its kind says
 _TASKS: Final[tuple[BlockKind, ...]] = ("task",)
@@ -268,6 +268,12 @@ _PORT = Record(
               is_optional=True, is_own=True),
         Field("dims", "integers", "sizes of the dimensions, where known", "dims", None,
               is_optional=True, is_own=True),
+        Field("host_elem", "name", "element type of the host's values, where they are others",
+              "host", None, is_optional=True, is_own=True, feature="host_values"),
+        Field("scales", "numbers", "one, where they are quantised", "scale", (), is_own=True,
+              feature="host_values"),
+        Field("zero_points", "integers", "as many", "zero", (), is_own=True,
+              feature="host_values"),
     ),
     "port",
 )  # fmt: skip

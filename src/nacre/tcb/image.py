@@ -190,6 +190,9 @@ class Port(Struct, frozen=True):
     size: int  # bytes
     elem: str | None = None  # with `dims`, where they are known
     dims: tuple[int, ...] | None = None
+    host_elem: str | None = None  # of the host's values, where it has others
+    scales: tuple[float, ...] = ()  # one, where those are quantised: scale * (stored - zero)
+    zero_points: tuple[int, ...] = ()  # as many
 
 
 class Constant(Struct, frozen=True):

@@ -349,14 +349,17 @@ def test_a_bundle_is_bound_with_its_weights(capsys: Capsys, bundle: Path, tmp_pa
     assert invoke(capsys, "tcb", "verify", image, bundle).status == 0
     x = np.random.default_rng(2).normal(size=(4, 16)).astype(np.float32)
     ((name, expected),) = nacre.Bundle.load(bundle).run({"x": x}).items()
-    np.save(tmp_path / "x.npy", x.astype(np.float16))
     files = ("--input", f"x={tmp_path / 'x.npy'}", "--output", f"{name}={tmp_path / 'y.npy'}")
-    assert invoke(capsys, "tcb", "run", image, *files).status == 0
-    np.testing.assert_array_equal(np.load(tmp_path / "y.npy").astype(np.float32), expected)
-    np.save(tmp_path / "x.npy", x)
+    for given in (x, x.astype(np.float16)):
+        np.save(tmp_path / "x.npy", given)
+        assert invoke(capsys, "tcb", "run", image, *files).status == 0
+        found = np.load(tmp_path / "y.npy")
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, expected)
+    np.save(tmp_path / "x.npy", x.astype(np.float64))
     refused = invoke(capsys, "tcb", "run", image, *files)
     assert refused.status == 1
-    assert "`x` takes f16 [4, 16], but was given float32 [4, 16]" in refused.out
+    assert "`x` takes f32 or f16 [4, 16], but was given float64 [4, 16]" in refused.out
     assert invoke(capsys, "bind", bundle, "--device", "npm8k", "-o", image).status == 2
 
 
@@ -374,13 +377,14 @@ def test_python_has_the_same_road(bundle: Path, tmp_path: Path) -> None:
     again = nacre.TcbImage.load(tmp_path / "b.tcb")
     assert again.text == image.text
     assert again.verify(bundle) == []
-    x = np.random.default_rng(2).normal(size=(4, 16)).astype(np.float16)
-    expected = nacre.Bundle.load(bundle).run({"x": x.astype(np.float32)})
-    outputs = again.run({"x": x}, seed=3).outputs
-    assert list(outputs) == list(expected)
-    for name, array in outputs.items():
-        assert array.dtype == np.float16
-        np.testing.assert_array_equal(array.astype(np.float32), expected[name])
+    x = np.random.default_rng(2).normal(size=(4, 16)).astype(np.float32)
+    expected = nacre.Bundle.load(bundle).run({"x": x})
+    for given in (x, x.astype(np.float16)):
+        outputs = again.run({"x": given}, seed=3).outputs
+        assert list(outputs) == list(expected)
+        for name, array in outputs.items():
+            assert array.dtype == np.float32
+            np.testing.assert_array_equal(array, expected[name])
 
 
 def test_a_program_from_standard_input_is_the_same(capsys: Capsys, image: Path) -> None:

@@ -67,8 +67,8 @@ def run(
 ) -> int:
     """Run an image, bit-true; without a seed in the order of the program.
 
-    Inputs are as the memory has them: those of a bundle's model have its shapes and the element
-    types of the plan, which `nacre tcb info` shows.
+    Arrays of a bundle in .npy files are the model's own values, or inputs as the memory has them;
+    raw bytes are always as the memory has them.
 
     Exit status: 0 completed, 1 errors in the image, its inputs or its run, 2 wrong usage.
     """
@@ -151,7 +151,8 @@ def _output_port(output: OutputFile, ports: dict[str, Port]) -> Port:
         raise click.UsageError(
             f"{backquote(port.name)} has {port.size} bytes; {what} takes {needed}"
         )
-    return replace(port, elem=element.name, dims=shape)
+    plain = replace(port, host_elem=None, scales=(), zero_points=())
+    return replace(plain, elem=element.name, dims=shape)
 
 
 @dataclass(frozen=True)
@@ -163,12 +164,13 @@ class _Written:
 def _write(
     result: ImageRun, outputs: Sequence[OutputFile], ports: Sequence[Port]
 ) -> tuple[_Written, ...]:
-    from nacre.tcb.machine.host_arrays import port_array
+    from nacre.tcb.machine.host_arrays import host_array, port_array
 
     written = []
     with write_all_or_none():
         for output, port in zip(outputs, ports, strict=True):
-            array = port_array(port, result.read(port.name))
+            is_array = output.path.suffix == ".npy"
+            array = (host_array if is_array else port_array)(port, result.read(port.name))
             write_whole(output.path, [file_bytes(array, output.path)])
             written.append(_Written(output.path, port))
     return tuple(written)

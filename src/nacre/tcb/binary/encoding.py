@@ -83,7 +83,8 @@ def features_of(image: Image) -> frozenset[str]:
     )
 
 
-def _values(image: Image) -> Iterator[Block | Operand]:
+def _values(image: Image) -> Iterator[Block | Operand | Port]:
+    yield from image.ports
     for stream in image.streams:
         for block, _ in stream.blocks():
             yield block

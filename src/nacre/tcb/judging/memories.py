@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from math import prod
+from math import isfinite, prod
 
-from nacre.base.elements import ELEMENT_TYPES, bytes_needed
+from nacre.base.elements import ELEMENT_TYPES, GRAPH_TYPES, bytes_needed
 from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.base.suggest import did_you_mean
@@ -108,6 +108,7 @@ def judge_ports(image: Image, known: Mapping[str, int]) -> Problems:
             yield Problem(TCB30, place, f"{what} is there twice")
         names.add(port.name)
         yield from _judge_elements(port, place, what)
+        yield from _judge_host_values(port, place, what)
 
 
 def _judge_elements(port: Port, place: Place, what: str) -> Problems:
@@ -126,6 +127,29 @@ def _judge_elements(port: Port, place: Place, what: str) -> Problems:
             size = bytes_needed(prod(port.dims), element)
             message = f"{what} has {port.size:,} bytes, its elements take {size:,}"
             yield Problem(TCB30, place, message)
+
+
+def _judge_host_values(port: Port, place: Place, what: str) -> Problems:
+    """The host's own values: of a type that there is, with a scale where they are quantised."""
+    if port.host_elem is not None and port.host_elem not in GRAPH_TYPES:
+        help_ = did_you_mean(port.host_elem, GRAPH_TYPES)
+        message = f"{what} takes the element type {backquote(port.host_elem)}, which there is not"
+        yield Problem(TCB30, place, message, help_)
+    if (port.host_elem is not None or port.scales or port.zero_points) and port.elem is None:
+        yield Problem(TCB30, place, f"{what} takes values of the host, and has no elements")
+    elif (len(port.scales), len(port.zero_points)) not in ((0, 0), (1, 1)):
+        counts = f"{len(port.scales)} scales and {len(port.zero_points)} zero points"
+        yield Problem(TCB30, place, f"{what} has {counts}, expected one of each, or none")
+    elif not all(isfinite(scale) and scale > 0 for scale in port.scales):
+        yield Problem(TCB30, place, f"{what} has a scale that is no number above 0")
+    elif port.scales and (port.host_elem is None or not _holds(port, port.zero_points[0])):
+        message = f"{what} has a zero point that its elements do not have, or no values of the host"
+        yield Problem(TCB30, place, message)
+
+
+def _holds(port: Port, zero: int) -> bool:
+    element = ELEMENT_TYPES.get(port.elem or "")
+    return element is None or (element.is_integer and element.lowest <= zero <= element.highest)
 
 
 def judge_constants(image: Image, known: Mapping[str, int]) -> Problems:

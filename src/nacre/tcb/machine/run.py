@@ -14,7 +14,7 @@ from nacre.base.diagnostics import Diagnostic
 from nacre.tcb.image import STREAM, Image, Operand
 from nacre.tcb.machine.actions import Action, UnboundBlockError, bind_block
 from nacre.tcb.machine.findings import Findings
-from nacre.tcb.machine.host_arrays import Array, port_array
+from nacre.tcb.machine.host_arrays import Array, host_array
 from nacre.tcb.machine.instances import Instances, unroll
 from nacre.tcb.machine.memory import FlatMemory, HostData, Memories
 from nacre.tcb.machine.operands import BoundOperand, UnboundOperandError, layout_of
@@ -40,10 +40,13 @@ class ImageRun:
 
     @property
     def outputs(self) -> dict[str, Array]:
-        """What the host reads after a run, by the names of ports; bytes where that is all known."""
+        """What the host reads after a run, by the names of ports; bytes where that is all known.
+
+        Those of a bundle are the model's own values.
+        """
         ports = self.instances.image.ports
         read = (port for port in ports if port.kind in ("output", "inout"))
-        return {port.name: port_array(port, self.read(port.name)) for port in read}
+        return {port.name: host_array(port, self.read(port.name)) for port in read}
 
 
 def run_image(image: Image, inputs: Mapping[str, HostData], *, seed: int | None = None) -> ImageRun:
