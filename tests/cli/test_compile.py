@@ -51,6 +51,10 @@ def test_weights_are_compressed_where_the_device_can(
     assert "note: 1 of 1 weights have 16 values at most: output `output0` has SQNR " in out
     found = json.loads((folder / "manifest.json").read_text())["compression"]
     assert (found["form"], found["blocks"], found["clustered"]) == ("cluster", 3, 1)
+    assert run(*asked, "--compress=cluster", "--accuracy", "80dB") == OK
+    assert "no weights are clustered: output `output0` has SQNR " in capsys.readouterr().out
+    assert run(*asked, "--compress=exact", "--accuracy", "80dB") == WRONG_USAGE
+    assert "--accuracy is for integers, and --precision is f16" in capsys.readouterr().err
     assert run(model, "--device", "npm4k", "--compress", "-o", tmp_path / "other") == ERRORS_FOUND
     assert "CMP14" in capsys.readouterr().err
 

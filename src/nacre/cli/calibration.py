@@ -24,11 +24,13 @@ _SUFFIX = ".npy"
 _HELP = "write it with `numpy.savez(FILE, NAME=array)`, an array for each input of the model"
 
 
-def calibration_for(path: Path | None, precision: str) -> dict[str, np.ndarray[Any, Any]] | None:
-    """The arrays to quantise with, where some are given; only integers take any."""
+def calibration_for(
+    path: Path | None, precision: str, *, is_used: bool
+) -> dict[str, np.ndarray[Any, Any]] | None:
+    """The arrays to quantise with, where some are given; only integers and clusters take any."""
     if path is None:
         return None
-    if precision != "i8":
+    if not is_used:
         raise click.UsageError(f"--calibrate is for integers, and --precision is {precision}")
     return read_calibration(path)
 

@@ -14,7 +14,7 @@ from nacre.base.excerpt import backquote
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.options import ddr_size_option, options_of, repeated_option
-from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS
+from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS, is_judged
 
 if TYPE_CHECKING:
     from nacre.nem.model.devices import Device
@@ -56,12 +56,13 @@ class CompileOptions:
 
     def arguments(self) -> dict[str, Any]:
         """As `nacre.compile` and `nacre.estimate` take them; a wrong usage is refused."""
-        data = calibration_for(self.calibrate, self.precision)
+        has_ratio = is_judged(self.precision, self.compress)
+        data = calibration_for(self.calibrate, self.precision, is_used=has_ratio)
         source = click.get_current_context().get_parameter_source("observer")
         of_integers = {
             "--precision-map": bool(self.layer_precisions),
             "--observer": source is ParameterSource.COMMANDLINE,
-            "--accuracy": self.accuracy is not None,
+            "--accuracy": self.accuracy is not None and not has_ratio,
             "--no-fallback": not self.fallback,
         }
         for name, is_given in of_integers.items():
@@ -108,8 +109,9 @@ compile_options = options_of(
         "--accuracy",
         type=option_value(_decibels),
         metavar="DB",
-        help="The least SQNR of the outputs of an i8 plan, such as 30dB: layers stay f16 until "
-        "the calibration data has it, and `validate` asks for it. Default: 15dB.",
+        help="The least SQNR of the outputs of an i8 plan, or with --compress=cluster, such as "
+        "30dB: layers stay f16, and weights as they are, until the calibration data has it, and "
+        "`validate` asks for it. Default: 15dB.",
     ),
     click.option(
         "--fallback/--no-fallback",

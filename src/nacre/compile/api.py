@@ -45,7 +45,8 @@ def compile(  # the name that users call
     - `observer`: how a range of floats becomes a scale: `minmax`, `percentile` or `mse`
     - `precision_map`: layers of an `i8` plan that stay floats, and such that stay on integers
       whatever they lose: `{"head*": "f16", "stem": "i8"}`; the last that names a layer counts
-    - `accuracy_db`: the least ratio of signal to noise of the outputs of an `i8` plan, 15 dB else
+    - `accuracy_db`: the least ratio of signal to noise of the outputs of an `i8` plan, or of one
+      with clusters, 15 dB else
     - `fallback`: whether layers of an `i8` plan stay floats where that ratio is missed
     - `compress`: weights that the device decompresses on their way: `exact` where that saves
       bytes, `cluster` also changes weights such that it does, as far as outputs allow

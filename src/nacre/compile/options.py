@@ -77,3 +77,8 @@ class Options:
         from nacre.nem.run.timing.profile import timing_profile
 
         return timing_profile(self.device)
+
+
+def is_judged(precision: str, compress: object) -> bool:
+    """Whether outputs are judged by their ratio of signal to noise: integers, and clusters."""
+    return precision == "i8" or compress == "cluster"

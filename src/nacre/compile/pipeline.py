@@ -19,7 +19,7 @@ from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import model_place, nodes_text, place_of
 from nacre.compile.legalise.oversized import split_deep_ops
 from nacre.compile.legalise.stage import legalise
-from nacre.compile.options import FEATURES, Options
+from nacre.compile.options import FEATURES, Options, is_judged
 from nacre.compile.partition.stage import Partition, partition
 from nacre.compile.partition.support import require_types
 from nacre.compile.partition.variants import lacking
@@ -128,7 +128,7 @@ def _cluster(
 
 def _float_notes(module: Module, options: Options) -> Iterator[str]:
     """What a plan in floats leaves unused of what was given."""
-    if options.calibration is not None:
+    if options.calibration is not None and not is_judged(options.precision, options.compress):
         yield _UNUSED.format(options.precision)
     if rounds_to_integers(module):
         yield _CAME_QUANTISED.format(options.precision)

@@ -10,7 +10,7 @@ from typing import Any
 
 from nacre.base.diagnostics import Warn
 from nacre.base.suggest import did_you_mean
-from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS
+from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS, is_judged
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes
 from nacre.core.module import Module
@@ -50,13 +50,15 @@ def validate_request(
             f"a precision map is for i8, and the precision is {precision}",
             "ask for the precision i8, or leave the map out",
         )
-    _require_accuracy(precision, accuracy_db, fallback)
+    _require_accuracy(precision, accuracy_db, fallback, compress)
     if type(ddr_bytes) is not int or ddr_bytes <= 0:
         raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
 
 
-def _require_accuracy(precision: str, accuracy_db: object, fallback: object) -> None:
-    """Refuse what is no ratio, and what only a plan on integers has."""
+def _require_accuracy(
+    precision: str, accuracy_db: object, fallback: object, compress: object
+) -> None:
+    """Refuse what is no ratio, and what only a plan on integers or with clusters has."""
     if not isinstance(fallback, bool):
         raise request_error(f"`fallback` is {fallback!r}, expected True or False")
     is_number = isinstance(accuracy_db, Real) and not isinstance(accuracy_db, bool)
@@ -65,9 +67,11 @@ def _require_accuracy(precision: str, accuracy_db: object, fallback: object) -> 
             f"`accuracy_db` is {accuracy_db!r}, expected a number above 0 and up to {MOST_DB:g}"
         )
         raise request_error(message)
-    for name, is_given in (("accuracy_db", accuracy_db is not None), ("fallback", not fallback)):
-        if is_given and precision != "i8":
-            raise request_error(f"`{name}` is for i8, and the precision is {precision}")
+    if accuracy_db is not None and not is_judged(precision, compress):
+        message = f"`accuracy_db` is for i8, and the precision is {precision}"
+        raise request_error(message, "ask for i8, or for `compress='cluster'`")
+    if not fallback and precision != "i8":
+        raise request_error(f"`fallback` is for i8, and the precision is {precision}")
 
 
 def require_clock(clock_mhz: object) -> None:

@@ -139,6 +139,21 @@ def test_a_bound_that_clusters_miss_leaves_weights_as_they_are() -> None:
     assert kept.validate(given()).ok
 
 
+def test_clusters_of_floats_are_held_to_the_bound_that_is_asked_for() -> None:
+    data = {"x": np.random.default_rng(2).normal(size=(4, 8, 64)).astype(np.float32)}
+    asked = {"compress": "cluster", "calibration": data}
+    for bound, count in ((10.0, 2), (80.0, 0)):
+        made = nacre.compile(network("ordinary"), "npm_pro", accuracy_db=bound, **asked)  # type: ignore[arg-type]
+        found = made.manifest.compression
+        assert found is not None
+        assert (found.clustered, made.manifest.accuracy_db) == (count, bound)
+        assert not any("calibration data is not used" in note for note in made.manifest.notes)
+        assert made.validate(given()).ok
+    for how in (None, "exact"):
+        with pytest.raises(nacre.InputError, match="`accuracy_db` is for i8"):
+            nacre.compile(network("ordinary"), "npm_pro", accuracy_db=30.0, compress=how)
+
+
 def test_k_means_takes_the_nearest_of_its_centres() -> None:
     rng = np.random.default_rng(4)
     for dtype in (np.float16, np.float32, np.int8):
