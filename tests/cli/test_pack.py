@@ -386,6 +386,65 @@ def test_the_text_of_what_is_included_is_shown_where_it_lies(folder: Path, capsy
     assert line not in invoke(capsys, "check", beside).out
 
 
+def test_findings_name_files_inside_as_they_were_named(
+    folder: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    plans = ("plans/p.nem", "plans/sound.nem")
+    invoke(capsys, "pack", *plans, "-o", "lib.nemb")
+    Path("miss.nem").write_text('include "lib.nemb/none.nem"\nprogram p:\nconst X = 1\n')
+    missing = invoke(capsys, "check", "miss.nem")
+    assert "error[BYT09]: there is no `none.nem` in it" in missing.out
+    assert "--> lib.nemb/none.nem\n" in missing.out
+    assert "`lib.nemb/plans/p.nem`" in missing.out, "which there is"
+    assert str(folder) not in missing.out
+    Path("uses.nem").write_text('include "lib.nemb/plans/p.nem"\nprogram p:\nconst X = Z\n')
+    Path("two").mkdir()
+    Path("two/uses.nem").write_text('include "../lib.nemb/plans/none.nem"\nconst X = Z\n')
+    for name in ("uses.nem", "two/uses.nem"):
+        assert str(folder) not in invoke(capsys, "check", name).out
+
+
+@pytest.mark.parametrize("more", [(), ("--self-contained",)])
+def test_copies_that_packed_files_bring_along_are_one(
+    more: tuple[str, ...], folder: Path, capsys: Capsys
+) -> None:
+    one, two = folder / "one", folder / "two"
+    for place, name in ((one, "a"), (two, "b")):
+        place.mkdir()
+        text = f'include "../devices/mine.nem"\ndevice {name} extends mine {{\n}}\n'
+        (place / f"{name}.nem").write_text(text)
+        made = place / f"{name}.nemb"
+        assert invoke(capsys, "pack", place / f"{name}.nem", "-o", made, *more).status == 0
+    packed = folder / "devices/mine.nemb"
+    assert invoke(capsys, "pack", folder / "devices/mine.nem", "-o", packed, *more).status == 0
+    ways = ["one/a.nemb", "two/b.nemb", "devices/mine.nem", "devices/mine.nemb"]
+    for others in (ways[:2], ways, ways[::-1], ["npm4k.nem", *ways]):
+        includes = "".join(f'include "{way}"\n' for way in others)
+        (folder / "on.nem").write_text(f"{includes}device mine\nprogram p:\nconst X = 1\n")
+        found = invoke(capsys, "check", folder / "on.nem")
+        assert found.status == 0, found.out
+    assert invoke(capsys, "pack", folder / "on.nem", "-o", folder / "on.nemb").status == 0
+    assert invoke(capsys, "check", folder / "on.nemb").status == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        DEVICE.replace("{\n", "{\n    unit_characteristics { NMU { latency = 7 } }\n"),
+        DEVICE.replace("npm4k", "npm8k"),
+    ],
+)
+def test_documents_that_differ_are_not_copies(other: str, folder: Path, capsys: Capsys) -> None:
+    (folder / "packed").mkdir()
+    made = folder / "packed/mine.nemb"
+    invoke(capsys, "pack", folder / "devices/mine.nem", "-o", made)
+    (folder / "devices/mine.nem").write_text(other)
+    includes = 'include "packed/mine.nemb"\ninclude "devices/mine.nem"\n'
+    (folder / "on.nem").write_text(f"{includes}device mine\nprogram p:\nconst X = 1\n")
+    assert "error[INC05]" in invoke(capsys, "check", folder / "on.nem").out
+
+
 def test_of_a_library_from_a_pipe_a_file_is_asked_for(folder: Path, capsys: Capsys) -> None:
     made = packed_and_checked(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
     piped = nacre("check", "-", stdin=made.read_bytes())

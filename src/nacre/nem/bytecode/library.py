@@ -242,4 +242,5 @@ def bytecode_source(
         library = Library(data, name, path)
         return library.source(member)
     except Broken as problem:
-        return RefusedSource(name, path, problem, library, member)
+        shown = f"{name}/{member}" if member and library is not None else name
+        return RefusedSource(shown, path, problem, library, member)

@@ -27,7 +27,9 @@ def read_program(path: Path, *, name: str | None = None) -> Source | Unreadable:
     data = raw if file is None else read_bytes(file, limit=MAX_SOURCE_BYTES)
     if file is None or isinstance(data, Unreadable):
         return raw
-    return _open(data, str(file), file, path.relative_to(file).as_posix())
+    member = path.relative_to(file).as_posix()
+    shown = str(file) if name is None else name.removesuffix(member).rstrip("/") or str(file)
+    return _open(data, shown, file, member)
 
 
 def file_around(path: Path) -> Path | None:

@@ -18,6 +18,7 @@ from nacre.base.source import Source, Span, Unreadable
 from nacre.base.suggest import did_you_mean, intended_name
 from nacre.nem.bytecode.sources import file_around, read_program
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
+from nacre.nem.model.copies import merge_copies
 from nacre.nem.spec.limits import MAX_INCLUDED_FILES
 from nacre.nem.spec.rules.includes import DVD02, INC01, INC02, INC08, INC09
 from nacre.nem.spec.rules.lexical import LEX09, LEX10, LEX11
@@ -128,6 +129,7 @@ class _Loader:
                 new_key, new_file = loaded
                 pending.append((new_file, self._references(new_file)))
                 self._chain[new_key] = new_file
+        merge_copies(root)
         return root
 
     @staticmethod
