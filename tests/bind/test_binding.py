@@ -52,3 +52,16 @@ def test_another_machine_binds_the_same_program() -> None:
 def test_a_program_with_errors_is_not_bound() -> None:
     with pytest.raises(nacre.InputError):
         nacre.bind("program p:\nwait(t)\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stores_and_post_processing_have_parts_of_a_cstl_of_their_own(name: str) -> None:
+    def parts(uarch: str) -> set[tuple[bool, str | None]]:
+        image = nacre.bind(EXAMPLES / f"{name}.nem", uarch=uarch).image
+        blocks = [block for stream in image.streams for block, _ in stream.blocks()]
+        uses = [(block.op, use) for block in blocks for use in block.units]
+        return {(operation == "store", use.part) for operation, use in uses if use.unit == "CSTL"}
+
+    assert parts("npm4k") <= {(True, "CSTLB"), (False, "CSTLA")}
+    assert (True, "CSTLB") in parts("npm4k")
+    assert {part for _, part in parts("ideal")} == {None}

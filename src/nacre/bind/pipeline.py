@@ -66,7 +66,7 @@ def _bind(
     plan: Plan, name: str, device: Device, options: BindOptions, host: Host, fused: FusedChains
 ) -> Bound:
     program, profile, uarch = plan.program, timing_profile(device), options.uarch
-    units = UnitBinder(device, profile)
+    units = UnitBinder(device, profile, uarch.figures.count("cstl.parts"))
     decisions = _decide_units(program, units)
     machine = _machine(device, profile, uarch, options.ddr_bytes)
     banks = spread_buffers(plan, machine, uarch.figures, place_buffers(program, machine))

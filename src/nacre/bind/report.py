@@ -170,6 +170,7 @@ class BindReport:
     def _unit_row(self, decision: UnitDecision) -> tuple[object, ...]:
         task, asked = decision.task, decision.requested or "-"
         units = " + ".join(decision.units)
+        units += f", {decision.part}" if decision.part else ""
         return (
             self._places.name(task),
             self._places.line(task),
@@ -183,6 +184,7 @@ class BindReport:
             "task": self._places.name(decision.task),
             "line": self._places.line(decision.task),
             "units": list(decision.units),
+            "part": decision.part,
             "match": decision.match,
             "requested": decision.requested,
             "because": _MATCHES[decision.match],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nacre.base.term_columns import Values
 from nacre.base.terms import Term
@@ -31,14 +32,19 @@ class UnitDecision(Struct, frozen=True, eq=False):
     units: UnitCombination
     match: Match
     requested: str | None = None  # the unit that was asked for
+    part: str | None = None  # of a CSTL whose parts work apart
+
+
+_CSTL, _POST_PROCESSING, _STORE_BACK = "CSTL", "CSTLA", "CSTLB"
 
 
 class UnitBinder:
     """Binds tasks to units of a device by the Target Resource Validity Rule."""
 
-    def __init__(self, device: Device, profile: TimingProfile) -> None:
+    def __init__(self, device: Device, profile: TimingProfile, cstl_parts: int) -> None:
         self.kinds = TaskKinds()
         self._device = device
+        self._has_parts = cstl_parts > 1
         self._profile = profile
         self._ways: dict[int, tuple[UnitCombination, ...]] = {}  # by kind
 
@@ -64,21 +70,31 @@ class UnitBinder:
             raise NoUnitError(task)
         asked = self.kinds.requested.get(task.position)
         if asked is None:
-            return UnitDecision(task, ways[0], "free")
+            return self._decision(task, ways[0], "free")
         way = next((way for way in ways if asked.unit in way), None)
         if way is None:
-            return UnitDecision(task, ways[0], "translated", asked.unit)
+            return self._decision(task, ways[0], "translated", asked.unit)
         index, count = as_term(asked.index), self._device.count(asked.unit)
         is_exact = isinstance(index, int) and index < count
-        return UnitDecision(task, way, "exact" if is_exact else "remapped", asked.unit)
+        return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
+
+    def _decision(
+        self, task: Task, units: UnitCombination, match: Match, requested: str | None = None
+    ) -> UnitDecision:
+        part = None
+        if self._has_parts and _CSTL in units:
+            part = _STORE_BACK if task.op == "store" else _POST_PROCESSING
+        return UnitDecision(task, units, match, requested, part)
 
     def uses(self, task: Task, row: Grid) -> tuple[UnitUse, ...]:
         """The units that a task occupies, for how long in an iteration, of any instance."""
         uses = []
-        for name in self.decide(task).units:
+        decision = self.decide(task)
+        for name in decision.units:
             latency = latency_of(task, name, self._profile)
             taken = _value(cycles(task, name, row, self._profile))
-            uses.append(UnitUse(name, latency, taken - latency))
+            part = decision.part if name == _CSTL else None
+            uses.append(UnitUse(name, latency, taken - latency, part=part))
         return tuple(uses)
 
     def bind_instance(
@@ -91,8 +107,7 @@ class UnitBinder:
         count = max(1, self._device.count(asked.unit))
         instance = simplify("mod", counters.term(asked.index), count)
         return tuple(
-            UnitUse(use.unit, use.latency, use.work, instance) if use.unit == asked.unit else use
-            for use in uses
+            replace(use, instance=instance) if use.unit == asked.unit else use for use in uses
         )
 
     def shared(self, task: Task, row: Grid) -> int:

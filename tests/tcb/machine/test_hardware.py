@@ -274,7 +274,12 @@ def test_every_figure_at_its_default_is_ideal_hardware() -> None:
 def test_tasks_keep_the_order_of_tags_on_any_hardware(
     sketch: Sketch, given: dict[str, int | str]
 ) -> None:
-    of = bound(loaded(program_text(*sketch), None))
+    try:
+        of = bound(loaded(program_text(*sketch), None))
+    except InputError as refused:  # it needs more tokens than there are
+        if {finding.code for finding in refused.diagnostics} != {"BND04"}:
+            raise
+        return
     of = with_figures(of, given)
     timing = timed(replace(of, machine=replace(of.machine, token_limit=None)))
     assert all(column.min(initial=0) >= 0 for column in timing.stalls.values())
