@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from nacre.nem.bytecode.library import SHIPPED, BytecodeSource, included_name, shipped_name
-from nacre.nem.model.files import File
+from nacre.nem.model.file import File
 from nacre.nem.syntax.ast import StringLit
 
 _UNNAMED = "program.nem"  # a text that came from no file

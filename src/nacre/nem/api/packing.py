@@ -13,7 +13,8 @@ from nacre.nem.bytecode.document import Content
 from nacre.nem.bytecode.library import Library, RefusedSource
 from nacre.nem.bytecode.magic import SUFFIX
 from nacre.nem.bytecode.packing import PackOptions, content_of, pack_contents
-from nacre.nem.model.files import File, default_roots, load
+from nacre.nem.model.file import File
+from nacre.nem.model.files import default_roots, load
 from nacre.nem.syntax.formatter import format_source
 from nacre.nem.syntax.parser import parse
 

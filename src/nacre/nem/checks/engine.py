@@ -23,7 +23,8 @@ from nacre.nem.model.builtins import builtin_names
 from nacre.nem.model.devices import Device
 from nacre.nem.model.expressions import Expressions
 from nacre.nem.model.families import standard_families
-from nacre.nem.model.files import File, default_roots, load
+from nacre.nem.model.file import File
+from nacre.nem.model.files import default_roots, load
 from nacre.nem.model.folding import MEMORY_SIZE
 from nacre.nem.model.imports import Import
 from nacre.nem.model.linking import LinkedFile, all_files, link

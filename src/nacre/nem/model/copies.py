@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from nacre.nem.model.file import File
 from nacre.nem.syntax.ast import same_meaning
 from nacre.nem.syntax.parser import ParsedSource
-
-if TYPE_CHECKING:
-    from nacre.nem.model.files import File
 
 
 def merge_copies(root: File) -> None:

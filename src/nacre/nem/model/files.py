@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import dropwhile, pairwise
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from nacre.base.suggest import did_you_mean, intended_name
 from nacre.nem.bytecode.sources import file_around, read_program
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.model.copies import merge_copies
+from nacre.nem.model.file import File
 from nacre.nem.spec.limits import MAX_INCLUDED_FILES
 from nacre.nem.spec.rules.includes import DVD02, INC01, INC02, INC08, INC09
 from nacre.nem.spec.rules.lexical import LEX09, LEX10, LEX11
@@ -27,38 +27,6 @@ from nacre.nem.syntax.parser import ParsedSource, ParseResult, parse
 
 _ROOT_MARKS = (".git", "pyproject.toml")
 _WIDER = setting("`--include-root` widens it", "`include_roots=` widens it")
-
-
-@dataclass(slots=True)
-class File:
-    """A document, what it includes, and what loading it brought up."""
-
-    parsed: ParseResult
-    is_builtin: bool
-    includes: list[tuple[Span, File]] = field(default_factory=list)
-    device_file: tuple[Span, File] | None = None  # of `device "file"`
-    findings: list[Diagnostic] = field(default_factory=list)
-
-    @property
-    def source(self) -> Source:
-        """The text."""
-        return self.parsed.source
-
-    def reachable(self) -> Iterator[File]:
-        """The files that this one includes, directly or not, each once; includes come first."""
-        seen: set[int] = {id(self)}
-        stack = [iter([f for _, f in self.includes])]
-        path: list[File] = []
-        while stack:
-            file = next(stack[-1], None)
-            if file is None:
-                stack.pop()
-                if path:
-                    yield path.pop()
-            elif id(file) not in seen:
-                seen.add(id(file))
-                path.append(file)
-                stack.append(iter([f for _, f in file.includes]))
 
 
 class IncludeRoots(Struct, frozen=True):

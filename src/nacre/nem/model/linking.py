@@ -13,7 +13,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.model.builtins import builtin_file, builtin_names
 from nacre.nem.model.devices import Device, device_span, resolve_device
 from nacre.nem.model.families import Family, standard_families
-from nacre.nem.model.files import File
+from nacre.nem.model.file import File
 from nacre.nem.spec.rules.devices import INH07, INH09
 from nacre.nem.spec.rules.includes import INC05, INC06
 from nacre.nem.syntax import ast

@@ -16,7 +16,8 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.bytecode.sources import read_program
 from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.model.devices import Device, default_device, device_span
-from nacre.nem.model.files import File, IncludeRoots, default_roots, load, unreadable_finding
+from nacre.nem.model.file import File
+from nacre.nem.model.files import IncludeRoots, default_roots, load, unreadable_finding
 from nacre.nem.model.linking import LinkedFile, link
 from nacre.nem.spec.rules.devices import DEV11, INH03
 from nacre.nem.spec.rules.includes import DVD01, DVD02, DVD04
