@@ -79,6 +79,8 @@ class TcbImage:
         of the element types of the plan are taken as the memory has them. With a seed blocks run in
         a random order that tags allow.
         """
+        if seed is not None and type(seed) is not int:
+            raise TypeError(f"a seed is an integer, not {seed!r}")
         return run_image(self.image, to_memory(self.image, inputs or {}), seed=seed)
 
     def time(self, *, ideal: bool = False) -> ImageTiming:
@@ -116,7 +118,7 @@ def bind(
     program: BindableProgram,
     uarch: str | Path | None = None,
     *,
-    device: str | None = None,
+    device: str | Path | None = None,
     fuse: bool = True,
     wdm: bool = True,
     allow_serialise: bool = False,
@@ -127,7 +129,10 @@ def bind(
     where nacre has none the ideal one. `fuse` chains tasks, `wdm` compresses the weights of a
     bundle where the hardware can decompress them. InputError says what is wrong, all of it.
     """
-    loaded, host = _load(program, device)
+    for name, value in (("fuse", fuse), ("wdm", wdm), ("allow_serialise", allow_serialise)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is True or False, not {value!r}")
+    loaded, host = _load(program, None if device is None else str(device))
     described = load_uarch(uarch, loaded.device.name)
     options = BindOptions(described, fuse, wdm, allow_serialise, loaded.options.ddr_size_bytes)
     request = BindRequest(loaded.plan, loaded.name, loaded.device, options, host)
@@ -137,10 +142,17 @@ def bind(
 
 def _load(program: BindableProgram, device: str | None) -> tuple[LoadedProgram, Host]:
     """A program without errors, and what is known of its host."""
+    from nacre.compile.bundle.bundle import Bundle
+
     if isinstance(program, str | Path):
         program = _read(program, device)
-    if not isinstance(program, LoadedProgram):
+    if isinstance(program, Bundle):
+        if device is not None:
+            raise ValueError("a bundle is for one device: compile the model for another")
         return program.runnable_program, _host_of(program)
+    if not isinstance(program, LoadedProgram):
+        expected = "a text, a path, a loaded program or a bundle"
+        raise TypeError(f"a program is {expected}, not {type(program).__name__}")
     program.require_runnable()
     return program, Host(imported=tuple(mark.name for mark in program.options.imports))
 
@@ -159,7 +171,7 @@ def _read(program: str | Path, device: str | None) -> LoadedProgram | Bundle:
 
 def _is_folder(program: str | Path) -> bool:
     try:
-        return Path(program).is_dir()
+        return program != "" and Path(program).is_dir()
     except (OSError, ValueError):  # a text, or a name that is too long
         return False
 

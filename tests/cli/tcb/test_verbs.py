@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import nacre
+from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.nem.api import NemInterpreter
 from tests.bind.test_fusion import PROGRAM
@@ -361,6 +362,52 @@ def test_a_bundle_is_bound_with_its_weights(capsys: Capsys, bundle: Path, tmp_pa
     assert refused.status == 1
     assert "`x` takes f32 or f16 [4, 16], but was given float64 [4, 16]" in refused.out
     assert invoke(capsys, "bind", bundle, "--device", "npm8k", "-o", image).status == 2
+
+
+def test_nothing_that_is_read_is_written_over(capsys: Capsys, bundle: Path, tmp_path: Path) -> None:
+    device = tmp_path / "own.nem"
+    device.write_text('include "npm4k.nem"\ndevice own extends npm4k {}\n')
+    program = tmp_path / "p.nem"
+    text = (EXAMPLES / "gemm_bias_relu.nem").read_text()
+    program.write_text(f'include "own.nem"\n{text}')
+    for read, plan in ((device, program), (bundle / "model.nem", bundle)):
+        before = read.read_bytes()
+        done = invoke(capsys, "bind", plan, "-o", read)
+        assert (done.status, read.read_bytes()) == (2, before)
+        assert "is read, and would be written over" in done.text
+        report = invoke(capsys, "bind", plan, "-o", tmp_path / "x.tcb", "--report", read)
+        assert (report.status, read.read_bytes()) == (2, before)
+
+
+@pytest.mark.parametrize("option", [("--ddr-size", "4096"), ("--import", "x_DDR")])
+def test_options_of_programs_are_refused_for_bundles(
+    capsys: Capsys, bundle: Path, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    done = invoke(capsys, "bind", bundle, *option, "-o", tmp_path / "b.tcb")
+    assert done.status == 2
+    assert "are for programs" in done.text
+    with pytest.raises(ValueError, match="a bundle is for one device"):
+        nacre.bind(bundle, device="npm4k")
+
+
+def test_python_says_what_it_takes(tmp_path: Path) -> None:
+    text = (EXAMPLES / "gemm_bias_relu.nem").read_text()
+    for wrong in (None, 5, nacre.bind(text)):
+        with pytest.raises(TypeError, match="a program is a text, a path"):
+            nacre.bind(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="fuse is True or False, not 'no'"):
+        nacre.bind(text, fuse="no")  # type: ignore[arg-type]
+    image = nacre.bind(text)
+    for seed in ("x", 1.5, True):
+        with pytest.raises(TypeError, match="a seed is an integer"):
+            image.run({}, seed=seed)  # type: ignore[arg-type]
+    (port, *_) = image.image.ports
+    for array in (np.array([None] * port.size), np.zeros(port.size // 2, ">f2")):
+        with pytest.raises(InputError) as refused:
+            image.run({port.name: array})
+        assert [finding.code for finding in refused.value.diagnostics] == ["TCB58"]
+    with pytest.raises(InputError):
+        nacre.bind("")
 
 
 def test_blocks_of_a_bundle_are_of_its_layers(bundle: Path) -> None:

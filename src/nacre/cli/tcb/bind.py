@@ -78,6 +78,7 @@ def bind(
     try:
         with show_stages():
             opened = open_program(program)
+            _require_targets(list(map(str, opened.needed(program.file))), out, file)
             image = _bind(opened, uarch, not no_fuse, not no_wdm, allow_serialise)
             measured = _measure(image) if _is_page(file) or (report and form == "json") else None
     except InputError as error:

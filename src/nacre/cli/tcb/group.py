@@ -20,6 +20,7 @@ from nacre.cli.options import ddr_size_option, include_root_option, options_of
 from nacre.nem.checks.engine import CheckOptions
 from nacre.nem.model.imports import Import
 from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
 if TYPE_CHECKING:
     from nacre.binding import TcbImage
@@ -70,6 +71,10 @@ class OpenProgram:
         """What a binder takes."""
         return self.loaded if self.bundle is None else self.bundle
 
+    def needed(self, folder: str) -> Sequence[Path]:
+        """The files that it was read from, beside the one that was named."""
+        return self.loaded.needed if self.bundle is None else list(Path(folder).iterdir())
+
 
 def open_program(options: ProgramOptions) -> OpenProgram:
     """A program from a file or standard input, or a bundle from a folder.
@@ -107,6 +112,8 @@ def _open_bundle(options: ProgramOptions) -> OpenProgram:
 
     if options.device is not None:
         raise click.UsageError("a bundle is for one device: compile the model for another")
+    if options.imports or options.ddr_size != DEFAULT_DDR_BYTES:
+        raise click.UsageError("--import and --ddr-size are for programs: a bundle says its own")
     bundle = Bundle.load(Path(options.file))
     return OpenProgram(bundle.runnable_program, bundle, ())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -43,7 +43,7 @@ def gather_files(
     Files that nacre ships come along only where that is asked for: they are there with nacre.
     """
     own = [load(parse(source), default_roots(source.path, include_roots)) for source in sources]
-    needed = (file for root in own for file in _needed(root, with_shipped))
+    needed = (f for root in own for f in root.needed() if with_shipped or not f.is_builtin)
     files: dict[str, File] = {}
     for file in (*own, *needed):
         files.setdefault(file_key(file), file)
@@ -77,14 +77,6 @@ def pack_sources(
 ) -> bytes:
     """A file of programs and what they include; InputError where one is missing or wrong."""
     return pack_files(gather_files(sources, include_roots, with_shipped=with_shipped), options)
-
-
-def _needed(root: File, with_shipped: bool) -> Iterator[File]:
-    """What a program includes, and the file that has its device."""
-    found = list(root.reachable())
-    if root.device_file is not None:
-        found += [*root.device_file[1].reachable(), root.device_file[1]]
-    return (file for file in found if with_shipped or not file.is_builtin)
 
 
 def _judge(files: Iterable[File]) -> None:

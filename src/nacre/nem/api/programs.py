@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -75,6 +76,11 @@ class LoadedProgram:
     def device(self) -> Device:
         """The device that it is for."""
         return self._checked.device
+
+    @property
+    def needed(self) -> tuple[Path, ...]:
+        """The files that it includes, and that of its device."""
+        return self._checked.needed
 
     @property
     def facts(self) -> ProgramFacts:

@@ -64,6 +64,7 @@ class CheckResult(Struct, frozen=True):
     device: Device
     diagnostics: tuple[Diagnostic, ...]
     facts: ProgramFacts | None = None
+    needed: tuple[Path, ...] = ()  # other files that were read
 
 
 def check_source(source: Source, options: CheckOptions) -> CheckResult:
@@ -78,7 +79,10 @@ def check_source(source: Source, options: CheckOptions) -> CheckResult:
         return CheckResult(target.device, tuple(_select_findings(findings, options.strict)))
     of_program, facts = _check_program(root, target, options)
     findings += of_program
-    return CheckResult(facts.device, tuple(_select_findings(findings, options.strict)), facts)
+    paths = (file.source.path for file in root.needed() if not file.is_builtin)
+    needed = tuple(path for path in paths if path is not None)
+    found = tuple(_select_findings(findings, options.strict))
+    return CheckResult(facts.device, found, facts, needed)
 
 
 def _target(root: File, linked: Mapping[int, LinkedFile], options: CheckOptions) -> Target:

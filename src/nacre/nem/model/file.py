@@ -40,3 +40,9 @@ class File:
                 seen.add(id(file))
                 path.append(file)
                 stack.append(iter([f for _, f in file.includes]))
+
+    def needed(self) -> Iterator[File]:
+        """What a program includes, and the file that has its device."""
+        yield from self.reachable()
+        if self.device_file is not None:
+            yield from (*self.device_file[1].reachable(), self.device_file[1])

@@ -24,6 +24,12 @@ Array = npt.NDArray[Any]
 def to_memory(image: Image, inputs: Mapping[str, HostData]) -> dict[str, HostData]:
     """What the host gives as bytes; InputError for arrays that are not as their ports say."""
     ports = {port.name: port for port in image.ports if port.elem is not None}
+    for name, given in inputs.items():
+        if isinstance(given, np.ndarray) and (given.dtype.hasobject or not given.dtype.isnative):
+            message = f"{backquote(name)} was given {given.dtype.str}, which is not in memory so"
+            help_ = "give numbers in the byte order of this machine"
+            place = whole_file(image.source or image.entry)
+            raise InputError([TCB58.at(place, message, help=help_)])
     return {
         name: _bytes_of(image, ports[name], given)
         if name in ports and isinstance(given, np.ndarray)
