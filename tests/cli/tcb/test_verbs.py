@@ -401,10 +401,10 @@ def test_python_says_what_it_takes(tmp_path: Path) -> None:
     for seed in ("x", 1.5, True):
         with pytest.raises(TypeError, match="a seed is an integer"):
             image.run({}, seed=seed)  # type: ignore[arg-type]
-    (port, *_) = image.image.ports
-    for array in (np.array([None] * port.size), np.zeros(port.size // 2, ">f2")):
+    (placed, *_) = image.image.placements
+    for array in (np.array([None] * (placed.size // 8)), np.zeros(placed.size // 2, ">f2")):
         with pytest.raises(InputError) as refused:
-            image.run({port.name: array})
+            image.run({placed.buffer: array})
         assert [finding.code for finding in refused.value.diagnostics] == ["TCB58"]
     with pytest.raises(InputError):
         nacre.bind("")
