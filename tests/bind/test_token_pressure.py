@@ -111,7 +111,7 @@ def require_no_stop(program: LoadedProgram, options: BindOptions) -> Image | Non
 
 
 @settings(
-    max_examples=scaled(150), deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+    max_examples=scaled(100), deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
 )
 @given(scarce_engines(), st.sampled_from([1, 2, 4]))
 def test_no_image_stops_for_want_of_tokens(sketch: Sketch, depth: int) -> None:
