@@ -13,6 +13,7 @@ from msgspec.structs import replace
 import nacre
 from nacre.base.compression_forms import CompressionForm
 from nacre.base.source import Source
+from nacre.bind.memory import weight_trials
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.report import BindReport
 from nacre.bind.request import BindOptions, Bound, Host, HostPort
@@ -161,6 +162,54 @@ def test_compressed_bytes_are_what_memory_moves() -> None:
     assert time_image(found.image).cycles == after.cycles
 
 
+def test_a_transfer_that_would_hold_its_units_longer_stays_as_it_is() -> None:
+    program, found = bound(COPY, FEW, uarch(more="rate = 1"))
+    (one,) = found.weights.plain
+    assert (one.reason, one.detail) == ("slower", "1,032 cycles, not 48")
+    assert found.weights.compressed == ()
+    report = BindReport(found, program.plan.program)
+    assert "weights: plain, all 1 transfer" in report.summary
+    assert "1,032 cycles, not 48" in report.decisions
+
+
+# Transfers that go side by side on more DMAs than there are WDMs.
+CROWD = HEAD.replace("npm_pro", "npm16k") + "".join(
+    f"t{n} = transfer.async(dst=region(L, {n * 1024}, 1024), src=region(W, {n * 1024}, 1024))\n"
+    for n in range(4)
+)
+
+
+def bind_crowd(**options: bool) -> tuple[LoadedProgram, Bound]:
+    program = NemInterpreter().load_string(CROWD)
+    program.require_runnable()
+    asked = BindOptions(uarch(), **options)
+    return program, bind_plan(program.plan, "p", program.device, asked, host(FEW))
+
+
+def test_no_image_takes_longer_because_of_the_wdm() -> None:
+    program, found = bind_crowd()
+    cycles = time_image(found.image).cycles
+    plain = time_image(bind_crowd(wdm=False)[1].image).cycles
+    assert found.weights.timed == (plain, cycles)
+    assert cycles <= plain
+    assert {one.reason for one in found.weights.plain} == {"contended"}
+    assert verify_image(program.plan, found.image, {"W": FEW}) == []
+    report = BindReport(found, program.plan.program)
+    assert "less" not in report.summary
+    assert "too few WDMs" in report.decisions
+
+
+def test_large_images_keep_what_the_wdms_have_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weight_trials, "MOST_TIMED", 0)
+    program, found = bind_crowd()
+    assert found.weights.timed is None
+    assert {one.reason for one in found.weights.plain} == {"contended"}
+    plain = blocks(bind_crowd(wdm=False)[1].image).values()
+    held = sum(one.cycles for one in found.weights.compressed) / program.device.count("WDM")
+    assert 0 < held <= sum(block.cycles for block in plain) / program.device.count("sDMA")
+    assert "cycles less" in BindReport(found, program.plan.program).summary
+
+
 @pytest.mark.parametrize("at", [0, 100, 259])
 def test_another_byte_of_compressed_weights_is_found(at: int) -> None:
     program, found = bound(COPY, FEW)
@@ -263,6 +312,8 @@ def test_random_programs_move_the_same_bytes(number: int) -> None:
 def require_naive_choice(found: Bound, copies: list[Copy], weights: bytes) -> None:
     """Compressed is what nobody else touches in another way, and only if it is smaller."""
     made = {one.task.name: one for one in found.weights.compressed}
+    slow = ("slower", "contended")
+    unpaid = {one.task.name for one in found.weights.plain if one.reason in slow}
     for copy in copies:
         mine = {byte for start in copy.starts for byte in range(start, start + copy.size)}
         others = [
@@ -274,7 +325,7 @@ def require_naive_choice(found: Bound, copies: list[Copy], weights: bytes) -> No
         if not others and copy.name != "w":
             parts = [weights[start : start + copy.size] for start in copy.starts]
             best = naive_best(parts, copy.is_typed)
-            assert (copy.name in made) == (best < copy.size)
+            assert (copy.name in made) == (best < copy.size and copy.name not in unpaid)
             if copy.name in made:
                 assert made[copy.name].compressed_bytes == best
         if any(other.size != copy.size for other in others):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from nacre.base.collection import no_collection
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
@@ -12,7 +15,8 @@ from nacre.bind.emission import Emitter
 from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
 from nacre.bind.memory.addresses import place_buffers
 from nacre.bind.memory.banks import spread_buffers
-from nacre.bind.memory.requests import choose_requests, set_requests
+from nacre.bind.memory.requests import RequestChoice, choose_requests, set_requests
+from nacre.bind.memory.weight_trials import keep_what_pays
 from nacre.bind.memory.weights import (
     PLAIN_WEIGHTS,
     TransferCosts,
@@ -40,6 +44,7 @@ from nacre.nem.run.sessions.naming import statement_name
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
+from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image, Machine, Origin, Placement, Port
 
 _DDR = "DDR"
@@ -83,28 +88,49 @@ def _bind(
     operands = OperandBinder(placements, fused.streamed)
     has_limit = limit is not None
     emitter = Emitter(units, operands, fused.members, streams, has_token_limit=has_limit)
-    weights = _weights(plan, device, options, host, units)
     blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
-    blocks = merge_conversions(blocks, fused.conversions)
-    blocks = compress_streams(blocks, weights.compressed)
-    requests = choose_requests(program.tasks, blocks, uarch.figures)
-    by_name = {placement.buffer: placement for placement in placements.values()}
-    image = Image(
+    plain = Image(
         name,
         machine,
         tuple(placements.values()),
         tuple(_ports(placements.values(), host)),
-        set_requests(blocks, requests),
-        tuple(stored_constants(by_name, host.constants, weights.parts)),
+        merge_conversions(blocks, fused.conversions),
+        (),
         tuple(_origins(program, dict(host.layers))),
         program.source.name,
     )
+    weights = _weights(plan, device, options, host, units)
+    finisher = _Finisher(plain, program, uarch.figures, host)
+    weights = keep_what_pays(weights, finisher.image, device, plan.instances)
+    requests, image = finisher.finish(weights)
     if limit is not None and is_ideal:
         require_end(plan, device, image, limit)
     spaces = sorted(fitted.tags.spaces)
     tags = tuple((space, fitted.tags.area(space).size) for space in spaces)
     chosen = (weights, banks.memories, requests)
     return Bound(image, decisions, fused, fitted.serialised, *chosen, tags)
+
+
+class _Finisher(Struct, frozen=True, eq=False):
+    """An image without constants, and what is decided when it is known how these are stored."""
+
+    plain: Image
+    program: Program
+    figures: Figures
+    host: Host
+
+    def finish(self, weights: WeightChoices) -> tuple[tuple[RequestChoice, ...], Image]:
+        """The requests of transfers, and the image with them and with its constants."""
+        blocks = compress_streams(self.plain.streams, weights.compressed)
+        requests = choose_requests(self.program.tasks, blocks, self.figures)
+        by_name = {placement.buffer: placement for placement in self.plain.placements}
+        constants = tuple(stored_constants(by_name, self.host.constants, weights.parts))
+        streams = set_requests(blocks, requests)
+        return requests, replace(self.plain, streams=streams, constants=constants)
+
+    def image(self, weights: WeightChoices) -> Image:
+        """The image alone."""
+        return self.finish(weights)[1]
 
 
 def _weights(

@@ -29,10 +29,20 @@ class WeightReport:
         if not choices.compressed:
             return f"plain, all {plural(len(choices.plain), 'transfer')}"
         before, after = self._stored
-        cycles = sum(one.times * (one.plain_cycles - one.cycles) for one in choices.compressed)
         return (
             f"{plural(len(choices.compressed), 'transfer')} compressed, {before:,} bytes in "
-            f"{after:,}, units held for {cycles:,} cycles less; {len(choices.plain):,} plain"
+            f"{after:,}, {self._gain}; {len(choices.plain):,} plain"
+        )
+
+    @property
+    def _gain(self) -> str:
+        """What the WDM saves: of the image where that was timed, else of its transfers."""
+        if self._choices.timed is None:
+            saved = sum(group.saved_cycles for group in self._choices.groups)
+            return f"units held for {saved:,} cycles less"
+        before, after = self._choices.timed
+        return f"{after:,} cycles in all" + (
+            f", not {before:,}" if after != before else " as without"
         )
 
     @property
@@ -87,6 +97,7 @@ class WeightReport:
             "absent": self._choices.absent or None,
             "bytes": before,
             "compressed_bytes": after,
+            "image_cycles": self._image_cycles,
             "compressed": list(map(self._compressed_json, self._choices.compressed)),
             "plain": [
                 {
@@ -96,6 +107,14 @@ class WeightReport:
                 for one in self._choices.plain
             ],
         }  # fmt: skip
+
+    @property
+    def _image_cycles(self) -> dict[str, int] | None:
+        """What was timed to choose; None where nothing was."""
+        if self._choices.timed is None:
+            return None
+        plain, with_wdm = self._choices.timed
+        return {"plain": plain, "with_wdm": with_wdm}
 
     def _compressed_json(self, one: CompressedTransfer) -> dict[str, Any]:
         return {

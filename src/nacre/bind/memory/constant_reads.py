@@ -28,6 +28,8 @@ PLAIN_REASONS = {
     "read": "another task reads it as it is",
     "cuts": "it is read in several parts that overlap, or as other elements",
     "larger": "no mode takes fewer bytes",
+    "slower": "the WDM would hold its units longer",
+    "contended": "there are too few WDMs: with it all together would take longer",
 }
 
 

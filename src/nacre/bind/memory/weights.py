@@ -43,12 +43,18 @@ class CompressedTransfer(Struct, frozen=True, eq=False):
     compressed_bytes: int
     plain_cycles: int  # for which units are held
     units: tuple[UnitUse, ...]
-    shared: int
+    shared: int  # cycles of DDR's bandwidth
+    plain_shared: int
 
     @property
     def cycles(self) -> int:
         """For how long units are held."""
         return max([self.shared, *(use.latency + use.work for use in self.units)])
+
+    @property
+    def saved_cycles(self) -> int:
+        """For how much less, of all iterations."""
+        return self.times * (self.plain_cycles - self.cycles)
 
 
 class CompressedPart(Struct, frozen=True):
@@ -60,13 +66,55 @@ class CompressedPart(Struct, frozen=True):
     data: bytes
 
 
+class CompressedGroup(Struct, frozen=True, eq=False):
+    """Transfers that read the same parts, which go through the WDM together or not at all."""
+
+    transfers: tuple[CompressedTransfer, ...]
+    parts: tuple[CompressedPart, ...]
+
+    @property
+    def saved_cycles(self) -> int:
+        """For how much less units are held."""
+        return sum(one.saved_cycles for one in self.transfers)
+
+    @property
+    def saved_bytes(self) -> int:
+        """How many fewer are moved."""
+        return sum(o.times * (o.plain_bytes - o.compressed_bytes) for o in self.transfers)
+
+    @property
+    def slower(self) -> CompressedTransfer | None:
+        """A transfer that would hold its units longer than it does without the WDM."""
+        return next((one for one in self.transfers if one.cycles > one.plain_cycles), None)
+
+
 class WeightChoices(Struct, frozen=True, eq=False):
     """What goes through the WDM and what does not; `absent` says why nothing could."""
 
-    compressed: tuple[CompressedTransfer, ...] = ()
+    groups: tuple[CompressedGroup, ...] = ()
     plain: tuple[PlainTransfer, ...] = ()
-    parts: tuple[CompressedPart, ...] = ()
     absent: str = ""
+    timed: tuple[int, int] | None = None  # cycles of the image without the WDM and with it
+
+    @property
+    def compressed(self) -> tuple[CompressedTransfer, ...]:
+        """The transfers that go through the WDM, as they come in the program."""
+        found = (one for group in self.groups for one in group.transfers)
+        return tuple(sorted(found, key=_position))
+
+    @property
+    def parts(self) -> tuple[CompressedPart, ...]:
+        """What lies compressed."""
+        found = (part for group in self.groups for part in group.parts)
+        return tuple(sorted(found, key=_place))
+
+    def without(self, groups: Sequence[CompressedGroup], reason: str) -> WeightChoices:
+        """The same, but that some groups stay as they are."""
+        left = {id(group) for group in groups}
+        more = (PlainTransfer(one.task, reason) for group in groups for one in group.transfers)
+        plain = tuple(sorted((*self.plain, *more), key=_position))
+        kept = tuple(group for group in self.groups if id(group) not in left)
+        return replace(self, groups=kept, plain=plain)
 
 
 PLAIN_WEIGHTS = WeightChoices()
@@ -111,11 +159,13 @@ def choose_weights(
     modes: WdmModes,
     costs: TransferCosts,
 ) -> WeightChoices:
-    """The mode with the fewest bytes for every transfer of constants; `of_host` are buffers."""
+    """The mode with the fewest bytes for every transfer of constants; `of_host` are buffers.
+
+    A transfer that would hold its units longer stays as it is.
+    """
     buffers = {buffer.name: buffer.index for buffer in plan.program.buffers}
-    made: list[CompressedTransfer] = []
+    groups: list[CompressedGroup] = []
     plain: list[PlainTransfer] = []
-    parts: list[CompressedPart] = []
     for name, data in constants:
         is_of_host = name in of_host
         reads = constant_reads(plan, buffers[name], data, modes.ways, is_of_host=is_of_host)
@@ -126,11 +176,20 @@ def choose_weights(
             if isinstance(choice, str):
                 plain += (PlainTransfer(read.task, choice) for read in group)
                 continue
-            made += (costs.compressed(read, choice) for read in group)
-            parts += (CompressedPart(name, *part) for part in choice.parts)
-    made.sort(key=lambda one: one.task.position)
-    plain.sort(key=lambda one: one.task.position)
-    return WeightChoices(tuple(made), tuple(plain), tuple(sorted(parts, key=_place)))
+            made = tuple(costs.compressed(read, choice) for read in group)
+            parts = tuple(CompressedPart(name, *part) for part in choice.parts)
+            compressed = CompressedGroup(made, parts)
+            if (slower := compressed.slower) is None:
+                groups.append(compressed)
+            else:
+                detail = f"{slower.cycles:,} cycles, not {slower.plain_cycles:,}"
+                plain += (PlainTransfer(read.task, "slower", detail) for read in group)
+    plain.sort(key=_position)
+    return WeightChoices(tuple(groups), tuple(plain))
+
+
+def _position(one: CompressedTransfer | PlainTransfer) -> int:
+    return one.task.position
 
 
 def _place(part: CompressedPart) -> tuple[str, int]:
@@ -215,6 +274,7 @@ class TransferCosts(Struct, frozen=True, eq=False):
             max([shared, *(use.latency + use.work for use in before)]),
             (replace(first, work=moved), *before[1:], wdm),
             -(-choice.size // rate) if rate is not None and is_in_ddr else 0,
+            shared,
         )
 
 
