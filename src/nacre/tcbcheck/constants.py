@@ -18,8 +18,9 @@ from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Program
 from nacre.tcb.image import Image, Operand, Placement
 from nacre.tcbcheck.accesses import BlockAccess, block_accesses
+from nacre.tcbcheck.copies import chosen_compression
 from nacre.tcbcheck.correspondence import TaskBlock
-from nacre.tcbcheck.meaning import chosen_compression, task_operand
+from nacre.tcbcheck.meaning import task_operand
 from nacre.tcbcheck.rules import TCB88
 
 _Bytes = npt.NDArray[np.uint8]

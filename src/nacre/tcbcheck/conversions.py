@@ -15,8 +15,9 @@ from nacre.nem.run.machine.machine import operation_name
 from nacre.tcb.image import Operand, Placement
 from nacre.tcbcheck.accesses import block_accesses
 from nacre.tcbcheck.correspondence import TaskBlock
-from nacre.tcbcheck.meaning import byte_difference, same_quant, varies
+from nacre.tcbcheck.meaning import byte_difference, has_strides, varies
 from nacre.tcbcheck.rules import TCB81, TCB82
+from nacre.tcbcheck.same_operands import same_quant
 
 
 def compare_conversion(
@@ -42,6 +43,8 @@ def _difference(matched: TaskBlock, conversion: Task) -> str | None:
         return "stands for iterations of other shapes, sizes or attributes"
     if block.op != "store" or (len(block.inputs), len(block.outputs)) != (1, 1):
         return "is no store of one value"
+    if block.attributes:
+        return "has attributes, expected none"
     lookup = lookup_at(varying_parts(conversion), matched.grid, int(matched.rows[0]))
     call = resolve_call(operation_name(conversion), call_of(conversion, lookup, ordered=False))
     taken, given = block.inputs[0], block.outputs[0]
@@ -52,6 +55,13 @@ def _difference(matched: TaskBlock, conversion: Task) -> str | None:
     source = call.inputs[0]
     if (taken.elem, taken.dims) != (source.elem.name, source.shape):
         return "converts elements of another type or shape"
+    if not same_quant(taken, source.quant):
+        return "takes elements by another `quant`"
+    if taken.compression is not None or given.compression is not None:
+        return "takes or writes compressed elements"
+    region = next(o.region for o in conversion.operands if o.access == "read")
+    if region is None or not has_strides(taken, region, matched):
+        return "takes elements in another order"
     if given.dims != call.outputs[0].shape:
         return "writes elements of another shape"
     if conversion.op == "cast":

@@ -19,14 +19,14 @@ from nacre.nem.plan.calls import (
     varying_parts,
 )
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
-from nacre.nem.plan.footprints import Footprint, copies_elements, footprint, quantises
+from nacre.nem.plan.footprints import Footprint, copies_elements, footprint
 from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
 from nacre.tcb.image import Operand, Placement
 from nacre.tcbcheck.accesses import BlockAccess, block_accesses
+from nacre.tcbcheck.copies import COPIES, chosen_compression, copy_difference
 from nacre.tcbcheck.correspondence import TaskBlock
 from nacre.tcbcheck.rules import TCB81, TCB82
-
-_COPIES = ("transfer", "store")
+from nacre.tcbcheck.same_operands import same_quant, same_strides
 
 
 def compare_meaning(
@@ -54,7 +54,6 @@ def compare_meaning(
 
 def _operation_difference(matched: TaskBlock, constants: Collection[str]) -> str | None:
     task, block = matched.task, matched.found.block
-    row = int(matched.rows[0])
     if varies(matched):
         return "stands for iterations of other shapes, sizes or attributes"
     reads = [o for o in task.operands if o.access == "read"]
@@ -64,9 +63,15 @@ def _operation_difference(matched: TaskBlock, constants: Collection[str]) -> str
         return f"has {found}, expected {len(reads)} and {len(writes)}"
     if block.is_ordered != must_be_deterministic(task):
         return "does not keep `@deterministic`, or keeps it without need"
-    if task.op in _COPIES:
-        return _copy_difference(matched, constants)
-    lookup = lookup_at(varying_parts(task), matched.grid, row)
+    if task.op in COPIES:
+        return copy_difference(matched, constants)
+    return _computation_difference(matched) or _order_difference(matched, (*reads, *writes))
+
+
+def _computation_difference(matched: TaskBlock) -> str | None:
+    """Whether an operation is another than its task's, or takes operands as something else."""
+    task, block = matched.task, matched.found.block
+    lookup = lookup_at(varying_parts(task), matched.grid, int(matched.rows[0]))
     call = resolve_call(operation_name(task), call_of(task, lookup, ordered=False))
     primitive = primitive_of(operation_name(task))
     expected = primitive.name if primitive is not None else operation_name(task)
@@ -74,6 +79,8 @@ def _operation_difference(matched: TaskBlock, constants: Collection[str]) -> str
         return f"calls `{block.op}`, expected `{expected}`"
     if dict(block.attributes) != dict(call.attributes):
         return "has other attributes"
+    if block.format != "raw":
+        return f"stores as `{block.format}`, and is no store"
     pairs = zip((*block.inputs, *block.outputs), (*call.inputs, *call.outputs), strict=True)
     for number, (operand, type_) in enumerate(pairs):
         if operand is None or type_ is None:
@@ -83,102 +90,42 @@ def _operation_difference(matched: TaskBlock, constants: Collection[str]) -> str
             return f"takes operand {number} as {operand.elem}{list(operand.dims)}, expected {text}"
         if not same_quant(operand, type_.quant):
             return f"takes operand {number} by another `quant`"
+        if operand.compression is not None:
+            return f"takes operand {number} compressed"
     return None
+
+
+def _order_difference(matched: TaskBlock, named: tuple[TaskOperand, ...]) -> str | None:
+    """Whether an operation takes elements in another order than its task."""
+    block = matched.found.block
+    pairs = zip((*block.inputs, *block.outputs), named, strict=True)
+    for number, (operand, of_task) in enumerate(pairs):
+        region = of_task.region
+        if operand is None or region is None or not has_strides(operand, region, matched):
+            return f"takes the elements of operand {number} in another order"
+    return None
+
+
+def has_strides(operand: Operand, region: Region, matched: TaskBlock) -> bool:
+    """Whether the elements of an operand lie as those of a region do."""
+    strides = None
+    if region.strides is not None:
+        lookup = lookup_at(region.strides, matched.grid, int(matched.rows[0]))
+        strides = resolve_symbols(region.strides, lookup)
+    return same_strides(operand.dims, operand.strides, strides)
 
 
 def varies(matched: TaskBlock) -> bool:
     """Whether what a block says once for all differs among the iterations that it stands for."""
     task = matched.task
     regions = [o.region for o in task.operands if o.region is not None]
-    extents = tuple(r.extent for r in regions) if task.op in _COPIES else ()
+    extents = tuple(r.extent for r in regions) if task.op in COPIES else ()
     for term in dict.fromkeys(symbolic_terms((*varying_parts(task), *extents))):
         column = np.broadcast_to(np.asarray(matched.grid.evaluate(term)), (matched.grid.rows,))
         values = column[matched.rows]
         if values.size and bool((values != values[0]).any()):
             return True
     return False
-
-
-def _copy_difference(matched: TaskBlock, constants: Collection[str]) -> str | None:
-    task, block = matched.task, matched.found.block
-    if block.op != task.op:
-        return f"is a `{block.op}`, expected a `{task.op}`"
-    source, target = (
-        next(o.region for o in task.operands if o.access == access) for access in ("read", "write")
-    )
-    taken, given = block.inputs[0], block.outputs[0]
-    if source is None or target is None or taken is None:
-        return "leaves out an operand"
-    expected = str(target.elem) if quantises(task) else "raw"
-    if block.format != expected:
-        return f"stores as `{block.format}`, expected `{expected}`"
-    form = source.compression.form if source.compression is not None else None
-    if form is None and taken.compression is not None:
-        return _chosen_difference(matched, source, constants)
-    if taken.compression != form:
-        return "takes its source compressed in another way"
-    if copies_elements(task) or form is not None:
-        elements = (source.elem, target.elem if form is None or target.elem else source.elem)
-        if (taken.elem, given.elem) != elements:
-            return "moves elements of another type"
-    if copies_elements(task):
-        return _order_difference(matched)
-    return None
-
-
-def chosen_compression(operand: Operand, of_task: TaskOperand) -> bool:
-    """Whether a block takes compressed what its task takes as it is."""
-    region = of_task.region
-    return operand.compression is not None and region is not None and region.compression is None
-
-
-def _chosen_difference(
-    matched: TaskBlock, source: Region, constants: Collection[str]
-) -> str | None:
-    """Why a copy that decompresses does not do what one of plain bytes does, but for the bytes."""
-    task, block = matched.task, matched.found.block
-    taken, given = block.inputs[0], block.outputs[0]
-    if taken is None or source.buffer is None or source.buffer.name not in constants:
-        return "decompresses its source, whose contents are not known"
-    if task.op != "transfer" or source.strides is not None:
-        return "decompresses a source that it cannot"
-    if (taken.elem, taken.dims) != (given.elem, given.dims):
-        return "decompresses elements of another type or shape than it writes"
-    if copies_elements(task):
-        return _order_difference(matched)
-    return None if given.strides is None else "writes elements apart, expected bytes"
-
-
-def _order_difference(matched: TaskBlock) -> str | None:
-    """Whether a copy of elements takes them in another shape or order than its task."""
-    task, block = matched.task, matched.found.block
-    regions: dict[str, Region | None] = {o.access: o.region for o in task.operands}
-    for access, operand in (("read", block.inputs[0]), ("write", block.outputs[0])):
-        region = regions[access]
-        if region is None or operand is None:
-            return "leaves out an operand"
-        parts = (*(region.shape or ()), *(region.strides or ()))
-        lookup = lookup_at(parts, matched.grid, int(matched.rows[0]))
-        dims = resolve_symbols(region.shape, lookup)
-        strides = None if region.strides is None else resolve_symbols(region.strides, lookup)
-        if operand.dims != dims or operand.strides != strides:
-            return "moves elements in another shape or order"
-    return None
-
-
-def same_quant(operand: Operand, quant: object) -> bool:
-    """Whether an operand carries the quantisation of its region."""
-    mine = operand.quant
-    if mine is None or quant is None:
-        return mine is quant
-    scale, zero = quant.scale.tolist(), quant.zero_point.tolist()  # type: ignore[attr-defined]
-    axis, group = quant.axis, quant.group_size  # type: ignore[attr-defined]
-    return (list(mine.scales), list(mine.zero_points), mine.axis, mine.group_size) == (
-        scale,
-        zero,
-        axis,
-        group,
-    )
 
 
 def task_operand(task: Task, access: BlockAccess) -> TaskOperand | None:
@@ -229,7 +176,7 @@ def _expected_footprint(matched: TaskBlock, operand: TaskOperand) -> Footprint |
     """The bytes of a task's operand; a copy of bytes writes as many as its source has."""
     task, grid = matched.task, matched.grid
     own = footprint(task, operand, grid)
-    if own is None or task.op not in _COPIES or copies_elements(task) or operand.access == "read":
+    if own is None or task.op not in COPIES or copies_elements(task) or operand.access == "read":
         return own
     source = next(o for o in task.operands if o.access == "read")
     other = footprint(task, source, grid)

@@ -152,18 +152,30 @@ def _streams(block: TaskBlock) -> bool:
 
 def _accesses(plan: Plan, block: TaskBlock, task: Task) -> Iterator[_TaskAccess]:
     """What a task reads and writes by the program, reads first, and whether that is streamed."""
+    for operand, is_streamed in _operands(block, task):
+        footprint = plan.footprint_of(task, operand)
+        if footprint is None:
+            raise ValueError("a region of a program with errors")
+        yield _TaskAccess(operand, footprint, is_streamed, operand.access == "write")
+
+
+def _operands(block: TaskBlock, task: Task) -> Iterator[tuple[Operand, bool]]:
+    """The operands of a task, reads first, and whether they pass by without being written."""
     found, is_conversion = block.found.block, task is block.conversion
     is_store = block.conversion is not None and not is_conversion
     for kind, operands in (("read", found.inputs), ("write", found.outputs)):
         named = [o for o in task.operands if o.access == kind]
         for operand, bound in zip(named, operands, strict=True):
-            footprint = plan.footprint_of(task, operand)
-            if footprint is None:
-                raise ValueError("a region of a program with errors")
             is_streamed = bound is not None and bound.memory == STREAM
             if (is_conversion and kind == "write") or (is_store and kind == "read"):
                 is_streamed = True
-            yield _TaskAccess(operand, footprint, is_streamed, kind == "write")
+            yield operand, is_streamed
+
+
+def streamed_operands(block: TaskBlock) -> Iterator[Operand]:
+    """The operands of a block's tasks whose values are in no memory."""
+    for task in block.tasks:
+        yield from (operand for operand, is_streamed in _operands(block, task) if is_streamed)
 
 
 def _buffer(operand: Operand) -> int:

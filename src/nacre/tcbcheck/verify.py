@@ -20,7 +20,7 @@ from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, m
 from nacre.tcbcheck.live_tokens import TokenShortage, find_shortages
 from nacre.tcbcheck.meaning import compare_meaning
 from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87, TCB89
-from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults
+from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults, streamed_operands
 from nacre.tcbcheck.tag_order import Ordering, Stuck, Unordered, order_by_tags
 from nacre.tcbcheck.tried_order import TriedOrder
 
@@ -81,13 +81,25 @@ class _Verifier:
         self, block: TaskBlock, placements: dict[str, Placement]
     ) -> Iterator[Diagnostic]:
         if block.conversion is None:
-            yield from compare_meaning(self._program, block, placements, self._constants)
+            found = list(compare_meaning(self._program, block, placements, self._constants))
         else:
-            yield from compare_conversion(self._program, block, block.conversion, placements)
+            found = list(compare_conversion(self._program, block, block.conversion, placements))
+        yield from found
         problem = self._chain_problem(block)
         if problem is not None:
             span = self._program.span(block.task.node)
             yield TCB87.at(span, f"the block of `{block.task.name}` {problem}")
+
+        if not found:
+            yield from self._unwritten(block)
+
+    def _unwritten(self, block: TaskBlock) -> Iterator[Diagnostic]:
+        """Values that pass by although the program wants them in memory."""
+        for operand in streamed_operands(block):
+            if operand.carries("materialized"):
+                message = "streams a value of a region with `@materialized`, which is in no memory"
+                span = self._program.span(operand.node)
+                yield TCB87.at(span, f"the block of `{block.task.name}` {message}")
 
     def _chain_problem(self, block: TaskBlock) -> str | None:
         if not block.found.block.is_chained:
