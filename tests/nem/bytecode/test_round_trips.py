@@ -127,6 +127,26 @@ def test_places_of_the_canonical_text_need_no_section() -> None:
     assert len(pack(text)) > len(pack("const X = 1\n"))
 
 
+LEAST = "-9223372036854775808"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"const X = {LEAST}\n",
+        f"const X = 1 - {LEAST} * (-{LEAST} mod 3)\nconst Y = [{LEAST}, -1, 7]\n",
+        f"const X =  - 00{LEAST[1:]}+1\n",
+        f"let q = per_channel(axis={LEAST}, scales=[0.5], zero_points=[{LEAST}])\n",
+        f"const A = {LEAST[:-1]}7\nconst B = 1000000000000000000\nconst C = 999999999999999999\n",
+    ],
+)
+def test_the_least_integer_comes_back(text: str) -> None:
+    require_round_trip(text)
+    canonical = format_source(Source("f.nem", text))
+    assert LEAST in canonical or "const B" in canonical
+    assert parse(Source("f.nem", canonical)).is_valid
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "# alone\n", "# a\n\n# b\n", ";\n"])
 def test_documents_without_code_come_back(text: str) -> None:
     require_round_trip(text)

@@ -151,3 +151,9 @@ def test_xdsl_prints_a_module_that_comes_back(path: Path) -> None:
     printed = io.StringIO()
     Printer(printed, print_generic_format=True).print_op(module)
     assert nem.from_mlir(printed.getvalue()) == canonical(text)
+
+
+@pytest.mark.parametrize("value", ["-9223372036854775808", "-9223372036854775807", "3 - -1"])
+def test_integers_of_64_bits_come_back(value: str) -> None:
+    text = f"const X = {value}\nlet q = per_tensor(scale=0.5, zero_point={value})\n"
+    assert nem.from_mlir(nem.to_mlir(text)) == text

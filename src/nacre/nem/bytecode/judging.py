@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from nacre.base.binary.cursor import Broken
+from nacre.base.terms import INT64_MIN
 from nacre.nem.bytecode.batches import Batch, Children, Part
 from nacre.nem.bytecode.kinds import CODES, ENUMS
 from nacre.nem.bytecode.tree_reader import ReadTree
@@ -120,9 +121,14 @@ def _parts(batch: Batch, name: str, kind: type[ast.Node]) -> Iterator[Part]:
 
 
 def _integers(batch: Batch, pools: Mapping[str, Sequence[str]]) -> None:
-    """Only literals have a sign: what else is negative is written with an operator."""
+    """Only literals have a sign: what else is negative is written with an operator.
+
+    The least integer is a literal anywhere: its digits alone are none.
+    """
     if not batch.may_be_negative:
-        _require(int(batch.scalars["value"].min()) >= 0, "an integer of an expression is negative")
+        values = batch.scalars["value"]
+        is_written = ((values >= 0) | (values == INT64_MIN)).all()
+        _require(is_written, "an integer of an expression is negative")
 
 
 def _negated(batch: Batch, pools: Mapping[str, Sequence[str]]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.binary.columns import ColumnReader, Integers
 from nacre.base.binary.cursor import Broken, ByteReader
-from nacre.base.terms import INT64_MAX
+from nacre.base.terms import INT64_MAX, INT64_MIN
 from nacre.nem.bytecode.batches import Batch, Children, Part
 from nacre.nem.bytecode.kinds import DOCUMENT, ENUMS, Field
 from nacre.nem.spec.limits import MAX_BYTECODE_DEPTH
@@ -109,7 +109,7 @@ class _TreeReader:
                 raise Broken(BYT06, self._start, f"no {scalar} of the file is used")
 
     def _judge(self, scalar: str, values: Integers) -> None:
-        first, last = -INT64_MAX, INT64_MAX
+        first, last = INT64_MIN, INT64_MAX
         if scalar != "integer":
             first, last = 0, len(ENUMS[scalar] if scalar in ENUMS else self._pools[scalar]) - 1
         if int(values.min()) < first or int(values.max()) > last:

@@ -16,9 +16,9 @@ from nacre.nem.bytecode.tree_reader import ReadTree
 from nacre.nem.syntax import ast
 from nacre.nem.syntax.printer import string_text
 
-_POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
+_POWERS = 10 ** np.arange(1, 19, dtype=np.uint64)
 _FEW = 1 << 14
-_DIGITS = np.searchsorted(_POWERS, np.arange(_FEW), side="right") + 1
+_DIGITS = np.searchsorted(_POWERS, np.arange(_FEW, dtype=np.uint64), side="right") + 1
 _ENUM_WIDTHS = {
     name: np.array([len(str(word).lower()) for word in words]) for name, words in ENUMS.items()
 }
@@ -71,7 +71,8 @@ def _integer_widths(values: Integers) -> Integers:
     widths: Integers = _DIGITS.take(values, mode="clip")
     others = np.flatnonzero(values.view(np.uint64) >= _FEW)
     rest = values[others]
-    widths[others] = np.searchsorted(_POWERS, np.abs(rest), side="right") + 1 + (rest < 0)
+    digits = np.searchsorted(_POWERS, np.abs(rest).view(np.uint64), side="right") + 1
+    widths[others] = digits + (rest < 0)
     return widths
 
 

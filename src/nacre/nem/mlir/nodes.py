@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute as MlirAttribute
 from xdsl.ir import ParametrizedAttribute
 
+from nacre.base.terms import INT64_MIN
 from nacre.nem.mlir.kinds import OPERATORS
 from nacre.nem.mlir.signatures import ORDER
 from nacre.nem.spec.opcodes import OPCODES
@@ -118,7 +119,8 @@ def expression_of(attribute: MlirAttribute) -> Expr:
     match attribute.name:
         case "integer":
             number = integer_of(attribute)
-            return number if number.value >= 0 else Negated(0, 0, IntLit(0, 0, -number.value))
+            is_literal = number.value >= 0 or number.value == INT64_MIN
+            return number if is_literal else Negated(0, 0, IntLit(0, 0, -number.value))
         case "nem.name":
             return word_of(parameters(attribute)[0])
         case "nem.float":

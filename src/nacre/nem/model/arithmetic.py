@@ -25,7 +25,7 @@ def literal_value(node: Expr) -> int | None:
         return literal_value(node.inner)
     if isinstance(node, Negated):
         value = literal_value(node.operand)
-        return None if value is None else -value
+        return None if value is None or not fits_int64(-value) else -value
     if isinstance(node, Binary):
         left, right = literal_value(node.left), literal_value(node.right)
         if left is None or right is None or (right == 0 and node.op in ("/", "mod")):

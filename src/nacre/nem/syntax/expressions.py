@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from nacre.base.excerpt import backquote
-from nacre.base.terms import INT64_MAX
+from nacre.base.terms import INT64_MAX, INT64_MIN
 from nacre.nem.spec.limits import MAX_EXPRESSION_OPERATORS
 from nacre.nem.spec.rules.constants import CST16
 from nacre.nem.spec.rules.document import DOC20, DOC24
@@ -28,6 +28,7 @@ OPERATORS = frozenset({"+", "-", "*", "/", "mod"})
 _ENDS = frozenset({",", ")", "]", ".."})
 _ESCAPE = re.compile(r"\\([\"\\])")
 _LONGEST_INT = len(str(INT64_MAX))
+_LEAST_DIGITS = str(-INT64_MIN)
 
 
 def is_operator_at(texts: list[str], i: int) -> bool:
@@ -87,6 +88,9 @@ def _unary(c: Cursor) -> Expr:
         c.depth -= 1
         return Paren(start, c.last_end(), inner)
     if text == "-":
+        if c.texts[i + 1].lstrip("0") == _LEAST_DIGITS:  # whose digits alone are no integer
+            c.i = i + 2
+            return IntLit(start, c.last_end(), INT64_MIN)
         c.enter_nesting()
         c.i = i + 1
         operand = _unary(c)
@@ -120,7 +124,8 @@ def integer_literal(c: Cursor, what: str) -> IntLit | None:
     sign = texts[c.i] == "-"
     if texts[c.i + sign].isdigit() and not is_operator_at(texts, c.i + sign + 1):
         c.i += sign
-        value = _integer(c, texts[c.i], c.start())
+        is_least = sign and texts[c.i].lstrip("0") == _LEAST_DIGITS
+        value = -INT64_MIN if is_least else _integer(c, texts[c.i], c.start())
         c.i += 1
         return IntLit(start, c.last_end(), -value if sign else value)
     expr = expression(c)
