@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nacre import nem
 from nacre.base.rules import RULES
 from nacre.nem.checks import catalogue
 from nacre.nem.spec.decorators import DECORATORS
@@ -54,3 +55,13 @@ def test_a_rule_leads_to_a_section_of_the_page(code: str) -> None:
 def test_rules_of_other_languages_lead_nowhere() -> None:
     others = [rule for rule in RULES.values() if rule.language != "NEM"]
     assert [rule.code for rule in others if section_of(rule) is not None] == []
+
+
+def test_the_limit_of_operations_is_one_of_loop_variables() -> None:
+    """What is known before the program runs is a number, however long it was."""
+    sums = " + ".join(["{0}"] * 300)
+    lets = [f"let l{n} = {f'l{n - 1} + ' if n else ''}{sums}" for n in range(6)]
+    known, open_ = ("\n".join(line.format(x) for line in lets) for x in ("1", "i"))
+    assert nem.check(known + "\n") == []
+    found = nem.check(f"loop i in [0..3]:\n{open_}\nendloop\n")
+    assert {finding.code for finding in found} == {"DOC20"}

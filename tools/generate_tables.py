@@ -61,7 +61,11 @@ _LIMITS = (
     (limits.MAX_SOURCE_BYTES, "bytes of a file", "LEX09"),
     (limits.MAX_NESTING, "parentheses and lists inside each other", "DOC20"),
     (limits.MAX_EXPRESSION_OPERATORS, "operators of one statement", "DOC20"),
-    (limits.MAX_TERM_OPERATIONS, "operations of an expression with what `let` put in", "DOC20"),
+    (
+        limits.MAX_TERM_OPERATIONS,
+        "operations with loop variables in an expression and what `let` put in",
+        "DOC20",
+    ),
     (limits.MAX_LOOP_DEPTH, "loops inside each other", "DOC20"),
     (limits.MAX_INCLUDED_FILES, "files that a program includes", "INC09"),
     (limits.MAX_TASK_INSTANCES, "tasks, each counted once an iteration", "LOP06"),

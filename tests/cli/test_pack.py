@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nacre import nem
 from nacre.nem import check, format, pack, unpack
 from tests.cli.runner import invoke, nacre
 
@@ -132,6 +133,30 @@ def test_python_takes_a_path_of_bytecode(folder: Path, capsys: Capsys) -> None:
     invoke(capsys, "pack", folder / "plans/p.nem", "-o", made)
     assert [d.code for d in check(made)] == [d.code for d in check(folder / "plans/p.nem")]
     assert unpack(pack(SOUND)) == SOUND
+
+
+@pytest.mark.parametrize("value", [Path("p.nem"), b"const X = 1", ["x"], None, 3, memoryview(b"")])
+@pytest.mark.parametrize("name", ["pack", "format", "to_mlir", "from_mlir", "check_mlir"])
+def test_what_is_no_text_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(
+        TypeError, match=f"{name} takes a text as str, found {type(value).__name__}"
+    ):
+        getattr(nem, name)(value)
+
+
+@pytest.mark.parametrize("value", ["const X = 1", Path("p.nemb"), [1], None, 3])
+def test_what_is_no_bytes_is_refused_by_name(value: object) -> None:
+    with pytest.raises(TypeError, match=f"as bytes, found {type(value).__name__}"):
+        unpack(value)  # type: ignore[arg-type]
+    if not isinstance(value, str | Path):
+        with pytest.raises(TypeError, match=f"a str or a Path, found {type(value).__name__}"):
+            check(value)  # type: ignore[arg-type]
+
+
+def test_bytes_of_any_kind_are_unpacked() -> None:
+    data = pack("const X = 1\n")
+    for same in (data, bytearray(data), memoryview(data), memoryview(b"1" + data)[1:]):
+        assert unpack(same) == "const X = 1\n"
 
 
 def packed_and_checked(capsys: Capsys, folder: Path, *roots: Path) -> Path:

@@ -32,6 +32,8 @@ def check(
     that does not exist raises InputError. `imports` are buffers whose contents the host provides:
     `["W", "X:mutable", "Y:mutable:noalias"]`.
     """
+    if not isinstance(path_or_text, str | Path):
+        raise TypeError(f"check takes a str or a Path, found {type(path_or_text).__name__}")
     source = source_of(path_or_text)
     if isinstance(source, Diagnostic):
         return [source]
@@ -53,7 +55,7 @@ def host_imports(imports: Imports) -> tuple[Import, ...]:
 
 def format(text: str) -> str:
     """The canonical form of a NEM text; raises InputError when it does not follow the grammar."""
-    return format_source(Source(TEXT_NAME, text))
+    return format_source(Source(TEXT_NAME, require_text("format", text)))
 
 
 def pack(text: str) -> bytes:
@@ -63,14 +65,23 @@ def pack(text: str) -> bytes:
     """
     from nacre.nem.bytecode.packing import pack as packed
 
-    return packed(text)
+    return packed(require_text("pack", text))
 
 
-def unpack(data: bytes) -> str:
+def unpack(data: bytes | bytearray | memoryview) -> str:
     """The canonical text of bytecode; raises InputError for bytes that are none."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"unpack takes bytecode as bytes, found {type(data).__name__}")
     from nacre.nem.bytecode.packing import unpack as unpacked
 
-    return unpacked(data)
+    return unpacked(bytes(data))
+
+
+def require_text(function: str, text: object) -> str:
+    """The text that a function was called with; TypeError for anything else, a Path included."""
+    if not isinstance(text, str):
+        raise TypeError(f"{function} takes a text as str, found {type(text).__name__}")
+    return text
 
 
 def source_of(path_or_text: str | Path) -> Source | Diagnostic:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import MAX_SOURCE_BYTES, Source
-from nacre.nem.api.documents import TEXT_NAME
+from nacre.nem.api.documents import TEXT_NAME, require_text
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.mlir.export import export_source
 from nacre.nem.mlir.importing import Imported, import_source
@@ -23,12 +23,12 @@ def to_mlir(text: str, name: str = TEXT_NAME) -> str:
 
     InputError where the text does not follow the grammar.
     """
-    return export_source(Source(name, text))
+    return export_source(Source(name, require_text("to_mlir", text)))
 
 
 def from_mlir(text: str, name: str = TEXT_NAME) -> str:
     """The canonical NEM text of a module; InputError where it is none."""
-    return import_source(_bounded(text, name)).text
+    return import_source(_bounded(require_text("from_mlir", text), name)).text
 
 
 def check_mlir(
@@ -38,7 +38,7 @@ def check_mlir(
 
     In a module without locations, or with those of several files, they stand at its operations.
     """
-    imported = import_source(_bounded(text, name))
+    imported = import_source(_bounded(require_text("check_mlir", text), name))
     return findings(imported, CheckOptions(device=device, strict=strict))
 
 
