@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.source import Source
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.request import BindOptions
@@ -70,9 +72,49 @@ def test_the_finding_stands_at_the_loop_and_says_who_takes_what() -> None:
         bind_plan(plan, "p", device, BindOptions(uarch_of(4)))
     (finding,) = raised.value.diagnostics
     assert finding.message == (
-        "the order takes 5 tags of engine 0, which has 4: 1 outside of loops, 3 times 1 in loop `i`"
+        "the order takes 5 tags of engine 0, which has 4: 1 outside of loops, 4 in loop `i` "
+        "(3 times 1 and 1 to count iterations)"
     )
     span = finding.span
     assert span.source.text[span.start :].startswith("loop i in")
     assert finding.help is not None
     assert "max_in_flight" in finding.help
+    assert "3 tags are enough" in finding.help
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 6, 9])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_shares_add_up_and_the_help_says_the_least_number(name: str, most: int) -> None:
+    for may_serialise in (False, True):
+        finding = find_too_few(name, most, may_serialise=may_serialise)
+        if finding is None:
+            continue
+        head, _, shares = finding.message.partition(": ")
+        needed = int(head.split()[3])
+        assert sum(int(n) for n in re.findall(r"(\d+) (?:in loop|outside)", shares)) == needed
+        assert finding.help is not None
+        least = re.search(r"(\d+)(?: tags are enough|: give)", finding.help)
+        assert least is not None
+        if ": give" in least[0]:
+            assert "allow" not in finding.help
+            assert "max_in_flight" not in finding.help
+            assert int(least[1]) > most
+        else:
+            assert not may_serialise
+            assert int(least[1]) <= most
+        engine_or_device = finding.message.split(" tags of ")[1].split(",")[0]
+        enough = find_too_few(name, int(least[1]), may_serialise=True)
+        assert enough is None or f"tags of {engine_or_device}," not in enough.message
+        fewer = find_too_few(name, int(least[1]) - 1, may_serialise=True)
+        assert fewer is not None or int(least[1]) == 1
+
+
+def find_too_few(name: str, most: int, *, may_serialise: bool) -> Diagnostic | None:
+    """The finding with so many tags; None where they are enough."""
+    plan, device = checked(PROGRAMS[name])
+    try:
+        bind_plan(plan, "p", device, BindOptions(uarch_of(most), may_serialise=may_serialise))
+    except InputError as error:
+        (finding,) = error.diagnostics
+        return finding
+    return None

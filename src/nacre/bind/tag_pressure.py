@@ -9,10 +9,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.hints import setting
+from nacre.base.diagnostics import InputError
 from nacre.bind.order import OrderBody
-from nacre.bind.rules import BND01
+from nacre.bind.tag_findings import LeastTags, too_few_tags
 from nacre.bind.tags import BodyTags, TagLimit, share_tags
 from nacre.nem.model.program import Loop, Program
 from nacre.tcb.image import DEVICE
@@ -29,7 +28,6 @@ class TagCounts(Struct, frozen=True):
         return self.device if space == DEVICE else self.engine
 
 
-ALLOW = setting("`--allow-serialise`", "`allow_serialise=True`")
 NO_WINDOWS: Mapping[int, int] = MappingProxyType({})
 
 
@@ -69,7 +67,8 @@ def fit_tags(
         path = _pressure(tags, space)
         limit = _narrower(path, space, limits) if may_serialise else None
         if limit is None:
-            raise InputError([_too_few(program, path, space, counts)])
+            least = _least_tags(order, stream_of, space)
+            raise InputError([too_few_tags(program, path, space, counts.of(space) or 0, least)])
         limits |= limit
         tags = share_tags(order, stream_of, limits)
     return FittedTags(tags, tuple(_serialisations(first, tags, windows)))
@@ -113,29 +112,14 @@ def _narrower(
     return {position: replace(limit, chains=-(-broadest.area(space).own // 2))}
 
 
-def _too_few(
-    program: Program, path: Sequence[BodyTags], space: int, counts: TagCounts
-) -> Diagnostic:
-    """The finding at the innermost loop of most pressure."""
-    needed, most = path[0].area(space).size, counts.of(space)
-    loop = next((tags.body.loop for tags in reversed(path) if tags.body.loop is not None), None)
-    span = program.source.span(0, 0) if loop is None else program.span(loop.node)
-    whose = "the device" if space == DEVICE else f"engine {space}"
-    shares = ", ".join(_share(tags, space) for tags in path)
-    return BND01.at(
-        span,
-        f"the order takes {needed} tags of {whose}, which has {most}: {shares}",
-        help=f"narrow `@max_in_flight` here, or allow the binder to add order with {ALLOW}",
-    )
+def _least_tags(order: OrderBody, stream_of: Mapping[int, int], space: int) -> LeastTags:
+    """How few tags of a space do, with one iteration at a time, and with one task at a time."""
 
+    def needed(limit: TagLimit) -> int:
+        limits = {body.position: limit for body in order.walk()}
+        return share_tags(order, stream_of, limits).area(space).size
 
-def _share(tags: BodyTags, space: int) -> str:
-    """What one body takes, in words."""
-    area = tags.area(space)
-    if tags.body.loop is None:
-        return f"{area.own} outside of loops"
-    each = f"{area.slots} times {area.own}" if area.slots > 1 else str(area.own)
-    return f"{each} in loop `{tags.body.loop.variable.name}`"
+    return LeastTags(needed(TagLimit(window=1)), needed(TagLimit(window=1, chains=1)))
 
 
 def _serialisations(

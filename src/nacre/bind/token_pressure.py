@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.bind.rules import BND04
-from nacre.bind.tag_pressure import ALLOW, NO_WINDOWS
+from nacre.bind.tag_findings import ALLOW
+from nacre.bind.tag_pressure import NO_WINDOWS
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Loop, Statement, Task
 from nacre.nem.plan.live_tokens import LiveTokens, live_tokens
