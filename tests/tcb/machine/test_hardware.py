@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
+import nacre
 from nacre.base.diagnostics import InputError
 from nacre.tcb.figures import FIGURES
 from nacre.tcb.image import STREAM, Block, Image, Operand, Repeat, UnitUse, counter
@@ -309,3 +312,32 @@ def require_waits_hold(timing: ImageTiming, counts: list[int]) -> None:
         for place in range(instances.waits.first[number], instances.waits.first[number + 1]):
             since = 0 if values[place] <= 0 else reached[tags[place], values[place]]
             assert since <= timing.start[number]
+
+
+LONG = """include "npm4k.nem"
+device npm4k
+program long:
+buffer X : DDR (size=67108864)
+buffer Y : DDR (size=67108864)
+loop i in [0..{last}]:
+t = transfer.async(dst=region(Y, 0, {size}), src=region(X, 0, {size}))
+wait(t)
+endloop
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "last", "message"),
+    [(1 << 26, 0, "`t[0]`"), (1 << 23, 0, "`t[0]`"), (1 << 18, 40, "the tasks together")],
+)
+def test_more_cycles_than_can_be_counted_are_refused(
+    tmp_path: Path, size: int, last: int, message: str
+) -> None:
+    uarch = tmp_path / "h.uarch"
+    uarch.write_text("uarch h { dma { burst = 1 burst_cycles = 1099511627775 } }")
+    found = nacre.bind(LONG.format(size=size, last=last), uarch)
+    with pytest.raises(InputError) as raised:
+        found.time()
+    (finding,) = raised.value.diagnostics
+    assert finding.code == "TCB52"
+    assert finding.message.startswith(message)

@@ -92,7 +92,10 @@ def bank_total(machine: Machine, kinds: tuple[BankKind, BankKind]) -> int:
 
 
 def burst_cycles(placed: PlacedBlock, figures: Figures) -> Column:
-    """By row, the cycles that requests take beside the work: short, unaligned, in turn."""
+    """By row, the cycles that requests take beside the work: short, unaligned, in turn.
+
+    OverflowError where they are more than MOST_CYCLES.
+    """
     block, rows = placed.block, placed.grid.rows
     longer = np.zeros(rows, np.int64)
     use = next((u for u in block.units if u.unit in REQUESTING), None)
@@ -105,9 +108,14 @@ def burst_cycles(placed: PlacedBlock, figures: Figures) -> Column:
             # What matters of an address is how it lies to the alignment of requests.
             phases, which = np.unique(address % cost.align, return_inverse=True)
             found = [cost.cycles(int(phase), use.latency, use.work) for phase in phases]
+            if max(found, default=0) > MOST_CYCLES:
+                raise OverflowError("requests that take more cycles than can be counted")
             longer = np.maximum(longer, np.array(found, np.int64)[which.reshape(-1)] - use.work)
     return longer
 
+
+# Of a run: sums of a few such times still fit in 64 bits.
+MOST_CYCLES = 1 << 60
 
 _BURST_KEYS = (
     ("dma.burst", 0),

@@ -10,16 +10,19 @@ from typing import Any, cast
 import numpy as np
 
 from nacre.base.column_heaps import Ints
-from nacre.base.diagnostics import Diagnostic
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.source import whole_file
 from nacre.base.term_columns import Column
 from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image
 from nacre.tcb.machine import compiled, events
 from nacre.tcb.machine.event_columns import MOST_UNITS, TASK, Columns
+from nacre.tcb.machine.hardware import MOST_CYCLES
 from nacre.tcb.machine.instances import Instances, unroll
 from nacre.tcb.machine.prepare import event_columns
 from nacre.tcb.machine.tag_states import stuck_finding
 from nacre.tcb.machine.units import UnitColumns, place_instances
+from nacre.tcb.rules.running import TCB52
 
 CAUSES = ("tags", "queue", "token", "arbitration", "unit", "bank", "burst", "chain")
 
@@ -98,10 +101,14 @@ def time_instances(instances: Instances, *, compile: bool | None = None) -> Imag
     """The same where it is unrolled already."""
     figures = Figures(dict(instances.image.machine.figures))
     units = place_instances(instances, figures)
+    longest = float(units.duration.sum(dtype=np.float64)) + 1
+    if longest > MOST_CYCLES:
+        place = whole_file(instances.image.source or instances.image.entry)
+        message = f"the tasks together take more than {MOST_CYCLES:,} cycles"
+        raise InputError([TCB52.at(place, message, help="lower the figures of the hardware")])
     if compile is None:
         compile = compiled.is_worth_it(instances.count)
     # A key of the event heap is a time and an instance in one: it must not leave 64 bits.
-    longest = float(units.duration.sum()) + 1
     if compile and instances.count and longest * (2 * instances.count + 1) < 2.0**58:
         flat, columns = compiled.flatten(
             event_columns(instances, units, figures, np.ascontiguousarray)

@@ -13,7 +13,7 @@ from nacre.tcb.figures import Figures
 from nacre.tcb.image import DEVICE, Machine, UnitUse
 from nacre.tcb.machine.event_columns import MOST_UNITS
 from nacre.tcb.machine.findings import place_of
-from nacre.tcb.machine.hardware import REQUESTING, burst_cycles
+from nacre.tcb.machine.hardware import MOST_CYCLES, REQUESTING, burst_cycles
 from nacre.tcb.machine.instances import NONE, Instances
 from nacre.tcb.machine.tree import PlacedBlock
 from nacre.tcb.rules.running import TCB52
@@ -71,7 +71,7 @@ class UnitColumns:
 
 
 def place_instances(instances: Instances, figures: Figures) -> UnitColumns:
-    """Units, bindings and cycles; InputError TCB52 where the machine lacks what a block needs."""
+    """Units, bindings and cycles; InputError TCB52 where a block cannot run on the machine."""
     count = instances.count
     pools = pools_of(instances.image.machine, figures)
     made = UnitColumns(
@@ -103,7 +103,11 @@ def _place(
     made.ideal[rows] = block.cycles
     made.shared[rows] = block.shared
     made.first_output[rows] = max((use.latency for use in block.units), default=0)
-    longer = burst_cycles(placed, figures)
+    try:
+        longer = burst_cycles(placed, figures)
+    except OverflowError:
+        message = f"takes more than {MOST_CYCLES:,} cycles: the figures of `dma` are too high"
+        raise _unit_error(instances, int(rows[0]), message) from None
     made.duration[rows] = np.maximum(block.shared, _busy_cycles(block.units, longer))
     engines = instances.image.machine.engines
     for slot, (use, unit) in enumerate(_occupied(block.units, figures)):

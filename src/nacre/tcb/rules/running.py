@@ -24,7 +24,7 @@ TCB52 = declare(
     "TCB52", "block-cannot-run", _RUN,
     """
     There is no primitive of a block's name, it cannot work on these operands, or it takes more
-    units than a block can, or one that the machine does not have.
+    units than a block can, or one that the machine does not have, or more cycles than are counted.
     """, language=_TCB)  # fmt: skip
 TCB53 = declare(
     "TCB53", "outside-memory", _RUN,
