@@ -133,7 +133,7 @@ def bind(
         if not isinstance(value, bool):
             raise TypeError(f"{name} is True or False, not {value!r}")
     loaded, host = _load(program, None if device is None else str(device))
-    described = load_uarch(uarch, loaded.device.name)
+    described = load_uarch(uarch, *loaded.device.line)
     options = BindOptions(described, fuse, wdm, allow_serialise, loaded.options.ddr_size_bytes)
     request = BindRequest(loaded.plan, loaded.name, loaded.device, options, host)
     bound = bind_plan(request.plan, request.name, request.device, options, host)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import nacre
 from nacre.base.diagnostics import InputError
 from nacre.base.source import Source
 from nacre.bind.uarch.builtin import builtin_uarchs, load_uarch
@@ -27,6 +28,9 @@ WRONG = [
     ("uarch x { l1 { ports = 0 } }", [("BND12", "ports = 0")]),
     ("uarch x { l1 { banks = 9999999999999999999 } }", [("BND12", "banks = 9999999999999999999")]),
     ("uarch x { l1 { banks = 1 banks = 2 } }", [("BND12", "banks = 2")]),
+    ("uarch x { l1 { banks = -3 ports = 1 } }", [("BND12", "banks = -3")]),
+    ("uarch x { cstl { parts = 3 } }", [("BND12", "parts = 3")]),
+    ("uarch x { l1 { banks = 1 } l1 { ports = 2 } }", [("BND12", "l1")]),
     ("uarch x { arbitration { rule = 3 } }", [("BND12", "rule = 3")]),
     ("uarch x { arbitration { rule = last } l1 { ports = 0 } }",
      [("BND12", "rule = last"), ("BND12", "ports = 0")]),
@@ -59,6 +63,21 @@ def test_the_devices_that_have_one() -> None:
     assert load_uarch("ideal", "npm4k").figures.differing == ()
     assert load_uarch(None, "npm4k").name == "npm4k"
     assert load_uarch(None, "npm_mid").name == "ideal"
+
+
+def test_a_negative_figure_is_told_what_it_must_be() -> None:
+    (finding,) = read_uarch(Source("x.uarch", "uarch x { l1 { banks = -3 } }")).diagnostics
+    assert finding.message == "`l1.banks`: it must be at least 0"
+
+
+def test_a_device_has_that_of_the_device_that_it_extends(tmp_path: Path) -> None:
+    devices = 'include "npm4k.nem"\ndevice mine extends npm4k {}\ndevice ours extends mine {}\n'
+    (tmp_path / "ours.nem").write_text(devices)
+    program = tmp_path / "p.nem"
+    program.write_text('include "ours.nem"\ndevice ours\nprogram p:\nbuffer A : L1 (size=64)\n')
+    machine = nacre.bind(program).image.machine
+    assert (machine.device, machine.uarch) == ("ours", "npm4k")
+    assert nacre.bind(program, "ideal").image.machine.uarch == "ideal"
 
 
 def test_a_file_of_ones_own(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ _ROWS = (
     _count("queue.depth", "blocks", "that a unit's queue holds for a stream; 0: any number"),
     FigureSpec("chain.links", "words", "", "", "who may stream into whom", words=CHAIN_LINKS),
     _count("chain.depth", "blocks", "that stream into each other at most", 2, 2),
-    _count("cstl.parts", "parts", "2: post-processing and store-back work apart", 1, 1),
+    FigureSpec("cstl.parts", "count", 1, "parts",
+               "2, the most: post-processing and store-back work apart", least=1, most=2),
     FigureSpec("store.formats", "words", "raw", "", "what the store path can write",
                words=STORE_FORMATS),
     FigureSpec("wdm.modes", "words", "", "", "how weights may be compressed", words=WDM_MODES),
@@ -127,9 +128,11 @@ class Figures:
 def figure_problem(spec: FigureSpec, value: object) -> str | None:
     """Why a figure cannot be that; None where it can."""
     if spec.kind == "count":
-        if isinstance(value, int) and spec.least <= value <= spec.most:
-            return None
-        return f"expected an integer from {spec.least} to {spec.most}"
+        if not isinstance(value, int):
+            return f"expected an integer from {spec.least} to {spec.most}"
+        if value < spec.least:
+            return f"it must be at least {spec.least}"
+        return None if value <= spec.most else f"it must be at most {spec.most}"
     if not isinstance(value, str):
         return f"expected {'a word' if spec.kind == 'word' else 'a list of words'}"
     words = value.split()

@@ -21,10 +21,14 @@ def builtin_uarchs() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.uarch")))
 
 
-def load_uarch(name: str | Path | None, device: str) -> Uarch:
-    """A microarchitecture by name or from a file; without either that of a device, or ideal."""
+def load_uarch(name: str | Path | None, device: str, *extended: str) -> Uarch:
+    """A microarchitecture by name or from a file; without either that of a device, or ideal.
+
+    A device that has none has that of the nearest device that it extends.
+    """
     if name is None:
-        name = device if device in builtin_uarchs() else IDEAL.name
+        own = (known for known in (device, *extended) if known in builtin_uarchs())
+        name = next(own, IDEAL.name)
     if str(name) in builtin_uarchs():
         return _builtin(str(name))
     source = read_source(Path(name))

@@ -72,6 +72,7 @@ class _Reader:
         self.cursor = cursor
         self.name = ""
         self.given: list[GivenFigure] = []
+        self._groups: set[str] = set()
         self._source = source
         self._bases = figure_bases(source)
 
@@ -102,6 +103,10 @@ class _Reader:
         if group not in _GROUPS:
             message = f"expected a group of figures, found {c.describe()}"
             c.fail(BND10, message, help=did_you_mean(group, _GROUPS) or _list(_GROUPS))
+        if group in self._groups:
+            span = self._source.span(c.starts[c.i], c.starts[c.i] + len(group))
+            c.findings.append(BND12.at(span, f"group `{group}` is given twice"))
+        self._groups.add(group)
         c.i += 1
         c.expect("{")
         while c.texts[c.i] != "}":
@@ -144,6 +149,9 @@ class _Reader:
         if c.texts[c.i] == "[":
             c.i += 1
             return " ".join(self._words())
+        if c.texts[c.i] == "-" and c.texts[c.i + 1].isdecimal():  # too low, as is said of it
+            c.i += 2
+            return -1
         text = c.texts[c.i]
         if not text.isidentifier() and not text.isdecimal():
             c.fail(BND10, f"expected an integer, a word or a list of words, found {c.describe()}")

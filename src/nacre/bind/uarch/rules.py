@@ -19,7 +19,7 @@ BND11 = declare(
 BND12 = declare(
     "BND12", "uarch-figure-wrong", _UARCH,
     """
-    A figure of a `.uarch` file is none that it can be, or is given twice.
+    A figure of a `.uarch` file is none that it can be, or it or its group is given twice.
     """, language=_TCB)  # fmt: skip
 BND13 = declare(
     "BND13", "uarch-unreadable", _UARCH,

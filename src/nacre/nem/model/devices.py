@@ -47,6 +47,11 @@ class Device:
         return self.topology is None
 
     @property
+    def line(self) -> tuple[str, ...]:
+        """Its name, and those of the devices that it extends, the nearest first."""
+        return (self.name, *(self.parent.line if self.parent is not None else ()))
+
+    @property
     def lacks_parent(self) -> bool:
         """Whether it extends, itself or further up, a device that is not defined."""
         device = self
