@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.bind.measure.measured import MeasuredBinding
@@ -17,6 +17,7 @@ from nacre.bind.uarch.builtin import load_uarch
 from nacre.nem.api.documents import source_of
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.checks.engine import CheckOptions
+from nacre.nem.model.devices import Device
 from nacre.tcb.files import load_image, save_image
 from nacre.tcb.image import Image
 from nacre.tcb.machine.host_arrays import to_memory
@@ -25,6 +26,7 @@ from nacre.tcb.machine.run import ImageRun, run_image
 from nacre.tcb.machine.timing import ImageTiming, time_image
 from nacre.tcb.text.disassembly import disassemble
 from nacre.tcbcheck.proof import Proof, prove_image
+from nacre.tcbcheck.target import ExpectedPort, Target
 from nacre.tcbcheck.verify import verify_image
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ class TcbImage:
         `device` is that which the program was bound for, where it is not the program's own.
         """
         loaded, host = _load(program, device)
-        return verify_image(loaded.plan, self.image, dict(host.constants))
+        target = _target_of(loaded.device, host, loaded.options.ddr_size_bytes)
+        return verify_image(loaded.plan, self.image, dict(host.constants), target)
 
     def run(
         self, inputs: Mapping[str, HostData] | None = None, *, seed: int | None = None
@@ -111,7 +114,15 @@ class TcbImage:
 def prove_binding(measured: MeasuredBinding) -> Proof:
     """Prove the image of a binding against its own program."""
     request = measured.request
-    return prove_image(request.plan, measured.bound.image, dict(request.host.constants))
+    host, image = request.host, measured.bound.image
+    target = _target_of(request.device, host, request.options.ddr_bytes)
+    return prove_image(request.plan, image, dict(host.constants), target)
+
+
+def _target_of(device: Device, host: Host, ddr_bytes: int) -> Target:
+    """What an image is to be bound to."""
+    ports = tuple(ExpectedPort(**asdict(port)) for port in host.ports)
+    return Target(device, ports, host.imported, ddr_bytes)
 
 
 def bind(

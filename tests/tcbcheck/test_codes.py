@@ -11,10 +11,12 @@ from nacre.base.rules import RULES
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.request import Host
 from nacre.tcb.image import Block, Image, Item, Tag, Wait
+from nacre.tcbcheck.target import Target
 from nacre.tcbcheck.verify import verify_image
 from tests.bind.programs import checked
 
-CODES = sorted(code for code in RULES if code.startswith("TCB8"))
+CODES = sorted(code for code in RULES if code.startswith(("TCB8", "TCB9")))
+OF_TARGET = ("TCB90", "TCB91", "TCB92")
 
 SMALL = """
 a = copy A 0
@@ -89,6 +91,9 @@ CASES: dict[str, tuple[str, Callable[[Image], Image]]] = {
     "TCB86": (LARGE, signal_alike),
     "TCB87": (SMALL, lambda image: change(image, stream)),
     "TCB88": (SMALL, lambda image: replace(image, constants=())),
+    "TCB90": (SMALL, lambda image: replace(image, machine=replace(image.machine, engines=9))),
+    "TCB91": (SMALL, lambda image: replace(image, ports=())),
+    "TCB92": (SMALL, lambda image: change(image, lambda b: replace(b, units=()))),
     "TCB89": (BOTH, lambda image: replace(image, machine=replace(image.machine, token_limit=1))),
 }
 
@@ -103,8 +108,9 @@ def test_an_image_is_refused_with_its_code(code: str) -> None:
     plan, device = checked(text)
     constants = {"D": bytes(65536)}
     image = bind_plan(plan, "p", device, host=Host(constants=tuple(constants.items()))).image
-    assert verify_image(plan, image, constants) == []
-    found = verify_image(plan, broken(image), constants)
+    target = Target(device)
+    assert verify_image(plan, image, constants, target) == []
+    found = verify_image(plan, broken(image), constants, target if code in OF_TARGET else None)
     assert {finding.code for finding in found} == {code}, [str(finding) for finding in found]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -173,7 +172,7 @@ def _machine(device: Device, profile: TimingProfile, uarch: Uarch, ddr_bytes: in
     shared = tuple((unit, device.count(unit)) for unit in DEVICE_UNITS)
     return Machine(
         device.name,
-        _hash(device),
+        device.digest,
         uarch.name,
         uarch.digest,
         device.num_engines,
@@ -190,13 +189,6 @@ def _machine(device: Device, profile: TimingProfile, uarch: Uarch, ddr_bytes: in
 def _tag_counts(uarch: Uarch) -> TagCounts:
     figures = uarch.figures
     return TagCounts(figures.count("tags.engine") or None, figures.count("tags.device") or None)
-
-
-def _hash(device: Device) -> str:
-    """What tells whether a device is still the one that an image was bound to."""
-    facts = (device.name, device.topology, sorted((u, sorted(c.items())) for u, c in
-             device.characteristics.items()))  # fmt: skip
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:

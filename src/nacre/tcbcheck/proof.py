@@ -10,6 +10,7 @@ from typing import Any
 from nacre.base.diagnostics import Diagnostic, has_errors
 from nacre.nem.plan.plan import Plan
 from nacre.tcb.image import Image
+from nacre.tcbcheck.target import Target
 from nacre.tcbcheck.verify import verify_image
 
 
@@ -34,8 +35,10 @@ class Proof:
         }
 
 
-def prove_image(plan: Plan, image: Image, constants: Mapping[str, bytes]) -> Proof:
+def prove_image(
+    plan: Plan, image: Image, constants: Mapping[str, bytes], target: Target | None = None
+) -> Proof:
     """Prove an image against the plan of its program, whose buffers hold constants."""
     began = perf_counter()
-    findings = tuple(verify_image(plan, image, constants))
+    findings = tuple(verify_image(plan, image, constants, target))
     return Proof(findings, perf_counter() - began)

@@ -1,4 +1,4 @@
-"""TCB80-TCB89: an image means what its program means. Each finding shows a witness."""
+"""TCB80-TCB92: an image means what its program means. Each finding shows a witness."""
 
 from nacre.base.rules import declare
 
@@ -16,7 +16,7 @@ TCB81 = declare(
     "TCB81", "operation-differs", _PROOF,
     """
     A block does something else than its task: another operation, other attributes, other types of
-    its operands.
+    its operands, another number or order of their elements, other scales.
     """, language=_TCB)  # fmt: skip
 TCB82 = declare(
     "TCB82", "bytes-differ", _PROOF,
@@ -53,7 +53,8 @@ TCB87 = declare(
     "TCB87", "stream-wrong", _PROOF,
     """
     A value is streamed from block to block and never written, and somebody else reads it, or the
-    block behind takes other elements than come.
+    block behind takes other elements than come, or the value has to be in memory: its region has
+    `@materialized`, or the host sees its buffer.
     """, language=_TCB)  # fmt: skip
 TCB88 = declare(
     "TCB88", "constants-differ", _PROOF,
@@ -70,4 +71,29 @@ TCB89 = declare(
     A token is alive from the start of its task until that is complete and all that name it have
     started. On ideal hardware, which has one schedule, a run is tried where the count alone is no
     proof.
+    """, language=_TCB)  # fmt: skip
+TCB90 = declare(
+    "TCB90", "machine-differs", _PROOF,
+    """
+    The machine that an image says it is bound to is another than the device of the program: its
+    name, its hash, its engines, units, memories or tokens. So are tags other than the figures of
+    the image's own microarchitecture say.
+
+    Which microarchitecture that is, the program does not say: its figures are taken as given.
+    """, language=_TCB)  # fmt: skip
+TCB91 = declare(
+    "TCB91", "port-differs", _PROOF,
+    """
+    What the host fills or reads is not what the program has: a port is missing, is one too many, or
+    has another kind, place, type, shape or scale. Those of a bundle are the model's inputs and
+    outputs; of a program they are its buffers in DDR.
+    """, language=_TCB)  # fmt: skip
+TCB92 = declare(
+    "TCB92", "unit-differs", _PROOF,
+    """
+    A block runs on units on which the device cannot run its task, on another instance than
+    `@resource` names, on the wrong part of a CSTL, or on another engine than that of its task.
+
+    An instance beyond the device's count wraps around; where the device lacks the unit, any that
+    can run the task will do.
     """, language=_TCB)  # fmt: skip

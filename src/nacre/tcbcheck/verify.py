@@ -10,6 +10,7 @@ from nacre.base.source import Span
 from nacre.base.stages import stage
 from nacre.nem.model.program import Buffer, Program
 from nacre.nem.plan.plan import Plan
+from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image, Placement
 from nacre.tcb.machine.instances import Instances, unroll
 from nacre.tcb.machine.timing import time_instances
@@ -19,28 +20,38 @@ from nacre.tcbcheck.conversions import compare_conversion
 from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
 from nacre.tcbcheck.live_tokens import TokenShortage, find_shortages
 from nacre.tcbcheck.meaning import compare_meaning
-from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87, TCB89
+from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87, TCB89, TCB92
 from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults, streamed_operands
 from nacre.tcbcheck.tag_order import Ordering, Stuck, Unordered, order_by_tags
+from nacre.tcbcheck.target import Target, compare_machine, compare_ports
 from nacre.tcbcheck.tried_order import TriedOrder
+from nacre.tcbcheck.units import unit_problem
 
 _MOST_FINDINGS = 20  # of a kind
 _MOST_TRIED = 300  # instances whose order is tried where clocks are not enough
 
 
 def verify_image(
-    plan: Plan, image: Image, constants: Mapping[str, bytes] | None = None
+    plan: Plan,
+    image: Image,
+    constants: Mapping[str, bytes] | None = None,
+    target: Target | None = None,
 ) -> list[Diagnostic]:
     """Every way in which an image does not mean what a plan without errors means.
 
-    `constants` are what buffers of the program hold before a run.
+    `constants` are what buffers of the program hold before a run. Without a target the image's own
+    machine, ports and units are taken as given.
     """
-    return list(_Verifier(plan, image, constants or {}).findings())
+    return list(_Verifier(plan, image, constants or {}, target).findings())
 
 
 class _Verifier:
-    def __init__(self, plan: Plan, image: Image, constants: Mapping[str, bytes]) -> None:
-        self._constants = constants
+    def __init__(
+        self, plan: Plan, image: Image, constants: Mapping[str, bytes], target: Target | None
+    ) -> None:
+        self._constants, self._target = constants, target
+        self._visible = target.visible(plan.program) if target is not None else frozenset()
+        self._figures = Figures(dict(image.machine.figures))
         self._plan, self._program, self._image = plan, plan.program, image
         self._instances: Instances = unroll(image)
         self._tasks: dict[int, TaskBlock] = {}  # by the index of the block
@@ -50,7 +61,8 @@ class _Verifier:
     def findings(self) -> Iterator[Diagnostic]:
         """What is wrong; order is looked at where the rest is right."""
         placements = {placement.buffer: placement for placement in self._image.placements}
-        wrong = list(_placement_findings(self._program, self._image, placements))
+        wrong = list(self._target_findings(placements))
+        wrong += _placement_findings(self._program, self._image, placements, self._target)
         with stage("verifying: tasks"):
             matched = match_blocks(self._plan, self._instances)
             wrong += (self._mismatch(one) for one in matched.mismatches[:_MOST_FINDINGS])
@@ -65,6 +77,11 @@ class _Verifier:
         if not wrong:
             with stage("verifying: order"):
                 yield from self._order(matched)
+
+    def _target_findings(self, placements: dict[str, Placement]) -> Iterator[Diagnostic]:
+        if self._target is not None:
+            yield from compare_machine(self._program, self._image.machine, self._target)
+            yield from compare_ports(self._program, self._image, placements, self._target)
 
     def _meanings(
         self, matched: Correspondence, placements: dict[str, Placement]
@@ -92,14 +109,26 @@ class _Verifier:
 
         if not found:
             yield from self._unwritten(block)
+            yield from self._misplaced(block)
+
+    def _misplaced(self, block: TaskBlock) -> Iterator[Diagnostic]:
+        if self._target is not None:
+            problem = unit_problem(block, self._target.device, self._figures)
+            if problem is not None:
+                span = self._program.span(block.task.node)
+                yield TCB92.at(span, f"the block of `{block.task.name}` {problem}")
 
     def _unwritten(self, block: TaskBlock) -> Iterator[Diagnostic]:
         """Values that pass by although the program wants them in memory."""
         for operand in streamed_operands(block):
-            if operand.carries("materialized"):
-                message = "streams a value of a region with `@materialized`, which is in no memory"
-                span = self._program.span(operand.node)
-                yield TCB87.at(span, f"the block of `{block.task.name}` {message}")
+            buffer = operand.region.buffer if operand.region is not None else None
+            why = "of a region with `@materialized`"
+            if not operand.carries("materialized"):
+                if buffer is None or buffer.name not in self._visible:
+                    continue
+                why = f"of `{buffer.name}`, which the host sees"
+            message = f"the block of `{block.task.name}` streams a value {why}"
+            yield TCB87.at(self._program.span(operand.node), message)
 
     def _chain_problem(self, block: TaskBlock) -> str | None:
         if not block.found.block.is_chained:
@@ -237,9 +266,12 @@ class _Verifier:
 
 
 def _placement_findings(
-    program: Program, image: Image, placements: dict[str, Placement]
+    program: Program, image: Image, placements: dict[str, Placement], target: Target | None
 ) -> Iterator[Diagnostic]:
     sizes = dict(image.machine.memories)
+    if target is not None:
+        own = target.sizes
+        sizes = {"DDR": min(own.ddr, sizes.get("DDR", 0)), "L2": own.l2, "L1": own.l1}
     for buffer in program.buffers:
         problem = _placement_problem(buffer, placements.get(buffer.name), sizes)
         if problem is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -73,6 +74,13 @@ class Device:
     def effective_by_opcode(self) -> dict[str, list[Instance]]:
         """The legal type combinations by opcode."""
         return effective_by_opcode(self.instances.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells whether a device is still the one that something was made for."""
+        figures = sorted((u, sorted(c.items())) for u, c in self.characteristics.items())
+        facts = (self.name, self.topology, figures)
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
     def count(self, unit: str) -> int:
         """Instances of a unit: per engine, or of the device for sDMA and WDM.
