@@ -86,6 +86,28 @@ def test_mlir_does_not_get_a_name_of_nem(call: tuple[str, ...], name: str, capsy
     assert (sorted(os.listdir()), Path("p.nem").read_text()) == (before, UGLY)
 
 
+def test_of_bytecode_alone_places_are_those_of_its_text(capsys: Capsys) -> None:
+    Path("dev.nem").write_text('include "npm4k.nem"\ndevice mine   extends npm4k {}\n')
+    Path("bad.nem").write_text(
+        'include "dev.nem"\ndevice mine\nprogram p:\n'
+        "buffer X:DDR(size=64 ,align=64)\nbuffer Y :L2  (size=(16 +16))\n"
+        "t =transfer.async( dst=region( Y,0 ,64 ) , src=region(X, 0,  64))   @resource( DMA[ 9] )\n"
+    )
+    assert invoke(capsys, "pack", "bad.nem", "-o", "bad.nemb").status == 0
+    wanted = [line for line in invoke(capsys, "check", "bad.nem").out.splitlines() if "-->" in line]
+    assert len(wanted) > 1
+    Path("far").mkdir()
+    Path("bad.nemb").rename("far/bad.nemb")
+    made = invoke(capsys, "nem", "to-mlir", "far/bad.nemb", "-o", "far/bad.mlir")
+    assert made.status == 0
+    assert "warning: the module includes `dev.nem`, which far/bad.nemb has inside" in made.err
+    assert "help: `nacre unpack far/bad.nemb -o FOLDER`" in made.err
+    Path("dev.nem").rename("far/dev.nem")
+    found = invoke(capsys, "nem", "from-mlir", "far/bad.mlir", "--check").out
+    lines = [line for line in found.splitlines() if "-->" in line]
+    assert [line.replace("far/", "") for line in lines] == wanted
+
+
 def test_an_unknown_device_is_refused(capsys: Capsys) -> None:
     invoke(capsys, "nem", "to-mlir", "p.nem", "-o", "p.mlir")
     outcome = invoke(capsys, "nem", "from-mlir", "p.mlir", "--check", "--device", "npm_lit")

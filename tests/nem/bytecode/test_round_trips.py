@@ -11,6 +11,7 @@ from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.bytecode.library import BytecodeSource, bytecode_source
 from nacre.nem.bytecode.packing import PackOptions, content_of, pack, pack_contents, unpack
 from nacre.nem.syntax.formatter import format_source
+from nacre.nem.syntax.lexer import tokenize
 from nacre.nem.syntax.parser import ParseResult, parse
 from tests.compile.models import linear_model
 from tests.nem.syntax.strategies import commented_documents, documents, wide_programs
@@ -125,6 +126,32 @@ def test_places_of_the_canonical_text_need_no_section() -> None:
     made = content_of(Source("f.nem", text), PackOptions(positions=False))
     assert pack_contents([("", True, made)]) == pack("const X = 1\n")
     assert len(pack(text)) > len(pack("const X = 1\n"))
+
+
+def _tokens(text: str) -> list[tuple[int, str]]:
+    found = tokenize(Source("", text))
+    return [(s, t) for s, t in zip(found.starts, found.texts, strict=False) if t]
+
+
+@pytest.mark.parametrize(
+    "name", ["gemm_int4", "two_engines", "conv2d_maxpool", "gemm_rmsnorm", "multi_cstl"]
+)
+def test_all_tokens_of_another_text_are_known_without_it(name: str) -> None:
+    """Nodes stand where they stood; brackets and commas about there, and none is missing."""
+    text = (ROOT / "examples" / f"{name}.nem").read_text()
+    for there in (text.replace(", ", " ,   "), text.replace(", ", ","), text.replace("= ", "=")):
+        source = opened(pack(there))
+        known, wanted = _tokens(source.text), _tokens(there)
+        assert [token for _, token in known] == [token for _, token in wanted]
+        words = [pair for pair in wanted if pair[1].isidentifier() or pair[1].isdecimal()]
+        assert len(set(known) & set(words)) > 0.8 * len(words)
+
+
+def test_parts_in_another_order_are_known_without_the_text() -> None:
+    text = "t=transfer.async(src=region(X,0,16) ,dst=region(Y,16*i,16),deps=[a])\n"
+    assert opened(pack(text)).text.replace(" ", "") == text.replace(" ", "")
+    text = "buffer X:L2(align=8,size=64)\n"
+    assert opened(pack(text)).text == text
 
 
 LEAST = "-9223372036854775808"

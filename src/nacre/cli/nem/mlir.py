@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
-from nacre.base.excerpt import safe
+from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.rendering import summary
 from nacre.base.source import Source
@@ -77,7 +77,29 @@ def to_mlir(file: str, out: Path | None) -> int:
 
     _require_target(out, file)
     _require_mlir_name(out)
-    return report_findings(lambda: _print_or_write(export_source(_source(file)), out))
+
+    def work() -> None:
+        source = _source(file)
+        _print_or_write(export_source(source), out)
+        _warn_of_includes(source)
+
+    return report_findings(work)
+
+
+def _warn_of_includes(source: Source) -> None:
+    """Say which files a packed one has inside that a module of it will look for."""
+    from nacre.nem.bytecode.library import BytecodeSource
+
+    if not isinstance(source, BytecodeSource):
+        return
+    paths = [include.path.value for include in source.parsed.document.includes]
+    inside = [path for path in paths if source.enclosed(path) is not None]
+    if inside:
+        names = ", ".join(backquote(path) for path in inside)
+        file = safe(source.library.name)
+        problem = f"the module includes {names}, which {file} has inside and the module has not"
+        click.echo(f"warning: {problem}", err=True)
+        click.echo(f"help: `nacre unpack {file} -o FOLDER` writes them beside each other", err=True)
 
 
 @nem.command("from-mlir")

@@ -10,15 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from nacre.base.binary.cursor import Broken
 from nacre.base.source import Source, Unreadable, read_source
 from nacre.nem.bytecode.container import Entry, read_file
 from nacre.nem.bytecode.document import Content, DocumentReader
 from nacre.nem.bytecode.foreign import Foreign
 from nacre.nem.bytecode.magic import SUFFIX
-from nacre.nem.bytecode.tree_writer import tree_columns
+from nacre.nem.bytecode.reconstruction import reconstruct
 from nacre.nem.spec.rules.bytecode import BYT01, BYT09
 from nacre.nem.syntax.ast import Document
 from nacre.nem.syntax.parser import ParsedSource, ParseResult
@@ -89,7 +87,7 @@ class BytecodeSource(ParsedSource):
         if foreign is None:
             return self.canonical_text
         original = _original_text(foreign, self._places_of_original())
-        return _reconstruct(self.content, self.parsed, foreign) if original is None else original
+        return reconstruct(self.content, self.parsed, foreign) if original is None else original
 
     def _places_of_original(self) -> list[Path]:
         """Folders where the text may lie that the document was made of.
@@ -136,30 +134,6 @@ def _original_text(foreign: Foreign, folders: Iterable[Path]) -> str | None:
         ):
             return source.text
     return None
-
-
-def _reconstruct(content: Content, there: ParseResult, foreign: Foreign) -> str:
-    """A text with everything that is known at its place, and blanks between.
-
-    Of a node that was written as the canonical text has it all is known; of another, its parts.
-    """
-    letters = [" "] * foreign.size
-    for start in foreign.line_starts.tolist()[1:]:
-        letters[start - 1] = "\n"
-    text = content.text
-    nodes, moved_nodes = (tree_columns(tree).nodes for tree in (content.document, there.document))
-    pairs = [(node.start, node.end, moved) for node, moved in zip(nodes, moved_nodes, strict=True)]
-    shifts = np.zeros(len(text), np.int64)
-    for start, end, moved in pairs:
-        shifts[start:end] = moved.start - start
-    for start, end, moved in pairs:
-        known, shift = text[start:end], moved.start - start
-        is_whole = moved.end - end == shift and (shifts[start:end] == shift).all()
-        if known and is_whole and "\n" not in known:
-            letters[moved.start : moved.end] = known
-    for comment in there.comments:
-        letters[comment.start : comment.end] = comment.text
-    return "".join(letters)
 
 
 def shipped_name(text: str) -> str:
