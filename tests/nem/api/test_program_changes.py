@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.nem.api.program_changes import change_source
 from neminterp import NemInterpreter
+from tests.cli.runner import invoke
 
 RING = """\
 program ring:
@@ -44,6 +47,29 @@ def cycles(text: str, changes: dict[str, int] | None = None) -> int:
 )
 def test_a_change_is_what_writing_it_would_be(changes: dict[str, int], same_as: str) -> None:
     assert cycles(written(2, 2), changes) == cycles(same_as)
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_a_packed_program_is_changed_as_its_text_is(
+    is_beside: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "dev.nem").write_text('include "npm4k.nem"\ndevice mine extends npm4k {}\n')
+    text = 'include "dev.nem"\ndevice mine\n' + written(2, 2)
+    text = text.replace(", ", " ,").replace(" @max_in_flight(2)", "  ")
+    (tmp_path / "p.nem").write_text(text)
+    away = tmp_path / "away/p.nemb" if not is_beside else tmp_path / "p.nemb"
+    away.parent.mkdir(exist_ok=True)
+    assert invoke(capsys, "pack", tmp_path / "p.nem", "-o", away).status == 0
+    if not is_beside:
+        (tmp_path / "dev.nem").rename(tmp_path / "other.nem")
+    interpreter = NemInterpreter()
+    program = interpreter.load(away)
+    for changes in ({"loop.i.max_in_flight": 1}, {"const.T": 4}, {"buffer.R.size": 4096}):
+        plain = cycles(
+            text.replace('include "dev.nem"\ndevice mine\n', 'include "npm4k.nem"\ndevice npm4k\n'),
+            changes,
+        )
+        assert interpreter.time(program, changes=changes).cycles == plain
 
 
 def test_a_loop_without_a_window_gets_one() -> None:

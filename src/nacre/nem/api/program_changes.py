@@ -15,6 +15,8 @@ from nacre.nem.model.program import Program
 from nacre.nem.run.timing.profile import ProfileError, as_integer
 from nacre.nem.run.timing.what_if import change_device
 from nacre.nem.syntax import ast
+from nacre.nem.syntax.formatter import format_parsed
+from nacre.nem.syntax.parser import ParsedSource, ParseResult, parse
 
 Edit = tuple[int, int, str]  # the characters from..to become this text
 
@@ -81,7 +83,37 @@ def change_source(program: Program, changes: Mapping[str, int]) -> Source:
     text = program.source.text
     for start, end, new in sorted(set(edits), reverse=True):
         text = text[:start] + new + text[end:]
-    return Source(program.source.name, text, program.source.path)
+    changed = Source(program.source.name, text, program.source.path)
+    if isinstance(program.source, ParsedSource):
+        return _ChangedSource(changed, program.source)
+    return changed
+
+
+class _ChangedSource(ParsedSource):
+    """A changed text of a packed program, which goes on to include what is packed with it."""
+
+    def __init__(self, changed: Source, packed: ParsedSource) -> None:
+        super().__init__(changed.name, changed.path, changed.size)
+        self.text = changed.text
+        self._packed = packed
+        parsed = parse(changed)
+        self.parsed = ParseResult(
+            self, parsed.document, parsed.comments, parsed.diagnostics, parsed.unread
+        )
+
+    @property
+    def canonical_text(self) -> str:
+        """The text in canonical form."""
+        return format_parsed(self.parsed)
+
+    @property
+    def key(self) -> str:
+        """That of the program as it was."""
+        return self._packed.key
+
+    def enclosed(self, text: str) -> tuple[str, ParseResult] | None:
+        """What an include means there."""
+        return self._packed.enclosed(text)
 
 
 def _loop(program: Program, name: str, value: int) -> Iterator[Edit]:
