@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nacre.base.stages import is_watched, stage, watch_stages
-from nacre.cli import progress
+from nacre.cli.terminal import progress
 from nacre.nem.api import NemInterpreter
 from nacre.nem.run.timing import events
 

@@ -94,12 +94,17 @@ class _ChangedSource(ParsedSource):
 
     def __init__(self, changed: Source, packed: ParsedSource) -> None:
         super().__init__(changed.name, changed.path, changed.size)
-        self.text = changed.text
+        self._changed = changed
         self._packed = packed
         parsed = parse(changed)
         self.parsed = ParseResult(
             self, parsed.document, parsed.comments, parsed.diagnostics, parsed.unread
         )
+
+    @property
+    def text(self) -> str:
+        """The changed text."""
+        return self._changed.text
 
     @property
     def canonical_text(self) -> str:
