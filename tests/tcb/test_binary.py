@@ -78,7 +78,10 @@ def test_fields_with_a_feature_can_be_left_out() -> None:
         lambda: copying(burst=1 << 63),
         lambda: copying(op="\ud800"),
         lambda: copying(kind="taks"),
-        lambda: with_items(*[changed(COPY, position=0)] * 40_000),
+        pytest.param(
+            lambda: with_items(*[changed(COPY, position=0)] * 40_000),
+            marks=pytest.mark.heavy("writes 40,000 blocks"),
+        ),
     ],
 )
 def test_what_no_reader_would_take_is_not_written(build: Callable[[], Image]) -> None:

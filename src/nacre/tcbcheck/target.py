@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.hints import setting
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Program
 from nacre.nem.run.memory.memory import MemorySizes, memory_sizes
@@ -65,7 +66,8 @@ def compare_machine(program: Program, machine: Machine, target: Target) -> Itera
     for what, found, expected in _machine_facts(machine, target):
         if found != expected:
             message = f"the image is bound to {what} {_text(found)}, expected {_text(expected)}"
-            help_ = "`--device` names the device that it was bound for, if it is another"
+            option = setting("`--device`", "`device=`")
+            help_ = f"{option} names the device that it was bound for, if it is another"
             yield TCB90.at(program.source.span(0, 0), message, help=help_)
 
 
