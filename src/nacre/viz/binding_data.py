@@ -103,12 +103,7 @@ def _chain_text(block: Block) -> str:
 def _memory(one: BankMap, choices: Sequence[dict[str, Any]]) -> dict[str, Any]:
     buffers = sorted(one.buffers, key=lambda buffer: -buffer.bytes)[:MOST_BUFFERS]
     return {
-        "memory": one.memory,
-        "capacity": one.capacity,
-        "interleave": one.kind.interleave,
-        "width": one.kind.width,
-        "ports": one.kind.ports,
-        "lost": one.lost,
+        **one.figures,
         "choice": next((_choice(c) for c in choices if c["memory"] == one.memory), None),
         "buffer_count": len(one.buffers),
         "buffers": [

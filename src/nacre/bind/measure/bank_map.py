@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,18 @@ class BankMap(Struct, frozen=True, eq=False):
     banks: tuple[BankTotal, ...]
     lost: int  # cycles by which tasks ran longer because of it
     touches: MemoryTouches
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The memory without what lies in it."""
+        return {
+            "memory": self.memory,
+            "capacity": self.capacity,
+            "interleave": self.kind.interleave,
+            "width": self.kind.width,
+            "ports": self.kind.ports,
+            "lost": self.lost,
+        }
 
 
 def bank_maps(timing: ImageTiming) -> tuple[BankMap, ...]:

@@ -81,12 +81,7 @@ class MeasuredBinding:
 
 def _memory_json(one: BankMap) -> dict[str, Any]:
     return {
-        "memory": one.memory,
-        "capacity": one.capacity,
-        "interleave": one.kind.interleave,
-        "width": one.kind.width,
-        "ports": one.kind.ports,
-        "lost": one.lost,
+        **one.figures,
         "buffers": [_buffer_json(buffer) for buffer in one.buffers],
         "banks": [
             {
