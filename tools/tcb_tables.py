@@ -57,7 +57,8 @@ def render_layout() -> str:
     lines = []
     for record in RECORDS.values():
         parts = [
-            " ".join(map(_layout, fields)) for fields in (record.shared_fields, record.own_fields)
+            " ".join(map(_layout, fields))
+            for fields in (record.shared_fields, record.unshared_fields)
         ]
         lines.append(f"{record.of.__name__:15} {' | '.join(parts)}".rstrip())
     return "\n".join(["```", *lines, "```", ""])

@@ -11,7 +11,7 @@ import pytest
 from nacre.base.source import Source
 from nacre.bind.memory.addresses import place_buffers
 from nacre.bind.memory.bank_uses import tiles_used_at_once
-from nacre.bind.memory.banks import spread_buffers
+from nacre.bind.memory.banks import place_in_banks
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.report import BindReport
 from nacre.bind.request import BindOptions, Bound
@@ -197,6 +197,6 @@ def test_many_buffers_take_no_more_than_moments() -> None:
     plan, _ = checked("\n".join([*lines, ""]))
     machine = Machine("d", "", "u", "", 1, (), (), (("L2", 1 << 21), ("L1", 1 << 20)))
     begun = time.process_time()
-    choices = spread_buffers(plan, machine, uarch(16).figures, place_buffers(plan.program, machine))
+    choices = place_in_banks(plan, machine, uarch(16).figures, place_buffers(plan.program, machine))
     assert choices.memories[0].conflicts <= choices.memories[0].packed_conflicts
     assert time.process_time() - begun < 3

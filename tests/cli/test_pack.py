@@ -159,15 +159,15 @@ def test_bytes_of_any_kind_are_unpacked() -> None:
         assert unpack(same) == "const X = 1\n"
 
 
-def packed_and_checked(capsys: Capsys, folder: Path, *roots: Path) -> Path:
-    """A file of these, which is checked where none of them lies."""
+def pack_files(capsys: Capsys, folder: Path, *roots: Path) -> Path:
+    """A file of these documents."""
     made = folder / "made.nemb"
     outcome = invoke(capsys, "pack", *roots, "-o", made)
     assert outcome.status == 0, outcome.text
     return made
 
 
-def read_again(capsys: Capsys, made: Path, away: Path, *names: str) -> None:
+def require_same_elsewhere(capsys: Capsys, made: Path, away: Path, *names: str) -> None:
     """What is packed, and what is unpacked from it, is checked without what it was made of."""
     away.mkdir()
     moved = away / "m.nemb"
@@ -200,9 +200,9 @@ def test_bytecode_that_is_included_is_unpacked_as_such(
     (here / "mine.nem").unlink()
     (here / "base.nem").unlink()
     (here / "p.nem").write_text(SOUND.replace("../devices/mine.nem", "mine.nemb"))
-    made = packed_and_checked(capsys, tmp_path, here / "p.nem")
+    made = pack_files(capsys, tmp_path, here / "p.nem")
     (here / "mine.nemb").unlink()
-    read_again(capsys, made, tmp_path / "away", "")
+    require_same_elsewhere(capsys, made, tmp_path / "away", "")
 
 
 @pytest.mark.parametrize("is_device", [False, True])
@@ -214,10 +214,10 @@ def test_files_included_by_absolute_paths_are_found_inside(
     if is_device:
         text = SOUND.replace('include "../devices/mine.nem"\ndevice mine', f'device "{mine}"')
     plan.write_text(text)
-    made = packed_and_checked(capsys, folder, plan)
+    made = pack_files(capsys, folder, plan)
     mine.unlink()
     assert str(folder).encode() not in made.read_bytes()
-    read_again(capsys, made, folder / "away", "")
+    require_same_elsewhere(capsys, made, folder / "away", "")
 
 
 def test_places_stay_those_of_the_text_where_an_include_is_another_inside(
@@ -225,7 +225,7 @@ def test_places_stay_those_of_the_text_where_an_include_is_another_inside(
 ) -> None:
     plan = folder / "plans/p.nem"
     plan.write_text(PROGRAM.replace("../devices/mine.nem", str(folder / "devices/mine.nem")))
-    made = packed_and_checked(capsys, folder, plan)
+    made = pack_files(capsys, folder, plan)
     plan.unlink()
     (folder / "devices/mine.nem").unlink()
     assert "p.nem:6:56" in invoke(capsys, "check", made).out
@@ -240,10 +240,10 @@ def test_a_file_that_two_names_lead_to_is_found_by_both(folder: Path, capsys: Ca
     (folder / "devices/user.nem").write_text('include "link.nem"\n')
     plan = folder / "plans/p.nem"
     plan.write_text('include "../devices/user.nem"\n' + SOUND)
-    made = packed_and_checked(capsys, folder, plan)
+    made = pack_files(capsys, folder, plan)
     for path in (folder / "devices").iterdir():
         path.unlink()
-    read_again(capsys, made, folder / "away", "")
+    require_same_elsewhere(capsys, made, folder / "away", "")
 
 
 def test_names_inside_do_not_tell_where_files_lay(tmp_path: Path, capsys: Capsys) -> None:
@@ -251,9 +251,9 @@ def test_names_inside_do_not_tell_where_files_lay(tmp_path: Path, capsys: Capsys
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("program p:\nconst X = 1\n")
     plans = [tmp_path / name for name in ("alice/one/a.nem", "bob/two/b.nem")]
-    made = packed_and_checked(capsys, tmp_path, *plans)
+    made = pack_files(capsys, tmp_path, *plans)
     assert "`a.nem`, `b.nem`" in invoke(capsys, "check", made).out
-    made = packed_and_checked(capsys, tmp_path, *plans, tmp_path / "bob/three/a.nem")
+    made = pack_files(capsys, tmp_path, *plans, tmp_path / "bob/three/a.nem")
     assert "`one/a.nem`, `two/b.nem`, `three/a.nem`" in invoke(capsys, "check", made).out
 
 
@@ -262,12 +262,12 @@ def test_no_include_leads_to_another_file_inside(tmp_path: Path, capsys: Capsys)
     for name, text in (("a/p.nem", program), ("b/npm4k.nem", "program q:\nconst X = 1\n")):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text)
-    made = packed_and_checked(capsys, tmp_path, tmp_path / "a/p.nem", tmp_path / "b/npm4k.nem")
+    made = pack_files(capsys, tmp_path, tmp_path / "a/p.nem", tmp_path / "b/npm4k.nem")
     assert invoke(capsys, "check", made / "a/p.nem").status == 0
     (tmp_path / "a/nacre").mkdir()
     (tmp_path / "a/nacre/npm4k.nem").write_text(DEVICE.replace("npm4k", "npm8k"))
     (tmp_path / "a/p.nem").write_text('include "nacre/npm4k.nem"\n' + program)
-    made = packed_and_checked(capsys, tmp_path, tmp_path / "a/p.nem")
+    made = pack_files(capsys, tmp_path, tmp_path / "a/p.nem")
     assert invoke(capsys, "check", made).status == 0
 
 
@@ -294,9 +294,9 @@ def test_odd_names_of_folders_are_other_ones_inside(
     plan = tmp_path / "p.nem"
     include = f"{odd}/mine.nem".replace("\\", "\\\\")
     plan.write_text(SOUND.replace("../devices/mine.nem", include))
-    made = packed_and_checked(capsys, tmp_path, plan)
+    made = pack_files(capsys, tmp_path, plan)
     (tmp_path / odd / "mine.nem").unlink()
-    read_again(capsys, made, tmp_path / "away", "")
+    require_same_elsewhere(capsys, made, tmp_path / "away", "")
 
 
 @pytest.mark.parametrize("verb", [("unpack",), ("nem", "from-mlir"), ("nem", "to-mlir")])
@@ -311,7 +311,7 @@ def test_texts_are_not_written_under_names_of_bytecode(
 
 
 def test_a_trailing_slash_names_a_folder(folder: Path, capsys: Capsys) -> None:
-    made = packed_and_checked(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
+    made = pack_files(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
     assert invoke(capsys, "unpack", made, "-o", f"{folder / 'v1.0'}/").status == 0
     assert (folder / "v1.0/plans/sound.nem").is_file()
 
@@ -471,7 +471,7 @@ def test_documents_that_differ_are_not_copies(other: str, folder: Path, capsys: 
 
 
 def test_of_a_library_from_a_pipe_a_file_is_asked_for(folder: Path, capsys: Capsys) -> None:
-    made = packed_and_checked(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
+    made = pack_files(capsys, folder, folder / "plans/sound.nem", folder / "plans/p.nem")
     piped = nacre("check", "-", stdin=made.read_bytes())
     assert "keep it in a file, and name one behind that: `lib.nemb/plans/sound.nem`" in piped.out
     assert f"`{made}/plans/sound.nem`" in invoke(capsys, "check", f"{made}/").out

@@ -102,7 +102,7 @@ def fuse(
         return NO_CHAINS
     conversions = find_conversions(plan, figures)
     found = find_chains(plan, device, observed, imported, conversions.place)
-    refusals = [_told(NotFused(r.writer, r.reader, r.reason, r.detail), conversions)
+    refusals = [_with_format_reason(NotFused(r.writer, r.reader, r.reason, r.detail), conversions)
                 for r in found.refusals]  # fmt: skip
     search = _HardwareSearch(plan, device, figures, conversions, refusals)
     chains = tuple(part for chain in found.chains for part in search.allowed_parts(chain))
@@ -112,7 +112,7 @@ def fuse(
     return FusedChains(chains, tuple(refusals), done)
 
 
-def _told(refused: NotFused, conversions: Conversions) -> NotFused:
+def _with_format_reason(refused: NotFused, conversions: Conversions) -> NotFused:
     """A refusal; of a conversion that the store path does not do, with that as its reason."""
     one = conversions.refused.get((refused.writer.position, refused.reader.position))
     if one is None or refused.reason not in ("units", "link"):
@@ -143,7 +143,7 @@ class _HardwareSearch:
         index, reason = at
         parts, link = chain.split(index)
         refused = NotFused(link.write.task, link.read.task, reason)
-        self._refusals.append(_told(refused, self._conversions))
+        self._refusals.append(_with_format_reason(refused, self._conversions))
         return [left for part in parts for left in self.allowed_parts(part)]
 
     def _stages(self, chain: Chain) -> list[Stage | None]:

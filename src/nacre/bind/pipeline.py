@@ -13,7 +13,7 @@ from nacre.base.stages import stage
 from nacre.bind.emission import Emitter
 from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
 from nacre.bind.memory.addresses import place_buffers
-from nacre.bind.memory.banks import spread_buffers
+from nacre.bind.memory.banks import place_in_banks
 from nacre.bind.memory.requests import RequestChoice, choose_requests, set_requests
 from nacre.bind.memory.weight_trials import keep_what_pays
 from nacre.bind.memory.weights import (
@@ -73,7 +73,7 @@ def _bind(
     units = UnitBinder(device, profile, uarch.figures.count("cstl.parts"))
     decisions = _decide_units(program, units)
     machine = _machine(device, profile, uarch, options.ddr_bytes)
-    banks = spread_buffers(plan, machine, uarch.figures, place_buffers(program, machine))
+    banks = place_in_banks(plan, machine, uarch.figures, place_buffers(program, machine))
     placements = banks.placements
     order = order_program(program.body, fused.members)
     streams = {task.position: units.stream(task) for task in program.tasks}

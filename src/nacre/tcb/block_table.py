@@ -76,7 +76,9 @@ class Field(Struct, frozen=True):
     of: type[object] | None = None  # of a record: which
     is_many: bool = False
     is_optional: bool = False  # None is a value; of many records: of each
-    is_own: bool = False  # in bytes, kept for each record and not in the form that several share
+    is_unshared: bool = (
+        False  # in bytes, kept for each record and not in the form that several share
+    )
     words: tuple[str, ...] = ()
     blocks: tuple[BlockKind, ...] = BLOCK_KINDS  # which of them have it
     feature: str = ""  # of a file that has it; without that feature it has no place there
@@ -93,34 +95,34 @@ class Record(Struct, frozen=True):
     @property
     def shared_fields(self) -> tuple[Field, ...]:
         """The fields that records share in bytes."""
-        return tuple(field for field in self.fields if not field.is_own)
+        return tuple(field for field in self.fields if not field.is_unshared)
 
     @property
-    def own_fields(self) -> tuple[Field, ...]:
+    def unshared_fields(self) -> tuple[Field, ...]:
         """The fields that each record has for itself."""
-        return tuple(field for field in self.fields if field.is_own)
+        return tuple(field for field in self.fields if field.is_unshared)
 
 
 _TAG = Record(
     Tag, "a counter: `e0.t5` of an engine, `d.t7` of the device",
     (
-        Field("engine", "engine", "whose counter it is", is_own=True),
-        Field("index", "term", "which of its counters", ".t", is_own=True),
+        Field("engine", "engine", "whose counter it is", is_unshared=True),
+        Field("index", "term", "which of its counters", ".t", is_unshared=True),
     ),
 )  # fmt: skip
 _WAIT = Record(
     Wait, "a condition: the counter has reached a value",
     (
-        Field("tag", "record", "the counter", of=Tag, is_own=True),
-        Field("value", "term", "what it has to reach", ">=", is_own=True),
+        Field("tag", "record", "the counter", of=Tag, is_unshared=True),
+        Field("value", "term", "what it has to reach", ">=", is_unshared=True),
     ),
 )  # fmt: skip
 _TAG_SET = Record(
     TagSet, "counters side by side that are raised to a value; none goes down",
     (
-        Field("tag", "record", "the first of them", of=Tag, is_own=True),
-        Field("value", "term", "what they are raised to", "=", is_own=True),
-        Field("count", "integer", "how many there are", "count", 1, is_own=True),
+        Field("tag", "record", "the first of them", of=Tag, is_unshared=True),
+        Field("value", "term", "what they are raised to", "=", is_unshared=True),
+        Field("count", "integer", "how many there are", "count", 1, is_unshared=True),
     ),
 )  # fmt: skip
 _QUANT = Record(
@@ -144,7 +146,7 @@ _OPERAND = Record(
     Operand, "elements in a memory",
     (
         Field("memory", "memory", "where they lie, or `stream`"),
-        Field("address", "address", "of the first byte", ":", is_own=True),
+        Field("address", "address", "of the first byte", ":", is_unshared=True),
         Field("elem", "name", "element type"),
         Field("dims", "integers", "sizes of the dimensions"),
         Field("strides", "integers", "in elements; else dense", "strides", None, is_optional=True),
@@ -169,21 +171,21 @@ BLOCK: Final = Record(
     Block, "a task, a `wait` of the program, or a join",
     (
         Field("kind", "word", "what it is", words=BLOCK_KINDS),
-        Field("position", "integer", "of its statement in the program", "@", is_own=True),
+        Field("position", "integer", "of its statement in the program", "@", is_unshared=True),
         Field("op", "name", "a primitive, `transfer` or `store`", default="", blocks=_TASKS),
         Field("attributes", "attributes", "of the operation", default=(), blocks=_TASKS),
         Field("is_ordered", "flag", "floats are added up in a fixed order", "ordered", False,
               blocks=_TASKS),
         Field("inputs", "record", "operands that are read; `_`: left out", "in", (), of=Operand,
-              is_many=True, is_optional=True, is_own=True, blocks=_TASKS),
+              is_many=True, is_optional=True, is_unshared=True, blocks=_TASKS),
         Field("outputs", "record", "operands that are written", "out", (), of=Operand,
-              is_many=True, is_own=True, blocks=_TASKS),
+              is_many=True, is_unshared=True, blocks=_TASKS),
         Field("units", "record", "units that are occupied together", "on", (), of=UnitUse,
               is_many=True, blocks=_TASKS),
         Field("shared", "integer", "cycles of the bandwidth that all share", "shared", 0,
               blocks=_TASKS),
         Field("engine", "term", "in the device's stream; else engines in turn", "engine", None,
-              is_optional=True, is_own=True, blocks=_STEPS),
+              is_optional=True, is_unshared=True, blocks=_STEPS),
         Field("format", "name", "what the store path makes of the elements", "format", "raw",
               blocks=_TASKS),
         Field("burst", "integer", "bytes of one request; 0: the memory's own", "burst", 0,
@@ -192,87 +194,88 @@ BLOCK: Final = Record(
         Field("is_chained", "flag", "the first output streams into the next block", "chained",
               False, blocks=_TASKS, feature="chains"),
         Field("waits", "record", "what has to hold before", "wait", (), of=Wait,
-              is_many=True, is_own=True),
+              is_many=True, is_unshared=True),
         Field("signal", "record", "the counter that gets one more at the end", "signal", None,
-              of=Tag, is_optional=True, is_own=True),
+              of=Tag, is_optional=True, is_unshared=True),
         Field("sets", "record", "counters that are raised at the end", "set", (), of=TagSet,
-              is_many=True, is_own=True, blocks=("join",)),
+              is_many=True, is_unshared=True, blocks=("join",)),
         Field("has_token", "flag", "it takes a token of its engine until all have named it",
               "token", False, blocks=_STEPS),
         Field("names", "positions", "positions of the tasks whose tokens it names", "names", (),
-              is_own=True, blocks=_STEPS),
+              is_unshared=True, blocks=_STEPS),
     ),
 )  # fmt: skip
 _REPEAT = Record(
     Repeat, "items that are repeated; they stand behind it in braces",
     (
-        Field("position", "integer", "of the loop in the program", "@", is_own=True),
-        Field("count", "term", "how often", "count", is_own=True),
-        Field("start", "integer", "where the counter begins", "start", 0, is_own=True),
+        Field("position", "integer", "of the loop in the program", "@", is_unshared=True),
+        Field("count", "term", "how often", "count", is_unshared=True),
+        Field("start", "integer", "where the counter begins", "start", 0, is_unshared=True),
     ),
     "repeat",
 )  # fmt: skip
 _STREAM = Record(
     Stream, "what one sequencer hands out; its items stand behind it in braces",
-    (Field("engine", "engine", "whose it is", is_own=True),),
+    (Field("engine", "engine", "whose it is", is_unshared=True),),
     "stream",
 )  # fmt: skip
 _IMAGE = Record(
     Image, "the program that was bound",
     (
-        Field("entry", "name", "its name", is_own=True),
-        Field("source", "text", "its file", "source", "", is_own=True),
+        Field("entry", "name", "its name", is_unshared=True),
+        Field("source", "text", "its file", "source", "", is_unshared=True),
     ),
     "image",
 )  # fmt: skip
 _MACHINE = Record(
     Machine, "what it was bound to",
     (
-        Field("device", "name", "the device", is_own=True),
-        Field("device_hash", "digest", "of its description", "hash", is_own=True),
-        Field("uarch", "name", "its microarchitecture", "uarch", is_own=True),
-        Field("uarch_hash", "digest", "of that description", "uarch_hash", is_own=True),
-        Field("engines", "integer", "how many", "engines", is_own=True),
-        Field("units", "counts", "instances of an engine, by type", "units", is_own=True),
-        Field("device_units", "counts", "of the device", "device_units", is_own=True),
-        Field("memories", "counts", "bytes; of `L1`: an engine's", "memories", is_own=True),
+        Field("device", "name", "the device", is_unshared=True),
+        Field("device_hash", "digest", "of its description", "hash", is_unshared=True),
+        Field("uarch", "name", "its microarchitecture", "uarch", is_unshared=True),
+        Field("uarch_hash", "digest", "of that description", "uarch_hash", is_unshared=True),
+        Field("engines", "integer", "how many", "engines", is_unshared=True),
+        Field("units", "counts", "instances of an engine, by type", "units", is_unshared=True),
+        Field("device_units", "counts", "of the device", "device_units", is_unshared=True),
+        Field("memories", "counts", "bytes; of `L1`: an engine's", "memories", is_unshared=True),
         Field("token_limit", "integer", "of an engine; else unlimited", "tokens", None,
-              is_optional=True, is_own=True),
+              is_optional=True, is_unshared=True),
         Field("tags", "integer", "of an engine; else unlimited", "tags", None,
-              is_optional=True, is_own=True),
+              is_optional=True, is_unshared=True),
         Field("device_tags", "integer", "of the device; else unlimited", "device_tags", None,
-              is_optional=True, is_own=True),
-        Field("figures", "figures", "that differ from the default", "figures", (), is_own=True),
+              is_optional=True, is_unshared=True),
+        Field("figures", "figures", "that differ from the default", "figures", (),
+              is_unshared=True),
     ),
     "machine",
 )  # fmt: skip
 _PLACEMENT = Record(
     Placement, "where a buffer of the program lies",
     (
-        Field("buffer", "name", "its name", is_own=True),
-        Field("memory", "memory", "where it lies", is_own=True),
-        Field("address", "hexadecimal", "of its first byte", ":", is_own=True),
-        Field("size", "size", "bytes", "size", is_own=True),
+        Field("buffer", "name", "its name", is_unshared=True),
+        Field("memory", "memory", "where it lies", is_unshared=True),
+        Field("address", "hexadecimal", "of its first byte", ":", is_unshared=True),
+        Field("size", "size", "bytes", "size", is_unshared=True),
     ),
     "place",
 )  # fmt: skip
 _PORT = Record(
     Port, "what the host fills before a run, or reads after it",
     (
-        Field("kind", "word", "what it is", words=get_args(PortKind), is_own=True),
-        Field("name", "name", "its name", is_own=True),
-        Field("memory", "memory", "where it lies", is_own=True),
-        Field("address", "hexadecimal", "of its first byte", ":", is_own=True),
-        Field("size", "size", "bytes", "size", is_own=True),
+        Field("kind", "word", "what it is", words=get_args(PortKind), is_unshared=True),
+        Field("name", "name", "its name", is_unshared=True),
+        Field("memory", "memory", "where it lies", is_unshared=True),
+        Field("address", "hexadecimal", "of its first byte", ":", is_unshared=True),
+        Field("size", "size", "bytes", "size", is_unshared=True),
         Field("elem", "name", "element type, where known", "elem", None,
-              is_optional=True, is_own=True),
+              is_optional=True, is_unshared=True),
         Field("dims", "integers", "sizes of the dimensions, where known", "dims", None,
-              is_optional=True, is_own=True),
+              is_optional=True, is_unshared=True),
         Field("host_elem", "name", "element type of the host's values, where they are others",
-              "host", None, is_optional=True, is_own=True, feature="host_values"),
-        Field("scales", "numbers", "one, where they are quantised", "scale", (), is_own=True,
+              "host", None, is_optional=True, is_unshared=True, feature="host_values"),
+        Field("scales", "numbers", "one, where they are quantised", "scale", (), is_unshared=True,
               feature="host_values"),
-        Field("zero_points", "integers", "as many", "zero", (), is_own=True,
+        Field("zero_points", "integers", "as many", "zero", (), is_unshared=True,
               feature="host_values"),
     ),
     "port",
@@ -280,19 +283,20 @@ _PORT = Record(
 _CONSTANT = Record(
     Constant, "bytes that lie in a memory before a run",
     (
-        Field("memory", "memory", "where they lie", is_own=True),
-        Field("address", "hexadecimal", "of the first byte", ":", is_own=True),
-        Field("data", "data", "the bytes, as base64 or by their hash", "data", is_own=True),
+        Field("memory", "memory", "where they lie", is_unshared=True),
+        Field("address", "hexadecimal", "of the first byte", ":", is_unshared=True),
+        Field("data", "data", "the bytes, as base64 or by their hash", "data", is_unshared=True),
     ),
     "constant",
 )  # fmt: skip
 _ORIGIN = Record(
     Origin, "where the blocks of a position come from",
     (
-        Field("position", "integer", "the position", "@", is_own=True),
-        Field("name", "name", "of the statement", is_own=True),
-        Field("line", "integer", "of the statement", "line", is_own=True),
-        Field("layer", "text", "that it is part of", "layer", None, is_optional=True, is_own=True),
+        Field("position", "integer", "the position", "@", is_unshared=True),
+        Field("name", "name", "of the statement", is_unshared=True),
+        Field("line", "integer", "of the statement", "line", is_unshared=True),
+        Field("layer", "text", "that it is part of", "layer", None,
+              is_optional=True, is_unshared=True),
     ),
     "origin",
 )  # fmt: skip

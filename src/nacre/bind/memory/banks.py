@@ -102,7 +102,7 @@ class BankChoices(Struct, frozen=True, eq=False):
     memories: tuple[MemoryBanks, ...] = ()
 
 
-def spread_buffers(
+def place_in_banks(
     plan: Plan, machine: Machine, figures: Figures, packed: Mapping[int, Placement]
 ) -> BankChoices:
     """Buffers in banks; `packed` is how they lie one behind the other, which is what is left."""
@@ -119,14 +119,14 @@ def spread_buffers(
     for memory, buffers in by_memory.items():
         count, interleave = map(figures.count, _KEYS[memory.partition("[")[0]])
         room = dict(machine.memories)[memory.partition("[")[0]]
-        spread = _MemorySpread(Banks(count, interleave), buffers, pairs, packed, room)
-        found, told = spread.choose(memory)
+        placer = _BankPlacer(Banks(count, interleave), buffers, pairs, packed, room)
+        found, chosen = placer.choose(memory)
         placements |= found
-        memories.append(told)
+        memories.append(chosen)
     return BankChoices(placements, tuple(memories))
 
 
-class _MemorySpread:
+class _BankPlacer:
     """Chooses addresses of one memory's buffers."""
 
     def __init__(
@@ -149,7 +149,7 @@ class _MemorySpread:
         if self._banks.count > _MOST_BANKS:
             reason = f"more than {_MOST_BANKS:,} banks are not looked at"
         elif self._meetings.times.size:
-            found, lacked = self._spread()
+            found, lacked = self._place_apart()
             reason = "as few banks in common as can be, one buffer after the other"
             if self._conflicts(found) >= packed:
                 found, reason = self._packed, "packed: nothing is gained by moving buffers"
@@ -159,7 +159,7 @@ class _MemorySpread:
         left = self._conflicts(found)
         return found, MemoryBanks(memory, self._banks.count, buffers, packed, left, reason)
 
-    def _spread(self) -> tuple[dict[int, Placement], int]:
+    def _place_apart(self) -> tuple[dict[int, Placement], int]:
         """Buffers moved apart, and how many stayed where they were for want of room."""
         found: dict[int, Placement] = {}
         left = sum((b.size or 0) + b.align - 1 for b in self._buffers)

@@ -68,7 +68,7 @@ def _shares(groups: Sequence[CompressedGroup], most: int) -> Iterator[Sequence[C
 def _keep_within_load(choices: WeightChoices, device: Device) -> WeightChoices:
     """Keep what the WDMs do in the time that all of the transfers take without them."""
     transfers = choices.compressed
-    held = sum(_held(one, device) for one in transfers)
+    held = sum(_unit_cycles(one, device) for one in transfers)
     room = max(held, float(sum(one.times * one.plain_shared for one in transfers)))
     kept: list[CompressedGroup] = []
     for group in _best_first(choices):
@@ -79,7 +79,7 @@ def _keep_within_load(choices: WeightChoices, device: Device) -> WeightChoices:
     return _keep(choices, kept)
 
 
-def _held(one: CompressedTransfer, device: Device) -> float:
+def _unit_cycles(one: CompressedTransfer, device: Device) -> float:
     """A transfer's part of the time of all units at the memory's side."""
     unit = one.units[0].unit
     count = device.count(unit) * (1 if unit in DEVICE_UNITS else device.num_engines)

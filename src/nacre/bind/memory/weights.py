@@ -228,13 +228,13 @@ def _choose(group: Sequence[ConstantRead], stored: Bytes, modes: WdmModes) -> _C
 
 def _element_sizes(group: Sequence[ConstantRead]) -> list[int]:
     """The bits of elements that all of some reads could have."""
-    typed = {_own_bits(read) for read in group if read.is_typed}
+    typed = {_element_bits(read) for read in group if read.is_typed}
     if len(typed) > 1 or not all(read.is_whole for read in group):
         return []
     return [bits for bits in typed or _BYTES if group[0].size * 8 % bits == 0]
 
 
-def _own_bits(read: ConstantRead) -> int:
+def _element_bits(read: ConstantRead) -> int:
     return ELEMENT_TYPES[read.source.elem or "u8"].bits
 
 

@@ -187,22 +187,26 @@ class RecordCodec(Codec):
         self.record = record
         self._is_optional = is_optional
         self._form = _fields(record.shared_fields, features)
-        self._own = _fields(record.own_fields, features)
-        self._positions = [field.name for field in record.own_fields if field.kind == "positions"]
+        self._own = _fields(record.unshared_fields, features)
+        self._positions = [
+            field.name for field in record.unshared_fields if field.kind == "positions"
+        ]
         self._has_head = is_optional or bool(self._form)
 
     def pack(self, value: FieldValue, pools: WrittenPools) -> Packed:
         """The number of its form, if it has one, and its own fields."""
         if value is None:
             return (0,)
-        own = tuple(codec.pack(self._own_value(value, name), pools) for name, codec in self._own)
+        own = tuple(
+            codec.pack(self._unshared_value(value, name), pools) for name, codec in self._own
+        )
         if not self._has_head:
             return own
         row = tuple(codec.pack(getattr(value, name), pools) for name, codec in self._form)
         number = pools.form(self.record.of, row) if self._form else 0
         return number + self._is_optional, *own
 
-    def _own_value(self, value: FieldValue, name: str) -> FieldValue:
+    def _unshared_value(self, value: FieldValue, name: str) -> FieldValue:
         """What a record has in a field of its own; positions as distances, which repeat."""
         content = getattr(value, name)
         if name in self._positions:
