@@ -146,7 +146,7 @@ def test_what_the_host_sees_is_written() -> None:
 
 
 def test_a_buffer_with_too_many_runs_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.nem.plan.fusion.value_reads.MOST_RUNS", 1)
+    monkeypatch.setattr("nacre.nem.plan.fusion.byte_classes.MOST_RUNS", 0)
     fusion = fusion_of(HEAD + GEMM + RELU)
     assert refusals(fusion) == {"tG tR": "unknown"}
 

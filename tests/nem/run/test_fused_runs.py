@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
+from nacre.nem.plan.fusion import byte_classes
 from nacre.nem.plan.fusion.chains import find_chains
 from nacre.nem.plan.fusion.value_reads import value_reads
 from nacre.nem.run.sessions.session import RunResult
@@ -86,6 +87,18 @@ def test_who_reads_what_is_as_single_bytes_say(seed: int) -> None:
         assert key not in found or not pair.is_one_to_one
         found[key] = pair.is_one_to_one
     assert found == body.value_pairs(), body.text
+
+
+def test_who_reads_what_does_not_hang_on_weights_that_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bytes with equal sums of weights may differ in who touches them: they are compared."""
+    monkeypatch.setattr(byte_classes, "_random_weights", lambda count: np.zeros(count, np.uint64))
+    for seed in range(20):
+        body = draw_body(random.Random(seed))
+        reads = value_reads(NemInterpreter().load_string(body.text).plan).reads
+        found = {(r.write.task.name, r.read.task.name): r.is_one_to_one for r in reads}
+        assert found == body.value_pairs(), body.text
 
 
 def test_the_programs_of_these_tests_do_have_chains() -> None:

@@ -74,6 +74,14 @@ class Circumstances:
         return self.stages[task.position]
 
     @cached_property
+    def accesses(self) -> dict[int, Access]:
+        """Every operand with the bytes that it touches, by id; without those that have errors."""
+        by_buffer = self.plan.accesses.values()
+        return {
+            id(a.operand): a for blocks in by_buffer for found in blocks.values() for a in found
+        }
+
+    @cached_property
     def barriers(self) -> dict[int, list[int]]:
         """The positions of waits, synchronous tasks and loops in each body, by its loop's."""
         found: dict[int, list[int]] = {}
@@ -214,23 +222,22 @@ def _overlap(
         for operand in task.operands:
             if operand.access != "read" or id(operand) in streamed:
                 continue
-            if any(_meets(task, operand, reader, other, about.plan) for other in written):
+            if any(_meets(operand, other, about) for other in written):
                 name = operand.region.name if operand.region is not None else None
                 return "overlap", f"`{name or task.name}`"
     return None
 
 
-def _meets(task: Task, operand: Operand, reader: Task, written: Operand, plan: Plan) -> bool:
+def _meets(operand: Operand, written: Operand, about: Circumstances) -> bool:
     """Whether two operands of tasks of one body share a byte in some iteration."""
     a, b = operand.region, written.region
     if a is not None and b is not None and a.buffer is not b.buffer:
         return False
-    grid = plan.grid_of(reader.loops)
-    x, y = plan.footprint_of(task, operand), plan.footprint_of(reader, written)
-    if grid is None or x is None or y is None:
+    x, y = about.accesses.get(id(operand)), about.accesses.get(id(written))
+    if x is None or y is None:
         return True
-    everything = slice(None)
-    return bool(aligned_overlaps(x, y, everything, everything, grid.rows).size)
+    whole = slice(None)
+    return bool(aligned_overlaps(x.footprint, y.footprint, whole, whole, y.grid.rows).size)
 
 
 def _bound(tasks: Sequence[Task], about: Circumstances) -> Found:
