@@ -25,8 +25,7 @@ _CHOSEN = (
     "how many places are chosen depends on elements",
     "choose a known number of them; `repeat_interleave` takes `output_size=`",
 )
-_BRANCH = ("a branch is chosen when the model runs", "compute both and use `torch.where`")
-_LOOP = (
+LOOP = (
     "a loop whose length is not known",
     "unroll it, or run the body once for each call with its state as buffers",
 )
@@ -69,10 +68,9 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "resize_.default": ("it changes the size of a tensor in place",
                             "take a slice, or join the tensor with zeros by `torch.cat`"),
         "view.dtype": _BITS, "frexp.Tensor": _BITS, "nextafter.default": _BITS,
-        "gcd.default": _LOOP, "lcm.default": _LOOP,
+        "gcd.default": LOOP, "lcm.default": LOOP,
         "with_effects": ("it does something beside its result, such as to check or to print",
                          "leave it out of the model"),
-        "cond": _BRANCH, "while_loop": _LOOP, "scan": _LOOP, "associative_scan": _LOOP,
     }
 )  # fmt: skip
 

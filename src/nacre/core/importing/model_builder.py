@@ -16,6 +16,7 @@ from nacre.core.values import Array, Attributes
 
 # Unrolled loops can grow without end; no module this long is worth having.
 MOST_OPERATIONS = 200_000
+MOST_ITERATIONS = 1024
 _SMALL = 64  # bytes: such constants are known by their elements, others by their identity first
 _LOOKED_AT = 64  # elements of an array
 

@@ -39,6 +39,7 @@ from nacre.core.torch.nodes import (
     map_arguments,
     output_item,
 )
+from nacre.core.torch.regions import REGIONS, AlreadyReported, RegionCall
 from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.torch.sizes import Shapes
 from nacre.core.torch.ties import Ties
@@ -115,6 +116,8 @@ class Walk:
     lost: int = 0  # nodes that could not be looked at
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
     constants: Constants = field(init=False)
+    _looked_at: int = 0  # nodes, and how many there are outside of loops
+    _total: int = 0
 
     def __post_init__(self) -> None:
         self.constants = Constants(self.builder)
@@ -127,14 +130,15 @@ class Walk:
         for node, names in interface.names.items():
             self.constants.add_parameter(self.tensors[node], names)
         self.constants.fixed |= interface.fixed
+        self._total = len(graph_module.graph.nodes)
         self.calls(graph_module, self.tensors)
 
     def calls(self, graph_module: Any, tensors: dict[str, Any]) -> None:  # noqa: ANN401
         """Nodes in their order, which is that of their definitions."""
-        total = len(graph_module.graph.nodes)
-        for index, node in enumerate(graph_module.graph.nodes):
+        for node in graph_module.graph.nodes:
             if self.progress is not None:
-                self.progress(index, total)
+                self.progress(self._looked_at, max(self._total, self._looked_at))
+                self._looked_at += 1
             if node.op == "get_attr":
                 tensors[node.name] = getattr(graph_module, node.target)
             elif node.op == "call_function":
@@ -144,6 +148,19 @@ class Walk:
                 if self.builder.count >= MOST_OPERATIONS:
                     message = f"it has more than {MOST_OPERATIONS:,} operations"
                     raise refusal(TCH01, self.name, message, PARTS)
+
+    def nested(self, graph_module: Any, given: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+        """What a graph inside of another gives for some tensors."""
+        nodes = graph_module.graph.nodes
+        holders = [node.name for node in nodes if node.op == "placeholder"]
+        tensors = dict(zip(holders, given, strict=True))
+        before = len(self.findings)
+        self.calls(graph_module, tensors)
+        if len(self.findings) > before:  # once, however often a loop comes to it
+            raise AlreadyReported
+        outputs = next(node for node in nodes if node.op == "output").args[0]
+        outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
+        return [map_arguments(part, lambda node: tensors[node.name]) for part in outputs]
 
     def _label(self, node: Any, before: int) -> None:  # noqa: ANN401 - fx.Node
         """Call what a node has become after it; weights keep names of their own."""
@@ -162,7 +179,9 @@ class Walk:
             return self._compute(node, args, kwargs)
         except Unsupported as problem:
             self._refuse(node, problem)
-            return self._stand_in(node.meta.get("val"))
+        except AlreadyReported:
+            self.lost += 1
+        return self._stand_in(node.meta.get("val"))
 
     def _stand_in(self, meta: Any) -> Any:  # noqa: ANN401 - fake tensors
         """A tensor in the place of one that could not be made: what follows is looked at too."""
@@ -181,6 +200,8 @@ class Walk:
         key = key_of(target)
         if key in CHECKS:
             return None
+        if key in REGIONS:
+            return REGIONS[key](RegionCall(self.nested, self.builder, self.constants), *args)
         result, is_call = node.meta.get("val"), hasattr(target, "_schema")
         if is_call and can_fold(key, target, [args, kwargs], result):
             folded = self._keep_names(node, fold(target, args, kwargs), args, kwargs)

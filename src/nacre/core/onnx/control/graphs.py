@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from nacre.base.excerpt import backquote
+from nacre.core.importing.fallible import first_fallible
+from nacre.core.importing.model_builder import MOST_ITERATIONS
 from nacre.core.module import TensorType
-from nacre.core.onnx.control.fallible import first_fallible
 from nacre.core.onnx.control.scopes import AlreadyReported, DataDependentLoop, LostTensor, Scope
 from nacre.core.onnx.findings import BIND, Unsound
 from nacre.core.onnx.handlers.slicing import select_index, stack
@@ -20,7 +21,6 @@ from nacre.core.onnx.reading.files import onnx
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 
-MOST_ITERATIONS = 1024
 _MOST_ELEMENTS = 1 << 24  # of known tensors that a loop collects, which are all held at once
 _NEVER = (
     "Core IR has no axes of length 0: leave the loop out, and use its initial values,"
