@@ -55,6 +55,10 @@ class Builder:
         """How many operations there are."""
         return len(self._operations)
 
+    def operations_since(self, count: int) -> Sequence[CoreOperation]:
+        """The operations that were added when there were already so many."""
+        return self._operations[count:]
+
     def type_of(self, value: int) -> TensorType:
         """The type of a value."""
         return self._types[value]

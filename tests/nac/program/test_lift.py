@@ -83,15 +83,51 @@ def test_sizes_are_folded_and_known_branches_taken() -> None:
     assert module.output_types == (TensorType("f32", (2, 6)),)
 
 
+def test_of_branches_that_elements_choose_both_are_computed() -> None:
+    made = Assembler()
+    x = made.input("x")
+    chosen = made.branch(made.call("aten.any.default", made.call("nac.gt", x, 0.0)), 2, 3)
+    made.end_branch(made.call("nac.neg", x))
+    double = made.call("nac.add", x, x)
+    made.end_branch(made.call("nac.add", double, 1.0))
+    made.output(chosen)
+    model = load(to_bytes(made.file()))
+    module = lift(model, {"x": TensorType("f32", (3,))})
+    assert [op.opcode for op in module].count("Where") == 1
+    for x_ in (np.array([1, -2, 3], np.float32), np.array([-1, -2, -3], np.float32)):
+        np.testing.assert_array_equal(core.evaluate(module, {"x": x_})[0], model.run({"x": x_})[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("aten.sum.default", "its branches give tensor<i32[]> and tensor<i32[3]>"),
+        ("aten.remainder.Tensor", "can fail where the other is meant"),
+    ],
+)
+def test_branches_that_cannot_both_be_computed(call: str, words: str) -> None:
+    made = Assembler()
+    x = made.input("x")
+    choice = made.branch(made.call("aten.any.default", made.call("nac.gt", x, 0)), 2, 2)
+    made.end_branch(made.call(call, x, "int32" if "sum" in call else x))
+    made.end_branch(made.call("nac.neg", x))
+    made.output(choice)
+    with pytest.raises(InputError) as refused:
+        lift(load(to_bytes(made.file())), {"x": TensorType("i32", (3,))})
+    (finding,) = refused.value.diagnostics
+    assert finding.code == "NAC49"
+    assert words in finding.message
+
+
 def test_what_has_no_form_is_reported_at_once() -> None:
     made = Assembler()
     x = made.input("x")
     mask = made.call("nac.gt", x, 0.0)
     some = made.call("aten.index.Tensor", x, mask)
-    chosen = made.branch(made.call("aten.any.default", mask), 2, 2)
+    merged = made.converge(x, 50, [2, 2])
     made.end_branch(made.call("nac.neg", x))
     made.end_branch(made.call("nac.clone", x))
-    made.output(some, chosen)
+    made.output(some, merged)
     model = load(to_bytes(made.file()))
     with pytest.raises(InputError) as refused:
         lift(model, {"x": TensorType("f32", (3,))})

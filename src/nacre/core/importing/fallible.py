@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.builder import Builder
 from nacre.core.module import CoreOperation
 from nacre.core.values import Array, Literal
 
@@ -47,7 +47,7 @@ _BY_FUNCTION: dict[str, Safe] = {
 }
 
 
-def first_fallible(builder: ModelBuilder, operations: Iterable[CoreOperation]) -> str | None:
+def first_fallible(builder: Builder, operations: Iterable[CoreOperation]) -> str | None:
     """An operation that some elements of its operands would make fail; None where there is none."""
     for op in operations:
         is_safe = _condition(op)

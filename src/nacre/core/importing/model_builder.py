@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nacre.core.builder import Builder
 from nacre.core.importing.derivations import Derivations, Emitter, Key
 from nacre.core.importing.origins import Origins, array_span
-from nacre.core.module import CoreOperation, TensorType
+from nacre.core.module import TensorType
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Attributes
 
@@ -69,10 +69,6 @@ class ModelBuilder(Builder):
         copy.derivations = self.derivations.fork()
         copy.parameters = dict(self.parameters)
         return copy
-
-    def operations_since(self, count: int) -> Sequence[CoreOperation]:
-        """The operations that were added when there were already so many."""
-        return self._operations[count:]
 
     def constant(
         self,

@@ -8,7 +8,8 @@ as they come, from 1.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -209,6 +210,29 @@ class Assembler:
         """A choice between two branches of so many instructions each, which follow."""
         offset = predicate.index - len(self._steps)
         return self._add(Instruction(CONTROL_FLOW, 0, (2, true_length, false_length), (offset,)))
+
+    def begin_branches(self, predicate: Ref) -> Ref:
+        """A choice between two branches that follow; how long they are is said at their end."""
+        predicate = self._bring_near(predicate, self._first_in_reach(1))
+        return self.branch(predicate, 0, 0)
+
+    def end_branches(self, choice: Ref, true_length: int, false_length: int) -> None:
+        """Say how many instructions each branch of a choice has."""
+        made = self._steps[choice.index]
+        assert isinstance(made, Instruction)
+        for length in (true_length, false_length):
+            if length > MOST_DISTANCE:
+                message = f"a branch of {length:,} instructions, at most {MOST_DISTANCE:,}"
+                raise limit_error("branch", message)
+        lengths = (2, true_length, false_length)
+        self._steps[choice.index] = Instruction(CONTROL_FLOW, 0, lengths, made.d)
+
+    @contextmanager
+    def inside_branch(self) -> Iterator[None]:
+        """What is loaded again in a branch is not there behind it."""
+        latest = dict(self._latest)
+        yield
+        self._latest = latest
 
     def converge(self, value: Ref, threshold: int, lengths: Sequence[int]) -> Ref:
         """A merge of branches of so many instructions each, which follow."""

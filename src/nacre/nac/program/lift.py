@@ -2,13 +2,14 @@
 
 Core IR has static shapes. A file that says the types of its inputs is lifted as it is; for others
 the caller gives them. Numbers that follow from shapes are folded; a call that needs elements which
-are only known in a run has no form, nor has a branch that is chosen by them.
+are only known in a run has no form. Of branches that are chosen by them both are computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.core.aten.call import AtenCall, Number, Value, ready_values
 from nacre.core.builder import Builder, dtype_name
+from nacre.core.importing.fallible import first_fallible
 from nacre.core.module import Labels, Module, TensorType
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Literal
@@ -27,7 +29,7 @@ from nacre.nac.program.canonical import arrange
 from nacre.nac.program.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC46, NAC49
-from nacre.nac.run.interpreter import MISSING, Interpreter, Operands
+from nacre.nac.run.interpreter import MISSING, Interpreter, Operands, RunBranch
 from nacre.nac.run.limits import limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import Memory, keep_all
@@ -174,13 +176,35 @@ class ValueDomain:
             raise Unsupported("a number is only known in a run")
         return known.item()
 
-    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a value or a number
-        """By a number, or a constant of one element."""
+    def choose(self, condition: Any, branches: Sequence[RunBranch]) -> Any:  # noqa: ANN401 - values
+        """The branch of a number or a constant of one element; else both, and a choice."""
         is_value = isinstance(condition, Value)
         known = self._elements(condition.id) if is_value else np.asarray(condition)
-        if known is None or known.size != 1:
-            raise Unsupported("which branch is taken is only known in a run")
-        return bool(known.item())
+        if known is not None and known.size == 1:
+            return branches[0 if known.item() else 1]()
+        if known is not None or prod(self.builder.type_of(condition.id).shape) != 1:
+            raise Unsupported("its condition has several elements")
+        start = self.builder.count
+        results = [_as_list(branch()) for branch in branches]
+        if any(result is MISSING for side in results for result in side):
+            return MISSING
+        fallible = first_fallible(self.builder, self.builder.operations_since(start))
+        if fallible is not None:
+            raise Unsupported(f"`{fallible}` of a branch can fail where the other is meant")
+        chosen = [self._select(condition, *pair) for pair in zip(*results, strict=True)]
+        return chosen if len(chosen) > 1 else chosen[0]
+
+    def _select(self, condition: Value, true: Any, false: Any) -> Value:  # noqa: ANN401 - values
+        """One of two tensors, whole."""
+        if not isinstance(true, Value) or not isinstance(false, Value):
+            raise Unsupported("a branch gives a number, expected tensors")
+        types = [self.builder.type_of(value.id) for value in (true, false)]
+        if types[0] != types[1]:
+            raise Unsupported(f"its branches give {types[0]} and {types[1]}, expected one type")
+        flat = condition.id
+        if self.builder.type_of(flat).shape:
+            flat = self.builder.add("Reshape", flat, new_shape=())
+        return Value(self.builder.add("Where", flat, true.id, false.id))
 
     def merge(self, branches: Iterator[Any], percent: int) -> Any:  # noqa: ANN401 - never
         """Unsupported: how branches agree is only known in a run."""
@@ -196,6 +220,10 @@ class ValueDomain:
         op = self.builder.operation(value)
         data = op.attributes.get("data")
         return data.array if isinstance(data, Literal) else None
+
+
+def _as_list(result: Any) -> list[Any]:  # noqa: ANN401 - values
+    return result if isinstance(result, list) else [result]
 
 
 def _substitute_values(given: Given, tensors: Sequence[Value]) -> Given:

@@ -1,6 +1,7 @@
 """A module of Core IR as a program: the inverse of `lift`.
 
-Every operation becomes one instruction, in order, but for `Conv2d`, which `channels` tells about; a
+Every operation becomes one instruction, in order, but for `Conv2d`, which `channels` tells about,
+and for choices, which become `<CONTROL_FLOW>` with two branches, see `choices`; a
 constant becomes a parameter that is loaded just before its first use. Equal ones are stored once,
 and keep their names, see `parameters`. What is used very late has a relay on the way, see `reach`.
 What the format has no place for, types of inputs and state, is written as resources.
@@ -28,6 +29,7 @@ from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.binding import Ref
 from nacre.nac.program.calls import core_schema
 from nacre.nac.program.channels import TO_FIRST, TO_LAST, WEIGHTS_TO_FIRST, window_call
+from nacre.nac.program.choices import Branch, Choice, find_choices
 from nacre.nac.program.interface import (
     INTERFACE,
     STATES,
@@ -82,6 +84,7 @@ class _Lowerer:
 
     def __post_init__(self) -> None:
         self._reach = Reach(self.module)
+        self._choices = find_choices(self.module)
         names = self.module.parameter_names
         self._taken = {name for all_names in names.values() for name in all_names}
         self._keys = {
@@ -97,17 +100,47 @@ class _Lowerer:
     def fill(self) -> None:
         """Every instruction."""
         for place, op in enumerate(self.module.operations):
-            with name_place_of_refusal(lambda op=op: self._describe(op)):  # type: ignore[misc]
+            if self._choices.stands_alone(op.value_id):
                 self._relay(place)
-                if op.opcode == "Input":
-                    self._input(op)
-                elif constant_array(op) is None and not self._lower_window(op):
-                    self._call(op)
+                self._lower(op)
         self._relay(len(self.module.operations))
         returned = [self._operand_ref(value) for value in self.module.outputs]
         kept = [self._operand_ref(state.output) for state in self.module.states]
         self._describe_states(len(returned))
         self.assembler.output(*returned, *kept)
+
+    def _lower(self, op: CoreOperation) -> None:
+        """The instructions of an operation, or of a choice and its branches."""
+        with name_place_of_refusal(lambda: self._describe(op)):
+            choice = self._choices.by_first.get(op.value_id)
+            if choice is not None:
+                self._choose(choice)
+            elif op.opcode == "Input":
+                self._input(op)
+            elif constant_array(op) is None and not self._lower_window(op):
+                self._call(op)
+
+    def _choose(self, choice: Choice) -> None:
+        """A choice, both branches, and its results."""
+        made = self.assembler.begin_branches(self._operand_ref(choice.condition))
+        lengths = [self._branch(branch) for branch in (choice.true, choice.false)]
+        self.assembler.end_branches(made, *lengths)
+        several = len(choice.values) > 1
+        for place, value in enumerate(choice.values):
+            # Python's own function, which has no namespace.
+            result = self.assembler.call("getitem", made, place, codes="Ti") if several else made
+            self._define(value, result)
+
+    def _branch(self, branch: Branch) -> int:
+        """How many instructions a branch has; what it loads is there for it alone."""
+        start, refs, filters = self.assembler.count, dict(self._refs), dict(self._filters)
+        with self.assembler.inside_branch():
+            for op in branch.operations:
+                if op.value_id not in self._choices.later:
+                    self._lower(op)
+            self.assembler.end_branch(*(self._operand_ref(value) for value in branch.results))
+        self._refs, self._filters = refs, filters
+        return self.assembler.count - start
 
     def _define(self, value: int, ref: Ref) -> None:
         """A value that cannot be loaded again is the result of an instruction."""

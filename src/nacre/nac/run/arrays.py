@@ -12,7 +12,7 @@ from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
 from nacre.nac.run.calls import FAULTS, REFUSALS, Budget, key_of, refusal, typed_call
 from nacre.nac.run.convergence import merge_branches
-from nacre.nac.run.interpreter import Operands
+from nacre.nac.run.interpreter import Operands, RunBranch
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
 from nacre.nac.run.program import PreparedInstruction, Route
@@ -43,9 +43,10 @@ class RunDomain:
         """The element of a tensor that has one."""
         return only_element(tensor)
 
-    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
+    def choose(self, condition: Any, branches: Sequence[RunBranch]) -> Any:  # noqa: ANN401 - a result
         """By the only element, or a number."""
-        return bool(self.number(condition) if isinstance(condition, np.ndarray) else condition)
+        is_true = self.number(condition) if isinstance(condition, np.ndarray) else condition
+        return branches[0 if is_true else 1]()
 
     def refuse(self, index: int, operands: Sequence[Any], problem: Exception) -> Any:  # noqa: ANN401
         """InputError: the run ends here."""
@@ -110,10 +111,10 @@ class ArrayDomain(RunDomain):
         self.is_static = False
         return super().number(tensor)
 
-    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
+    def choose(self, condition: Any, branches: Sequence[RunBranch]) -> Any:  # noqa: ANN401 - a result
         """By the only element, or a number."""
         self.is_static = False
-        return super().choose(condition)
+        return super().choose(condition, branches)
 
     def merge(self, branches: Iterator[Any], percent: int) -> Array:
         """Branches that agree, averaged."""

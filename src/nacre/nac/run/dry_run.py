@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
 from nacre.nac.run.arrays import RunDomain
 from nacre.nac.run.calls import REFUSALS, Budget, typed_call
 from nacre.nac.run.convergence import require_alike
-from nacre.nac.run.interpreter import MISSING, Interpreter, Operands
+from nacre.nac.run.interpreter import MISSING, Interpreter, Operands, RunBranch
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
@@ -64,6 +66,16 @@ class ShapeDomain(RunDomain):
         """The element of a tensor that has one, where it can be had."""
         return super().number(_elements(tensor))
 
+    def choose(self, condition: Any, branches: Sequence[RunBranch]) -> Any:  # noqa: ANN401 - see load
+        """The branch that is taken, or where only a run sees it, what both give."""
+        try:
+            return super().choose(condition, branches)
+        except ElementsUnknown:
+            true, false = (_try(branch) for branch in branches)
+        if isinstance(true, list) and isinstance(false, list) and len(true) == len(false):
+            return [_either(*pair) for pair in zip(true, false, strict=True)]
+        return _either(true, false)
+
     def merge(self, branches: Iterator[Any], percent: int) -> Any:  # noqa: ANN401 - see load
         """The type that all branches have."""
         every = list(branches)
@@ -77,6 +89,23 @@ class ShapeDomain(RunDomain):
         if isinstance(problem, ElementsUnknown):
             return MISSING
         return super().refuse(index, operands, problem)
+
+
+def _try(branch: RunBranch) -> Any:  # noqa: ANN401 - a result
+    """What a branch gives; nothing where it would fail, for it may not be taken."""
+    try:
+        return branch()
+    except InputError:
+        return MISSING
+
+
+def _either(true: Any, false: Any) -> Any:  # noqa: ANN401 - results
+    """What is one of two results: its type, if they have one; else only a run tells."""
+    if not isinstance(true, np.ndarray) or not isinstance(false, np.ndarray):
+        return MISSING
+    if (true.dtype, true.shape) != (false.dtype, false.shape):
+        return MISSING
+    return shape_only_array(true.dtype, true.shape)
 
 
 def _elements(array: Array) -> Array:

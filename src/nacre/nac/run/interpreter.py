@@ -8,8 +8,9 @@ which stretch of a program comes next, and when the schedule lets go of a result
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from nacre.core.aten.call import Value
@@ -41,6 +42,9 @@ class Operands:
     leaves: list[Any] = field(default_factory=list)  # tensors and numbers in order
 
 
+RunBranch = Callable[[], Any]  # what a branch gives, when it is run
+
+
 class Domain(Protocol):
     """What results are, and what instructions do with them."""
 
@@ -61,8 +65,8 @@ class Domain(Protocol):
     def number(self, tensor: Any) -> Any:  # noqa: ANN401 - a tensor; a number of Python
         """The number that a tensor is, where one is asked for."""
 
-    def choose(self, condition: Any) -> bool:  # noqa: ANN401 - a result
-        """Which branch is taken."""
+    def choose(self, condition: Any, branches: Sequence[RunBranch]) -> Any:  # noqa: ANN401 - a result
+        """What the branch that is taken gives, the first for true."""
 
     def merge(self, branches: Iterator[Any], percent: int) -> Any:  # noqa: ANN401 - a result
         """What branches converge to; each is run when it is asked for."""
@@ -144,8 +148,8 @@ class Interpreter:
     def _branch(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - a result
         branches = self._program.blocks.branches[index]
         if instruction.kind == "branch":
-            is_true = self._domain.choose(self.results[instruction.refs[0]])
-            return self._run_stretch(*branches[0 if is_true else 1])
+            runs = [partial(self._run_stretch, *branch) for branch in branches]
+            return self._domain.choose(self.results[instruction.refs[0]], runs)
         each = (self._run_stretch(*branch) for branch in branches)
         return self._domain.merge(each, instruction.variant)
 

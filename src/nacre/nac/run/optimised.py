@@ -1,9 +1,9 @@
 """A program as its module, rewritten for inference, on the evaluator of Core IR.
 
 Norms move into weights and chains become one operation, so outputs differ in their last bits from
-those of the instructions one by one. A program whose course depends on elements has no module, and
-one whose weights would take more memory than may be kept is not prepared: both are run instruction
-by instruction.
+those of the instructions one by one. A program whose course depends on elements has no
+module, one with branches would compute all of them, and one whose weights would take more memory
+than may be kept is not prepared: these are run instruction by instruction.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def optimise_program(model: LoadedProgram, given: Mapping[int, Array]) -> Optimi
     weights = model.weights
     if any(model.program[index].variant == LIFTED for index in given):
         return None  # a constant of the file is given another value
-    if not weights.may_keep(weights.copied_bytes):
-        return None
+    if model.blocks.branches or not weights.may_keep(weights.copied_bytes):
+        return None  # a module would compute both branches
     types = {
         one.name: TensorType(dtype_name(array.dtype), array.shape)
         for one in model.all_inputs
