@@ -18,7 +18,7 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.program.lift import lift
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport
-from nacre.nac.run.weights import dequantize
+from nacre.nac.run.dequantisation import dequantize
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
 from nacre.base.source import Source
@@ -18,7 +20,11 @@ CARRIED: tuple[Check, ...] = (plan_and_tokenizer.plan, plan_and_tokenizer.tokeni
 
 
 def verify(
-    path: FileSource, *, max_bytes: int | None = None, max_work: int | None = None
+    path: FileSource,
+    *,
+    max_bytes: int | None = None,
+    max_work: int | None = None,
+    memory_limit: int | None = None,
 ) -> list[Diagnostic]:
     """Every promise of the format that a file breaks, in the order of its bytes.
 
@@ -27,7 +33,12 @@ def verify(
     """
     result, external, findings = check_file(path, (*CHECKS, *CARRIED))
     if result.file is not None and not has_errors(findings):
-        findings += _run_findings(result.file, result.source, external, max_bytes, max_work)
+        given: dict[str, Any] = {
+            "max_bytes": max_bytes,
+            "max_work": max_work,
+            "memory_limit": memory_limit,
+        }
+        findings += _run_findings(result.file, result.source, external, given)
     return in_order(findings)
 
 
@@ -35,15 +46,14 @@ def _run_findings(
     file: NacFile,
     source: Source,
     external: External | None,
-    max_bytes: int | None,
-    max_work: int | None,
+    given: Mapping[str, Any],
 ) -> list[Diagnostic]:
     # Imported for a file that is sound: to find one that is not, nobody needs the runtime.
-    from nacre.nac.run.dry_run import dry_run_findings
+    from nacre.nac.run.memory_plan import dry_run_findings
     from nacre.nac.run.model import model_of
 
     try:
         model = model_of(file, source, external)
     except InputError as refused:  # as `load` refuses it
         return list(refused.diagnostics)
-    return dry_run_findings(replace(model, max_bytes=max_bytes, max_work=max_work))
+    return dry_run_findings(replace(model, **given))

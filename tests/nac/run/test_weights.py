@@ -21,8 +21,8 @@ from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.quantise.apply import quantise
+from nacre.nac.run.dequantisation import dequantize
 from nacre.nac.run.model import load
-from nacre.nac.run.weights import dequantize
 from nacre.nac.save import save
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES, FOLDER, small

@@ -36,6 +36,13 @@ weights_option = click.option(
     help="Where weights go: into the file, or beside it in a `.safetensors`.",
 )
 
+memory_limit_option = click.option(
+    "--memory-limit",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Memory that weights and results may take together: weights are loaded when they are "
+    "needed, and given back. Default: weights stay.",
+)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -79,13 +86,20 @@ def load_model(
     max_bytes: int | None = None,
     max_work: int | None = None,
     keep_bytes: int | None = None,
+    memory_limit: int | None = None,
 ) -> NacModel:
     """A file that can be run; InputError has all that is wrong with it."""
     from nacre.nac import load
 
     path = require_readable(name)
     with stage("reading"):
-        return load(path, max_bytes=max_bytes, max_work=max_work, keep_bytes=keep_bytes)
+        return load(
+            path,
+            max_bytes=max_bytes,
+            max_work=max_work,
+            keep_bytes=keep_bytes,
+            memory_limit=memory_limit,
+        )
 
 
 def types_of(pairs: Pairs) -> dict[str, TensorType]:

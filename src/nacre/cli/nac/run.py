@@ -26,6 +26,7 @@ from nacre.cli.nac.files import (
     Pairs,
     limit_options,
     load_model,
+    memory_limit_option,
     nac,
     table,
 )
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     help="Memory that weights may take between runs which do not lie in the file as they are used. "
     "Default: 128 MiB and the size of the weights.",
 )
+@memory_limit_option
 @limit_options
 @plan_options
 @format_option
@@ -81,6 +83,7 @@ def run(
     times: bool,
     as_written: bool,
     keep_bytes: int | None,
+    memory_limit: int | None,
     max_bytes: int | None,
     max_work: int | None,
     plan: PlanOptions,
@@ -102,7 +105,7 @@ def run(
     require_distinct_files(written.values(), (file, *paths.values()))
 
     def work() -> None:
-        model = load_model(file, max_bytes, max_work, keep_bytes)
+        model = load_model(file, max_bytes, max_work, keep_bytes, memory_limit)
         has_plan = bool(model.file.plan.bytecode)
         is_plan = plan.is_wanted
         if is_plan is None:

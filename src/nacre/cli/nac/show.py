@@ -20,6 +20,7 @@ from nacre.cli.nac.files import (
     Pairs,
     limit_options,
     load_model,
+    memory_limit_option,
     nac,
     open_file,
     plural,
@@ -119,13 +120,21 @@ def _parameters(contents: Overview) -> str:
 @nac.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @limit_options
+@memory_limit_option
 @format_option
-def verify(files: tuple[str, ...], max_bytes: int | None, max_work: int | None, output: str) -> int:
+def verify(
+    files: tuple[str, ...],
+    max_bytes: int | None,
+    max_work: int | None,
+    memory_limit: int | None,
+    output: str,
+) -> int:
     """Find every promise of the format that files break, and what would keep them from running."""
     from nacre.nac import verify as verified
 
     def verify_file(name: str) -> list[Diagnostic]:
-        return verified(require_readable(name), max_bytes=max_bytes, max_work=max_work)
+        limits = {"max_bytes": max_bytes, "max_work": max_work, "memory_limit": memory_limit}
+        return verified(require_readable(name), **limits)
 
     return verify_files(files, verify_file, "file", output)
 

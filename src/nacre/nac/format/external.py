@@ -13,6 +13,7 @@ import json
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from nacre.base.excerpt import backquote
 from nacre.base.files import hashed_name
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.packing import pack
+from nacre.nac.format.pages import mapped_pages
 from nacre.nac.format.positions import Position
 from nacre.nac.format.scales import is_scaled, scale_problem
 from nacre.nac.format.values import Bytes, NacFile, Resource, Tensor
@@ -68,11 +70,22 @@ class _Quant(msgspec.Struct, frozen=True):
     original_shape: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _PackedQuant:
+    """The same with scales as DATA has them: a list of numbers takes eight times as much."""
+
+    code: int
+    scales: bytes | None  # None: one is outside of the range of f32
+    axis: int
+    block: int
+    shape: tuple[int, ...]
+
+
 class External:
     """The tensors of a file; each is looked at when it is asked for."""
 
     def __init__(
-        self, view: memoryview, rows: Mapping[str, msgspec.Raw], quants: Mapping[str, _Quant]
+        self, view: memoryview, rows: Mapping[str, msgspec.Raw], quants: Mapping[str, _PackedQuant]
     ) -> None:
         self._view = view  # behind the header
         self._rows = rows
@@ -86,7 +99,7 @@ class External:
     @property
     def names(self) -> frozenset[str]:
         """The names of all tensors, and of those that are said to be quantised."""
-        return frozenset({*self._rows, *self._quants} - {_METADATA})
+        return frozenset({*self._rows, *self._quants})
 
     def problem(self, name: str, quant: int) -> str | None:
         """Why a tensor of a file of that quantisation cannot be had; None where it can."""
@@ -103,8 +116,6 @@ class External:
         at = 0
         spans: list[tuple[int, int, str]] = []
         for name, raw in self._rows.items():
-            if name == _METADATA:
-                continue
             row = _row(raw)
             if row is None:
                 return f"the row of {backquote(name)} in the weights is malformed"
@@ -126,7 +137,7 @@ class External:
 
     def _find_tensor(self, name: str, id_: int) -> Tensor | str:
         raw = self._rows.get(name)
-        if raw is None or name == _METADATA:
+        if raw is None:
             return "the weights have no tensor of that name"
         row = _row(raw)
         if row is None:
@@ -151,27 +162,16 @@ class External:
         quant = self._quants.get(name)
         if quant is None:
             return Tensor(id_, dtype, row.shape, data)
-        if quant.quant_code not in QUANTIZATIONS:
-            return f"its quantisation is {quant.quant_code}, expected 0 to {max(QUANTIZATIONS)}"
-        if not is_scaled(quant.quant_code) and quant.scales:
-            return f"its quantisation is {quant.quant_code}, which has no scales, and it has some"
-        if len(quant.original_shape) > MOST_AXES:
-            return f"its own shape has {len(quant.original_shape)} axes, at most {MOST_AXES}"
-        try:
-            scales = struct.pack(f"<{len(quant.scales)}f", *quant.scales)
-        except OverflowError:
+        if quant.code not in QUANTIZATIONS:
+            return f"its quantisation is {quant.code}, expected 0 to {max(QUANTIZATIONS)}"
+        if quant.scales is None:
             return "a scale is outside of the range of f32"
-        tensor = Tensor(
-            id_,
-            dtype,
-            row.shape,
-            data,
-            quant.quant_code,
-            scales,
-            quant.axis,
-            quant.block_size,
-            quant.original_shape,
-        )
+        if not is_scaled(quant.code) and quant.scales:
+            return f"its quantisation is {quant.code}, which has no scales, and it has some"
+        if len(quant.shape) > MOST_AXES:
+            return f"its own shape has {len(quant.shape)} axes, at most {MOST_AXES}"
+        stored = (quant.code, quant.scales, quant.axis, quant.block, quant.shape)
+        tensor = Tensor(id_, dtype, row.shape, data, *stored)
         return scale_problem(tensor) or tensor
 
 
@@ -241,18 +241,34 @@ def read_external(view: memoryview) -> External:
     except (msgspec.DecodeError, ValueError, RecursionError, OverflowError):
         message = "the header of the weights is malformed"
         raise Broken(NAC39, Position(0, "DATA"), message) from None
-    return External(view[start:], rows, quants)
+    read = mapped_pages(view[:start])
+    if read is not None:
+        read.give_back()
+    # Scales may be most of the header, which a row that looks at it would keep.
+    own = {name: row.copy() for name, row in rows.items() if name != _METADATA}
+    return External(view[start:], own, quants)
 
 
-def _quants(raw: msgspec.Raw | None) -> dict[str, _Quant]:
+def _quants(raw: msgspec.Raw | None) -> dict[str, _PackedQuant]:
     if raw is None:
         return {}
     text = msgspec.json.decode(raw, type=dict[str, str]).get(QUANT_KEY)
     if text is None:
         return {}
-    quants = msgspec.json.decode(text, type=dict[str, _Quant])
+    rows = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     _require_distinct_keys(text)
-    return quants
+    return {name: _pack_quant(row) for name, row in rows.items()}
+
+
+def _pack_quant(row: msgspec.Raw) -> _PackedQuant:
+    quant = msgspec.json.decode(row, type=_Quant)
+    try:
+        scales = struct.pack(f"<{len(quant.scales)}f", *quant.scales)
+    except OverflowError:
+        scales = None
+    return _PackedQuant(
+        quant.quant_code, scales, quant.axis, quant.block_size, quant.original_shape
+    )
 
 
 def _require_distinct_keys(text: str) -> None:
@@ -266,7 +282,12 @@ def _require_distinct_keys(text: str) -> None:
                 raise Broken(NAC39, Position(0, "DATA"), message)
             seen.add(key)
 
-    json.loads(text, object_pairs_hook=refuse_repeated)
+    # Numbers are not looked at here, and there may be millions.
+    json.loads(text, object_pairs_hook=refuse_repeated, parse_float=_forget)
+
+
+def _forget(number: str) -> None:
+    return None
 
 
 def external_parts(named: Sequence[tuple[str, Tensor]], quant: int = 0) -> Iterator[Bytes]:

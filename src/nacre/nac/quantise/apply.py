@@ -19,8 +19,8 @@ from nacre.nac.quantise.halves import loaded_halves
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport, WeightError, weight_error
 from nacre.nac.rules.building import NAC51, refusal
+from nacre.nac.run.dequantisation import dequantize, stored_elements
 from nacre.nac.run.model import NacModel, model_of
-from nacre.nac.run.weights import dequantize, stored_elements
 from nacre.nac.save import move_weights
 from nacre.nac.spec.elements import FP16, QUANTIZATIONS
 

@@ -1,4 +1,4 @@
-"""NAC40-NAC49, NAC52: files that are sound and still cannot be run, and what a run is given."""
+"""NAC40-NAC49, NAC52, NAC54: sound files that cannot be run, and what a run is given."""
 
 from nacre.base.rules import declare
 
@@ -79,4 +79,13 @@ NAC52 = declare(
     computed, or eight products of a sum. A run has 2^27, and four for each element of its inputs
     with each byte of the file and with each element of its inputs, or what the caller says. A
     small file can ask for windows or repetitions that nobody waits for; who means it says so.
+    """, language=_NAC)  # fmt: skip
+NAC54 = declare(
+    "NAC54", "memory-limit", _EXECUTION,
+    """
+    A run cannot be had within the memory limit that was given. While an instruction runs, there
+    must be room for the weights that it uses, for what it makes, and for results that are used
+    later; weights that it does not use are loaded later or again. The message says which
+    instruction needs most and what takes the memory there, the help the least limit that can be
+    met.
     """, language=_NAC)  # fmt: skip

@@ -82,9 +82,13 @@ class ArrayDomain(RunDomain):
             self.is_static = False
         self.entries[index] = RecordedCall(compiled, tuple(operands.routes))
         try:
-            return compiled.run(operands.tensors)
+            return self.run_bound(compiled, operands)
         except FAULTS as error:
             raise Unsupported(str(error)) from error
+
+    def run_bound(self, call: BoundCall, operands: Operands) -> Any:  # noqa: ANN401 - see BoundCall
+        """What a call gives on the arrays at hand."""
+        return call.run(operands.tensors)
 
     def _bound_call(self, instruction: PreparedInstruction, operands: Operands) -> BoundCall:
         prepared = instruction.call

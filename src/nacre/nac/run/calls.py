@@ -13,7 +13,7 @@ from nacre.base.hints import setting
 from nacre.core.aten.call import Elements, TooLarge
 from nacre.core.unsupported import Unsupported
 from nacre.nac.program.binding import describe
-from nacre.nac.rules.running import NAC47, NAC48, NAC52
+from nacre.nac.rules.running import NAC47, NAC48, NAC52, NAC54
 from nacre.nac.run.interpreter import Operands
 from nacre.nac.run.limits import Limits, TooManySteps
 from nacre.nac.run.loaded_program import LoadedProgram
@@ -87,6 +87,13 @@ def refusal(
     limits = budget.limits
     if isinstance(problem, TooLarge):
         live = budget.memory.live
+        if limits.bytes == program.memory_limit:
+            message = (
+                f"{call} needs {problem.bytes:,} bytes, {live:,} of the memory limit are taken"
+            )
+            least = live + problem.bytes
+            option = setting(f"`--memory-limit {least}`", f"`memory_limit={least}`")
+            return program.fault(index, NAC54, message, f"allow more: {option}")
         message = f"{call} needs {problem.bytes:,} bytes, {live:,} of {limits.bytes:,} are taken"
         help_ = f"if that is meant, allow more: {setting('`--max-bytes`', '`max_bytes=`')}"
         return program.fault(index, NAC48, message, help_)

@@ -7,24 +7,24 @@ the run comes to them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.base.elements import GRAPH_TYPES
+from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
 from nacre.nac.run.arrays import RunDomain
 from nacre.nac.run.calls import REFUSALS, Budget, typed_call
 from nacre.nac.run.convergence import require_alike
 from nacre.nac.run.interpreter import MISSING, Interpreter, Operands, RunBranch
-from nacre.nac.run.limits import Limits, limits_for
+from nacre.nac.run.limits import Limits
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
 from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.shape_only import ShapeOnlyArray, shape_only_array
 from nacre.nac.run.specialised import TypedCall
-from nacre.nac.run.states import require_next_state, require_states, state_shapes
+from nacre.nac.run.states import require_next_state
 from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
 
 
@@ -32,10 +32,12 @@ class ElementsUnknown(Exception):  # noqa: N818 - no failure: the run will see
     """Something depends on elements that are not there yet."""
 
 
+@dataclass(eq=False)
 class ShapeDomain(RunDomain):
     """A dry run: results are arrays without elements."""
 
     refusals = (ElementsUnknown, *REFUSALS)
+    taken: dict[int, int] = field(default_factory=dict)  # bytes of calls, by instruction
 
     def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """The type of what is loaded; the elements of a weight can be had."""
@@ -57,6 +59,7 @@ class ShapeDomain(RunDomain):
             instruction, operands, self.budget.memory, lambda value: _elements(arrays[value])
         )
         self.budget.spend(call.bytes, call.work)
+        self.taken[index] = call.bytes
         if call.number is not None:
             return call.number.number
         results = [_result_of(call, value, arrays) for value in call.results]
@@ -140,19 +143,3 @@ def dry_run(
         if outputs[record.output] is not MISSING:
             require_next_state(program, record, outputs)
     return budget.memory.peak
-
-
-def dry_run_findings(program: LoadedProgram) -> list[Diagnostic]:
-    """What keeps a run from its end, as far as the types of inputs that the file says tell."""
-    given = {
-        wanted.instruction: shape_only_array(GRAPH_TYPES[wanted.dtype].dtype, wanted.shape)
-        for wanted in program.inputs
-        if wanted.dtype is not None and wanted.shape is not None
-    }
-    limits = limits_for(program.file_bytes, given.values(), program.max_bytes, program.max_work)
-    try:
-        require_states(program, limits)
-        dry_run(program, given, state_shapes(program), limits)
-    except InputError as refused:
-        return list(refused.diagnostics)
-    return []

@@ -19,7 +19,7 @@ from nacre.nac.program.binding import Given, Ref
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import Memory, Schedule
 from nacre.nac.run.program import Operand, PreparedInstruction, Route, single_result
-from nacre.nac.spec.instructions import BRANCH
+from nacre.nac.spec.instructions import BRANCH, PARAMETER
 
 _TENSORS = "Ta"  # kinds of arguments that a tensor may be
 _SEVERAL = "a"  # the kind that takes a list as it is
@@ -110,7 +110,8 @@ class Interpreter:
 
     def step(self, index: int, instruction: PreparedInstruction) -> None:
         """One instruction, and what happens to memory after it."""
-        if self.results[index] is None:  # a weight may have been fetched ahead
+        is_fetched = self._schedule.is_planned and is_weight(instruction)
+        if self.results[index] is None and not is_fetched:  # a weight may have come ahead
             self._store_result(index, self._result(index, instruction))
         self._apply_schedule(index)
 
@@ -191,13 +192,18 @@ class Interpreter:
         return leaf
 
     def _apply_schedule(self, index: int) -> None:
-        """The memory commands of a tick."""
-        for target in self._schedule.loads[index]:
-            if self.results[target] is None and target > index:
-                self._store_result(target, self._domain.load(target, self._program.program[target]))
+        """The memory commands of a tick: what goes makes room for what comes."""
         for target in self._schedule.drops[index]:
             self._memory.drop(self.results[target])
             self.results[target] = None
+        for target in self._schedule.loads[index]:
+            if self.results[target] is None:
+                self._store_result(target, self._domain.load(target, self._program.program[target]))
+
+
+def is_weight(instruction: PreparedInstruction) -> bool:
+    """Whether an instruction loads a parameter."""
+    return instruction.kind == "input" and instruction.variant == PARAMETER
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class LoadedProgram:
     external: External | None = None  # where the weights lie beside the file
     max_bytes: int | None = None  # that a run may hold; see `limits` for what it is without
     max_work: int | None = None
+    memory_limit: int | None = None  # that a run meets by loading weights when they are needed
     _lifted: dict[int, Any] = field(default_factory=dict, repr=False)  # constants that were loaded
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,8 @@ class Schedule:
     """What happens to memory after each instruction."""
 
     drops: tuple[tuple[int, ...], ...]  # results that go away
-    loads: tuple[tuple[int, ...], ...]  # weights that are fetched
+    loads: tuple[tuple[int, ...], ...]  # weights that are fetched, where they are not there
+    is_planned: bool = False  # weights come when they are fetched, and not with their instruction
 
 
 def schedule_of(file: NacFile, program: Sequence[PreparedInstruction]) -> Schedule:
@@ -30,7 +31,8 @@ def schedule_of(file: NacFile, program: Sequence[PreparedInstruction]) -> Schedu
     for result, end in ends_of(file.schedule, len(program)):
         drops[end.tick].append(result)
     for tick in file.schedule:
-        loads[tick.tick] += [c.target for c in tick.commands if c.action == PRELOAD]
+        preloads = (c.target for c in tick.commands if c.action == PRELOAD)
+        loads[tick.tick] += [target for target in preloads if target > tick.tick]
     if not file.schedule:
         last = {ref: index for index, made in enumerate(program) for ref in made.refs}
         for result, index in last.items():
@@ -52,6 +54,7 @@ class Memory:
     live: int = 0
     peak: int = 0
     value_peak: int = 0  # the same without weights that are kept
+    on_free: Callable[[int], None] | None = None  # is told owners that nothing looks at any more
     _kept: int = 0  # bytes of those that are alive
     _kept_owners: set[int] = field(default_factory=set)
     _holders: dict[int, list[int]] = field(default_factory=dict)  # count and bytes by owner
@@ -82,6 +85,8 @@ class Memory:
             if entry[0] == 0:
                 self.live -= entry[1]
                 del self._holders[key]
+                if self.on_free is not None:
+                    self.on_free(key)
                 if key in self._kept_owners:
                     self._kept_owners.discard(key)
                     self._kept -= entry[1]

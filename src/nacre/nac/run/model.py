@@ -75,18 +75,23 @@ def load(
     max_bytes: int | None = None,
     max_work: int | None = None,
     keep_bytes: int | None = None,
+    memory_limit: int | None = None,
 ) -> NacModel:
     """A file ready to run; InputError has all that is wrong with it, unknown operations included.
 
     Weights are mapped: none is copied before it is used. What a run may take at most follows from
     the sizes of the file and of the inputs, unless it is said here; so does `keep_bytes`, how much
     a model keeps between runs of weights that do not lie in the file as kernels take them.
+
+    With a `memory_limit` in bytes, weights and results of a run together take no more: weights come
+    when they are needed, several calls ahead where there is room, and their pages go back to the
+    system. A run raises InputError where that cannot be, with the least limit that can be met.
     """
     examined, external, findings = check_file(path)
     if examined.file is None or has_errors(findings):
         raise InputError(in_order(d for d in findings if d.severity == "error"))
     model = model_of(examined.file, examined.source, external, keep_bytes)
-    return replace(model, max_bytes=max_bytes, max_work=max_work)
+    return replace(model, max_bytes=max_bytes, max_work=max_work, memory_limit=memory_limit)
 
 
 def model_of(

@@ -15,6 +15,7 @@ from nacre.nac.run.calls import Budget
 from nacre.nac.run.dry_run import dry_run
 from nacre.nac.run.inputs import check_inputs
 from nacre.nac.run.interpreter import Interpreter, TimedInterpreter, Timing
+from nacre.nac.run.limited import LimitedRuns
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
@@ -53,6 +54,8 @@ class NacSession:
             None  # what the last run repeated, in a program without state
         )
         self._peaks: dict[object, int] = {}  # of dry runs, by types
+        limit = model.memory_limit
+        self._limited = None if limit is None else LimitedRuns(model, limit)
         self.peak_bytes = 0  # of the last run, with what is kept
         self.timings: tuple[Timing, ...] = ()  # of the last run, where they were asked for
         require_states(model, limits_for(model.file_bytes, (), *self._most))
@@ -118,6 +121,8 @@ class NacSession:
             peak = dry_run(self._model, given, self._state, limits)
             if len(self._peaks) < _MOST_PEAKS:
                 self._peaks[key] = peak
+        if self._limited is not None and not self._limited.holds_all(self._peaks.get(key, 0)):
+            return self._run_within_limit(self._limited, key, given, limits)
         if self._optimised is not None and ready is None:
             optimised = self._optimised.of(self._model, key, given)
             if optimised is not None and optimised.peak_bytes <= limits.bytes:
@@ -126,6 +131,15 @@ class NacSession:
                 if outputs is not None:
                     return outputs, set()
         return self._interpret(key, given, limits)
+
+    def _run_within_limit(
+        self, runs: LimitedRuns, key: object, given: Mapping[int, Array], limits: Limits
+    ) -> tuple[list[Any], set[int]]:
+        """The same within the limit of memory; nothing of the weights stays."""
+        plan = runs.plan(key, given, self._state, limits)
+        result = runs.run(plan, given, self._state, limits, self._is_timed)
+        self.peak_bytes, self.timings = result.peak_bytes, result.timings
+        return result.outputs, result.borrowed
 
     def _run_optimised(
         self, ready: OptimisedProgram, key: object, given: Mapping[int, Array]

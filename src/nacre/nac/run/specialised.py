@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +24,7 @@ from nacre.nac.program.calls import handler_of
 from nacre.nac.run.limits import steps_of
 
 _BYTE = 8  # bits
+Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]  # makes arrays of arbitrary values
 # Operations that only give the same elements another shape.
 _RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})
 
@@ -55,8 +56,8 @@ class BoundCall:
     is_for_elements: bool  # it depends on elements, not only on types
     is_for_weights: bool = False  # kernels have prepared arrays that are fixed
 
-    def run(self, arrays: Sequence[Array]) -> Any:  # noqa: ANN401 - a tensor, several, a number
-        """The results; Unsupported where a kernel refuses values."""
+    def run(self, arrays: Sequence[Array], empty: Empty = np.empty) -> Any:  # noqa: ANN401 - a tensor, several, a number
+        """The results, in arrays that `empty` makes; Unsupported where a kernel refuses values."""
         if self.number is not None:
             return self.number.number
         values: dict[int, Array] = {**dict(enumerate(arrays)), **self.constants}
@@ -67,7 +68,7 @@ class BoundCall:
                 continue
             if step.has_narrow:
                 operands = [_widen_nibbles(operand) for operand in operands]
-            result = np.empty(step.shape, step.dtype)
+            result = empty(step.shape, step.dtype)
             fault = step.run(operands, [result])
             if fault is not None and fault.is_fatal:
                 raise Unsupported(fault.message)

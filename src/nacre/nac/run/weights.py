@@ -19,6 +19,7 @@ from nacre.core.values import Array
 from nacre.nac.format.external import External
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import NacFile, Tensor
+from nacre.nac.run.dequantisation import dequantize, stored_elements
 from nacre.nac.run.memory import is_copy, owner
 from nacre.nac.spec.elements import DTYPES, FP16, QUANTIZATIONS
 
@@ -95,11 +96,14 @@ class Weights:
     def _copy_bytes(self, id_: int) -> int:
         if self._external is None and id_ not in self._tensors:
             return 0
-        tensor = self.tensor(id_)
         dtype, shape = self.type_of(id_)
+        return 0 if self.is_stored_as_used(id_) else dtype.itemsize * prod(shape)
+
+    def is_stored_as_used(self, id_: int) -> bool:
+        """Whether a parameter lies in the file as kernels take it, and is not copied."""
+        tensor, (dtype, _) = self.tensor(id_), self.type_of(id_)
         is_wide = is_scaled(tensor.quant) or dtype != GRAPH_TYPES[DTYPES[tensor.dtype]].dtype
-        is_moved = is_wide or dtype.kind == "b" or not stored_elements(tensor).flags.aligned
-        return dtype.itemsize * prod(shape) if is_moved else 0
+        return not is_wide and dtype.kind != "b" and bool(stored_elements(tensor).flags.aligned)
 
     @property
     def wide_bytes(self) -> int:
@@ -127,34 +131,3 @@ class Weights:
     def names(self) -> dict[int, str]:
         """The names of parameters by id."""
         return dict(self._names)
-
-
-def stored_elements(tensor: Tensor) -> Array:
-    """The elements of a tensor as they are stored; not copied."""
-    dtype = GRAPH_TYPES[DTYPES[tensor.dtype]].dtype
-    if dtype.kind == "b":  # any byte but 0 is true
-        found: Array = np.frombuffer(tensor.data, np.uint8).reshape(tensor.shape) != 0
-        return found
-    little: np.dtype[Any] = dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype
-    return np.frombuffer(tensor.data, little).reshape(tensor.shape).astype(dtype, copy=False)
-
-
-def dequantize(tensor: Tensor) -> Array:
-    """The elements of a tensor in the type that the program computes with."""
-    layout = QUANTIZATIONS[tensor.quant]
-    elements = stored_elements(tensor)
-    scales = np.frombuffer(tensor.scales, "<f4").astype(np.float32, copy=False)
-    # A hostile scale gives infinities, which is what its file says.
-    with np.errstate(all="ignore"):
-        if layout.has_scale:
-            elements = elements.astype(np.float32)
-            elements *= scales[0]
-        elif layout.has_axis:
-            along = [-1 if axis == tensor.axis else 1 for axis in range(elements.ndim)]
-            elements = elements.astype(np.float32)
-            elements *= scales.reshape(along)
-        elif layout.has_blocks:
-            blocks = elements.reshape(-1, tensor.block).astype(np.float32)
-            blocks *= scales[:, None]
-            elements = blocks.reshape(-1)[: prod(tensor.true_shape)].reshape(tensor.true_shape)
-    return elements

@@ -16,7 +16,7 @@ from nacre.core.values import Array
 from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.external import WRITTEN
 from nacre.nac.format.values import Constant, Instruction, Tensor
-from nacre.nac.run.weights import dequantize
+from nacre.nac.run.dequantisation import dequantize
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.instructions import CONTROL_FLOW, INPUT, OUTPUT, PARAMETER, STATE
 from nacre.nac.tools.alignment import align

@@ -18,8 +18,8 @@ from nacre.base.suggest import did_you_mean
 from nacre.core.values import Array
 from nacre.nac.format.values import Tensor
 from nacre.nac.quantise.recipes import RECIPES
+from nacre.nac.run.dequantisation import dequantize
 from nacre.nac.run.model import NacModel
-from nacre.nac.run.weights import dequantize
 from nacre.nac.spec.elements import DTYPE_CODES, DTYPES, FP16
 from nacre.nac.tools.alignment import align
 from nacre.nac.tools.difference import max_difference
