@@ -6,7 +6,6 @@ usage: python -m tools.generate_plans [--check]
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 from nacre.nac.mep.table import RESERVED, ROWS, Operand, Row
 from tools.generated import ROOT, write_or_check
@@ -48,15 +47,11 @@ def render_plans() -> str:
 
 def _line(row: Row) -> str:
     operands = ", ".join(map(_operand, row.operands)) or "none"
-    return f"| {row.opcode:#04x} | `{row.mnemonic}` | {operands} | {'; '.join(_told(row))} |"
+    return f"| {row.opcode:#04x} | `{row.mnemonic}` | {operands} | {_meaning(row)} |"
 
 
-def _told(row: Row) -> Iterator[str]:
-    yield row.meaning
-    if row.version != "1.6":
-        yield f"since {row.version}"
-    if not row.is_run:
-        yield "shown, and refused by the machine"
+def _meaning(row: Row) -> str:
+    return row.meaning if row.version == "1.6" else f"{row.meaning}; since {row.version}"
 
 
 def _operand(operand: Operand) -> str:

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel, load
     from nacre.nac.run.session import NacSession
     from nacre.nac.save import save
+    from nacre.nac.training.trainer import Trainer
     from nacre.nac.verify import verify
 
 __all__ = [
     "NacFile",
     "NacModel",
     "NacSession",
+    "Trainer",
     "build",
     "canonical",
     "lift",
@@ -43,6 +45,7 @@ load_on_use(
         "NacFile": "format.values",
         "NacModel": "run.model",
         "NacSession": "run.session",
+        "Trainer": "training.trainer",
         "build": "build",
         "canonical": "program.canonical",
         "lift": "program.lift",

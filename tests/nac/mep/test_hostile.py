@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,25 @@ import pytest
 from hypothesis import given
 
 from nacre.base.diagnostics import InputError
+from nacre.core.builder import Builder
+from nacre.nac.format.file import to_bytes as model_bytes
 from nacre.nac.format.values import Plan, constant
 from nacre.nac.mep import Machine, assemble, disassemble, plan_names, shipped_plan
 from nacre.nac.mep.program import to_bytes
+from nacre.nac.program.lower import lower
+from nacre.nac.run.model import NacModel, load
 from tests.clock import in_time
 from tests.nac.mep.programs import plans, runnable_plans
 from tests.nac.mep.running import Alphabet, Successor, refused, run
 
+WEIGHTS = np.array([[1, 0, 2], [0, 1, -1]], np.float32)
 MOST_SECONDS = 1.0
 MOST_BYTES = 64 * 2**20
 ANSWERS: dict[str, Any] = {
     "text": "abc", "tokens": 4, "window": 0, "end": -1, "temperature": 1.0, "k": 2, "n": 2,
     "image": np.zeros((1, 3, 224, 224), np.float32), "labels": ["a", "b", "c", "d"],
+    "inputs": np.ones((2, 3), np.float32), "classes": np.array([1, 0]), "steps": 2, "rate": 0.5,
+    "path": "",
 }  # fmt: skip
 
 
@@ -40,10 +48,20 @@ class Remembering(Successor):
     inputs = ("ids", "position")
 
 
+@cache
+def layer() -> NacModel:
+    """A model that can be trained."""
+    made = Builder()
+    x = made.input("x", "f32", (2, 3))
+    return load(model_bytes(lower(made.module(made.add("Linear", x, made.constant(WEIGHTS))))))
+
+
 def _model(raw: bytes) -> Any:  # noqa: ANN401 - a Model
     """The model that a plan of the package expects."""
     if b"image" in raw:
         return Classifier()
+    if b"classes" in raw:
+        return layer()
     return Successor() if b"window" in raw else Remembering()
 
 

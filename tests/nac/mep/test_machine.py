@@ -567,18 +567,13 @@ def test_a_session_lasts_for_one_run_of_the_plan() -> None:
     assert [machine.run(), machine.run()] == [[3], [3]]
 
 
-def test_training_is_refused_before_the_first_instruction() -> None:
-    text = """
-        src_constant %a, 1
-        model_train_step 0, mse, [%a], [%a], %b, %a, %0, "", ""
-        model_zero_grad 0
-        model_save_weights 0, %a, 0
-    """
-    with pytest.raises(InputError) as caught:
-        Machine(assemble(text))
-    assert [(d.code, d.data and d.data["instruction"]) for d in caught.value.diagnostics] == [
-        ("NAC87", 1), ("NAC87", 2), ("NAC87", 3),
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    ['model_train_step 0, mse, [%a], [%a], %b, %a, %0, "", ""', "model_save_weights 0, %t, none"],
+)
+def test_only_models_of_ours_are_trained(line: str) -> None:
+    text = f'src_constant %a, 1\nsrc_constant %t, "m.nac"\nres_load_model 0, "m"\n{line}'
+    assert refused(text, models={"m": Counter()}).code == "NAC87"
 
 
 def test_a_finding_says_the_instruction_and_its_byte() -> None:

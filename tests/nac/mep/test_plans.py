@@ -21,7 +21,7 @@ TEXT: dict[str, Any] = {"text": "abc", "tokens": 5, "window": 0, "end": -1}
 
 
 def test_the_plans() -> None:
-    assert plan_names() == ("cached", "classify", "greedy", "top_k")
+    assert plan_names() == ("cached", "classify", "greedy", "top_k", "train")
     for name in plan_names():
         raw = shipped_plan(name)
         assert assemble(disassemble(raw)) == raw
@@ -30,7 +30,7 @@ def test_the_plans() -> None:
         words = {line.split()[1] for line in asked if line[4] != " "}
         assert words == {prompt.text for prompt in machine.prompts}
     with pytest.raises(
-        KeyError, match="there is no plan 'beam', only cached, classify, greedy, top_k"
+        KeyError, match="there is no plan 'beam', only cached, classify, greedy, top_k, train"
     ):
         plan_text("beam")
 

@@ -12,8 +12,8 @@ from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.interface import encode_record
 from nacre.nac.program.parameters import PARAMETERS, ParameterTable
 from nacre.nac.run.model import NacModel, model_of
-from nacre.nac.tools.replacement import with_tensors
 from nacre.nac.tools.transplant import transplant
+from nacre.nac.training.replacement import with_tensors
 from tests.nac.files import FOLDER
 
 RANDOM = np.random.default_rng(7)

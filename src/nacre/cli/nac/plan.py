@@ -21,6 +21,7 @@ from nacre.cli.options import options_of, repeated_option
 
 if TYPE_CHECKING:
     from nacre.nac.mep import Machine, Prompt
+    from nacre.nac.mep.work import Mode
     from nacre.nac.run.model import NacModel
 
 # What helps a user of the machine, and what helps on the command line.
@@ -55,11 +56,12 @@ class PlanOptions:
     steps: int | None
     root: Path | None
     may_write: bool
+    mode: Mode | None
 
     @property
     def is_asked_for(self) -> bool:
         """Whether anything is said that only a plan has use for."""
-        numbers = (self.seed, self.steps, self.root)
+        numbers = (self.seed, self.steps, self.root, self.mode)
         return bool(self.answers or self.may_write) or any(n is not None for n in numbers)
 
 
@@ -78,6 +80,8 @@ plan_options = options_of(
     click.option("--root", metavar="FOLDER", type=click.Path(path_type=Path),
                  help="The folder whose files the plan may read. Default: none."),
     click.option("--write", "may_write", is_flag=True, help="Let the plan write files in --root."),
+    click.option("--mode", type=click.Choice(["infer", "train", "infer_train"]),
+                 help="What the plan is to do, if it asks. Default: infer."),
 )  # fmt: skip
 
 
@@ -102,6 +106,7 @@ def run_plan(
             seed=options.seed or 0,
             max_steps=options.steps or MAX_STEPS,
             may_write=options.may_write,
+            mode=options.mode or "infer",
         )
         values = _run_machine(machine, _answers(machine.prompts, options.answers, arrays), output)
     except InputError as error:

@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nacre.base.diagnostics import InputError
 from nacre.nac.mep.operations.registry import Operation
 from nacre.nac.mep.program import Program
 from nacre.nac.mep.table import Operand
 from nacre.nac.mep.work import Work
-from nacre.nac.rules.plans import NAC87
-
-_MOST_FINDINGS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +37,7 @@ class Action:
 
 
 def actions_of(program: Program) -> tuple[Action, ...]:
-    """The instructions made ready; InputError where the machine does not run one."""
-    refused = [
-        program.finding(index, NAC87, f"`{step.row.mnemonic}` is not run")
-        for index, step in enumerate(program.steps)
-        if not step.row.is_run
-    ]
-    if refused:
-        raise InputError(refused[:_MOST_FINDINGS])
+    """The instructions made ready."""
     from nacre.nac.mep.operations.catalogue import operations
 
     known = operations()
@@ -69,11 +58,15 @@ def _action(program: Program, index: int, known: Mapping[tuple[str, str], Operat
             fixed[operand.name] = len(field)
         elif operand.kind == "out":
             writes.append(field)
+        elif operand.kind == "optional_out":
+            fixed[operand.name] = field != 0
+            writes += [field] if field else []
         elif operand.kind == "choice" and not place:
             word = operand.words[field]
         else:
             fixed[operand.name] = _fixed_operand(program, index, operand, field)
-    is_single = [operand.kind for operand in step.row.operands].count("out") == 1
+    kinds = [operand.kind for operand in step.row.operands]
+    is_single = kinds.count("out") == 1 and "optional_out" not in kinds
     do = known[step.row.mnemonic, word]
     return Action(do, fixed, tuple(reads), tuple(writes), is_single)
 

@@ -61,7 +61,8 @@ def _operand(operand: Operand, field: Field) -> str:
         return f"[{', '.join(f'%{slot}' for slot in field)}]"
     if operand.kind == "choice":
         return operand.words[field]
-    return {"slot": "%", "out": "%", "const": "$", "text": "$"}.get(operand.kind, "") + str(field)
+    marks = {**dict.fromkeys(("slot", "out", "optional_out"), "%"), "const": "$", "text": "$"}
+    return marks.get(operand.kind, "") + str(field)
 
 
 def _short(text: str, most: int = 40) -> str:

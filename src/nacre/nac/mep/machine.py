@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from nacre.nac.mep.files import Folder
 from nacre.nac.mep.operations.models import CalleeError
 from nacre.nac.mep.program import Program, program_of
 from nacre.nac.mep.values import Fault, Value, brief_error
-from nacre.nac.mep.work import Model, Surroundings, Work, Written
+from nacre.nac.mep.work import Mode, Model, Surroundings, Work, Written
 from nacre.nac.rules.plans import NAC89, NAC91, NAC96, NAC97
 
 MAX_STEPS = 1_000_000
@@ -32,7 +32,8 @@ class Machine:
     """A plan with what it may use. `run` starts anew each time: the same seed, the same outputs.
 
     `models` are by the names that the plan loads them by; `tokenizer` is one, or several by the
-    numbers of models. Without `root` the plan has no files; it writes none without `may_write`.
+    numbers of models. `mode` is for plans that can train, and ask. Without `root` the plan has no
+    files; it writes none without `may_write`.
     """
 
     def __init__(
@@ -47,10 +48,13 @@ class Machine:
         max_bytes: int = MAX_BYTES,
         may_write: bool = False,
         arrays: Mapping[str, Any] | None = None,
+        mode: Mode = "infer",
     ) -> None:
+        if mode not in get_args(Mode):
+            raise ValueError(f"the mode is {mode!r}, expected one of {', '.join(get_args(Mode))}")
         self._program = program if isinstance(program, Program) else program_of(program)
         folder = Folder(root, may_write=may_write)
-        self._surroundings = Surroundings(models or {}, tokenizer, arrays or {}, folder)
+        self._surroundings = Surroundings(models or {}, tokenizer, arrays or {}, folder, mode)
         self._seed = seed
         self._limits = (max_steps, max_bytes)
         self._actions = actions_of(self._program)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nacre.nac.mep.machine import MAX_BYTES, MAX_STEPS, Machine
 from nacre.nac.mep.program import Program, program_of
+from nacre.nac.mep.work import Mode
 from nacre.nac.tisa.decoders import RESOURCE as DECODER
 from nacre.nac.tisa.resources import FILES
 
@@ -26,6 +27,7 @@ def machine_of(
     max_steps: int = MAX_STEPS,
     max_bytes: int = MAX_BYTES,
     may_write: bool = False,
+    mode: Mode = "infer",
 ) -> Machine:
     """A machine that runs the plan of a file; InputError where the plan or a part is wrong.
 
@@ -44,6 +46,7 @@ def machine_of(
         max_steps=max_steps,
         max_bytes=max_bytes,
         may_write=may_write,
+        mode=mode,
     )
 
 

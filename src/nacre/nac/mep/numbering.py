@@ -36,6 +36,8 @@ class NumberAllocator:
         self._assembly = assembly
         self._slots: dict[str, int] = {}
         taken = {o for step in assembly.steps for o in _slot_numbers(step)}
+        if any(o.kind == "optional_out" for step in assembly.steps for o in step.row.operands):
+            taken.add(0)  # which stands for none there
         self._free_slots = iter([n for n in range(SLOTS) if n not in taken])
         self._free_ids = (n for n in range(MOST_ID + 1) if n not in assembly.given)
         self._pool = list(assembly.given.values())
@@ -131,7 +133,7 @@ def _slot_numbers(step: Instruction) -> list[int]:
     """Slots that the text gives by number."""
     made: list[int] = []
     for operand, value in zip(step.row.operands, step.operands, strict=True):
-        if operand.kind in ("slot", "out", "slots", "outs"):
+        if operand.kind in ("slot", "out", "optional_out", "slots", "outs"):
             values = value if isinstance(value, tuple) else (value,)
             made += [one for one in values if isinstance(one, int)]
     return made

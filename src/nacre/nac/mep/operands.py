@@ -123,8 +123,8 @@ def _label(line: Line, operand: Operand) -> Label:
 
 
 READERS: Mapping[str, Callable[[Line, Operand], Written]] = {
-    "slot": _slot, "out": _slot, "slots": _slots, "outs": _slots, "choice": choice,
-    "model": _model, "const": _const, "text": _const, "jump": _label,
+    **dict.fromkeys(("slot", "out", "optional_out"), _slot), "slots": _slots, "outs": _slots,
+    "choice": choice, "model": _model, "const": _const, "text": _const, "jump": _label,
 }  # fmt: skip
 
 

@@ -15,14 +15,19 @@ from typing import Literal
 from nacre.core.aten.dtypes import DTYPE_WORDS
 from nacre.nac.spec.elements import DTYPES
 
-# slot and out: a byte that names a slot that is read or written. slots and outs: a byte that counts
-# them, then so many bytes. choice: a byte with a meaning of its own. model: a byte that numbers a
-# model. const: two bytes with the id of a constant; text: of one that is a text. jump: two signed
-# bytes that count from the byte behind them.
-Kind = Literal["slot", "out", "slots", "outs", "choice", "model", "const", "text", "jump"]
+# slot and out: a byte that names a slot that is read or written; optional_out: the same, and 0 for
+# none. slots and outs: a byte that counts them, then so many bytes. choice: a byte with a meaning
+# of its own. model: a byte that numbers a model. const: two bytes with the id of a constant; text:
+# of one that is a text. jump: two signed bytes that count from the byte behind them.
+Kind = Literal[
+    "slot", "out", "optional_out", "slots", "outs", "choice", "model", "const", "text", "jump",
+]  # fmt: skip
 LAYOUTS: Mapping[Kind, str] = MappingProxyType(
-    {"slot": "B", "out": "B", "choice": "B", "model": "B", "const": "H", "text": "H", "jump": "h"}
-)
+    {
+        **dict.fromkeys(("slot", "out", "optional_out", "choice", "model"), "B"),
+        "const": "H", "text": "H", "jump": "h",
+    }
+)  # fmt: skip
 SLOTS = 256
 # Numbers that a table of lengths in use names, without saying what they do.
 RESERVED = frozenset({0x03, 0x18, 0x31, 0x50, 0x51, 0x81, 0xE1})
@@ -51,7 +56,6 @@ class Row:
     operands: tuple[Operand, ...]
     meaning: str
     version: str = "1.6"  # that has it first
-    is_run: bool = True  # False: read and shown, but refused by the machine
     is_jump: bool = False  # it says itself what comes next
 
 
@@ -86,7 +90,8 @@ ROWS: tuple[Row, ...] = (
         (_OUT, _choice("type", str=0, int=1, float=2), _text("prompt")),
         "the caller's answer to a prompt; a text is read as the type, an array is taken as it is"),
     Row(0x04, "src_constant", (_OUT, _const("value")), "a constant"),
-    Row(0x05, "src_exec_mode", (_OUT,), "the text `infer`: the machine does not train", "1.8"),
+    Row(0x05, "src_exec_mode", (_OUT,),
+        "what the caller wants of the plan: the text `infer`, `train` or `infer_train`", "1.8"),
     Row(0x10, "res_load_model", (_MODEL, _text("name")),
         "a model by its name: one that the caller has given, else a `.nac` file in the folder"),
     Row(0x11, "res_load_datafile", (_OUT, _choice("format", npy=2), _text("path")),
@@ -153,12 +158,18 @@ ROWS: tuple[Row, ...] = (
         "run a model: its inputs in order, the first of its outputs in order"),
     Row(0x82, "model_train_step",
         (_MODEL, _choice("loss", cross_entropy=0, mse=1), _SLOTS, Operand("targets", "slots"),
-         Operand("loss_out", "out"), *_slot("rate"), Operand("logits_out", "out"),
-         _const("weight"), _const("bias")),
-        "a step of training", "1.8", is_run=False),
-    Row(0x83, "model_zero_grad", (_MODEL,), "forget gradients", "1.8", is_run=False),
-    Row(0x85, "model_save_weights", (_MODEL, *_slot("path"), Operand("type", "model")),
-        "write the weights of a model", "1.8", is_run=False),
+         Operand("loss_out", "out"), *_slot("rate"),
+         Operand("logits_out", "optional_out"), _const("weight"), _const("bias")),
+        "a step down the gradient of a loss, by the parameters that two texts name, or by all where"
+        " both are empty or null; the loss, and the first output before the step. The model is run"
+        " with the new weights from then on", "1.8"),
+    Row(0x83, "model_zero_grad", (_MODEL,),
+        "nothing: no gradient is kept from one step to the next", "1.8"),
+    Row(0x85, "model_save_weights",
+        (_MODEL, *_slot("path"),
+         _choice("type", none=0, fp16=1, int8_tensor=2, int8_channel=3, block_fp8=4)),
+        "write a model with its weights as they are to a `.nac` file in the folder, in that"
+        " quantisation", "1.8"),
     Row(0xA0, "loop_start", _slot("count"),
         "do what follows up to the loop's end so many times; not at all when that is 0 or less",
         is_jump=True),
@@ -204,7 +215,6 @@ def documentation() -> str:
     lines = ["| byte | instruction | operands | meaning | since |", "|---|---|---|---|---|"]
     for row in ROWS:
         operands = "; ".join(map(str, row.operands))
-        meaning = row.meaning if row.is_run else f"{row.meaning} (not run)"
-        cells = (f"`{row.opcode:02X}`", f"`{row.mnemonic}`", operands, meaning, row.version)
+        cells = (f"`{row.opcode:02X}`", f"`{row.mnemonic}`", operands, row.meaning, row.version)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from nacre.nac.mep.values import Fault, Value, size_of
 from nacre.nac.rules.plans import NAC90
 from nacre.nac.run.memory import owner
 
+Mode = Literal["infer", "train", "infer_train"]  # what a plan is asked to do
 EMPTY = object()  # a slot that nothing has written
 
 
@@ -56,6 +57,7 @@ class LoadedModel:
     name: str
     run: Callable[[Mapping[str, Any]], Sequence[Any]]
     inputs: tuple[str, ...]
+    source: Model  # as it was loaded
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ class Surroundings:
     tokenizers: Mapping[int, Any] | Any
     arrays: Mapping[str, Array]
     folder: Folder
+    mode: Mode = "infer"
 
 
 @dataclass
@@ -86,6 +89,7 @@ class Work:
     answer: Callable[[str], object]  # to a prompt
     slots: list[Any] = field(default_factory=lambda: [EMPTY] * SLOTS)
     models: dict[int, LoadedModel] = field(default_factory=dict)
+    trainers: dict[int, Any] = field(default_factory=dict)  # of models that are trained
     loops: list[Loop] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     loop_ends: Mapping[int, int] = field(default_factory=dict)  # by where loops start

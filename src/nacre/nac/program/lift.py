@@ -54,6 +54,11 @@ def lift_run(model: LoadedProgram, types: Types) -> Module:
     return _Lifter(model, types).run_module()
 
 
+def lift_literally(model: LoadedProgram, types: Types | None = None) -> Module:
+    """The module of a model, call by call: weights lie in it as the file has them."""
+    return _Lifter(model, {} if types is None else types, is_literal=True).module()
+
+
 def result_types(model: LoadedProgram, types: Types | None = None) -> dict[int, list[TensorType]]:
     """The types of what every instruction makes; InputError where they are not known."""
     return _Lifter(model, {} if types is None else types, is_literal=True).result_types()

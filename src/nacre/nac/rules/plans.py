@@ -49,8 +49,8 @@ NAC86 = declare(
 NAC87 = declare(
     "NAC87", "plan-training", _ORCH,
     """
-    A plan has an instruction that trains a model or saves its weights. The machine runs models
-    only; such a plan is refused before its first instruction.
+    A plan trains a model, or writes the weights of one, that is no NAC model: of others the
+    machine knows nothing but their inputs and outputs.
     """, language=_NAC)  # fmt: skip
 NAC88 = declare(
     "NAC88", "plan-steps", _ORCH,

@@ -89,3 +89,9 @@ NAC54 = declare(
     instruction needs most and what takes the memory there, the help the least limit that can be
     met.
     """, language=_NAC)  # fmt: skip
+NAC55 = declare(
+    "NAC55", "no-training", _EXECUTION,
+    """
+    A model cannot be trained as it was asked: it has no parameters of floats, or none of a name, a
+    target does not fit its output, or an operation has no gradient.
+    """, language=_NAC)  # fmt: skip

@@ -25,7 +25,7 @@ from nacre.nac.tools.alignment import align
 from nacre.nac.tools.difference import max_difference
 from nacre.nac.tools.genome import gene
 from nacre.nac.tools.opening import true_shape
-from nacre.nac.tools.replacement import with_tensors
+from nacre.nac.training.replacement import with_tensors
 
 _HALF = DTYPE_CODES["f16"]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
+from nacre.core.values import Array
 from nacre.nac.format.values import ConstantValue
 from nacre.nac.mep.budget import CALL_STEPS
 from nacre.nac.mep.operations.registry import performs
@@ -54,7 +55,8 @@ def res_load_model(work: Work, model: int, name: str) -> None:
         inputs = tuple(str(getattr(one, "name", one)) for one in loaded.inputs)
     except Exception as error:
         raise Fault(NAC97, f"model {backquote(name)} failed: {brief_error(error)}") from None
-    work.models[model] = LoadedModel(name, runner.run, inputs)
+    work.trainers.pop(model, None)
+    work.models[model] = LoadedModel(name, runner.run, inputs, loaded)
 
 
 def _from_file(work: Work, name: str) -> Model:
@@ -78,6 +80,7 @@ def unload_model(work: Work, model: int) -> None:
     """Forget a model."""
     if work.models.pop(model, None) is None:
         raise Fault(NAC90, f"there is no model {model}")
+    work.trainers.pop(model, None)
 
 
 @performs("model_run_static")
@@ -88,15 +91,8 @@ def model_run_static(
     loaded = work.models.get(model)
     if loaded is None:
         raise Fault(NAC90, f"there is no model {model}")
-    if len(values) != len(loaded.inputs):
-        names = ", ".join(backquote(one) for one in loaded.inputs)
-        message = f"{backquote(loaded.name)} takes {len(loaded.inputs)} inputs ({names})"
-        raise Fault(NAC91, f"{message}, {len(values)} are given")
+    given = model_inputs(loaded, values)
     work.budget.charge(steps=CALL_STEPS)
-    given = {
-        name: array(value, f"input {backquote(name)}")
-        for name, value in zip(loaded.inputs, values, strict=True)
-    }
     results = _call(backquote(loaded.name), loaded.run, given)
     if not isinstance(results, list | tuple):
         name = type(results).__name__
@@ -108,6 +104,18 @@ def model_run_static(
         _output(one, f"output {place} of {backquote(loaded.name)}")
         for place, one in enumerate(results[:outs])
     )
+
+
+def model_inputs(loaded: LoadedModel, values: Sequence[Value]) -> dict[str, Array]:
+    """Arrays by the names of a model's inputs."""
+    if len(values) != len(loaded.inputs):
+        names = ", ".join(backquote(one) for one in loaded.inputs)
+        message = f"{backquote(loaded.name)} takes {len(loaded.inputs)} inputs ({names})"
+        raise Fault(NAC91, f"{message}, {len(values)} are given")
+    return {
+        name: array(value, f"input {backquote(name)}")
+        for name, value in zip(loaded.inputs, values, strict=True)
+    }
 
 
 def _output(given: object, what: str) -> Value:

@@ -62,8 +62,8 @@ def src_constant(work: Work, value: ConstantValue) -> Value:
 
 @performs("src_exec_mode")
 def src_exec_mode(work: Work) -> str:
-    """What the machine does."""
-    return "infer"
+    """What the caller wants."""
+    return work.surroundings.mode
 
 
 @performs("res_load_datafile")

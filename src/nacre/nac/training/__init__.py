@@ -1,0 +1,1 @@
+"""Training of programs, on the gradients of Core IR."""

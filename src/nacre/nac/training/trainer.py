@@ -1,0 +1,172 @@
+"""Training of a file's model: steps down the gradient of a loss, by its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nacre.base.diagnostics import InputError
+from nacre.base.excerpt import backquote
+from nacre.base.source import whole_file
+from nacre.base.suggest import did_you_mean
+from nacre.core.builder import dtype_name
+from nacre.core.evaluation.evaluate import CoreSession
+from nacre.core.module import Module, TensorType
+from nacre.core.unsupported import Unsupported
+from nacre.core.values import Array
+from nacre.nac.format.values import NacFile, Tensor
+from nacre.nac.program.assembly import tensor_of
+from nacre.nac.program.lift import lift_literally
+from nacre.nac.rules.running import NAC55
+from nacre.nac.run.model import NacModel, model_of
+from nacre.nac.training.losses import LOSSES
+from nacre.nac.training.module import open_parameters, training_module
+from nacre.nac.training.replacement import with_tensors
+
+
+class _Step(Struct, frozen=True, eq=False):
+    """A step made ready for inputs and targets of certain types."""
+
+    session: CoreSession
+    inputs: Mapping[str, str]  # of parameters, by their names
+    targets: tuple[str, ...]  # inputs for targets
+
+
+class Trainer:
+    """A model whose weights change. It keeps them in f32, whatever the file stores them as.
+
+    `step` goes down the gradient once; `run` computes outputs, and `model` gives the model with the
+    weights as they are. InputError names what has no gradient.
+    """
+
+    def __init__(self, model: NacModel) -> None:
+        self._model = model
+        self._modules: dict[object, Module] = {}
+        self._runs: dict[object, tuple[CoreSession, Mapping[str, str]]] = {}
+        self._steps: dict[object, _Step] = {}
+        self._changed: set[str] = set()
+        self.weights: dict[str, Array] = {}  # by name, once the types of inputs are known
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the model's inputs."""
+        return tuple(one.name for one in self._model.inputs)
+
+    def step(
+        self,
+        inputs: Mapping[str, Any],
+        targets: Sequence[Any],
+        rate: float,
+        *,
+        loss: str = "cross_entropy",
+        parameters: Sequence[str] | None = None,
+    ) -> float:
+        """Change parameters, or all of them, by the gradient times a rate; the loss before.
+
+        Targets belong to the first outputs. `loss` is `cross_entropy`, of scores [.., classes] and
+        the numbers of the right classes, or `mse`.
+        """
+        if loss not in LOSSES:
+            raise ValueError(f"there is no loss {loss!r}, only {', '.join(LOSSES)}")
+        given = {name: np.asarray(array) for name, array in inputs.items()}
+        wanted = [np.asarray(target) for target in targets]
+        with _refusals(self._model):
+            module = self._module(given)
+            trained = self._chosen(parameters)
+            step = self._step_session(module, loss, given, wanted, trained)
+        values = {step.inputs[name]: array for name, array in self.weights.items()}
+        values |= dict(zip(step.targets, wanted, strict=True))
+        before, *gradients = step.session.run({**given, **values})
+        for name, gradient in zip(trained, gradients, strict=True):
+            weight = self.weights[name]
+            self.weights[name] = (weight - np.float32(rate) * gradient).astype(weight.dtype)
+        self._changed.update(trained)
+        return float(before)
+
+    def run(self, inputs: Mapping[str, Any]) -> list[Array]:
+        """The outputs of the model with the weights as they are."""
+        given = {name: np.asarray(array) for name, array in inputs.items()}
+        key = _types_key(given)
+        if key not in self._runs:
+            with _refusals(self._model):
+                opened = open_parameters(self._module(given))
+            self._runs[key] = CoreSession(opened.module), opened.inputs
+        session, names = self._runs[key]
+        values = {names[name]: array for name, array in self.weights.items()}
+        return list(session.run({**given, **values}))
+
+    def model(self) -> NacModel:
+        """The model with the weights as they are, which are f32 where they have changed.
+
+        Where the file is quantised, all are.
+        """
+        names = self._model.surroundings.parameters
+        is_quantised = bool(self._model.file.header.quant)
+        given: dict[tuple[int, str], Tensor] = {}
+        for name in self.weights if is_quantised else sorted(self._changed):
+            id_ = names.ids[name]
+            given[id_, name] = tensor_of(id_, np.ascontiguousarray(self.weights[name]))
+        made = with_tensors(self._model, given)
+        if is_quantised and not any(tensor.quant for tensor in made.file.data.tensors):
+            header = replace(made.file.header, quant=0)
+            made = model_of(NacFile(header, made.file.sections, made.file.gaps))
+        return made
+
+    def _module(self, given: Mapping[str, Array]) -> Module:
+        """The module for inputs of these types; the first decides what there is to train."""
+        key = _types_key(given)
+        if key not in self._modules:
+            types = {
+                name: TensorType(dtype_name(array.dtype), array.shape)
+                for name, array in given.items()
+            }
+            self._modules[key] = module = lift_literally(self._model, types)
+            if not self.weights:
+                self.weights = dict(open_parameters(module).weights)
+        return self._modules[key]
+
+    def _chosen(self, parameters: Sequence[str] | None) -> tuple[str, ...]:
+        """The parameters to train; Unsupported where one is asked for that is not there."""
+        if not self.weights:
+            raise Unsupported("the model has no parameters of floats")
+        if parameters is None:
+            return tuple(self.weights)
+        for name in parameters:
+            if name not in self.weights:
+                hint = did_you_mean(name, self.weights)
+                raise Unsupported(f"there is no parameter {backquote(name)} of floats", hint)
+        return tuple(dict.fromkeys(parameters))
+
+    def _step_session(
+        self,
+        module: Module,
+        loss: str,
+        given: Mapping[str, Array],
+        targets: Sequence[Array],
+        trained: tuple[str, ...],
+    ) -> _Step:
+        key = (loss, _types_key(given), tuple((t.dtype, t.shape) for t in targets), trained)
+        if key not in self._steps:
+            types = [TensorType(dtype_name(t.dtype), t.shape) for t in targets]
+            opened, names = training_module(module, loss, types, trained)
+            self._steps[key] = _Step(CoreSession(opened.module), opened.inputs, names)
+        return self._steps[key]
+
+
+@contextmanager
+def _refusals(model: NacModel) -> Iterator[None]:
+    """InputError for what cannot be trained."""
+    try:
+        yield
+    except Unsupported as problem:
+        place = whole_file(model.source.name)
+        raise InputError([NAC55.at(place, problem.reason, help=problem.help)]) from None
+
+
+def _types_key(given: Mapping[str, Array]) -> object:
+    return tuple((name, array.dtype, array.shape) for name, array in sorted(given.items()))
