@@ -31,7 +31,7 @@ ANSWERS: dict[str, Any] = {
     "text": "abc", "tokens": 4, "window": 0, "end": -1, "temperature": 1.0, "k": 2, "n": 2,
     "image": np.zeros((1, 3, 224, 224), np.float32), "labels": ["a", "b", "c", "d"],
     "inputs": np.ones((2, 3), np.float32), "classes": np.array([1, 0]), "steps": 2, "rate": 0.5,
-    "path": "",
+    "path": "", "mask": 1, "ahead": 2, "start": 1,
 }  # fmt: skip
 
 
@@ -56,13 +56,29 @@ def layer() -> NacModel:
     return load(model_bytes(lower(made.module(made.add("Linear", x, made.constant(WEIGHTS))))))
 
 
-def _model(raw: bytes) -> Any:  # noqa: ANN401 - a Model
-    """The model that a plan of the package expects."""
-    if b"image" in raw:
-        return Classifier()
+class Answering(Successor):
+    """A decoder, which is given what an encoder has seen."""
+
+    inputs = ("ids", "seen")
+
+
+class Encoder:
+    inputs = ("asked",)
+
+    def run(self, inputs: Any) -> list[Any]:  # noqa: ANN401
+        return [np.ones((1, 4), np.float32)]
+
+
+def _models(raw: bytes) -> dict[str, Any]:
+    """The models that a plan of the package expects."""
+    if b"encoder" in raw:
+        return {"model": Answering(), "encoder": Encoder()}
+    if b"labels" in raw:
+        return {"model": Classifier()}
     if b"classes" in raw:
-        return layer()
-    return Successor() if b"window" in raw else Remembering()
+        return {"model": layer()}
+    is_plain = b"window" in raw or b"mask" in raw
+    return {"model": Successor() if is_plain else Remembering(), "draft": Successor()}
 
 
 @in_time(MOST_SECONDS)
@@ -72,7 +88,7 @@ def tried(raw: bytes | Plan, root: Path | None = None) -> list[str]:
     try:
         disassemble(raw)
         machine = Machine(
-            raw, models={"model": _model(bytes_of(raw))},
+            raw, models=_models(bytes_of(raw)),
             tokenizer=Alphabet(), root=root, max_steps=20_000, max_bytes=2**24, may_write=True,
             arrays={"w": np.ones(3)},
         )  # fmt: skip

@@ -17,11 +17,15 @@ from nacre.nac.mep.plans import plan_text
 from nacre.nac.mep.program import read
 from tests.nac.mep.running import Alphabet, Successor
 
+PLANS = (
+    *("cached", "classify", "classify_text", "fill_mask", "greedy", "image_to_text", "seq2seq"),
+    *("speculative", "top_k", "train"),
+)
 TEXT: dict[str, Any] = {"text": "abc", "tokens": 5, "window": 0, "end": -1}
 
 
 def test_the_plans() -> None:
-    assert plan_names() == ("cached", "classify", "greedy", "top_k", "train")
+    assert plan_names() == PLANS
     for name in plan_names():
         raw = shipped_plan(name)
         assert assemble(disassemble(raw)) == raw
@@ -29,9 +33,7 @@ def test_the_plans() -> None:
         asked = [line for line in plan_text(name).splitlines() if line.startswith(";   ")]
         words = {line.split()[1] for line in asked if line[4] != " "}
         assert words == {prompt.text for prompt in machine.prompts}
-    with pytest.raises(
-        KeyError, match="there is no plan 'beam', only cached, classify, greedy, top_k, train"
-    ):
+    with pytest.raises(KeyError, match=f"there is no plan 'beam', only {', '.join(PLANS)}"):
         plan_text("beam")
 
 
@@ -156,3 +158,123 @@ def test_an_image_is_classified_from_a_file_and_from_pixels(tmp_path: Path) -> N
     assert third[0] == text
     (direct,) = core.evaluate(module, {"image": np.array(floats)})
     np.testing.assert_allclose(direct[0], scores, rtol=1e-4)
+
+
+class Rows:
+    """A model of language by a table: scores of the next token for each token, or worse ones."""
+
+    inputs: tuple[str, ...] = ("ids",)
+
+    def __init__(self, seed: int, mistakes: float = 0.0) -> None:
+        rng = np.random.default_rng(seed)
+        self.scores = rng.normal(size=(26, 26)).astype(np.float32)
+        self.mistakes = rng.random(26) < mistakes
+        self.runs = 0
+
+    def run(self, inputs: Any) -> list[Any]:  # noqa: ANN401
+        self.runs += 1
+        ids = inputs["ids"]
+        scores = self.scores[ids]
+        return [np.where(self.mistakes[ids][..., None], -scores, scores)]
+
+
+@pytest.mark.parametrize("mistakes", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"tokens": 0}, {"tokens": 1}, {"tokens": 17}, {"window": 9}, {"window": 2}, {"end": 3}],
+)
+@pytest.mark.parametrize("ahead", [0, 1, 4])
+def test_two_models_write_what_the_large_one_would(
+    mistakes: float, given: dict[str, Any], ahead: int
+) -> None:
+    for seed in range(4):
+        asked = {**TEXT, "tokens": 12, **given}
+        alone = Machine(shipped_plan("greedy"), models={"model": Rows(seed)}, tokenizer=Alphabet())
+        expected = alone.run(asked)
+        large = Rows(seed)
+        models = {"model": large, "draft": Rows(seed, mistakes)}
+        machine = Machine(shipped_plan("speculative"), models=models, tokenizer=Alphabet())
+        text, ids, runs = machine.run({**asked, "ahead": ahead})
+        assert text == expected[0]
+        assert isinstance(ids, np.ndarray)
+        assert ids.tolist() == expected[1].tolist()
+        assert runs == large.runs
+        if not mistakes and not given and ahead == 4:
+            assert runs == 3  # five tokens a run
+
+
+def test_a_gap_is_filled() -> None:
+    model = Rows(3)
+    machine = Machine(shipped_plan("fill_mask"), models={"model": model}, tokenizer=Alphabet())
+    text, tokens, shares = machine.run({"text": "abzcd", "mask": 25, "n": 3})
+    row = model.scores[25].astype(np.float64)
+    wanted = np.exp(row) / np.exp(row).sum()
+    best = np.argsort(-wanted)[:3]
+    assert isinstance(tokens, np.ndarray)
+    assert tokens.tolist() == best.tolist()
+    np.testing.assert_allclose(shares, wanted[best], rtol=1e-5)
+    lines = [f"{chr(ord('a') + token)}: {wanted[token]:.2%}" for token in best]
+    assert text == "\n".join(lines) + "\n"
+
+
+class Moods:
+    inputs = ("ids",)
+
+    def run(self, inputs: Any) -> list[Any]:  # noqa: ANN401
+        ids = inputs["ids"]
+        return [np.array([[(ids == 0).sum(), (ids == 1).sum(), 0]], np.float32)]
+
+
+def test_a_text_is_classified() -> None:
+    machine = Machine(
+        shipped_plan("classify_text"), models={"model": Moods()}, tokenizer=Alphabet()
+    )
+    text, classes, shares = machine.run(
+        {"text": "abbab", "labels": ["a lot of a", "a lot of b", "neither"], "n": 2}
+    )
+    wanted = np.exp([2, 3, 0]) / np.exp([2, 3, 0]).sum()
+    assert isinstance(classes, np.ndarray)
+    assert classes.tolist() == [1, 0]
+    np.testing.assert_allclose(shares, wanted[[1, 0]], rtol=1e-5)
+    assert text == f"a lot of b: {wanted[1]:.2%}\na lot of a: {wanted[0]:.2%}\n"
+
+
+class Sums:
+    """An encoder: one number for all that it sees."""
+
+    def __init__(self, name: str) -> None:
+        self.inputs = (name,)
+
+    def run(self, inputs: Any) -> list[Any]:  # noqa: ANN401
+        return [np.array([[float(np.sum(inputs[self.inputs[0]]))]], np.float32)]
+
+
+class Counting:
+    """A decoder that counts on from what the encoder gave, whatever stands behind a token."""
+
+    inputs = ("ids", "seen")
+
+    def run(self, inputs: Any) -> list[Any]:  # noqa: ANN401
+        ids, seen = inputs["ids"], int(inputs["seen"][0, 0])
+        places = (ids + 1 + seen) % 26
+        return [np.eye(26, dtype=np.float32)[places]]
+
+
+@pytest.mark.parametrize("window", [0, 16])
+def test_sequence_to_sequence(window: int) -> None:
+    models = {"model": Counting(), "encoder": Sums("asked")}
+    machine = Machine(shipped_plan("seq2seq"), models=models, tokenizer=Alphabet())
+    given = {"text": "ab", "tokens": 5, "window": window, "start": 2, "end": 8}
+    answer, ids = machine.run(given)
+    assert answer == "ceg"  # steps of 1 + the sum of the ids, up to the end
+    assert isinstance(ids, np.ndarray)
+    assert ids.tolist() == [[2, 4, 6]]
+
+
+def test_a_picture_in_words() -> None:
+    models = {"model": Counting(), "encoder": Sums("picture")}
+    machine = Machine(shipped_plan("image_to_text"), models=models, tokenizer=Alphabet())
+    picture = np.zeros((1, 3, 224, 224), np.float32)
+    picture[0, 0, 0, 0] = 2
+    answer, _ = machine.run({"image": picture, "tokens": 3, "window": 0, "start": 0, "end": -1})
+    assert answer == "adgj"
