@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import struct
+import sys
 import zlib
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nacre.base.diagnostics import InputError
 from nacre.nac.format.file import to_bytes
 from nacre.nac.mep import Machine, assemble
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import read_npy
 from nacre.nac.mep.images import prepare_image, read_image, write_png
+from nacre.nac.mep.values import Fault
 from nacre.nac.program.assembly import Assembler
 from tests.nac.mep.running import codes_of, refused, run
 
@@ -294,3 +299,83 @@ def test_floats_from_minus_one_to_one_are_colours() -> None:
     planes[0, 0], planes[0, 1], planes[0, 2] = -1, 1, 7
     made = read_image(memoryview(write_png(planes)), "o", budget())
     np.testing.assert_array_equal(made, np.broadcast_to(np.array([0, 255, 255]), (2, 5, 3)))
+
+
+# JPEG, by Pillow
+
+
+def picture() -> np.ndarray[Any, Any]:
+    rows, columns = np.mgrid[0:64, 0:96]
+    return np.stack([2 * columns, 4 * rows, 255 - columns - rows], -1).astype(np.uint8)
+
+
+def jpeg(mode: str = "RGB") -> bytes:
+    image = pytest.importorskip("PIL.Image")
+    stream = BytesIO()
+    image.fromarray(picture()).convert(mode).save(stream, "JPEG", quality=95)
+    return stream.getvalue()
+
+
+def test_a_jpeg_is_what_was_written_but_for_its_losses() -> None:
+    found = read_image(memoryview(jpeg()), "a.jpg", Budget(10**6, 2**24))
+    assert found.shape == (64, 96, 3)
+    assert np.abs(found.astype(int) - picture()).mean() < 3
+    grey = read_image(memoryview(jpeg("L")), "a.jpg", Budget(10**6, 2**24))
+    assert (grey[..., 0] == grey[..., 2]).all()
+
+
+def test_a_jpeg_that_is_cut_or_too_large_is_refused() -> None:
+    raw = jpeg()
+    for size in (3, 20, len(raw) // 2):
+        with pytest.raises(Fault) as caught:
+            read_image(memoryview(raw[:size]), "a.jpg", Budget(10**6, 2**24))
+        assert caught.value.rule.code == "NAC95"
+    with pytest.raises(Fault) as caught:
+        read_image(memoryview(raw), "a.jpg", Budget(10**6, 1000))
+    assert caught.value.rule.code == "NAC89"
+
+
+def test_any_byte_of_a_jpeg_another() -> None:
+    raw = bytearray(jpeg())
+    chance = random.Random(3)
+    found = set()
+    for _ in range(300):
+        place = chance.randrange(3, len(raw))
+        kept, raw[place] = raw[place], chance.randrange(256)
+        view = memoryview(bytes(raw))
+        found |= set(codes_of(lambda view=view: read_image(view, "a.jpg", Budget(10**6, 2**24))))  # type: ignore[misc]
+        raw[place] = kept
+    assert found <= {"NAC88", "NAC89", "NAC95"}
+    assert "NAC95" in found
+
+
+def test_a_jpeg_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = jpeg()
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(Fault) as caught:
+        read_image(memoryview(raw), "a.jpg", Budget(10**6, 2**24))
+    assert caught.value.rule.code == "NAC95"
+    assert caught.value.help is not None
+    assert "nacre[images]" in caught.value.help
+
+
+# Arrays that a file carries
+
+
+def test_arrays_that_a_file_carries() -> None:
+    stream = BytesIO()
+    np.save(stream, np.array([1.5, 2.5]))
+    plan = assemble('res_load_array %a, "mine"\nreturn [%a]')
+    (found,) = Machine(plan, resources={"mine.npy": stream.getvalue()}).run()
+    assert isinstance(found, np.ndarray)
+    assert found.tolist() == [1.5, 2.5]
+    (given,) = Machine(
+        plan, resources={"mine.npy": stream.getvalue()}, arrays={"mine": np.array([7])}
+    ).run()
+    assert isinstance(given, np.ndarray)
+    assert given.tolist() == [7]
+    with pytest.raises(InputError) as caught:
+        Machine(plan, resources={"mina.npy": b"", "mine.txt": b""}).run()
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "NAC96"
+    assert finding.help == "did you mean `mina`?"

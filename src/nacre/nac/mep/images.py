@@ -1,4 +1,4 @@
-"""Images: PNG, PPM and PGM read within bounds, PNG written, and what classifiers take."""
+"""Images: PNG, JPEG, PPM and PGM read within bounds, PNG written, and what classifiers take."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
+from io import BytesIO
 
 import numpy as np
 
 from nacre.base.excerpt import backquote
 from nacre.core.values import Array
 from nacre.nac.mep.budget import Budget
-from nacre.nac.mep.values import Fault, describe
+from nacre.nac.mep.values import Fault, brief_error, describe
 from nacre.nac.rules.plans import NAC91, NAC95
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of a pixel, by the type of colour
 _PALETTE = 3
+_JPEG = b"\xff\xd8\xff"
+_JPEG_BYTES = 16  # a pixel, of what Pillow holds and of the array
 _PNM = re.compile(rb"P([56])\s+(?:#[^\n]{0,200}\s+)?(\d{1,9})\s+(\d{1,9})\s+(\d{1,5})\s")
 _SLANT_STEPS = 16  # that a slanted line of pixels costs
 _SHORT, _MIDDLE = 256, 224
@@ -29,9 +32,11 @@ def read_image(view: memoryview, path: str, budget: Budget) -> Array:
     """The pixels of a file: u8 [height, width, 3]."""
     if bytes(view[:8]) == _SIGNATURE:
         return _png(view, path, budget)
+    if bytes(view[:3]) == _JPEG:
+        return _jpeg(view, path, budget)
     match = _PNM.match(view[:512])
     if match is None:
-        raise Fault(NAC95, f"{backquote(path)} is no image that a plan reads: PNG, PPM, PGM")
+        raise Fault(NAC95, f"{backquote(path)} is no image that a plan reads: PNG, JPEG, PPM, PGM")
     kind, width, height, most = (int(group) for group in match.groups())
     channels = 3 if kind == 6 else 1
     bytes_ = width * height * channels
@@ -41,6 +46,23 @@ def read_image(view: memoryview, path: str, budget: Budget) -> Array:
     budget.take(4 * bytes_)
     pixels = np.frombuffer(view[match.end() :], np.uint8).reshape(height, width, channels)
     return np.array(np.broadcast_to(pixels, (height, width, 3)))
+
+
+def _jpeg(view: memoryview, path: str, budget: Budget) -> Array:
+    """Decoded by Pillow, whose reader looks at the header first."""
+    try:
+        from PIL import Image
+    except ImportError:
+        help_ = "`pip install 'nacre[images]'`, or give it as PNG"
+        raise Fault(NAC95, f"{backquote(path)} is a JPEG, which needs Pillow", help_) from None
+    try:
+        with Image.open(BytesIO(view), formats=["JPEG"]) as image:
+            width, height = image.size
+            budget.take(_JPEG_BYTES * width * height)
+            return np.array(image.convert("RGB"), np.uint8)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        message = f"{backquote(path)} cannot be decoded: {brief_error(error)}"
+        raise Fault(NAC95, message) from None
 
 
 def _png(view: memoryview, path: str, budget: Budget) -> Array:

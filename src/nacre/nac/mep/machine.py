@@ -11,7 +11,7 @@ import numpy as np
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
-from nacre.nac.format.values import Plan
+from nacre.nac.format.values import Bytes, Plan
 from nacre.nac.mep.actions import actions_of
 from nacre.nac.mep.answers import Answers, Prompt, prompts_of, unconditional_prompts
 from nacre.nac.mep.budget import Budget
@@ -32,8 +32,8 @@ class Machine:
     """A plan with what it may use. `run` starts anew each time: the same seed, the same outputs.
 
     `models` are by the names that the plan loads them by; `tokenizer` is one, or several by the
-    numbers of models. `mode` is for plans that can train, and ask. Without `root` the plan has no
-    files; it writes none without `may_write`.
+    numbers of models; `resources` are files that it carries. `mode` is for plans that can train,
+    and ask. Without `root` the plan has no other files; it writes none without `may_write`.
     """
 
     def __init__(
@@ -49,12 +49,15 @@ class Machine:
         may_write: bool = False,
         arrays: Mapping[str, Any] | None = None,
         mode: Mode = "infer",
+        resources: Mapping[str, Bytes] | None = None,
     ) -> None:
         if mode not in get_args(Mode):
             raise ValueError(f"the mode is {mode!r}, expected one of {', '.join(get_args(Mode))}")
         self._program = program if isinstance(program, Program) else program_of(program)
         folder = Folder(root, may_write=may_write)
-        self._surroundings = Surroundings(models or {}, tokenizer, arrays or {}, folder, mode)
+        self._surroundings = Surroundings(
+            models or {}, tokenizer, arrays or {}, folder, mode, resources or {}
+        )
         self._seed = seed
         self._limits = (max_steps, max_bytes)
         self._actions = actions_of(self._program)

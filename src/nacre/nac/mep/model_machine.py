@@ -47,6 +47,7 @@ def machine_of(
         max_bytes=max_bytes,
         may_write=may_write,
         mode=mode,
+        resources={resource.name: resource.data for resource in file.resources},
     )
 
 

@@ -101,12 +101,13 @@ ROWS: tuple[Row, ...] = (
     Row(0x13, "res_load_dynamic", (_OUT, *_slot("path"), _choice("format", npy=2, image=3)),
         "a file in the folder, named by a value. An image becomes f32 [1, 3, 224, 224]: short side"
         " 256, middle 224, mean and deviation of ImageNet. It is a PNG of 8 or 16 bits a channel"
-        " (grey, colour, palette of 8 bits; transparency is left out), a binary PPM (P6) or PGM"
-        " (P5) of 8 bits; all else is refused (NAC95): JPEG, WebP, GIF, PNGs that are interlaced or"
-        " of 1, 2 or 4 bits, texts of pixels (P2, P3). An array in the place of a path is taken as"
+        " (grey, colour, palette of 8 bits; transparency is left out), a JPEG (with the extra"
+        " `images`; as it is stored, not turned), a binary PPM (P6) or PGM (P5) of 8 bits; all else"
+        " is refused (NAC95): WebP, GIF, PNGs that are interlaced or of 1, 2 or 4 bits, texts of"
+        " pixels (P2, P3). An array in the place of a path is taken as"
         " the file's content"),
-    Row(0x14, "res_load_array", (_OUT, _text("name")), "an array that the caller has given",
-        "1.8"),
+    Row(0x14, "res_load_array", (_OUT, _text("name")),
+        "an array that the caller has given, or else `NAME.npy` of the file's resources", "1.8"),
     Row(0x1F, "res_unload", (_choice("type", model=0), _MODEL), "forget a model"),
     Row(0x1F, "res_unload", (_choice("type", slot=1), _OUT), "forget the value of a slot"),
     Row(0x20, "preproc_encode", (*_slot("tokenizer", "text"), _OUT), "the ids of a text"),

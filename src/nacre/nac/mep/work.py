@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from nacre.core.values import Array
+from nacre.nac.format.values import Bytes
 from nacre.nac.mep.budget import Budget
 from nacre.nac.mep.files import Folder
 from nacre.nac.mep.table import SLOTS
@@ -77,6 +78,7 @@ class Surroundings:
     arrays: Mapping[str, Array]
     folder: Folder
     mode: Mode = "infer"
+    resources: Mapping[str, Bytes] = field(default_factory=dict)  # of the file, by name
 
 
 @dataclass

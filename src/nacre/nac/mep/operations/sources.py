@@ -104,9 +104,13 @@ def _image(work: Work, given: Array) -> Array:
 
 @performs("res_load_array")
 def res_load_array(work: Work, name: str) -> Value:
-    """An array that the caller has given."""
-    arrays = work.surroundings.arrays
+    """An array that the caller has given, or that the file carries."""
+    arrays, resources = work.surroundings.arrays, work.surroundings.resources
+    carried = resources.get(f"{name}.npy")
+    if name not in arrays and carried is not None:
+        return read_npy(memoryview(carried), f"{name}.npy", work.budget)
     if name not in arrays:
+        known = [*arrays, *(one.removesuffix(".npy") for one in resources if one.endswith(".npy"))]
         message = f"there is no array {backquote(name)}"
-        raise Fault(NAC96, message, did_you_mean(name, arrays))
+        raise Fault(NAC96, message, did_you_mean(name, known))
     return value_from(arrays[name], f"array {backquote(name)}", NAC96)
