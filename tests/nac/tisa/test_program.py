@@ -113,7 +113,7 @@ EMITTED: dict[str, Callable[[], object]] = {
     "NAC66": lambda: made(step("BPE_ENCODE", None), words=vocabulary("a")),
     "NAC67": lambda: made(*[step("REPLACE", "a", "aa")] * 40, PIECES).encode("a" * 100),
     "NAC68": lambda: tisa.compile_tokenizer("{}"),
-    "NAC69": lambda: tisa.compile_tokenizer(json.dumps({**small(), "padding": {}})),
+    "NAC69": lambda: tisa.compile_tokenizer(json.dumps({**small(), "normalizer": {"type": "Odd"}})),
     "NAC70": lambda: made(PIECES).encode("a\ud800"),
 }
 
@@ -155,6 +155,14 @@ PAYLOADS = {
     "an empty pattern": b"\x03\x05\0\0\0\0\0\x01\0a",
     "the kind of an item": b"\x30\x02\0\0\0\x01\x02",
     "bytes too many": b"\x15\x01\0\0\0\0",
+    "nothing in front": b"\x81\x02\0\0\0\0\0",
+    "no table": b"\x84\x04\0\0\0abcd\x21\x01\0\0\0\0",
+    "flags of a token": b"\x90\x0c\0\0\0\x01\0\0\0\x08\0\0\0\0\x01\0a",
+    "a token without text": b"\x90\x0b\0\0\0\x01\0\0\0\0\0\0\0\0\0\0",
+    "a behaviour of split": b"\x91\x04\0\0\0\x01\0a\x05",
+    "no length": b"\x93\x04\0\0\0\0\0\0\0",
+    "options of a model": b"\xa2\x05\0\0\0\0\0\0\0\x01",
+    "an id below": b"\xa3\x04\0\0\0\xfe\xff\xff\xff",
 }
 
 
@@ -215,12 +223,14 @@ def test_a_listing_names_everything() -> None:
         "resource vocab.b: 87 bytes",
         "resource vidx.b: 24 bytes",
         "resource nacre.decoder.json: 30 bytes",
+        "resource nacre.encoding.json: 254 bytes",
     ]
 
 
 def test_the_table_of_instructions_is_whole() -> None:
     opcodes = [0x01, 0x02, 0x03, 0x04, 0x07, 0x10, 0x15, 0x20, 0x21, 0x22, 0x30]
-    assert list(OPERATIONS) == opcodes
+    ours = [*range(0x81, 0x86), *range(0x90, 0x94), *range(0xA0, 0xA4)]
+    assert list(OPERATIONS) == opcodes + ours
     assert all(op.meaning and op.name.isupper() for op in OPERATIONS.values())
 
 

@@ -10,6 +10,7 @@ from nacre.nac.mep.machine import MAX_BYTES, MAX_STEPS, Machine
 from nacre.nac.mep.program import Program, program_of
 from nacre.nac.mep.work import Mode
 from nacre.nac.tisa.decoders import RESOURCE as DECODER
+from nacre.nac.tisa.options import RESOURCE as OPTIONS
 from nacre.nac.tisa.resources import FILES
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _tokenizer(model: NacModel) -> TisaProgram | None:
         return None
     from nacre.nac.tisa.program import load
 
-    resources = {name: model.file.resource(name) for name in (*FILES, DECODER)}
+    resources = {name: model.file.resource(name) for name in (*FILES, DECODER, OPTIONS)}
     return load(
         manifest, {name: bytes(data) for name, data in resources.items() if data is not None}
     )

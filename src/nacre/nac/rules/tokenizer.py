@@ -42,8 +42,9 @@ NAC65 = declare(
     The compiled vocabulary (`vocab.b`, `vidx.b`, `merges.b`) contradicts itself: offsets that lead
     elsewhere than to entries in order, a token or an id twice, an index that names another token,
     a merge of tokens that do not exist. Or a resource of ours is malformed: `nacre.decoder.json`,
-    which says how ids become text where the instructions do not tell, or `nacre.scores.b`, whose
-    scores of 64 bits must round to those of the vocabulary.
+    which says how ids become text where the instructions do not tell, `nacre.encoding.json`, which
+    says how pairs and lengths are treated, or `nacre.scores.b`, whose scores of 64 bits must round
+    to those of the vocabulary.
     """, language=_NAC)  # fmt: skip
 NAC66 = declare(
     "NAC66", "token-missing", _RSRC,
@@ -66,8 +67,10 @@ NAC68 = declare(
 NAC69 = declare(
     "NAC69", "tokenizer-no-form", _PROC,
     """
-    The instructions of TISA cannot say what the tokenizer does. The message says which part and
-    why. Nothing is approximated: a program that gives other ids for some text is none.
+    A program cannot say what the tokenizer does: a part that the `tokenizers` library does not have
+    either, a pattern that is not matched in linear time, merges that are left out at random. The
+    message says which part and why. Nothing is approximated: a program that gives other ids for
+    some text is none.
 
     The finding names the part by its place in `tokenizer.json`.
     """, language=_NAC)  # fmt: skip

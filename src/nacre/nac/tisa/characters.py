@@ -91,6 +91,11 @@ def _inert_pattern() -> re.Pattern[str]:
     return re.compile(f"[{listed}]")
 
 
+def is_inert(character: str) -> bool:
+    """Whether a character came after Unicode 9.0, so that normal forms leave it alone."""
+    return _inert_pattern().match(character) is not None
+
+
 def normal_form(form: Form, text: str) -> str:
     """A normal form; what came after Unicode 9.0 stays and parts the rest."""
     if text.isascii():

@@ -157,11 +157,12 @@ def _word_piece(step: WordPiece, tokens: list[str]) -> list[str]:
         if index:
             is_part = token.startswith(step.prefix)
             token = token.replace(step.prefix, "", 1) if is_part else f" {token}"
-        made.append(_clean(token) if step.cleanup else token)
+        made.append(clean_text(token) if step.cleanup else token)
     return made
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
+    """A text without the spaces that tokens have before punctuation and short forms."""
     for written, meant in _CLEANED:
         text = text.replace(written, meant)
     return text
@@ -213,7 +214,7 @@ def _ctc(step: CTC, tokens: list[str]) -> list[str]:
     for token, _ in groupby(tokens):
         text = token.replace(step.pad_token, "") if step.pad_token else token
         if step.cleanup:
-            text = _clean(text).replace(step.word_delimiter_token, " ")
+            text = clean_text(text).replace(step.word_delimiter_token, " ")
         made += [text] if text else []
     return made
 

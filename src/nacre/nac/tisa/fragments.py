@@ -1,22 +1,31 @@
-"""Steps on fragments: texts that change or are cut until something protects them."""
+"""Steps on fragments: texts that change or are cut until something makes tokens of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import cast
 
 from nacre.nac.tisa.budget import Budget
-from nacre.nac.tisa.characters import Form, byte_letters, category, lowercase, normal_form
-from nacre.nac.tisa.instructions import REMOVE, CutRule, Instruction
-from nacre.nac.tisa.patterns import Node, PatternError, only_character, parse_pattern
-from nacre.nac.tisa.patterns import Sequence as InOrder
-from nacre.nac.tisa.scanner import Scanner, require_not_empty
+from nacre.nac.tisa.character_data import IDEOGRAPHS
+from nacre.nac.tisa.characters import CharacterSet, Form, byte_letters, category, lowercase
+from nacre.nac.tisa.cuts import CUTS, checked_pattern
+from nacre.nac.tisa.instructions import Instruction
+from nacre.nac.tisa.scanner import Scanner
+from nacre.nac.tisa.text.charsmap import Charsmap
+from nacre.nac.tisa.text.normal_forms import normal_form_change
+from nacre.nac.tisa.text.spans import Spans, is_at_start, move_spans
+from nacre.nac.tisa.text.tracing import (
+    TextChange,
+    characterwise,
+    literal_matches,
+    put_in_front,
+    replace_matches,
+)
 
-Fragment = tuple[str, bool]  # a text, and whether it is protected
+# A text; the id of the token that it is (-1: the one of its text), None: of none yet; its places.
+Fragment = tuple[str, int | None, Spans]
 Step = Callable[[list[Fragment], Budget], list[Fragment]]
-_MOST_LITERALS = 64
-_LONGEST_SHOWN = 60
 
 
 def fragment_steps(instructions: Iterable[Instruction]) -> list[Step]:
@@ -46,36 +55,71 @@ def _joins_translation(instruction: Instruction, single: dict[int, str]) -> bool
     return True
 
 
-def _text_step(change: Callable[[str], str]) -> Step:
-    """A step that changes the text of every fragment that is not protected."""
+def _text_step(change: TextChange) -> Step:
+    """A step that changes the text of every fragment that is no token yet."""
 
     def run(fragments: list[Fragment], budget: Budget) -> list[Fragment]:
         fragments_out: list[Fragment] = []
         size = 0
-        for text, protected in fragments:
-            changed = text if protected else change(text)
+        for text, token, spans in fragments:
+            if token is not None:
+                changed = text
+            elif spans is None:
+                changed = change.change(text)
+            else:
+                changed, origins = change.trace(text)
+                spans = move_spans(spans, origins)
             size += len(changed) + 1
             if changed:
-                fragments_out.append((changed, protected))
+                fragments_out.append((changed, token, spans))
         budget.hold(size)
         return fragments_out
 
     return run
 
 
+def _growing_step(change: TextChange, growth: Callable[[str], int]) -> Step:
+    """A step whose texts may grow: judged before it is run."""
+    run = _text_step(change)
+
+    def run_judged(fragments: list[Fragment], budget: Budget) -> list[Fragment]:
+        budget.hold(sum(growth(text) for text, token, _ in fragments if token is None))
+        return run(fragments, budget)
+
+    return run_judged
+
+
 def _translation(table: dict[int, str]) -> Step:
-    return _text_step(lambda text: text.translate(table))
+    return _text_step(characterwise(lambda text: text.translate(table)))
 
 
 def _replacement(instruction: Instruction) -> Step:
     pattern, value = cast(tuple[str, str], instruction.operands)
+    if len(pattern) == 1 and len(value) <= 1:
+        return _translation({ord(pattern): value})
+    change = TextChange(
+        lambda text: text.replace(pattern, value),
+        lambda text: replace_matches(text, literal_matches(text, pattern), value),
+    )
+    return _growing_step(change, lambda text: text.count(pattern) * len(value))
+
+
+def _pattern_replacement(instruction: Instruction) -> Step:
+    pattern, value = cast(tuple[str, str], instruction.operands)
+    scanner = Scanner([checked_pattern(0, pattern)])
 
     def run(fragments: list[Fragment], budget: Budget) -> list[Fragment]:
-        growth = sum(t.count(pattern) * len(value) for t, p in fragments if not p)
-        budget.hold(growth)
-        return change(fragments, budget)
+        fragments_out: list[Fragment] = []
+        for text, token, spans in fragments:
+            if token is None:
+                matches = [(start, end) for start, end, _ in scanner.matches(text, budget)]
+                budget.hold(len(text) + len(matches) * len(value))
+                text, origins = replace_matches(text, matches, value)
+                spans = move_spans(spans, origins)
+            if text:
+                fragments_out.append((text, token, spans))
+        return fragments_out
 
-    change = _text_step(lambda text: text.replace(pattern, value))
     return run
 
 
@@ -86,98 +130,58 @@ def _filter(instruction: Instruction) -> Step:
         dropped = {ord(c): None for c in set(text) if category(c) in names}
         return text.translate(dropped) if dropped else text
 
-    return _text_step(change)
+    return _text_step(characterwise(change))
 
 
 def _prefix(instruction: Instruction) -> Step:
     value = cast(str, instruction.operands[0])
-    change = _text_step(lambda text: text if text.startswith(value) else value + text)
+    change = TextChange(
+        lambda text: text if text.startswith(value) else value + text,
+        lambda text: (text, None) if text.startswith(value) else put_in_front(text, value),
+    )
+    return _growing_step(change, lambda _: len(value))
+
+
+def _insertion(instruction: Instruction) -> Step:
+    value = cast(str, instruction.operands[0])
+    change = TextChange(lambda text: value + text, lambda text: put_in_front(text, value))
+    return _growing_step(change, lambda _: len(value))
+
+
+def _first_prefix(instruction: Instruction) -> Step:
+    value = cast(str, instruction.operands[0])
 
     def run(fragments: list[Fragment], budget: Budget) -> list[Fragment]:
-        budget.hold(len(value) * len(fragments))
-        return change(fragments, budget)
+        budget.hold(len(value))
+        return [
+            (text, token, spans)
+            if token is not None or not is_at_start(spans) or text.startswith(value)
+            else (value + text, token, move_spans(spans, put_in_front(text, value)[1]))
+            for text, token, spans in fragments
+        ]
 
     return run
 
 
-def _form(instruction: Instruction) -> Step:
-    form = cast(Form, instruction.operands[0])
-    return _text_step(lambda text: normal_form(form, text))
+def _spaced_ideographs(text: str) -> str:
+    ideographs = {ord(c): f" {c} " for c in set(text) if ord(c) in _IDEOGRAPHS}
+    return text.translate(ideographs) if ideographs else text
 
 
-class _PartitionStep:
-    """PARTITION_RULES."""
-
-    def __init__(self, instruction: Instruction) -> None:
-        self._rules = cast(tuple[CutRule, ...], instruction.operands[0])
-        trees = [_checked_pattern(index, rule.pattern) for index, rule in enumerate(self._rules)]
-        self._scanner = Scanner(trees)
-        needed = [needed_text(tree) for tree in trees]
-        # A text without any of these has no match: it is looked at no further.
-        self._needed = needed if all(needed) and len(needed) <= _MOST_LITERALS else None
-
-    def __call__(self, fragments: list[Fragment], budget: Budget) -> list[Fragment]:
-        parts: list[Fragment] = []
-        for text, protected in fragments:
-            if protected or self._has_none(text, budget):
-                parts.append((text, protected))
-            else:
-                self._cut(text, parts, budget)
-        budget.spend(len(parts))
-        return parts
-
-    def _has_none(self, text: str, budget: Budget) -> bool:
-        if self._needed is None:
-            return False
-        budget.spend(len(self._needed))
-        budget.hold(len(text))
-        return not any(part in text for part in self._needed)
-
-    def _cut(self, text: str, parts: list[Fragment], budget: Budget) -> None:
-        at = 0
-        for start, end, index in self._scanner.matches(text, budget):
-            rule = self._rules[index]
-            gap = text[at:start]
-            if rule.trim and gap.endswith(rule.trim):
-                gap = gap[: -len(rule.trim)]
-            if gap:
-                parts.append((gap, False))
-            if rule.behaviour != REMOVE:
-                parts.append((text[start:end], rule.protected))
-            at = end
-        if at < len(text):
-            parts.append((text[at:], False))
-
-
-def _checked_pattern(index: int, pattern: str) -> Node:
-    try:
-        tree = parse_pattern(pattern)
-        require_not_empty(tree)
-    except PatternError as error:
-        shown = pattern if len(pattern) <= _LONGEST_SHOWN else f"{pattern[:_LONGEST_SHOWN]}..."
-        raise PatternError(f"rule {index} `{shown}` has {error.reason}", error.at) from None
-    return tree
-
-
-def needed_text(tree: Node) -> str:
-    """A text that is part of every match; empty where there may be none."""
-    parts: Sequence[Node] = tree.parts if isinstance(tree, InOrder) else (tree,)
-    best = run = ""
-    for part in parts:
-        only = only_character(part)
-        run = run + only if only else ""
-        best = max(best, run, key=len)
-    return best
-
-
+_IDEOGRAPHS = CharacterSet(IDEOGRAPHS)
 _MAKERS: Mapping[str, Callable[[Instruction], Step]] = MappingProxyType(
     {
-        "LOWERCASE": lambda _: _text_step(lowercase),
-        "UNICODE_NORM": _form,
+        "LOWERCASE": lambda _: _text_step(characterwise(lowercase)),
+        "UNICODE_NORM": lambda i: _text_step(normal_form_change(cast(Form, i.operands[0]))),
         "REPLACE": _replacement,
+        "REPLACE_PATTERN": _pattern_replacement,
         "FILTER_CATEGORY": _filter,
         "PREPEND": _prefix,
-        "PARTITION_RULES": _PartitionStep,
-        "BYTE_ENCODE": lambda _: _text_step(byte_letters),
+        "INSERT": _insertion,
+        "INSERT_FIRST": _first_prefix,
+        "MAP_TEXTS": lambda i: _text_step(Charsmap(cast(bytes, i.operands[0])).change),
+        "SPACE_IDEOGRAPHS": lambda _: _text_step(characterwise(_spaced_ideographs)),
+        "BYTE_ENCODE": lambda _: _text_step(characterwise(byte_letters)),
+        **CUTS,
     }
 )

@@ -1,4 +1,8 @@
-"""The instructions of TISA: opcode, name, operands and meaning in one table; their values."""
+"""The instructions of TISA: opcode, name, operands and meaning in one table; their values.
+
+The format has those below 0x80. Those from there on are ours, for what the format's cannot say; a
+program has one of them only where it needs it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,22 @@ MAGIC = b"TISA"
 VERSION = 1
 
 # How operands are written. `texts`: a count, then so many texts; `rest`: nothing at all, or a text
-# (v1.6 writes none, v1.8 one); `rules` and `items` are records of their own.
-Field = Literal["text8", "text16", "texts8", "rest8", "rules", "items"]
+# (v1.6 writes none, v1.8 one); `rules`, `items` and `tokens` are records of their own; `bytes` is
+# all that is left.
+Field = Literal[
+    "text8",
+    "text16",
+    "texts8",
+    "rest8",
+    "rules",
+    "items",
+    "tokens",
+    "bytes",
+    "flags",
+    "count",
+    "id",
+]
+OURS = 0x80  # the first opcode that is not the format's
 
 
 class Kind(IntEnum):
@@ -73,6 +91,58 @@ _TABLE = (
     Operation(
         0x30, "COMPOSE", Kind.COMPOSE, (("items", "items"),), "ids stand in a template"
     ),
+    Operation(
+        0x81, "INSERT", Kind.TEXT, (("value", "text16"),),
+        "every text gets the value in front, whatever it begins with",
+    ),
+    Operation(
+        0x82, "INSERT_FIRST", Kind.TEXT, (("value", "text16"),),
+        "PREPEND, for the fragment alone that begins where the whole text begins",
+    ),
+    Operation(
+        0x83, "REPLACE_PATTERN", Kind.TEXT, (("pattern", "text16"), ("value", "text16")),
+        "every match of a pattern becomes a text",
+    ),
+    Operation(
+        0x84, "MAP_TEXTS", Kind.TEXT, (("table", "bytes"),),
+        "graphemes and characters become texts of a table of SentencePiece",
+    ),
+    Operation(
+        0x85, "SPACE_IDEOGRAPHS", Kind.TEXT, (), "every ideograph gets a space on both sides"
+    ),
+    Operation(
+        0x90, "FIND_TOKENS", Kind.CUT, (("tokens", "tokens"),),
+        "the longest of some texts from the left becomes a token, if its conditions are met",
+    ),
+    Operation(
+        0x91, "SPLIT", Kind.CUT, (("pattern", "text16"), ("behaviour", "flags")),
+        "a fragment is cut at the matches of a pattern, which stand alone, go away or join others",
+    ),
+    Operation(
+        0x92, "SPLIT_SCRIPTS", Kind.CUT, (), "a fragment is cut where another script begins"
+    ),
+    Operation(
+        0x93, "SPLIT_LENGTH", Kind.CUT, (("length", "count"),),
+        "a fragment is cut into so many characters each",
+    ),
+    Operation(
+        0xA0, "BPE_MODEL", Kind.ENCODE,
+        (("unknown", "id"), ("options", "flags"), ("prefix", "text8"), ("suffix", "text8")),
+        "BPE_ENCODE with a prefix inside of words, bytes for unknown characters, one unknown for"
+        " several, and words that are tokens before any merge",
+    ),
+    Operation(
+        0xA1, "WORDPIECE_MODEL", Kind.ENCODE,
+        (("unknown", "id"), ("longest", "count"), ("marker", "text8")),
+        "WORDPIECE_ENCODE with the id of unknown words and the length of the longest one",
+    ),
+    Operation(
+        0xA2, "UNIGRAM_MODEL", Kind.ENCODE, (("unknown", "id"), ("options", "flags")),
+        "UNIGRAM_ENCODE with the id of what is unknown, and bytes in its place",
+    ),
+    Operation(
+        0xA3, "WORDLEVEL_MODEL", Kind.ENCODE, (("unknown", "id"),), "every fragment is a token"
+    ),
 )  # fmt: skip
 OPERATIONS: Mapping[int, Operation] = MappingProxyType({op.opcode: op for op in _TABLE})
 BY_NAME: Mapping[str, Operation] = MappingProxyType({op.name: op for op in _TABLE})
@@ -106,13 +176,39 @@ class CutRule(Struct, frozen=True):
     trim: str | None = None  # what the gap in front of a match loses at its end
 
 
+# Flags of a token that is looked for.
+WHOLE_WORD, TAKES_LEFT, TAKES_RIGHT = 1, 2, 4
+# What becomes of matches of SPLIT, and the flag that turns matches and gaps around.
+SPLITS: Mapping[str, int] = MappingProxyType(
+    {"Removed": 0, "Isolated": 1, "MergedWithPrevious": 2, "MergedWithNext": 3, "Contiguous": 4}
+)
+INVERTED = 8
+# Options of models.
+FUSES_UNKNOWN, HAS_BYTES, TAKES_WORDS = 1, 2, 4
+NO_ID = -1  # of what is unknown, where there is no token for it
+FLAGS: Mapping[str, int] = MappingProxyType(
+    {"BPE_MODEL": 7, "UNIGRAM_MODEL": HAS_BYTES, "SPLIT": 15}
+)
+
+
+class SoughtToken(Struct, frozen=True):
+    """A token of FIND_TOKENS: the text that is looked for, its id, and what it asks for."""
+
+    text: str
+    id: int
+    flags: int = 0
+
+
 class Item(Struct, frozen=True):
     """An item of COMPOSE: an id, a token by its text, or (None) the ids of the text."""
 
     value: int | str | None = None
 
 
-Operand = str | None | tuple[str, ...] | tuple[CutRule, ...] | tuple[Item, ...]
+Operand = (
+    str | int | bytes | None | tuple[str, ...] | tuple[CutRule, ...] | tuple[Item, ...]
+    | tuple[SoughtToken, ...]
+)  # fmt: skip
 
 
 class Instruction(Struct, frozen=True):

@@ -8,10 +8,22 @@ from typing import cast
 
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bundle import broken_as_input_error, split
-from nacre.nac.tisa.instructions import BEHAVIOURS, CutRule, Instruction, Item, Operand
+from nacre.nac.tisa.instructions import (
+    BEHAVIOURS,
+    TAKES_LEFT,
+    TAKES_RIGHT,
+    WHOLE_WORD,
+    CutRule,
+    Instruction,
+    Item,
+    Operand,
+    SoughtToken,
+)
 
 _LONGEST_RUN = 3  # REPLACEs of single characters to the same value that are shown one by one
 _LONGEST_PATTERN = 72
+_LISTED = ("rules", "tokens")  # operands that have a line for each of theirs
+_ASKED = {WHOLE_WORD: "WHOLE_WORD", TAKES_LEFT: "TAKES_LEFT", TAKES_RIGHT: "TAKES_RIGHT"}
 
 
 def disassemble(raw: bytes) -> str:
@@ -56,20 +68,34 @@ def _instruction_lines(index: int, instruction: Instruction) -> Iterator[str]:
         for (_, field), value in zip(operation.operands, instruction.operands, strict=True)
         if value is not None
     ]
-    plain = [_operand(value) for field, value in named if field != "rules"]
+    plain = [_operand(value) for field, value in named if field not in _LISTED]
     yield " ".join([f"{index:>4}  {operation.name}", *plain])
     for field, value in named:
-        if field == "rules":
-            yield from (f"        {_rule(rule)}" for rule in cast(tuple[CutRule, ...], value))
+        if field in _LISTED:
+            rows = cast(tuple[CutRule | SoughtToken, ...], value)
+            yield from (f"        {_row(row)}" for row in rows)
 
 
 def _operand(value: Operand) -> str:
     if isinstance(value, str):
         return repr(value)
-    return " ".join(_item(item) for item in value or ())
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"({len(value):,} bytes)"
+    return " ".join(_item(cast(str | Item, item)) for item in value or ())
 
 
-def _item(item: str | CutRule | Item) -> str:
+def _row(row: CutRule | SoughtToken) -> str:
+    return _rule(row) if isinstance(row, CutRule) else _token(row)
+
+
+def _token(token: SoughtToken) -> str:
+    asked = [word for flag, word in _ASKED.items() if token.flags & flag]
+    return " ".join([str(token.id), repr(token.text), *asked])
+
+
+def _item(item: str | Item) -> str:
     if isinstance(item, Item):
         return "$ids" if item.value is None else repr(item.value)
     return str(item)

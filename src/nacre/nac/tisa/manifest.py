@@ -12,19 +12,27 @@ from nacre.nac.rules.tokenizer import NAC60, NAC61, NAC62
 from nacre.nac.tisa.instructions import (
     BEHAVIOURS,
     CATEGORIES,
+    FLAGS,
     FORMS,
     HAS_BEHAVIOUR,
     HAS_TRIM,
+    INVERTED,
     MAGIC,
+    NO_ID,
     OPERATIONS,
     PROTECTED,
+    SPLITS,
+    TAKES_LEFT,
+    TAKES_RIGHT,
     VERSION,
+    WHOLE_WORD,
     CutRule,
     Field,
     Instruction,
     Item,
     Operand,
     Operation,
+    SoughtToken,
 )
 
 _ID_BYTES = 4
@@ -91,8 +99,23 @@ def _require_meaning(operation: Operation, operands: tuple[Operand, ...], inner:
         unknown = [name for name in cast(tuple[str, ...], operands[0]) if name not in CATEGORIES]
         if unknown:
             raise Broken(NAC62, inner.position(0), f"{unknown[0]!r} is no category of Unicode")
-    if operation.name == "REPLACE" and not operands[0]:
-        raise Broken(NAC62, inner.position(0), "REPLACE has an empty pattern")
+    if operation.name in ("REPLACE", "INSERT", "INSERT_FIRST") and not operands[0]:
+        raise Broken(NAC62, inner.position(0), f"{operation.name} has an empty pattern")
+    if operation.name == "SPLIT_LENGTH" and not operands[0]:
+        raise Broken(NAC62, inner.position(0), "SPLIT_LENGTH has a length of 0")
+    _require_known_flags(operation, operands, inner)
+
+
+def _require_known_flags(
+    operation: Operation, operands: tuple[Operand, ...], inner: Cursor
+) -> None:
+    known = FLAGS.get(operation.name)
+    if known is None:
+        return
+    at = [field for _, field in operation.operands].index("flags")
+    flags = cast(int, operands[at])
+    if flags & ~known or (operation.name == "SPLIT" and flags & ~INVERTED not in SPLITS.values()):
+        raise Broken(NAC62, inner.position(0), f"{operation.name} has the flags {flags:#04x}")
 
 
 def _flag(cursor: Cursor, what: str) -> bool:
@@ -149,13 +172,43 @@ def _texts8(cursor: Cursor, what: str) -> tuple[str, ...]:
     return cursor.take_records(count, 1, "texts", lambda: _text8(cursor, what), start)
 
 
+def _token(cursor: Cursor, what: str) -> SoughtToken:
+    flags = cursor.u8("the flags of a token")
+    if flags & ~(WHOLE_WORD | TAKES_LEFT | TAKES_RIGHT):
+        raise Broken(NAC62, cursor.position(cursor.at - 1), f"a token has the flags {flags:#04x}")
+    index = _id(cursor, "the id of a token")
+    start = cursor.at
+    token = SoughtToken(_text16(cursor, "the text of a token"), index, flags)
+    if not token.text or index < 0:
+        raise Broken(NAC62, cursor.position(start), f"a token has id {index} and no text to find")
+    return token
+
+
+def _tokens(cursor: Cursor, what: str) -> tuple[SoughtToken, ...]:
+    start = cursor.at
+    count = cursor.u32("the number of tokens")
+    return cursor.take_records(count, 7, "tokens", lambda: _token(cursor, what), start)
+
+
+def _id(cursor: Cursor, what: str) -> int:
+    index = int.from_bytes(cursor.take(_ID_BYTES, what), "little", signed=True)
+    if index < NO_ID:
+        raise Broken(NAC62, cursor.position(cursor.at - _ID_BYTES), f"{what} is {index}")
+    return index
+
+
+def _bytes(cursor: Cursor, what: str) -> bytes:
+    return bytes(cursor.take(cursor.left, what))
+
+
 def _rest8(cursor: Cursor, what: str) -> str | None:
     return _text8(cursor, what) if cursor.left else None
 
 
 _READERS: Mapping[Field, Callable[[Cursor, str], Operand]] = MappingProxyType(
     {"text8": _text8, "text16": _text16, "texts8": _texts8, "rest8": _rest8, "rules": _rules,
-     "items": _items}
+     "items": _items, "tokens": _tokens, "bytes": _bytes, "flags": Cursor.u8,
+     "count": Cursor.u32, "id": _id}
 )  # fmt: skip
 
 
@@ -179,6 +232,15 @@ def _item_bytes(item: Item) -> bytes:
     return b"\1\1" + pack("i", "id", item.value)
 
 
+def _token_bytes(token: SoughtToken) -> bytes:
+    head = pack("Bi", "id", token.flags, token.id)
+    return head + text(token.text, "H", "the text of a token")
+
+
+def _number_bytes(layout: str) -> Callable[[Operand], bytes]:
+    return lambda value: pack(layout, "number", cast(int, value))
+
+
 def _list_writer(layout: str, one: Callable[..., bytes]) -> Callable[[Operand], bytes]:
     def write_all(value: Operand) -> bytes:
         values = cast(tuple[object, ...], value)
@@ -195,6 +257,8 @@ _WRITERS: Mapping[Field, Callable[[Operand], bytes]] = MappingProxyType(
     {
         "text8": _text_bytes("B"), "text16": _text_bytes("H"), "rest8": _text_bytes("B"),
         "texts8": _list_writer("B", _text_bytes("B")), "rules": _list_writer("H", _rule_bytes),
-        "items": _list_writer("B", _item_bytes),
+        "items": _list_writer("B", _item_bytes), "tokens": _list_writer("I", _token_bytes),
+        "bytes": lambda value: cast(bytes, value), "flags": _number_bytes("B"),
+        "count": _number_bytes("I"), "id": _number_bytes("i"),
     }
 )  # fmt: skip

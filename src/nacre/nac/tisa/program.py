@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import Literal, cast
 
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.positions import Position
-from nacre.nac.rules.tokenizer import NAC63, NAC64, NAC65, NAC66, NAC67, NAC70
+from nacre.nac.rules.tokenizer import NAC66, NAC67, NAC70
 from nacre.nac.tisa import manifest
-from nacre.nac.tisa.bpe import Bpe
 from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.bundle import Bundle, broken_as_input_error, refusal, split
 from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import code_points
+from nacre.nac.tisa.composition import Composer, pad_batch, truncate_texts
 from nacre.nac.tisa.decoder_inference import infer_decoder
-from nacre.nac.tisa.decoders import TokenDecoder, read_decoder
-from nacre.nac.tisa.fragments import Fragment, Step, fragment_steps
-from nacre.nac.tisa.instructions import Instruction, Item, Kind
-from nacre.nac.tisa.patterns import PatternError
-from nacre.nac.tisa.pieces import Unigram, WordPiece
-from nacre.nac.tisa.resources import MERGES, VOCABULARY, Vocabulary, read_vocabulary
+from nacre.nac.tisa.decoders import TokenDecoder, clean_text, read_decoder
+from nacre.nac.tisa.encoding import Encoding
+from nacre.nac.tisa.fragments import Fragment
+from nacre.nac.tisa.instructions import Instruction, Kind
+from nacre.nac.tisa.loading import (
+    ModelSource,
+    check_order,
+    check_unknown,
+    make_model,
+    steps_of,
+    surrounding_ids,
+)
+from nacre.nac.tisa.models.extents import UnknownError
+from nacre.nac.tisa.options import EncodingOptions, Padding, Side, Truncation, read_options
+from nacre.nac.tisa.resources import VOCABULARY, Vocabulary, read_vocabulary
+from nacre.nac.tisa.text.spans import Spans, span_of
 
 _WHITE = "".join(map(chr, code_points(WHITE_SPACE)))
-Side = Literal["left", "right"]
-_UNKNOWN_TOKENS = ("<unk>", "[UNK]")
-_UNKNOWN_UNIGRAM = 2  # the id where a Unigram vocabulary has no `<unk>`
+Text = str | tuple[str, str]  # a text, or a pair of them
 
 
 def load(raw: bytes, resources: Mapping[str, bytes] | None = None) -> TisaProgram:
@@ -35,17 +43,19 @@ def load(raw: bytes, resources: Mapping[str, bytes] | None = None) -> TisaProgra
     files = {**bundle.resources, **(resources or {})}
     with broken_as_input_error(len(raw)):
         instructions = manifest.read(bundle.manifest)
-        return TisaProgram(instructions, _vocabulary(Bundle(raw, files)), read_decoder(files))
+        vocabulary = _vocabulary(Bundle(raw, files))
+        return TisaProgram(instructions, vocabulary, read_decoder(files), read_options(files))
 
 
 def check_manifest(raw: bytes, resources: Mapping[str, bytes | memoryview]) -> None:
     """Take a manifest apart, with its vocabulary if it is there; `Broken` says what is wrong."""
     instructions = manifest.read(raw)
     if VOCABULARY in resources:
-        TisaProgram(instructions, read_vocabulary(resources), read_decoder(resources))
+        vocabulary = read_vocabulary(resources)
+        TisaProgram(instructions, vocabulary, read_decoder(resources), read_options(resources))
         return
-    _check_order(instructions)
-    _fragment_steps(instructions)
+    check_order(instructions)
+    steps_of(instructions)
 
 
 def _vocabulary(bundle: Bundle) -> Vocabulary:
@@ -63,22 +73,27 @@ class TisaProgram:
         instructions: tuple[Instruction, ...],
         vocabulary: Vocabulary,
         decoding: TokenDecoder | None = None,
+        options: EncodingOptions | None = None,
     ) -> None:
-        _check_order(instructions)
+        check_order(instructions)
         self._said = decoding  # how ids become text, where that was said
         self.instructions = instructions
         self.vocabulary = vocabulary
-        self._ids = {entry.token: entry.id for entry in vocabulary.entries}
-        self._pieces = {e.token: e.id for e in vocabulary.entries if e.is_piece}
-        self._unknown = next((self._ids[t] for t in _UNKNOWN_TOKENS if t in self._ids), 0)
+        self.options = options or EncodingOptions()
+        source = ModelSource(vocabulary)
+        self._ids, self._unknown = source.ids, source.unknown
         by_kind = {kind: [i for i in instructions if i.operation.kind == kind] for kind in Kind}
-        self._steps = _fragment_steps(instructions)
-        self._model = self._encoder(by_kind[Kind.ENCODE][0])
-        self._template = self._surrounding_ids(by_kind[Kind.COMPOSE])
+        self._steps = steps_of(instructions)
+        check_unknown(by_kind[Kind.ENCODE][0], self._ids)
+        self._model = make_model(source, by_kind[Kind.ENCODE][0])
+        self._template = surrounding_ids(by_kind[Kind.COMPOSE], self._ids)
+        # A step that asks where a fragment begins needs places, also if nobody else does.
+        self._asks_places = any(i.operation.name == "INSERT_FIRST" for i in instructions)
 
     def encode(
         self,
         text: str,
+        pair: str | None = None,
         *,
         add_special_tokens: bool = True,
         max_length: int | None = None,
@@ -87,21 +102,63 @@ class TisaProgram:
         pad_id: int = 0,
         pad_on: Side = "right",
     ) -> list[int]:
-        """The ids of a text, cut and padded where that is asked for."""
-        ids = self._encode(text)
-        before, behind = self._template if add_special_tokens else ((), ())
+        """The ids of a text or of a pair, cut and padded where that is asked for."""
+        cut, padding = self.options.truncation, self.options.padding
         if max_length is not None:
-            room = max_length - len(before) - len(behind)
-            if room < 0:
-                message = f"{max_length} ids have no room for the special tokens alone"
-                raise refusal(NAC70, message)
-            ids = ids[:room] if truncate_from == "right" else ids[max(0, len(ids) - room) :]
-        ids = [*before, *ids, *behind]
-        padding = [pad_id] * ((pad_to or 0) - len(ids))
-        return ids + padding if pad_on == "right" else padding + ids
+            cut = Truncation(max_length, direction="Left" if truncate_from == "left" else "Right")
+        if pad_to is not None:
+            padding = Padding(pad_to, pad_id, direction="Left" if pad_on == "left" else "Right")
+        if pair is not None or cut is not None or padding is not None:
+            whole = text if pair is None else (text, pair)
+            return self._encode_batch([whole], add_special_tokens, cut, padding)[0].ids
+        ids = self._plain_ids(text)
+        before, behind = self._template if add_special_tokens else ((), ())
+        return [*before, *ids, *behind]
 
-    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
-        """The text of ids."""
+    def encode_whole(
+        self, text: str, pair: str | None = None, *, add_special_tokens: bool = True
+    ) -> Encoding:
+        """Ids with their places in the text, tokens, types and masks."""
+        return self.encode_batch(
+            [text if pair is None else (text, pair)], add_special_tokens=add_special_tokens
+        )[0]
+
+    def encode_batch(
+        self, texts: Iterable[Text], *, add_special_tokens: bool = True
+    ) -> list[Encoding]:
+        """Texts or pairs, padded to the longest of them where the tokenizer pads."""
+        options = self.options
+        return self._encode_batch(texts, add_special_tokens, options.truncation, options.padding)
+
+    def _encode_batch(
+        self,
+        texts: Iterable[Text],
+        add_special_tokens: bool,
+        cut: Truncation | None,
+        padding: Padding | None,
+    ) -> list[Encoding]:
+        composer = self._composer
+        encodings: list[Encoding] = []
+        for each in texts:
+            listed = (each,) if isinstance(each, str) else each
+            parts = [
+                replace(self._places(text), type_ids=[]).with_type(index)
+                for index, text in enumerate(listed)
+            ]
+            added = composer.added(len(parts)) if add_special_tokens else 0
+            parts = truncate_texts(parts, cut, added)
+            encodings.append(composer.compose(parts, add_special_tokens))
+        return pad_batch(encodings, padding)
+
+    @cached_property
+    def _composer(self) -> Composer:
+        before, behind = ([(i, self.token(i)) for i in ids] for ids in self._template)
+        return Composer(self.options, before, behind)
+
+    def decode(
+        self, ids: Iterable[int], *, skip_special_tokens: bool = True, clean_up: bool = False
+    ) -> str:
+        """The text of ids; `clean_up` takes the spaces away that tokens have before punctuation."""
         tokens: list[str] = []
         for index in ids:
             token = self._tokens.get(index)
@@ -109,16 +166,22 @@ class TisaProgram:
                 raise refusal(NAC70, f"no token has the id {index!r}")
             if not (skip_special_tokens and index in self._special):
                 tokens.append(token)
-        return self.token_decoder.text_of(tokens)
+        text = self.token_decoder.text_of(tokens)
+        return clean_text(text) if clean_up else text
 
     def token_id(self, token: str) -> int | None:
         """The id of a token as it stands in the vocabulary."""
         return self._ids.get(token)
 
-    def fragments(self, text: str) -> list[Fragment]:
-        """What the text is cut into before it is encoded, and what of it is protected."""
-        _check_text(text)
-        return self._cut(text, Budget(len(text)))
+    def token(self, index: int) -> str:
+        """The token of an id, empty where there is none."""
+        return self._tokens.get(index, "")
+
+    def fragments(self, text: str) -> list[tuple[str, bool]]:
+        """What the text is cut into before it is encoded, and what of it is a token already."""
+        check_text(text)
+        cut = self._cut(text, Budget(len(text)), 0 if self._asks_places else None)
+        return [(part, token is not None) for part, token, _ in cut]
 
     @cached_property
     def _tokens(self) -> dict[int, str]:
@@ -136,91 +199,76 @@ class TisaProgram:
     def _special(self) -> frozenset[int]:
         return frozenset(self.token_decoder.special)
 
-    def _encode(self, text: str) -> list[int]:
-        _check_text(text)
+    def _plain_ids(self, text: str) -> list[int]:
+        """Ids alone, in the shortest way."""
+        check_text(text)
         budget = Budget(len(text))
-        try:
-            fragments = self._cut(text, budget)
-            ids: list[int] = []
-            for part, protected in fragments:
-                if protected:
-                    ids.append(self._protected_id(part))
+        ids: list[int] = []
+        model = self._model
+        with _limits(text):
+            for part, token, _ in self._cut(text, budget, 0 if self._asks_places else None):
+                if token is None:
+                    ids += model(part, budget)
                 else:
-                    ids += self._model(part, budget)
-        except BudgetError as error:
-            message = f"the program needs {error} for a text of {len(text):,} characters"
-            raise refusal(NAC67, message) from None
+                    ids.append(self._protected_id(part, token))
         return ids
 
-    def _cut(self, text: str, budget: Budget) -> list[Fragment]:
-        fragments = [(text, False)] if text else []
+    def _places(self, text: str) -> Encoding:
+        """Ids with all that is known of them."""
+        check_text(text)
+        budget = Budget(len(text))
+        rows: list[tuple[int, tuple[int, int], str, int]] = []
+        with _limits(text):
+            for word, (part, token, spans) in enumerate(self._cut(text, budget, 0)):
+                if token is None:
+                    for index, start, end, shown in self._model.extents(part, budget):
+                        found = self._tokens[index] if shown is None else shown
+                        rows.append((index, span_of(spans, start, end), found, word))
+                else:
+                    index = self._protected_id(part, token)
+                    rows.append((index, span_of(spans, 0, len(part)), part, word))
+        count = len(rows)
+        return Encoding(
+            [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows],
+            [0] * count, [row[3] for row in rows], [0] * count, [1] * count,
+        )  # fmt: skip
+
+    def _cut(self, text: str, budget: Budget, spans: Spans) -> list[Fragment]:
+        fragments: list[Fragment] = [(text, None, spans)] if text else []
         for run in self._steps:
             fragments = run(fragments, budget)
         return fragments
 
-    def _protected_id(self, token: str) -> int:
-        """The id of a protected fragment, which may have white space around its token."""
-        for text in (token, token[1:] if token.startswith(" ") else token, token.strip(_WHITE)):
+    def _protected_id(self, part: str, token: int) -> int:
+        """The id of a token, which may have white space around it."""
+        if token >= 0:
+            return token
+        for text in (part, part[1:] if part.startswith(" ") else part, part.strip(_WHITE)):
             if text in self._ids:
                 return self._ids[text]
         return self._unknown
 
-    def _encoder(self, instruction: Instruction) -> Callable[[str, Budget], list[int]]:
-        """What encodes a fragment."""
-        match instruction.operation.name:
-            case "BPE_ENCODE":
-                return self._bpe(cast(str | None, instruction.operands[0]))
-            case "WORDPIECE_ENCODE":
-                return WordPiece(self._pieces, cast(str, instruction.operands[0]), self._unknown)
-            case _:
-                pairs = zip(self.vocabulary.entries, self.vocabulary.scores, strict=True)
-                scores = {e.token: (e.id, score) for e, score in pairs if e.is_piece}
-                return Unigram(scores, self._ids.get("<unk>", _UNKNOWN_UNIGRAM))
 
-    def _bpe(self, suffix: str | None) -> Bpe:
-        merges = self.vocabulary.merges
-        if merges is None:
-            message = f"BPE has no merges: there is no resource `{MERGES}`"
-            raise Broken(NAC66, Position(0, "RSRC"), message)
-        for first, second in merges:
-            for token in (first, second, first + second):
-                if token not in self._pieces:
-                    message = f"{first!r} and {second!r} merge, but {token!r} is no token"
-                    raise Broken(NAC65, Position(0, "RSRC"), message)
-        return Bpe(self._pieces, merges, self._unknown, suffix or "")
+class _limits:  # noqa: N801 - used like a function
+    """Let what a text may not cause become what users see."""
 
-    def _surrounding_ids(
-        self, compositions: Sequence[Instruction]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids before and behind those of a text."""
-        items = cast(tuple[Item, ...], compositions[0].operands[0]) if compositions else (Item(),)
-        slots = [index for index, item in enumerate(items) if item.value is None]
-        if len(slots) != 1:
-            message = f"COMPOSE has the ids of the text {len(slots)} times, not once"
-            raise Broken(NAC64, Position(0, "PROC"), message)
-        return self._fixed_ids(items[: slots[0]]), self._fixed_ids(items[slots[0] + 1 :])
+    def __init__(self, text: str) -> None:
+        self._text = text
 
-    def _fixed_ids(self, items: Sequence[Item]) -> tuple[int, ...]:
-        ids: list[int] = []
-        for item in items:
-            index = self._ids.get(item.value) if isinstance(item.value, str) else item.value
-            if index is None:
-                message = f"COMPOSE names {item.value!r}, which is no token"
-                raise Broken(NAC66, Position(0, "PROC"), message)
-            ids.append(index)
-        return tuple(ids)
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, BudgetError):
+            size = len(self._text)
+            message = f"the program needs {error} for a text of {size:,} characters"
+            raise refusal(NAC67, message) from None
+        if isinstance(error, UnknownError):
+            raise refusal(NAC70, str(error)) from None
 
 
-def _fragment_steps(instructions: tuple[Instruction, ...]) -> list[Step]:
-    """What changes and cuts a text."""
-    try:
-        return fragment_steps(i for i in instructions if i.operation.kind <= Kind.CUT)
-    except PatternError as error:
-        message = f"{error.reason} (character {error.at + 1})"
-        raise Broken(NAC63, Position(0, "PROC"), message) from None
-
-
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Refuse what is no Unicode."""
     if not isinstance(text, str):
         raise TypeError(f"a text is expected, found {type(text).__name__}")
     if text.isascii():
@@ -231,17 +279,3 @@ def _check_text(text: str) -> None:
         shown = f"U+{ord(text[error.start]):04X}"
         message = f"character {error.start + 1:,} of the text, {shown}, is half of a surrogate pair"
         raise refusal(NAC70, message) from None
-
-
-def _check_order(instructions: tuple[Instruction, ...]) -> None:
-    """Text steps and cuts in any order, one that encodes, and COMPOSE behind it."""
-    kinds = [max(instruction.operation.kind, Kind.CUT) for instruction in instructions]
-    encoding = kinds.count(Kind.ENCODE)
-    if encoding != 1:
-        message = f"the program has {encoding} instructions that encode; it needs one"
-        raise Broken(NAC64, Position(0, "PROC"), message)
-    if kinds != sorted(kinds) or kinds.count(Kind.COMPOSE) > 1:
-        at = next((i for i, k in enumerate(kinds) if i and k < kinds[i - 1]), len(kinds) - 1)
-        name = instructions[at].operation.name
-        message = f"{name} as step {at} stands where it has no meaning"
-        raise Broken(NAC64, Position(0, "PROC"), message)

@@ -27,16 +27,17 @@ def require_not_empty(rule: Node) -> None:
         raise PatternError("a match of the empty text", 0)
 
 
-class _Membership:
+class Membership:
     """Whether a character is in a class."""
 
     def __init__(self, chars: Chars) -> None:
         self._set = CharacterSet(chars.ranges)
         self._names = frozenset(chars.categories)
-        self._inner = tuple(_Membership(part) for part in chars.inner)
+        self._inner = tuple(Membership(part) for part in chars.inner)
         self._negated = chars.negated
 
     def __call__(self, character: str, name: str) -> bool:
+        """Whether a character of that category is."""
         found = (
             ord(character) in self._set
             or name in self._names
@@ -53,7 +54,7 @@ class Scanner:
         for rule in rules:
             require_not_empty(rule)
         self._network: Network = network(rules)
-        self._members = [_Membership(chars) for chars in self._network.classes]
+        self._members = [Membership(chars) for chars in self._network.classes]
         self._kinds: dict[str, int] = {}
         self._kind_numbers: dict[int, int] = {}
         self._kind_bits: list[int] = []

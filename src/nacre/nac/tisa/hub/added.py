@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.character_data import IDEOGRAPHS, WHITE_SPACE
 from nacre.nac.tisa.characters import CharacterSet
-from nacre.nac.tisa.fragments import fragment_steps
-from nacre.nac.tisa.hub.parts import Part
-from nacre.nac.tisa.instructions import CutRule, Instruction, step
+from nacre.nac.tisa.fragments import Fragment, Step, fragment_steps
+from nacre.nac.tisa.hub.parts import Part, UnsupportedPart
+from nacre.nac.tisa.instructions import (
+    TAKES_LEFT,
+    TAKES_RIGHT,
+    WHOLE_WORD,
+    CutRule,
+    Instruction,
+    SoughtToken,
+    step,
+)
 from nacre.nac.tisa.pattern_text import chars_text
 from nacre.nac.tisa.patterns import WORD, quote
 from nacre.nac.tisa.resources import MOST_ID
@@ -75,13 +83,51 @@ def check_ids(tokens: Sequence[AddedToken], ids: Mapping[str, int]) -> None:
         given[token.content] = token.id
 
 
-def added_token_steps(tokens: Sequence[AddedToken]) -> list[Instruction]:
-    """The instruction that finds some tokens; the longest one wins."""
+def added_token_steps(
+    tokens: Sequence[AddedToken],
+    normalizer: Sequence[Instruction],
+    ids: Mapping[str, int],
+    has_ideographs: bool = False,
+) -> list[Instruction]:
+    """The instruction that finds some tokens in a text that some steps have changed.
+
+    The longest one wins. The format's rules say it where nothing overlaps and every token is looked
+    for as it is written; FIND_TOKENS says it always.
+    """
     if not tokens:
         return []
-    _check_overlaps(tokens)
+    try:
+        check_normalized(tokens, normalizer, has_ideographs)
+        _check_overlaps(tokens)
+        check_lookup(tokens, ids)
+    except UnsupportedPart:
+        return [_find_tokens(tokens, normalizer)]
     ordered = sorted(tokens, key=lambda token: -len(token.content))
     return [step("PARTITION_RULES", tuple(CutRule(t.pattern, protected=True) for t in ordered))]
+
+
+def _find_tokens(tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]) -> Instruction:
+    run = fragment_steps(normalizer)
+    sought: list[SoughtToken] = []
+    for token in sorted(tokens, key=lambda token: not token.is_special):
+        text = _changed(token, run)
+        if not text:
+            raise token.part.unsupported(f"the normaliser leaves nothing of {token.content!r}")
+        flags = (token.is_word, WHOLE_WORD), (token.takes_left, TAKES_LEFT)
+        asked = sum(flag for wanted, flag in (*flags, (token.takes_right, TAKES_RIGHT)) if wanted)
+        sought.append(SoughtToken(text, token.id, asked))
+    return step("FIND_TOKENS", tuple(sought))
+
+
+def _changed(token: AddedToken, run: Sequence[Step]) -> str:
+    """What a normaliser makes of a token."""
+    fragments: list[Fragment] = [(token.content, None, None)]
+    try:
+        for change in run:
+            fragments = change(fragments, Budget(len(token.content)))
+    except BudgetError as error:
+        raise token.part.unsupported(f"the normaliser needs {error} for it") from None
+    return "".join(text for text, _, _ in fragments)
 
 
 def _check_overlaps(tokens: Sequence[AddedToken]) -> None:
@@ -142,14 +188,8 @@ def check_normalized(
     """What is looked for in normalised text must be its own normal form: that is what is found."""
     run = fragment_steps(normalizer)
     for token in tokens:
-        fragments = [(token.content, False)]
-        try:
-            for change in run:
-                fragments = change(fragments, Budget(len(token.content)))
-        except BudgetError as error:
-            raise token.part.unsupported(f"the normaliser needs {error} for it") from None
-        if fragments != [(token.content, False)]:
-            after = "".join(text for text, _ in fragments)
+        after = _changed(token, run)
+        if after != token.content:
             raise token.part.unsupported(
                 f"{token.content!r} is looked for as {after!r}, and TISA takes the id of the text"
                 " that it finds"

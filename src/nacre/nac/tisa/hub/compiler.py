@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bundle import Bundle, broken_as_input_error, join
 from nacre.nac.tisa.decoders import RESOURCE, TokenDecoder, encode_decoder
-from nacre.nac.tisa.hub.added import (
-    AddedToken,
-    added_token_steps,
-    added_tokens,
-    check_ids,
-    check_lookup,
-    check_normalized,
-)
+from nacre.nac.tisa.hub.added import AddedToken, added_token_steps, added_tokens, check_ids
 from nacre.nac.tisa.hub.decoders import decoder_steps
+from nacre.nac.tisa.hub.lengths import padding_of, truncation_of
 from nacre.nac.tisa.hub.models import Model, compile_model
 from nacre.nac.tisa.hub.normalizers import normalizer_steps, sets_ideographs_apart
 from nacre.nac.tisa.hub.parts import Part, UnsupportedPart, open_part
-from nacre.nac.tisa.hub.post_processors import post_processor_steps
+from nacre.nac.tisa.hub.post_processors import PostProcessing, post_processing
 from nacre.nac.tisa.hub.pre_tokenizers import ideograph_steps, pre_tokenizer_steps
 from nacre.nac.tisa.instructions import Instruction
+from nacre.nac.tisa.options import RESOURCE as OPTIONS
+from nacre.nac.tisa.options import EncodingOptions, encode_options
 from nacre.nac.tisa.program import TisaProgram
 from nacre.nac.tisa.resources import Entry, Vocabulary
 from nacre.nac.tisa.scores import round_score
 
 Made = TypeVar("Made")
-_LIMITS = ("truncation", "padding")
 
 
 def compile_tokenizer(source: object, *, unlimited: bool = False) -> bytes:
@@ -40,7 +38,7 @@ def compile_tokenizer(source: object, *, unlimited: bool = False) -> bytes:
     Args:
         source: A folder with `tokenizer.json`, its path, its text, or a `tokenizers.Tokenizer`.
         unlimited: Take a tokenizer that truncates or pads for one that does not. Both are options
-            of `TisaProgram.encode`; TISA has no instructions for them.
+            of `TisaProgram.encode`, too.
     """
     bundle = compile_bundle(source, unlimited=unlimited)
     return join(bundle.manifest, bundle.resources)
@@ -56,29 +54,48 @@ def compile_bundle(source: object, *, unlimited: bool = False) -> Bundle:
     return _TokenizerCompiler(whole, tokens).run(unlimited)
 
 
+@dataclass(frozen=True)
+class _TextSteps:
+    """What normalisers and pre-tokenisers do."""
+
+    changes: list[Instruction]
+    cuts: list[Instruction]
+    cuts_ideographs: bool  # instead of putting spaces around them
+
+
 class _TokenizerCompiler:
     """A tokenizer that is being compiled, and what was found to be wrong with it."""
 
     def __init__(self, whole: Part, tokens: list[AddedToken]) -> None:
         self._whole = whole
-        self._raw = [token for token in tokens if not token.is_normalized]
-        self._normalized = [token for token in tokens if token.is_normalized]
         self._tokens = tokens
         self._findings: list[Diagnostic] = []
 
     def run(self, unlimited: bool) -> Bundle:
         """Every part; InputError with all that cannot be said."""
-        if not unlimited:
-            self._attempt(self._check_limits, None)
-        before = self._steps(self._text_steps)
+        limits = EncodingOptions() if unlimited else self._attempt(self._limits, EncodingOptions())
+        texts = self._attempt(self._text_steps, _TextSteps([], [], False))
         # Whether a model can be said depends on what comes before it.
-        model = None if self._findings else self._attempt(lambda: self._model(before), None)
-        behind = self._steps(lambda: post_processor_steps(self._whole.get("post_processor")))
+        model = None if self._findings else self._attempt(lambda: self._model(texts), None)
+        post_processor = self._whole.get("post_processor")
+        after = self._attempt(lambda: post_processing(post_processor), PostProcessing())
+        behind = self._steps(lambda: after.step(post_processor))
         decoding = self._attempt(self._token_decoder, TokenDecoder(None))
+        before = self._steps(lambda: self._with_tokens(texts, model)) if model else []
         if self._findings or model is None:
             raise InputError(self._findings)
+        said = after.options(self._known_ids(model))
+        options = replace(said, truncation=limits.truncation, padding=limits.padding)
+        return self._bundle((*before, model.step, *behind), model, decoding, options)
+
+    def _bundle(
+        self,
+        instructions: tuple[Instruction, ...],
+        model: Model,
+        decoding: TokenDecoder,
+        options: EncodingOptions,
+    ) -> Bundle:
         vocabulary = self._vocabulary(model)
-        instructions = (*before, model.step, *behind)
         raw = manifest.write(instructions)
         with broken_as_input_error(len(raw)):
             # What is written can be run.
@@ -86,6 +103,8 @@ class _TokenizerCompiler:
         resources = vocabulary.resources()
         if program.token_decoder != decoding:  # instructions do not tell it
             resources[RESOURCE] = encode_decoder(decoding)
+        if options != EncodingOptions():
+            resources[OPTIONS] = encode_options(options)
         return Bundle(raw, resources)
 
     def _token_decoder(self) -> TokenDecoder:
@@ -102,38 +121,47 @@ class _TokenizerCompiler:
             self._findings += unfit.refusal().diagnostics
             return otherwise
 
-    def _check_limits(self) -> None:
-        for name in _LIMITS:
-            part = self._whole.get(name)
-            if part:
-                raise part.unsupported(
-                    "TISA has no instruction for it",
-                    help="compile with `unlimited`, and give `encode` the lengths",
-                )
+    def _limits(self) -> EncodingOptions:
+        return EncodingOptions(
+            truncation=truncation_of(self._whole.get("truncation")),
+            padding=padding_of(self._whole.get("padding")),
+        )
 
-    def _text_steps(self) -> list[Instruction]:
-        """All that happens before fragments become ids."""
+    def _text_steps(self) -> _TextSteps:
+        """All that happens before fragments become ids, but for added tokens."""
         normalizer = self._whole.get("normalizer")
         pre_tokenizer = self._whole.get("pre_tokenizer")
         changes = self._steps(lambda: normalizer_steps(normalizer))
         cuts = self._steps(lambda: pre_tokenizer_steps(pre_tokenizer))
-        apart = self._attempt(lambda: sets_ideographs_apart(normalizer), False)
-        if apart:
-            cuts = self._steps(lambda: ideograph_steps(pre_tokenizer)) + cuts
-        self._attempt(lambda: check_normalized(self._normalized, changes, apart), None)
-        return [
-            *added_token_steps(self._raw),
-            *changes,
-            *added_token_steps(self._normalized),
-            *cuts,
-        ]
+        if self._findings:
+            return _TextSteps(changes, cuts, False)
+        try:
+            apart = sets_ideographs_apart(normalizer)
+            before = ideograph_steps(pre_tokenizer) if apart else []
+        except UnsupportedPart:
+            return _TextSteps(normalizer_steps(normalizer, spaces_ideographs=True), cuts, False)
+        return _TextSteps(changes, before + cuts, apart)
 
-    def _model(self, before: list[Instruction]) -> Model:
+    def _model(self, texts: _TextSteps) -> Model:
         added = {token.content: token.id for token in self._tokens}
-        model = compile_model(self._whole["model"], before, added)
+        model = compile_model(self._whole["model"], [*texts.changes, *texts.cuts], added)
         check_ids(self._tokens, model.ids)
-        check_lookup(self._tokens, {**model.ids, **added})
         return model
+
+    def _known_ids(self, model: Model) -> dict[str, int]:
+        return {**model.ids, **{token.content: token.id for token in self._tokens}}
+
+    def _with_tokens(self, texts: _TextSteps, model: Model) -> list[Instruction]:
+        """The same with added tokens, in the text as it is and in the one that is normalised."""
+        ids = self._known_ids(model)
+        normalized = [token for token in self._tokens if token.is_normalized]
+        raw = [token for token in self._tokens if not token.is_normalized]
+        return [
+            *added_token_steps(raw, [], ids),
+            *texts.changes,
+            *added_token_steps(normalized, texts.changes, ids, texts.cuts_ideographs),
+            *texts.cuts,
+        ]
 
     def _vocabulary(self, model: Model) -> Vocabulary:
         scores = model.scores
@@ -148,4 +176,4 @@ class _TokenizerCompiler:
         wide = tuple(scores[e.token] if e.is_piece else math.nan for e in ordered)
         pairs = zip(wide, vocabulary.scores, strict=True)
         is_enough = all(one == other or math.isnan(one) for one, other in pairs)
-        return vocabulary if is_enough else replace(vocabulary, wide=wide)
+        return vocabulary if is_enough else with_fields(vocabulary, wide=wide)

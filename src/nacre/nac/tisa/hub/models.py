@@ -7,12 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nacre.nac.tisa.bpe import Bpe
+from nacre.nac.rules.tokenizer import NAC69
 from nacre.nac.tisa.budget import Budget
 from nacre.nac.tisa.characters import byte_alphabet
-from nacre.nac.tisa.hub.parts import Part
-from nacre.nac.tisa.instructions import Instruction, Kind, step
-from nacre.nac.tisa.pieces import LONGEST_WORD
+from nacre.nac.tisa.hub.parts import Part, UnsupportedPart
+from nacre.nac.tisa.instructions import (
+    FUSES_UNKNOWN,
+    HAS_BYTES,
+    NO_ID,
+    TAKES_WORDS,
+    Instruction,
+    Kind,
+    step,
+)
+from nacre.nac.tisa.models.bpe import Bpe, BpeOptions
+from nacre.nac.tisa.models.pieces import LONGEST_WORD
 from nacre.nac.tisa.resources import MOST_ID
 from nacre.nac.tisa.scores import round_score
 
@@ -23,6 +32,9 @@ _UNKNOWN: Mapping[str, tuple[tuple[str, ...], int]] = MappingProxyType(
         "WordPiece": (("<unk>", "[UNK]"), 0),
         "Unigram": (("<unk>",), 2),
     }
+)
+_BPE_OPTIONS: Mapping[str, int] = MappingProxyType(
+    {"fuse_unk": FUSES_UNKNOWN, "byte_fallback": HAS_BYTES, "ignore_merges": TAKES_WORDS}
 )
 
 
@@ -41,7 +53,7 @@ def compile_model(part: Part, before: Sequence[Instruction], added: Mapping[str,
     kind = part.get("type").value or _guess_kind(part)
     make = _MAKERS.get(kind)
     if make is None:
-        raise part.unsupported(f"TISA has no instruction for the model `{kind}`")
+        raise part.unsupported(f"there is no model `{kind}`")
     return make(part, before, added)
 
 
@@ -49,7 +61,9 @@ def _guess_kind(part: Part) -> str:
     """Files of old versions do not say what their model is."""
     if part.has("merges"):
         return "BPE"
-    return "Unigram" if isinstance(part["vocab"].value, list) else "WordPiece"
+    if isinstance(part["vocab"].value, list):
+        return "Unigram"
+    return "WordPiece" if part.has("continuing_subword_prefix") else "WordLevel"
 
 
 def _ids(part: Part) -> dict[str, int]:
@@ -84,24 +98,54 @@ def _unknown_id(part: Part, ids: Mapping[str, int]) -> int:
 
 
 def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
-    if part.get("continuing_subword_prefix").value:
+    if part.get("dropout").value:
         raise part.unsupported(
-            "`continuing_subword_prefix`: tokens inside of words begin with a prefix that merges"
-            " leave out; BPE_ENCODE knows only a suffix at the end of words"
+            "`dropout` leaves merges out at random, so that a text has other ids every time; it is"
+            " for training",
+            help="set `dropout` to null: that is what it means outside of training",
         )
     ids = _ids(part["vocab"])
+    prefix = part.get("continuing_subword_prefix").value or ""
     merges = tuple(_merge_pair(each) for each in part["merges"].list())
     for first, second in merges:
-        if not {first, second, first + second} <= ids.keys():
+        if not {first, second, first + second[len(prefix) :]} <= ids.keys():
             raise part["merges"].wrong(f"{first!r} and {second!r} do not merge to a token")
-    if part.get("dropout").value:
-        raise part.unsupported("`dropout` leaves merges out at random")
+    try:
+        made = _format_bpe(part, before, added, ids, merges)
+    except UnsupportedPart as unfit:
+        if unfit.rule is not NAC69:
+            raise
+        made = _bpe_with_options(part, ids, prefix)
+    return Model(made, ids, {}, merges)
+
+
+def _format_bpe(
+    part: Part,
+    before: Sequence[Instruction],
+    added: Mapping[str, int],
+    ids: dict[str, int],
+    merges: tuple[tuple[str, str], ...],
+) -> Instruction:
+    """The instruction of the format; UnsupportedPart where it means something else."""
+    if part.get("continuing_subword_prefix").value:
+        raise part.unsupported("`continuing_subword_prefix`")
     suffix = part.get("end_of_word_suffix").value or None
     if not _has_every_byte(ids, before, suffix or ""):
         _check_bpe_unknown(part, {**added, **ids})
     if part.get("ignore_merges", False).flag():
         _check_reachable(part, ids, merges, suffix)
-    return Model(step("BPE_ENCODE", suffix), ids, {}, merges)
+    return step("BPE_ENCODE", suffix)
+
+
+def _bpe_with_options(part: Part, ids: Mapping[str, int], prefix: str) -> Instruction:
+    flags = (
+        ("fuse_unk", FUSES_UNKNOWN),
+        ("byte_fallback", HAS_BYTES),
+        ("ignore_merges", TAKES_WORDS),
+    )
+    options = sum(flag for name, flag in flags if part.get(name, False).flag())
+    unknown = _unknown_id(part, ids) if part.get("unk_token") else NO_ID
+    return step("BPE_MODEL", unknown, options, prefix, part.get("end_of_word_suffix").value or "")
 
 
 def _merge_pair(part: Part) -> tuple[str, str]:
@@ -142,7 +186,7 @@ def _check_reachable(
     """`ignore_merges` takes words that are tokens as they are; merging must come to the same."""
     if suffix:
         raise part.unsupported("`ignore_merges` together with a suffix")
-    merge = Bpe(ids, merges, -1, "")
+    merge = Bpe(ids, merges, BpeOptions())
     for token, index in ids.items():
         if token and merge(token, Budget(len(token))) != [index]:
             raise part.unsupported(
@@ -154,19 +198,20 @@ def _check_reachable(
 def _word_piece(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
     ids = _ids(part["vocab"])
     longest = part.get("max_input_chars_per_word", LONGEST_WORD).integer()
-    if longest != LONGEST_WORD:
-        raise part.unsupported(
-            f"words of more than {longest} characters are unknown; for WORDPIECE_ENCODE these have"
-            f" more than {LONGEST_WORD}"
-        )
-    _check_unknown(part, "WordPiece", _unknown_id(part, ids), {**added, **ids})
+    unknown = _unknown_id(part, ids)
     marker = part.get("continuing_subword_prefix", "##").text()
-    return Model(step("WORDPIECE_ENCODE", marker), ids, {})
+    if longest == LONGEST_WORD and _is_found(part, "WordPiece", unknown, {**added, **ids}):
+        return Model(step("WORDPIECE_ENCODE", marker), ids, {})
+    return Model(step("WORDPIECE_MODEL", unknown, longest, marker), ids, {})
+
+
+def _word_level(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
+    ids = _ids(part["vocab"])
+    unknown = ids.get(part.get("unk_token", "<unk>").text(), NO_ID)
+    return Model(step("WORDLEVEL_MODEL", unknown), ids, {})
 
 
 def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
-    if part.get("byte_fallback", False).flag():
-        raise part.unsupported("UNIGRAM_ENCODE has no bytes in the place of unknown characters")
     ids: dict[str, int] = {}
     scores: dict[str, float] = {}
     for index, each in enumerate(part["vocab"].list()):
@@ -174,12 +219,24 @@ def _unigram(part: Part, before: Sequence[Instruction], added: Mapping[str, int]
         if token in ids:
             raise part.unsupported(f"the token {token!r} is there twice, with two ids")
         ids[token], scores[token] = index, score
-    if not part.get("unk_id"):
-        raise part.unsupported("there is no `unk_id`, so that some texts have no ids")
-    if min(scores.values(), default=0.0) > 0:
-        raise part.unsupported("all scores are above 0, so that unknown characters may win")
-    _check_unknown(part, "Unigram", part["unk_id"].integer(), {**added, **ids})
-    return Model(step("UNIGRAM_ENCODE"), ids, scores)
+    unknown = part["unk_id"].integer() if part.get("unk_id") else NO_ID
+    if not NO_ID <= unknown < len(ids):
+        raise part.wrong(f"`unk_id` is {unknown}, and there are {len(ids)} tokens")
+    has_bytes = part.get("byte_fallback", False).flag()
+    is_plain = not has_bytes and min(scores.values(), default=0.0) <= 0
+    if is_plain and _is_found(part, "Unigram", unknown, {**added, **ids}):
+        return Model(step("UNIGRAM_ENCODE"), ids, scores)
+    options = HAS_BYTES if has_bytes else 0
+    return Model(step("UNIGRAM_MODEL", unknown, options), ids, scores)
+
+
+def _is_found(part: Part, kind: str, wanted: int, ids: Mapping[str, int]) -> bool:
+    """Whether the format's instruction takes that id for what is unknown."""
+    try:
+        _check_unknown(part, kind, wanted, ids)
+    except UnsupportedPart:
+        return False
+    return True
 
 
 def _scored_token(part: Part) -> tuple[str, float]:
@@ -193,5 +250,7 @@ def _scored_token(part: Part) -> tuple[str, float]:
 
 
 _MAKERS: Mapping[str, Callable[[Part, Sequence[Instruction], Mapping[str, int]], Model]] = (
-    MappingProxyType({"BPE": _bpe, "WordPiece": _word_piece, "Unigram": _unigram})
+    MappingProxyType(
+        {"BPE": _bpe, "WordPiece": _word_piece, "Unigram": _unigram, "WordLevel": _word_level}
+    )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -16,30 +17,41 @@ from nacre.nac.tisa.character_data import (
 )
 from nacre.nac.tisa.characters import code_points
 from nacre.nac.tisa.hub.parts import Part
+from nacre.nac.tisa.hub.written_patterns import written_pattern
 from nacre.nac.tisa.instructions import FORMS, REMOVE, CutRule, Instruction, step
 from nacre.nac.tisa.patterns import PatternError, Sequence, only_character, parse_pattern
+from nacre.nac.tisa.text.charsmap import Charsmap, CharsmapError
 
 Steps = list[Instruction]
 
 
-def normalizer_steps(part: Part) -> Steps:
-    """What a normaliser does; nothing for none."""
-    if not part:
-        return []
-    kind = part["type"].text()
-    if kind in FORMS:
-        return [step("UNICODE_NORM", kind)]
-    make = _MAKERS.get(kind)
-    if make is None:
-        raise part.unsupported(_REASONS.get(kind, f"TISA has no instruction for `{kind}`"))
-    return make(part)
+def normalizer_steps(part: Part, spaces_ideographs: bool = False) -> Steps:
+    """What a normaliser does; nothing for none.
+
+    Spaces around ideographs are put in where that is asked for; else see `sets_ideographs_apart`.
+    """
+    made: Steps = []
+    for each in _flatten(part):
+        kind = each["type"].text()
+        if kind in FORMS:
+            made.append(step("UNICODE_NORM", kind))
+        elif kind == "Prepend":
+            made.append(_prepend(each, made))
+        elif kind == "BertNormalizer":
+            made += _bert(each, spaces_ideographs and _wants_ideographs(each))
+        elif kind in _MAKERS:
+            made += _MAKERS[kind](each)
+        else:
+            raise each.unsupported(f"there is no normaliser `{kind}`")
+    return made
 
 
 def sets_ideographs_apart(part: Part) -> bool:
     """Whether the last thing that a normaliser does is to put spaces around ideographs.
 
-    TISA cannot insert spaces. The ideographs are cut off instead, which is the same where spaces
-    go away before anything else happens; so it must be the last normaliser that wants them.
+    The format's instructions cannot insert spaces. The ideographs are cut off instead, which is the
+    same where spaces go away before anything else happens; so it must be the last normaliser that
+    wants them.
     """
     normalizers = [p for p in _flatten(part) if _wants_ideographs(p)]
     if not normalizers:
@@ -70,28 +82,18 @@ def replace_characters(listed: Ranges, value: str) -> Steps:
     return [step("REPLACE", chr(point), value) for point in code_points(listed)]
 
 
-def _sequence(part: Part) -> Steps:
-    made: Steps = []
-    for inner in part["normalizers"].list():
-        if inner["type"].value == "Prepend":
-            made += _prepend(inner, made)
-        else:
-            made += normalizer_steps(inner)
-    return made
-
-
-def _prepend(part: Part, before: Steps) -> Steps:
+def _prepend(part: Part, before: Steps) -> Instruction:
+    """PREPEND leaves a text alone that begins so already; here it means the same if none can."""
     value = part["prepend"].text()
     is_gone = bool(before) and before[-1].operation.name == "REPLACE" and len(value) == 1
-    if not is_gone or before[-1].operands[0] != value or value in str(before[-1].operands[1]):
-        raise part.unsupported(
-            f"PREPEND leaves a text alone that begins with {value!r} already; this normaliser"
-            " does not"
-        )
-    return [step("PREPEND", value)]
+    if is_gone and before[-1].operands[0] == value and value not in str(before[-1].operands[1]):
+        return step("PREPEND", value)
+    if not value:
+        raise part.unsupported("the empty text is put in front")
+    return step("INSERT", value)
 
 
-def _bert(part: Part) -> Steps:
+def _bert(part: Part, spaces_ideographs: bool) -> Steps:
     lowers = part.get("lowercase", True).flag()
     accents = part.get("strip_accents")
     steps: Steps = []
@@ -103,6 +105,8 @@ def _bert(part: Part) -> Steps:
             p for p in code_points(WHITE_SPACE) if p > 0x9F
         ]  # below are Cc, gone, and the space
         steps += [step("REPLACE", chr(point), " ") for point in spaces]
+    if spaces_ideographs:
+        steps.append(step("SPACE_IDEOGRAPHS"))
     if accents.flag() if accents else lowers:
         steps += [step("UNICODE_NORM", "NFD"), *replace_characters(BERT_ACCENTS, "")]
     if lowers:
@@ -112,16 +116,26 @@ def _bert(part: Part) -> Steps:
 
 def _replace(part: Part) -> Steps:
     pattern, value = part["pattern"], part["content"].text()
+    wanted: str | None
     if pattern.has("Regex"):
         source = pattern["Regex"].text()
         wanted = _only_text(source)
         if wanted is None:
-            raise part.unsupported(f"REPLACE knows literal texts, not the pattern `{source}`")
+            return [step("REPLACE_PATTERN", written_pattern(part, source), value)]
     else:
         wanted = pattern["String"].text()
     if not wanted:
-        raise part.unsupported("REPLACE cannot replace the empty text")
+        raise part.unsupported("the empty text is replaced")
     return [step("REPLACE", wanted, value)]
+
+
+def _precompiled(part: Part) -> Steps:
+    try:
+        raw = base64.b64decode(part["precompiled_charsmap"].text(), validate=True)
+        Charsmap(raw)
+    except (ValueError, CharsmapError) as error:
+        raise part.wrong(f"`precompiled_charsmap` is malformed: {error}") from None
+    return [step("MAP_TEXTS", raw)]
 
 
 def _only_text(source: str) -> str | None:
@@ -146,23 +160,15 @@ def _strip(part: Part) -> Steps:
 
 _MAKERS: Mapping[str, Callable[[Part], Steps]] = MappingProxyType(
     {
-        "Sequence": _sequence,
         "Lowercase": lambda _: [step("LOWERCASE")],
         "StripAccents": lambda _: replace_characters(ACCENTS, ""),
-        "BertNormalizer": _bert,
         "Replace": _replace,
-        "Prepend": lambda part: _prepend(part, []),
+        "Precompiled": _precompiled,
         "Strip": _strip,
         "Nmt": lambda _: [
             *replace_characters(NMT_REMOVED, ""),
             *replace_characters(NMT_SPACES, " "),
         ],
         "ByteLevel": lambda _: [step("BYTE_ENCODE")],
-    }
-)
-_REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "Precompiled": "its table replaces the longest of many texts at each place, grapheme by"
-        " grapheme; TISA has one literal REPLACE after another, which is not the same"
     }
 )

@@ -7,26 +7,33 @@ from types import MappingProxyType
 
 from nacre.nac.tisa.character_data import DIGITS_BESIDE, IDEOGRAPHS, PUNCTUATION
 from nacre.nac.tisa.hub.parts import Part
-from nacre.nac.tisa.instructions import ISOLATE, REMOVE, CutRule, Instruction, step
+from nacre.nac.tisa.hub.written_patterns import parse_checked, pattern_source
+from nacre.nac.tisa.instructions import (
+    INVERTED,
+    ISOLATE,
+    REMOVE,
+    SPLITS,
+    CutRule,
+    Instruction,
+    step,
+)
 from nacre.nac.tisa.pattern_text import chars_text, pattern_text
 from nacre.nac.tisa.patterns import (
     ANY,
     WORD,
     Chars,
     Node,
-    PatternError,
     Repeat,
     literal,
     negate,
     only_character,
-    parse_pattern,
     quote,
 )
-from nacre.nac.tisa.scanner import Scanner
 
 Steps = list[Instruction]
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _SPACES = CutRule(r"\s+", behaviour=REMOVE)
+_FIXED_LENGTH = 5  # what a file means that does not say it
 _DROP_SPACES = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
 
 
@@ -37,7 +44,7 @@ def pre_tokenizer_steps(part: Part) -> Steps:
     kind = part["type"].text()
     make = _MAKERS.get(kind)
     if make is None:
-        raise part.unsupported(f"TISA has no instruction for `{kind}`")
+        raise part.unsupported(f"there is no pre-tokeniser `{kind}`")
     return make(part)
 
 
@@ -48,8 +55,7 @@ def ideograph_steps(part: Part) -> Steps:
         first = next(first["pretokenizers"].list(), Part(None, part.path))
     if not first or first["type"].value not in _DROP_SPACES:
         raise part.unsupported(
-            "`handle_chinese_chars` of the normaliser inserts spaces, which TISA cannot, and this"
-            " does not drop them at once"
+            "`handle_chinese_chars` of the normaliser inserts spaces, and this keeps them"
         )
     return [_partition(CutRule(chars_text(Chars(IDEOGRAPHS)), behaviour=ISOLATE))]
 
@@ -88,11 +94,7 @@ def _metaspace(part: Part) -> Steps:
         raise part.wrong(f"the replacement {mark!r} is not one character")
     steps = [step("REPLACE", " ", mark)]
     if metaspace_scheme(part) == "first":
-        raise part["prepend_scheme"].unsupported(
-            "PREPEND is for every fragment; it cannot tell the first one from those behind an"
-            " added token",
-            help="the scheme `always` is the same for texts without added tokens",
-        )
+        steps.append(step("INSERT_FIRST", mark))
     if metaspace_scheme(part) == "always":
         steps.append(step("PREPEND", mark))
     if part.get("split", True).flag():
@@ -134,53 +136,47 @@ def _split(part: Part) -> Steps:
         source = quote(wanted)
     else:
         source = pattern["Regex"].text()
-        tree = _parse_checked(part, source)
-    if not part.get("invert", False).flag() or behaviour in ("Isolated", "Contiguous"):
-        return [_behaviour(part, tree, behaviour, source)]
+        tree = parse_checked(part, source)
+    is_inverted = part.get("invert", False).flag()
+    if not is_inverted or behaviour in ("Isolated", "Contiguous"):
+        return [_behaviour(part, tree, behaviour, source, is_inverted)]
     if behaviour == "Removed":
-        kept = CutRule(_pattern_source(part, tree, source), behaviour=ISOLATE)
+        kept = CutRule(pattern_source(part, tree, source), behaviour=ISOLATE)
         return [_partition(kept, CutRule(chars_text(ANY), behaviour=REMOVE))]
-    raise part.unsupported(f"{behaviour} of all that a pattern does not match")
+    return [_split_step(part, tree, behaviour, source, is_inverted)]
 
 
-def _parse_checked(part: Part, source: str) -> Node:
-    try:
-        tree = parse_pattern(source, "hub")
-        Scanner([tree])
-    except PatternError as error:
-        raise part.unsupported(
-            f"the pattern `{source}` has {error.reason} (character {error.at + 1}), which is not"
-            " matched in linear time or not the same everywhere"
-        ) from None
-    return tree
-
-
-def _pattern_source(part: Part, tree: Node, source: str | None) -> str:
-    """The pattern as it stands where that means the same, else written out."""
-    if source is not None and parse_pattern(source) == tree:
-        return source
-    try:
-        return pattern_text(tree)
-    except ValueError as error:
-        raise part.unsupported(f"the pattern `{source}` has {error}") from None
-
-
-def _behaviour(part: Part, tree: Node, name: str, source: str | None = None) -> Instruction:
-    """What becomes of matches, in the words of the library."""
+def _behaviour(
+    part: Part, tree: Node, name: str, source: str | None = None, is_inverted: bool = False
+) -> Instruction:
+    """What becomes of matches, in the words of the library; by rules where they say the same."""
     if name in ("Isolated", "Removed"):
         behaviour = ISOLATE if name == "Isolated" else REMOVE
-        return _partition(CutRule(_pattern_source(part, tree, source), behaviour=behaviour))
-    if name == "Contiguous":
-        if not isinstance(tree, Chars) and not _is_literal(tree):
-            raise part.unsupported("matches of several lengths in a row are not one match")
+        return _partition(CutRule(pattern_source(part, tree, source), behaviour=behaviour))
+    is_one = isinstance(tree, Chars)
+    if name == "Contiguous" and (is_one or _is_literal(tree)):
         return _partition(CutRule(pattern_text(Repeat(tree, 1, None)), behaviour=ISOLATE))
-    if name not in ("MergedWithPrevious", "MergedWithNext"):
-        raise part.wrong(f"`{name}` is no behaviour")
-    if not isinstance(tree, Chars):
-        raise part.unsupported(f"{name} of a pattern of several characters")
+    if name not in ("MergedWithPrevious", "MergedWithNext") or not isinstance(tree, Chars):
+        return _split_step(part, tree, name, source, is_inverted)
     mark, rest = chars_text(tree), chars_text(negate(tree))
     joined = f"{rest}*{mark}" if name == "MergedWithPrevious" else f"{mark}{rest}*"
     return _partition(CutRule(f"{joined}|{rest}+", behaviour=ISOLATE))
+
+
+def _split_step(
+    part: Part, tree: Node, name: str, source: str | None, is_inverted: bool
+) -> Instruction:
+    if name not in SPLITS:
+        raise part.wrong(f"`{name}` is no behaviour")
+    flags = SPLITS[name] | (INVERTED if is_inverted else 0)
+    return step("SPLIT", pattern_source(part, tree, source), flags)
+
+
+def _fixed_length(part: Part) -> Steps:
+    length = part.get("length", _FIXED_LENGTH).integer()
+    if length < 1:
+        raise part.wrong(f"a fragment cannot have {length} characters")
+    return [step("SPLIT_LENGTH", length)]
 
 
 def _is_literal(tree: Node) -> bool:
@@ -199,5 +195,7 @@ _MAKERS: Mapping[str, Callable[[Part], Steps]] = MappingProxyType(
         "Digits": _digits,
         "Split": _split,
         "CharDelimiterSplit": _delimiter,
+        "UnicodeScripts": lambda _: [step("SPLIT_SCRIPTS")],
+        "FixedLength": _fixed_length,
     }
 )

@@ -1,0 +1,1 @@
+"""Models: what makes ids of fragments."""

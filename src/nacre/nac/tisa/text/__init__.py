@@ -1,0 +1,1 @@
+"""Texts that change: each new text, and where its characters come from."""

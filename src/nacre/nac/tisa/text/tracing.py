@@ -1,0 +1,85 @@
+"""Changes of a text that can say where the new characters come from.
+
+Every new character has the place in the original text of one old character. Which one follows the
+`tokenizers` library, whose offsets ours must equal: what is put in has the place of the character
+before it, what takes the place of another has that one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain, repeat
+from typing import NamedTuple
+
+Origins = list[int] | None  # the old character of every new one; None: each its own
+NOWHERE = -1  # in front of the first character
+
+
+class TextChange(NamedTuple):
+    """What a step makes of a text, without and with the origins of its characters."""
+
+    change: Callable[[str], str]
+    trace: Callable[[str], tuple[str, Origins]]
+
+
+def characterwise(change: Callable[[str], str]) -> TextChange:
+    """A change that takes every character alone and makes none, one or several of it."""
+
+    def trace(text: str) -> tuple[str, Origins]:
+        changed = change(text)
+        if changed == text:
+            return text, None
+        known = {character: change(character) for character in set(text)}
+        if all(len(made) == 1 for made in known.values()):
+            return changed, None
+        lengths = (repeat(at, len(known[c])) for at, c in enumerate(text))
+        return changed, list(chain.from_iterable(lengths))
+
+    return TextChange(change, trace)
+
+
+def replace_matches(
+    text: str, matches: Iterable[tuple[int, int]], value: str
+) -> tuple[str, Origins]:
+    """Let some parts become a text, which comes from the last character of each."""
+    parts: list[str] = []
+    origins: list[int] = []
+    at = 0
+    for start, end in matches:
+        parts += (text[at:start], value)
+        origins += range(at, start)
+        origins += repeat(end - 1, len(value))
+        at = end
+    if not parts:
+        return text, None
+    parts.append(text[at:])
+    origins += range(at, len(text))
+    return "".join(parts), origins
+
+
+def literal_matches(text: str, wanted: str) -> Iterable[tuple[int, int]]:
+    """Where a text stands in another, from the left."""
+    at = text.find(wanted)
+    while at >= 0:
+        yield at, at + len(wanted)
+        at = text.find(wanted, at + len(wanted))
+
+
+def put_in_front(text: str, value: str) -> tuple[str, Origins]:
+    """A text with another in front, which comes from its first character."""
+    if not text:
+        return text, None
+    return value + text, [*repeat(0, len(value)), *range(len(text))]
+
+
+def follow_changes(changes: Iterable[int], count: int) -> list[int]:
+    """Origins out of counts: 1 puts a character in, 0 takes an old one's place, -n drops n more."""
+    origins: list[int] = []
+    at = 0
+    for change in changes:
+        if change > 0:
+            origins.append(at - 1)
+        else:
+            origins.append(min(at, count - 1))
+            at += 1 - change
+    return origins
