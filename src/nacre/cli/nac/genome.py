@@ -29,11 +29,15 @@ from nacre.cli.options import out_option
 from nacre.cli.outputs import require_distinct_files
 
 if TYPE_CHECKING:
-    from nacre.nac.tools.genome import Genome
+    from nacre.nac.genome.corpus import CorpusProgram
+    from nacre.nac.genome.mining import MinedPattern
     from nacre.nac.tools.phylogeny import Distances
     from nacre.nac.tools.transplant import Transplant
 
-_SHOWN_GENES = 8  # of a block
+    Genes = Sequence[tuple[MinedPattern, int]]
+
+_SHOWN_CALLS = 8  # of a block
+_SHOWN_GENES = 12  # of a corpus
 _SHOWN_GRAMS = 10
 
 
@@ -52,18 +56,33 @@ _SHOWN_GRAMS = 10
     type=click.Path(path_type=Path),
     help="Write the tree as a picture.",
 )
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a page with the tree, the patterns of each program, and the genes that recur.",
+)
 @format_option
-def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, output: str) -> int:
-    """Say of which operations programs are made, which blocks recur, and how alike they are.
+def genome(
+    paths: tuple[str, ...],
+    newick_file: Path | None,
+    svg: Path | None,
+    html: Path | None,
+    output: str,
+) -> int:
+    """Say of which operations and patterns programs are made, what recurs, how alike they are.
 
-    A folder stands for all `.nac` files in it. With several files there is a tree of them.
+    A folder stands for all `.nac` files in it. With several files there is a tree of them, and the
+    genes that they share.
     """
-    written = [path for path in (newick_file, svg) if path is not None]
+    written = [path for path in (newick_file, svg, html) if path is not None]
     for path in written:
         require_writable(path)
 
     def work() -> None:
-        from nacre.nac.tools.genome import genome as made_of
+        from nacre.nac.genome.corpus import corpus_program
+        from nacre.nac.genome.mining import mine, select_genes
+        from nacre.nac.genome.page import corpus_page
         from nacre.nac.tools.phylogeny import MOST_LEAVES, distances, newick, tree
         from nacre.nac.tools.tree_picture import picture
 
@@ -72,21 +91,27 @@ def genome(paths: tuple[str, ...], newick_file: Path | None, svg: Path | None, o
         if len(files) > MOST_LEAVES:
             raise click.UsageError(f"{len(files)} files, a tree has at most {MOST_LEAVES}")
         names = _names(files)
-        genomes = [made_of(n, open_file(str(f)).file) for n, f in zip(names, files, strict=True)]
-        matrix = distances(genomes)
+        programs = [
+            corpus_program(name, open_file(str(file)))
+            for name, file in zip(names, files, strict=True)
+        ]
+        matrix = distances([program.genome for program in programs])
         root = tree(names, matrix)
         text = newick(root)
+        genes = select_genes(mine([program.graph for program in programs]), _SHOWN_GENES)
         with write_all_or_none():
-            for target, content in ((newick_file, text), (svg, picture(root) if svg else "")):
-                if target is not None:
-                    _write(target, content)
+            if newick_file is not None:
+                _write(newick_file, text)
+            if svg is not None:
+                _write(svg, picture(root))
+            if html is not None:
+                _write(html, corpus_page(root, programs, genes))
         if output == "json":
-            click.echo(json.dumps(_as_json(genomes, matrix, text), indent=2))
+            click.echo(json.dumps(_as_json(programs, genes, matrix, text), indent=2))
             return
-        click.echo(_as_text(genomes, matrix, text))
-        for target in (newick_file, svg):
-            if target is not None:
-                click.echo(f"wrote {safe(str(target))}")
+        click.echo(_as_text(programs, genes, matrix, text))
+        for target in written:
+            click.echo(f"wrote {safe(str(target))}")
 
     return report_findings(work, output)
 
@@ -117,34 +142,49 @@ def _write(path: Path, text: str) -> None:
         write_whole(path, [text])
 
 
-def _as_text(genomes: Sequence[Genome], distances: Distances, tree_text: str) -> str:
-    parts = [_genome_text(one) for one in genomes]
-    if len(genomes) > 1:
-        head = ("similarity", *(str(i) for i in range(len(genomes))))
+def _as_text(
+    programs: Sequence[CorpusProgram], genes: Genes, distances: Distances, tree_text: str
+) -> str:
+    parts = [_program_text(one) for one in programs]
+    if len(programs) > 1:
+        if genes:
+            parts.append("\n".join(_gene_text(gene, count) for gene, count in genes))
+        head = ("similarity", *(str(i) for i in range(len(programs))))
         rows = [
             (f"{i} {one.name}", *(f"{1 - d:.3f}" for d in distances[i].tolist()))
-            for i, one in enumerate(genomes)
+            for i, one in enumerate(programs)
         ]
-        parts.append(table([head, *rows], frozenset(range(1, len(genomes) + 1))))
+        parts.append(table([head, *rows], frozenset(range(1, len(programs) + 1))))
         parts.append(safe(tree_text.strip()))
     return "\n\n".join(parts)
 
 
-def _genome_text(one: Genome) -> str:
+def _gene_text(gene: MinedPattern, count: int) -> str:
+    where = f"{plural(count, 'time')} in {plural(gene.support, 'file')}"
+    return f"gene {gene.signature} {where}: {safe(str(gene))}"
+
+
+def _program_text(program: CorpusProgram) -> str:
+    one = program.genome
     lines = [f"{safe(one.name)}: {one.signature}, {plural(len(one.genes), 'call')}"]
     common = ", ".join(f"{safe(g[0])} {n}" for g, n in one.grams[0].most_common(_SHOWN_GRAMS))
     lines += [f"  {common}"] if common else []
+    known = ", ".join(f"{name} {count}" for name, count in program.patterns.items())
+    lines += [f"  patterns: {known}"] if known else []
     for block in one.blocks:
-        genes = " ".join(block.genes[:_SHOWN_GENES])
-        more = f" and {len(block.genes) - _SHOWN_GENES} more" if len(block.genes) > 8 else ""
+        genes = " ".join(block.genes[:_SHOWN_CALLS])
+        more = f" and {len(block.genes) - _SHOWN_CALLS} more" if len(block.genes) > 8 else ""
         lines.append(f"  block {block.signature} {len(block.starts)} times: {safe(genes)}{more}")
     return "\n".join(lines)
 
 
-def _as_json(genomes: Sequence[Genome], distances: Distances, tree_text: str) -> dict[str, Any]:
+def _as_json(
+    programs: Sequence[CorpusProgram], genes: Genes, distances: Distances, tree_text: str
+) -> dict[str, Any]:
     entries = [
         {
             "name": one.name,
+            "patterns": program.patterns,
             "signature": one.signature,
             "calls": len(one.genes),
             "grams": [
@@ -156,9 +196,26 @@ def _as_json(genomes: Sequence[Genome], distances: Distances, tree_text: str) ->
                 for b in one.blocks
             ],
         }
-        for one in genomes
+        for program in programs
+        for one in (program.genome,)
     ]
-    return {"genomes": entries, "similarity": (1 - distances).tolist(), "newick": tree_text.strip()}
+    return {
+        "genomes": entries,
+        "genes": [_gene_json(gene, count) for gene, count in genes],
+        "similarity": (1 - distances).tolist(),
+        "newick": tree_text.strip(),
+    }
+
+
+def _gene_json(gene: MinedPattern, count: int) -> dict[str, Any]:
+    labels, edges = gene.code
+    return {
+        "signature": gene.signature,
+        "count": count,
+        "files": [name for name, _ in gene.places],
+        "operations": list(labels),
+        "edges": [list(edge) for edge in edges],
+    }
 
 
 @nac.command()

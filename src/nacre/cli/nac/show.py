@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from nacre.base.diagnostics import Diagnostic
     from nacre.core.module import Module
     from nacre.core.values import Array
+    from nacre.nac.genome.matching import Occurrence
     from nacre.nac.run.model import NacModel
     from nacre.nac.tools.comparison import OutputComparison
     from nacre.nac.tools.difference import Difference
@@ -144,9 +145,11 @@ def verify(
 @click.option("--mmap", "with_schedule", is_flag=True, help="Show what happens to memory, too.")
 @format_option
 def dis(file: str, with_schedule: bool, output: str) -> int:
-    """Print the program of FILE, a line an instruction, and the plan that it carries."""
+    """Print the program of FILE, with the patterns that are known, and the plan that it carries."""
 
     def work() -> None:
+        from nacre.nac.genome.graph import graph_of
+        from nacre.nac.genome.matching import recognise
         from nacre.nac.tools.listing import action_name, lines_of, listing, plan_listing
 
         opened = open_file(file)
@@ -166,9 +169,17 @@ def dis(file: str, with_schedule: bool, output: str) -> int:
             }
             for line in lines_of(opened)
         ]
-        click.echo(json.dumps({"instructions": rows, "plan": plan_listing(opened)}, indent=2))
+        found = [pattern_json(one) for one in recognise(graph_of(opened))]
+        plan = plan_listing(opened)
+        click.echo(json.dumps({"instructions": rows, "patterns": found, "plan": plan}, indent=2))
 
     return report_findings(work, output)
+
+
+def pattern_json(one: Occurrence) -> dict[str, object]:
+    """An occurrence of a pattern: its name, where it ends, all of its instructions, its inputs."""
+    nodes, taken = sorted(one.nodes), list(one.inputs)
+    return {"name": one.pattern, "end": one.root, "instructions": nodes, "inputs": taken}
 
 
 def _tolerance(text: str) -> float:

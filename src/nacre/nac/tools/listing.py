@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nacre.nac.format.values import Command, ConstantValue, Instruction
+from nacre.nac.genome.graph import graph_of
+from nacre.nac.genome.matching import Occurrence, named_ends, recognise
 from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS
 from nacre.nac.spec.instructions import (
     ACTIONS,
@@ -71,12 +73,21 @@ def lines_of(opened: OpenedFile) -> Iterator[Line]:
 
 
 def listing(opened: OpenedFile, *, with_schedule: bool = False) -> str:
-    """The whole program, a line an instruction."""
+    """The whole program, a line an instruction; where a known pattern ends, its name."""
     made = []
+    ends = named_ends(recognise(graph_of(opened)))
     for line in lines_of(opened):
         is_longer = with_schedule and line.commands
-        made.append(f"{line.text}   {line.schedule}" if is_longer else line.text)
+        text = f"{line.text}   {line.schedule}" if is_longer else line.text
+        end = ends.get(line.index)
+        made.append(f"{text}   ; {pattern_text(end)}" if end is not None else text)
     return "\n".join(made)
+
+
+def pattern_text(occurrence: Occurrence) -> str:
+    """`Residual(v3)`."""
+    taken = dict.fromkeys(f"v{index}" for index in occurrence.inputs)
+    return f"{occurrence.pattern}({', '.join(taken)})"
 
 
 def plan_listing(opened: OpenedFile) -> str | None:

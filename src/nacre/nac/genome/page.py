@@ -1,0 +1,107 @@
+"""A corpus as a page: its tree, the patterns of each program, and the genes that recur.
+
+One file that needs neither network nor scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from nacre.nac.genome.corpus import CorpusProgram
+from nacre.nac.genome.library import LIBRARY
+from nacre.nac.genome.mining import MinedPattern
+from nacre.nac.tools.phylogeny import Node
+from nacre.nac.tools.tree_picture import picture
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2733; --soft: #5b6b7b; --line: #d8e0e8;
+  --paper: #fff; --cell: 20, 110, 160; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4eaf0; --soft: #9fb0c0; --line: #33414f;
+  --paper: #141a21; --cell: 90, 180, 230; } }
+body { margin: 0 auto; max-width: 72rem; padding: 1.5rem; font: 15px/1.45 system-ui, sans-serif;
+  color: var(--ink); background: var(--paper); }
+h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+p { color: var(--soft); margin: .2rem 0 .8rem; max-width: 46rem; }
+.wide { overflow-x: auto; } .tree svg { border-radius: 6px; }
+table { border-collapse: collapse; font-size: 13px; } td, th { padding: .2rem .5rem;
+  border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
+th { font-weight: 600; color: var(--soft); vertical-align: bottom; } td.n, th.n { text-align: right;
+  font-variant-numeric: tabular-nums; }
+td.gene { white-space: normal; font-family: ui-monospace, monospace; font-size: 12px; }
+code { font-family: ui-monospace, monospace; font-size: 12px; }
+"""
+
+
+def corpus_page(
+    root: Node, programs: Sequence[CorpusProgram], genes: Sequence[tuple[MinedPattern, int]]
+) -> str:
+    """The page as text."""
+    ordered = {program.name: program for program in programs}
+    rows = [ordered[name] for name in root.leaves]
+    count = len(rows)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="generator" content="nacre">\n'
+        f"<title>{count} networks by likeness</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{count} networks by likeness</h1>\n"
+        "<p>Networks that meet further right are more alike: they have the same runs of operations "
+        "in like shares.</p>\n"
+        f'<section class="tree wide">\n{picture(root)}</section>\n'
+        + "".join(_pattern_table(rows))
+        + "".join(_gene_table(genes, count))
+        + "</body>\n</html>\n"
+    )
+
+
+def _pattern_table(rows: Sequence[CorpusProgram]) -> Iterator[str]:
+    used = [p for p in LIBRARY if any(p.name in row.patterns for row in rows)]
+    yield "<h2>Patterns with a name</h2>\n"
+    if not used:
+        yield "<p>None of the library is in these networks.</p>\n"
+        return
+    yield "<p>How often each occurs; the darker, the more often among its column.</p>\n"
+    yield '<div class="wide"><table>\n<tr><th>network</th><th class="n">calls</th>'
+    for pattern in used:
+        yield f'<th class="n" title="{escape(pattern.meaning)}">{escape(pattern.name)}</th>'
+    yield "</tr>\n"
+    most = {p.name: max(row.patterns.get(p.name, 0) for row in rows) for p in used}
+    for row in rows:
+        yield f'<tr><td>{_shown(row.name)}</td><td class="n">{len(row.genome.genes):,}</td>'
+        for pattern in used:
+            yield _cell(row.patterns.get(pattern.name, 0), most[pattern.name])
+        yield "</tr>\n"
+    yield "</table></div>\n"
+
+
+def _cell(count: int, most: int) -> str:
+    if not count:
+        return '<td class="n"></td>'
+    shade = 0.08 + 0.5 * count / most
+    return f'<td class="n" style="background:rgba(var(--cell),{shade:.2f})">{count:,}</td>'
+
+
+def _gene_table(genes: Sequence[tuple[MinedPattern, int]], programs: int) -> Iterator[str]:
+    yield "<h2>Genes that recur</h2>\n"
+    if not genes:
+        yield "<p>No part of two operations or more is in two networks.</p>\n"
+        return
+    yield (
+        "<p>Connected parts of the graphs, found without a name; each is counted where those above "
+        "it leave room.</p>\n"
+        '<div class="wide"><table>\n<tr><th>signature</th><th class="n">networks</th>'
+        '<th class="n">times</th><th>operations and what they feed</th></tr>\n'
+    )
+    for gene, count in genes:
+        yield (
+            f'<tr><td><code>{gene.signature}</code></td><td class="n">{gene.support} of {programs}'
+            f'</td><td class="n">{count:,}</td><td class="gene">{_shown(str(gene))}</td></tr>\n'
+        )
+    yield "</table></div>\n"
+
+
+def _shown(text: str) -> str:
+    return escape("".join(c if c.isprintable() else "?" for c in text))
