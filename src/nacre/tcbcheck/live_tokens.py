@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from nacre.base.term_columns import Column
 from nacre.tcb.machine.instances import Instances
 from nacre.tcb.machine.prepare import token_names
 from nacre.tcb.machine.units import engines_of
@@ -55,7 +56,9 @@ class _TokenLives:
         self._before = order.before
         self._namers: dict[int, list[int]] = {}
         named, namers = token_names(instances)
-        for token, namer in zip(named.tolist(), namers.tolist(), strict=True):
+        # A chain starts as one, and has one token: that of its last.
+        last = _last_of_chains(instances)
+        for token, namer in zip(named.tolist(), last[namers].tolist(), strict=True):
             self._namers.setdefault(token, []).append(namer)
 
     def is_dead_before(self, token: int, other: int) -> bool:
@@ -64,6 +67,16 @@ class _TokenLives:
         return before(token, other) and all(
             namer == other or before(namer, other) for namer in self._namers.get(token, ())
         )
+
+
+def _last_of_chains(instances: Instances) -> Column:
+    """The last instance of every instance's chain, which is itself where it streams nowhere."""
+    last = np.arange(instances.count)
+    # The blocks of a chain stand one behind the other.
+    for placed, rows in zip(reversed(instances.blocks), reversed(instances.numbers), strict=True):
+        if placed.producer is not None:
+            last[instances.numbers[placed.producer]] = last[rows]
+    return last
 
 
 def _chain_greedily(
