@@ -49,12 +49,20 @@ def _smaller(module: Module) -> Iterator[Module]:
         if op.value_id in starts:
             continue
         if op.opcode != "Input" and op.type.dtype == "f32" and op.type.shape:
-            name = attributes({"name": f"made{op.value_id}"})
+            name = attributes({"name": _new_name(module, op.value_id)})
             given = CoreOperation(op.value_id, "Input", (), name, op.type)
             yield Module(tuple(given if o is op else o for o in operations), outputs, states)
         for operand in op.operands:
             if module.by_id[operand].type == op.type:
                 yield _without(module, op, operand)
+
+
+def _new_name(module: Module, value: int) -> str:
+    """A name that no input has: ids are dealt out again when inputs are put first."""
+    name = f"made{value}"
+    while name in module.input_types:
+        name += "_"
+    return name
 
 
 def _without(module: Module, left_out: CoreOperation, operand: int) -> Module:

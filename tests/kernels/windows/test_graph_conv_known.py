@@ -53,6 +53,8 @@ CASES: Sequence[tuple[Dims, Dims, Dims, Dims, Dims, int]] = (
     ((1, 64, 90, 60), (64, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 64),  # several blocks
     ((2, 4, 6, 6), (4, 1, 1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 4),
     ((1, 2, 3, 4), (3, 2, 1, 1), (9, 9), (5, 5, 5, 5), (1, 1), 1),  # hardly an element is seen
+    # Strides beyond the width: every third element from the second on is none at all.
+    ((5, 2, 1, 2), (6, 1, 1, 2), (3, 3), (0, 1, 0, 0), (1, 1), 2),
 )
 LAYOUTS = ("NCHW", "NHWC")
 

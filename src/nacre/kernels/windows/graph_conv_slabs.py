@@ -144,7 +144,7 @@ class Slabs:
         if self.wide == self.channels:
             yield from copies(target, source)
         else:
-            each = target.reshape(*target.shape[:-1], self.channels, -1)
+            each = target.reshape(*target.shape[:-1], self.channels, self.wide // self.channels)
             yield partial(np.copyto, each, source[..., None])
 
 
