@@ -70,6 +70,20 @@ def test_findings_about_what_was_written_otherwise_have_its_places() -> None:
     assert told(found) == told(findings(UGLY, "ugly.nem"))
 
 
+@pytest.mark.parametrize("deps", ["", ", deps=[t]"])
+def test_findings_about_a_source_that_stands_before_its_destination(deps: str) -> None:
+    text = f"""program p:
+buffer A : L2 (size=64)
+t = transfer.async(dst=region(A, 0, 32), src=region(A, 32, 32))
+    s = transfer.async( src=region(A,  0, 128), dst=region(Q, 0,   128){deps} )
+store.async(dst=region(A, 0, 32),src=region(B, 0, 32))
+store.async(src=region(A, 0, 32), dst=region(R, 0, 32))
+"""
+    found = nem.check_mlir(nem.to_mlir(text, "p.nem"))
+    assert {str(d.location) for d in found} >= {"p.nem:4:60", "p.nem:5:45", "p.nem:6:46"}
+    assert told(found) == told(findings(text, "p.nem"))
+
+
 @pytest.mark.fuzz
 @settings(max_examples=scaled(60))
 @given(commented_documents)

@@ -53,14 +53,16 @@ def _original_text(
     texts = [row.text if row.is_closing else _row_text(row, next(heads), canonical) for row in rows]
     page = _Page()
     # Blocks of a device may be written in any order; the canonical form has one.
-    for row, text in sorted(zip(rows, texts, strict=True), key=lambda pair: _order(pair[0])):
+    for row, text in sorted(
+        zip(rows, texts, strict=True), key=lambda pair: _order(pair[0].marks[0])
+    ):
         if not all(page.put(mark, part) for mark, part in _parts(row, text)):
             return None
     return page.text
 
 
-def _order(row: Row) -> tuple[int, int]:
-    return row.marks[0].line, row.marks[0].column
+def _order(mark: Mark) -> tuple[int, int]:
+    return mark.line, mark.column
 
 
 def _parts(row: Row, text: str) -> Iterator[tuple[Mark, str]]:
@@ -70,9 +72,9 @@ def _parts(row: Row, text: str) -> Iterator[tuple[Mark, str]]:
     if len(texts) != len(row.tokens) + 1:
         yield first, text
         return
-    yield first, texts[0]
-    for (line, column), token in zip(row.tokens, texts[1:], strict=True):
-        yield Mark(first.file, first.line + line, column), token
+    marks = [first, *(Mark(first.file, first.line + at, column) for at, column in row.tokens)]
+    # `src` may stand before `dst`; the canonical form has one order.
+    yield from sorted(zip(marks, texts, strict=True), key=lambda part: _order(part[0]))
 
 
 _MARKS = frozenset("()[]{},:=@<>+-*/")  # what ends a token before it and begins none within
