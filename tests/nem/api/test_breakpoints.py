@@ -122,6 +122,7 @@ def test_stops_are_listed_and_removed() -> None:
         ("i > 2 and i <= 4", ["tR[3]", "tR[4]"]),
         ("2 * i + 1 == 15", ["tR[7]"]),
         ("i != i", []),
+        ("i + -9223372036854775808 == -9223372036854775806", ["tR[2]"]),
         ("i / (i - 3) == 4", ["tR[4]"]),  # no value at 3: not met there
     ],
 )
@@ -161,6 +162,8 @@ def test_a_condition_may_be_a_function_of_the_session() -> None:
         ("i == " + "(" * 5000, "is no condition"),
         ("i == " + "(" * 50 + "1" + ")" * 50, "is nested more than 40 deep"),
         ("i == 9999999999999999999999", "does not fit into 64 bits"),
+        ("i == 9223372036854775808", "does not fit into 64 bits"),
+        ("i == -9223372036854775809", "does not fit into 64 bits"),
         ("i / 0 == 1", "divides by zero"),
         ("max > 3", "`max` of which region? write `max(Y)`"),
         ("max(Q) > 3", "no region or buffer `Q`"),

@@ -264,6 +264,8 @@ class _Parser:
 
     def _inner(self) -> Node:
         if self.accept("-"):
+            if self.accept(str(1 << 63)):  # alone it does not fit
+                return Literal(-(1 << 63))
             return Operation("-", Literal(0), self._operand())
         if self.accept("("):
             node = self.sum()
