@@ -9,12 +9,10 @@ import click
 import pytest
 
 from nacre.cli.main import main
+from nacre.nem.model.devices import Device
 from tests.cli.runner import invoke
 
 Capsys = pytest.CaptureFixture[str]
-
-# What takes a device and needs none: it shows what nacre ships.
-_WITHOUT = {"demo"}
 
 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -34,7 +32,7 @@ def test_every_verb_that_takes_a_device_takes_it() -> None:
         options = {option for param in command.params for option in param.opts}
         if "--device" in options and "--include-root" not in options:
             lacking.add(name)
-    assert lacking == _WITHOUT
+    assert lacking == set()
 
 
 @pytest.fixture
@@ -69,3 +67,16 @@ def test_includes_of_a_device_may_lead_further_where_it_is_given(
     assert "--include-root" in refused.text
     done = invoke(capsys, *verb, device.name, "--include-root", "../../../far")
     assert done.status == 0, done.text
+
+
+def test_the_demo_takes_such_a_device(
+    device: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(device.parent)
+    taken: list[object] = []
+    monkeypatch.setattr("nacre.cli.demo.run_demo", lambda *given: taken.append(given[1]))
+    done = invoke(capsys, "demo", "--device", device.name, "--include-root", "../../../far")
+    assert done.status == 0, done.text
+    (given,) = taken
+    assert isinstance(given, Device)
+    assert given.name == "mine"

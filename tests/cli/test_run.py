@@ -355,7 +355,7 @@ def test_a_run_that_stops_writes_its_trace_but_no_output(capsys: Capsys, tmp_pat
         (["--output", "Y=no/y.npy"], "nacre: cannot write no/y.npy: no is no folder"),
         (["--output", "Y=."], "nacre: cannot write .: it is a folder"),
         (["--output", f"Y={'a' * 300}"], "File name too long"),
-        (["--output", "Y=y", "--output", "X=y"], "y is to be written twice"),
+        (["--output", "Y=y", "--output", "X=y"], "`y` would be written twice"),
         (["--trace", "t.txt"], "a trace ends in .json or .csv, found t.txt"),
         (["--trace", "no/t.csv"], "nacre: cannot write no/t.csv"),
         (["--replay", "missing.json"], "nacre: missing.json does not exist"),

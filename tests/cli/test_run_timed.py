@@ -264,8 +264,23 @@ def test_what_is_read_is_not_overwritten(tmp_path: Path, capsys: Capsys) -> None
     program.write_text("buffer X : L2 (size=4)\n")
     outcome = invoke(capsys, "run", "--output", f"X={program}", str(program))
     assert outcome.status == 2
-    assert "is read, and would be overwritten" in outcome.err
+    assert "is read, and would be written over" in outcome.err
     assert program.read_text() == "buffer X : L2 (size=4)\n"
+
+
+def test_what_a_program_includes_is_not_written_over(tmp_path: Path, capsys: Capsys) -> None:
+    part = tmp_path / "part.nem"
+    text = 'include "npm4k.nem"\ndevice own extends npm4k {\n}\n'
+    part.write_text(text)
+    program = tmp_path / "own.nem"
+    program.write_text('include "part.nem"\ndevice own\nprogram p:\nbuffer X : L2 (size=4)\n')
+    trace = tmp_path / "trace.json"
+    for written in (("--output", f"X={part}"), ("--output", f"X={trace}", "--trace", trace)):
+        outcome = invoke(capsys, "run", *written, program)
+        assert outcome.status == 2
+        assert "would be written" in outcome.err
+    assert part.read_text() == text
+    assert not trace.exists()
 
 
 @pytest.mark.parametrize("value", [np.int64(8192), np.int32(8192), 8192])

@@ -19,8 +19,9 @@ from nacre.base.files import is_temporary, make_folder, write_together
 from nacre.base.rendering import summary
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
 from nacre.cli.calibration import read_calibration
+from nacre.cli.compile_options import read_device
 from nacre.cli.core.files import report_findings
-from nacre.cli.options import out_option
+from nacre.cli.options import include_root_option, out_option
 from nacre.compile.options import PRECISIONS, Precision
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
     from nacre.core.module import Module
     from nacre.core.values import Array
+    from nacre.nem.model.devices import Device
 
 DEVICE = "npm4k"
 CLOCK_MHZ = 1000.0
@@ -50,7 +52,8 @@ T = TypeVar("T")
     is_folder=True,
     default=_FOLDER,
 )
-def demo(device: str, precision: Precision, out: Path) -> int:
+@include_root_option
+def demo(device: str, precision: Precision, out: Path, include_roots: tuple[Path, ...]) -> int:
     """Take a small trained network from its file to a report.
 
     It is imported, compiled (in i8: quantised), checked, run, compared with the model, timed, and
@@ -59,10 +62,12 @@ def demo(device: str, precision: Precision, out: Path) -> int:
     """
     with ExitStack() as stack:
         folder = stack.enter_context(as_file(files("nacre") / "demo"))
-        return report_findings(lambda: run_demo(folder, device, precision, out))
+        return report_findings(
+            lambda: run_demo(folder, read_device(device, include_roots), precision, out)
+        )
 
 
-def run_demo(folder: Path, device: str, precision: Precision, out: Path) -> None:
+def run_demo(folder: Path, device: str | Device, precision: Precision, out: Path) -> None:
     """Every stage in turn, each with a line about what came out of it."""
     began = time.monotonic()
     with ExitStack() as stack:
@@ -73,7 +78,9 @@ def run_demo(folder: Path, device: str, precision: Precision, out: Path) -> None
         click.echo(f"  {safe(str(path))}: {what}")
 
 
-def _run_stages(folder: Path, device: str, precision: Precision, out: Path) -> dict[Path, str]:
+def _run_stages(
+    folder: Path, device: str | Device, precision: Precision, out: Path
+) -> dict[Path, str]:
     road = _StageRunner()
     module = road.stage("import the model", lambda: _import_model(folder))
     estimate = road.stage("compile it", lambda: _compile_plan(module, folder, device, precision))
@@ -151,7 +158,7 @@ def _import_model(folder: Path) -> tuple[Module, str]:
 
 
 def _compile_plan(
-    module: Module, folder: Path, device: str, precision: Precision
+    module: Module, folder: Path, device: str | Device, precision: Precision
 ) -> tuple[Estimate, str]:
     from nacre.compile.estimate.estimate import estimate
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +41,7 @@ from nacre.cli.machine import (
     show_findings,
 )
 from nacre.cli.options import form_option, repeated_option
+from nacre.cli.outputs import require_distinct_files
 from nacre.cli.terminal.progress import show_stages
 from nacre.cli.timed import (
     PERFETTO_ENDINGS,
@@ -112,8 +112,7 @@ def run(
     usage.
     """
     timed.require(mode, setup, has_outputs=bool(outputs))
-    _require_targets(outputs, trace, mode)
-    _require_sources_kept(setup, timed, [*(f.path for f in outputs), trace, timed.report])
+    written = _require_targets(setup, timed, outputs, trace, mode)
     report = Report(form, setup.file, output_paths=tuple(file.path for file in outputs))
     try:
         with show_stages():
@@ -123,6 +122,7 @@ def run(
             program = read_program(setup)
             report.program = program
             findings = findings_to_show(bundle, check_program(program, setup))
+            require_distinct_files(written, _files_of_program(program, setup, bundle))
             views = [output_view(file, program.plan.program) for file in outputs]
             machine = interpreter(setup)
             machine.set_mode(mode)
@@ -184,30 +184,35 @@ def _write_page(report: Report) -> None:
         write_page(report.timing, report.timed.report, report.name, report.layers)
 
 
-def _require_sources_kept(
-    setup: Setup, timed: TimedOptions, written: Sequence[Path | None]
-) -> None:
-    """Nothing that is read may be overwritten."""
-    read = [Path(setup.file), *(file.path for file in setup.inputs), setup.replay, timed.profile]
-    sources = {path.resolve() for path in read if path is not None and os.path.exists(path)}
-    for path in written:
-        if path is not None and path.resolve() in sources:
-            raise click.UsageError(f"{safe(str(path))} is read, and would be overwritten")
+def _files_of_options(setup: Setup, timed: TimedOptions) -> Iterator[str | Path]:
+    """What is read, as far as the command names it."""
+    yield setup.file
+    yield from (file.path for file in setup.inputs)
+    yield from (path for path in (setup.replay, timed.profile) if path is not None)
 
 
-def _require_targets(outputs: Sequence[OutputFile], trace: Path | None, mode: str) -> None:
-    """Whatever would keep a file from being written is better known before a long run."""
-    paths = [file.path for file in outputs]
+def _files_of_program(
+    program: LoadedProgram, setup: Setup, bundle: OpenBundle | None
+) -> Sequence[Path]:
+    """A program with what it includes, or all that lies in its bundle."""
+    return program.needed if bundle is None else list(Path(setup.file).parent.iterdir())
+
+
+def _require_targets(
+    setup: Setup, timed: TimedOptions, outputs: Sequence[OutputFile], trace: Path | None, mode: str
+) -> list[Path]:
+    """What is to be written; what would keep it from that is better known before a long run."""
     if trace is not None:
         endings = (*_TRACE_ENDINGS, *(PERFETTO_ENDINGS if mode == "timed" else ()))
         if not trace.name.lower().endswith(endings):
             known = " or ".join(endings)
             raise click.UsageError(f"a trace ends in {known}, found {safe(trace.name)}")
-        paths.append(trace)
-    for path in paths:
+    named = (*(file.path for file in outputs), trace)
+    for path in (path for path in named if path is not None):
         require_writable(path)
-        if paths.count(path) > 1:
-            raise click.UsageError(f"{safe(str(path))} is to be written twice")
+    written = [path for path in (*named, timed.report) if path is not None]
+    require_distinct_files(written, _files_of_options(setup, timed))
+    return written
 
 
 def _run(
