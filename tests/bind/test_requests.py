@@ -1,4 +1,4 @@
-"""Requests of transfers: as short as their runs, the longest path first, and no slower for it."""
+"""Requests of transfers: as short as their runs, and no slower for it; the busiest unit first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from nacre.base.source import Source
+from nacre.bind.memory.priorities import PriorityChoice
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.report import BindReport
 from nacre.bind.request import BindOptions, Bound
@@ -65,32 +66,51 @@ def test_a_request_is_as_long_as_its_run(text: str, burst: int) -> None:
     plan, found = bound(text, uarch())
     assert blocks(found.image)["t"].burst == burst
     (choice,) = found.requests
-    assert choice.burst_reason == ("short" if burst else "longest")
+    assert choice.reason == ("short" if burst else "longest")
     report = BindReport(found, plan.program)
     assert "\nRequests\n" in report.decisions
     assert report.as_json()["requests"][0]["burst"] == (burst or None)
 
 
-PATHS = """a = transfer.async(dst=region(A, 0, 4096), src=region(D, 0, 4096))
-b = transfer.async(dst=region(A, 8192, 64), src=region(D, 8192, 64))
-c = transfer.async(dst=region(L, 0, 4096), src=region(A, 0, 4096), deps=[a])
+UNITS = """let X = region(A, 0, 512) elem=f16, shape=[16, 16], layout=MN
+let W = region(A, 8192, 512) elem=f16, shape=[16, 16], layout=KN
+let Y = region(A, 16384, 512) elem=f16, shape=[16, 16], layout=MN
+loop i in [0..8]:
+    a = transfer.async(dst=X, src=region(D, 0, 512))
+    c = gemm.async in X, W out Y deps=[a] accum_type=f32
+endloop
+r = relu.async in Y out Y deps=[c]
 """
+ONE = "a = transfer.async(dst=region(A, 0, 4096), src=region(D, 0, 4096))\n"
 
 
-def test_the_longest_path_goes_first() -> None:
-    _, found = bound(PATHS, uarch(classes=3))
-    made = blocks(found.image)
-    assert [made[name].priority for name in "abc"] == [2, 0, 2]
-    assert [c.priority_reason for c in found.requests] == ["critical", "later", "critical"]
-    _, alone = bound(PATHS, uarch())
-    assert {c.priority_reason for c in alone.requests} == {"one class"}
-    _, alike = bound(PATHS.replace("b =", "#"), uarch(classes=2))
-    assert {c.priority_reason for c in alike.requests} == {"alike"}
-    assert all(block.priority == 0 for block in blocks(alike.image).values())
+def test_what_computes_on_the_busiest_unit_goes_first() -> None:
+    text = UNITS.replace(" deps=[c]", "")
+    plan, found = bound(text, uarch(classes=3))
+    assert {name: block.priority for name, block in blocks(found.image).items()} == {
+        "a": 0, "c": 2, "r": 0
+    }  # fmt: skip
+    assert found.priority == PriorityChoice("NMU", 2, "busiest")
+    report = BindReport(found, plan.program)
+    assert "\nPriority\nNMU is of class 2, before all others: " in report.decisions
+    assert report.as_json()["priority"]["unit"] == "NMU"
+    _, elsewhere = bound(text.replace("gemm.async in X, W", "relu.async in X")
+                         .replace(" accum_type=f32", ""), uarch(classes=2))  # fmt: skip
+    assert elsewhere.priority.unit == "CSTL"
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "reason"), [(UNITS, 1, "one class"), (ONE, 2, "no unit")]
+)
+def test_all_are_alike(text: str, classes: int, reason: str) -> None:
+    plan, found = bound(text.replace(" deps=[c]", ""), uarch(classes=classes))
+    assert all(block.priority == 0 for block in blocks(found.image).values())
+    assert found.priority == PriorityChoice(reason=reason)
+    assert BindReport(found, plan.program).as_json()["priority"]["unit"] is None
 
 
 def test_ideal_hardware_has_neither() -> None:
-    plan, found = bound(PATHS, uarch(0, 1))
+    plan, found = bound(ONE, uarch(0, 1))
     assert found.requests == ()
     assert "Requests" not in BindReport(found, plan.program).decisions
 

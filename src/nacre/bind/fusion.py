@@ -7,7 +7,7 @@ stands in its queue where its last task does, so nothing in between may wait for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.fusion.chains import Chain, find_chains
 from nacre.nem.plan.fusion.conditions import REASONS
 from nacre.nem.plan.fusion.stages import Stage, place_stage
+from nacre.nem.plan.fusion.value_reads import ValueRead
 from nacre.nem.plan.plan import Plan
 from nacre.tcb.figures import Figures
 
@@ -35,6 +36,8 @@ HARDWARE_REASONS = {
     "depth": "the chain would be longer than the device allows",
     "queue": "a task between them waits for one of them",
     "format": "the store path does not do the conversion",
+    "late": "the reader waits for something else as well, and the writer would wait with it",
+    "slower": "with it the image would take longer or not end",
 }
 
 
@@ -85,6 +88,39 @@ class FusedChains(Struct, frozen=True, eq=False):
         operands: Iterable[Operand] = (o for k in links for o in (k.write.operand, k.read.operand))
         return {id(operand) for operand in operands}
 
+    @property
+    def link_count(self) -> int:
+        """How many values are never written."""
+        return sum(len(chain.links) for chain in self.chains)
+
+    def without(self, links: Iterable[ValueRead], reason: str = "late") -> FusedChains:
+        """What is left where chains are cut, since they would make the program slower."""
+        cut = {id(link) for link in links}
+        if not cut:
+            return self
+        chains = tuple(part for chain in self.chains for part in _cut_chain(chain, cut))
+        left = {id(link) for chain in chains for link in chain.links}
+        dropped = (link for chain in self.chains for link in chain.links if id(link) not in left)
+        pairs = (NotFused(link.write.task, link.read.task, reason) for link in dropped)
+        return FusedChains(chains, (*self.refusals, *pairs), _merged(chains, self.conversions))
+
+
+def _cut_chain(chain: Chain, links: Container[int]) -> tuple[Chain, ...]:
+    """The parts of a chain without some links, by their ids."""
+    at = next((at for at, link in enumerate(chain.links) if id(link) in links), None)
+    if at is None:
+        return (chain,)
+    parts, _ = chain.split(at)
+    return tuple(left for part in parts for left in _cut_chain(part, links))
+
+
+def _merged(chains: Iterable[Chain], found: Iterable[Conversion]) -> tuple[Conversion, ...]:
+    """The conversions that stand in a chain before their stores."""
+    by_task = {one.task.position: one for one in found}
+    pairs = (pair for chain in chains for pair in pairwise(chain.tasks))
+    merged = ((by_task.get(task.position), after) for task, after in pairs)
+    return tuple(one for one, after in merged if one is not None and one.store is after)
+
 
 NO_CHAINS = FusedChains()
 
@@ -106,10 +142,7 @@ def fuse(
                 for r in found.refusals]  # fmt: skip
     search = _HardwareSearch(plan, device, figures, conversions, refusals)
     chains = tuple(part for chain in found.chains for part in search.allowed_parts(chain))
-    pairs = (pair for chain in chains for pair in pairwise(chain.tasks))
-    merged = ((conversions.found.get(task.position), after) for task, after in pairs)
-    done = tuple(one for one, after in merged if one is not None and one.store is after)
-    return FusedChains(chains, tuple(refusals), done)
+    return FusedChains(chains, tuple(refusals), _merged(chains, conversions.found.values()))
 
 
 def _with_format_reason(refused: NotFused, conversions: Conversions) -> NotFused:

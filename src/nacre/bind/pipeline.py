@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from nacre.base.collection import no_collection
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
+from nacre.bind.chains.trials import keep_faster_chains
 from nacre.bind.emission import Emitter
 from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
 from nacre.bind.memory.addresses import place_buffers
 from nacre.bind.memory.banks import place_in_banks
+from nacre.bind.memory.priorities import PriorityChoice, choose_priority, set_priority
 from nacre.bind.memory.requests import RequestChoice, choose_requests, set_requests
 from nacre.bind.memory.weight_trials import keep_what_pays
 from nacre.bind.memory.weights import (
@@ -31,7 +33,7 @@ from nacre.bind.placed_tags import PlacedTags
 from nacre.bind.request import BindOptions, Bound, Host
 from nacre.bind.rules import BND02
 from nacre.bind.store_formats import merge_conversions
-from nacre.bind.tag_pressure import NO_WINDOWS, TagCounts, fit_tags
+from nacre.bind.tag_pressure import NO_WINDOWS, FittedTags, TagCounts, fit_tags
 from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
@@ -55,81 +57,144 @@ def bind_plan(
     device: Device,
     options: BindOptions = BindOptions(),  # noqa: B008 - a frozen value
     host: Host = Host(),  # noqa: B008
+    fused: FusedChains | None = None,
 ) -> Bound:
-    """Bind a program without errors; InputError where it cannot be bound."""
+    """Bind a program without errors; InputError where it cannot be bound.
+
+    `fused` are chains of another binding of this plan, which are not chosen again.
+    """
     with stage("binding: chains"):
         figures = options.uarch.figures
-        fused = NO_CHAINS
-        if options.fuse:
-            fused = fuse(plan, device, figures, host.observed, host.imported)
+        possible = NO_CHAINS
+        if options.fuse and fused is None:
+            possible = fuse(plan, device, figures, host.observed, host.imported)
     with stage("binding: blocks"), no_collection():
-        return _bind(plan, name, device, options, host, fused)
+        binding = _Binding(plan, name, device, options, host)
+        if fused is None:
+            fused = keep_faster_chains(possible, binding.plain_image, plan.instances)
+        return binding.bind(fused)
 
 
-def _bind(
-    plan: Plan, name: str, device: Device, options: BindOptions, host: Host, fused: FusedChains
-) -> Bound:
-    program, profile, uarch = plan.program, timing_profile(device), options.uarch
-    units = UnitBinder(device, profile, uarch.figures.count("cstl.parts"))
-    decisions = _decide_units(program, units)
-    machine = _machine(device, profile, uarch, options.ddr_bytes)
-    banks = place_in_banks(plan, machine, uarch.figures, place_buffers(program, machine))
-    placements = banks.placements
-    order = order_program(program.body, fused.members)
-    streams = {task.position: units.stream(task) for task in program.tasks}
-    counts = _tag_counts(uarch)
-    limit, may_serialise = machine.token_limit, options.may_serialise
-    is_ideal = not machine.figures
-    windows = NO_WINDOWS
-    if limit is not None and not is_ideal:
-        windows = fit_tokens(plan, device, limit, may_serialise=may_serialise)
-    fitted = fit_tags(program, order, streams, counts, windows, may_serialise=may_serialise)
-    operands = OperandBinder(placements, fused.streamed)
-    has_limit = limit is not None
-    emitter = Emitter(units, operands, fused.members, streams, has_token_limit=has_limit)
-    blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
-    plain = Image(
-        name,
-        machine,
-        tuple(placements.values()),
-        tuple(_ports(placements.values(), host)),
-        merge_conversions(blocks, fused.conversions),
-        (),
-        tuple(_origins(program, dict(host.layers))),
-        program.source.name,
-    )
-    weights = _weights(plan, device, options, host, units)
-    finisher = _Finisher(plain, program, uarch.figures, host)
-    weights = keep_what_pays(weights, finisher.image, device, plan.instances)
-    requests, image = finisher.finish(weights)
-    if limit is not None and is_ideal:
-        require_end(plan, device, image, limit)
-    spaces = sorted(fitted.tags.spaces)
-    tags = tuple((space, fitted.tags.area(space).size) for space in spaces)
-    chosen = (weights, banks.memories, requests)
-    return Bound(image, decisions, fused, fitted.serialised, *chosen, tags)
+class _Draft(Struct, frozen=True, eq=False):
+    """Streams of a program with some chains, before it is known how constants are stored."""
+
+    fused: FusedChains
+    fitted: FittedTags
+    finisher: _Finisher
+
+
+class _Binding:
+    """A program on its way to a device: what does not depend on chains is decided once."""
+
+    def __init__(
+        self, plan: Plan, name: str, device: Device, options: BindOptions, host: Host
+    ) -> None:
+        program, profile, uarch = plan.program, timing_profile(device), options.uarch
+        self._plan, self._name, self._device, self._host = plan, name, device, host
+        self._options = options
+        self._units = UnitBinder(device, profile, uarch.figures.count("cstl.parts"))
+        self._decisions = _decide_units(program, self._units)
+        self._machine = _machine(device, profile, uarch, options.ddr_bytes)
+        placed = place_buffers(program, self._machine)
+        self._banks = place_in_banks(plan, self._machine, uarch.figures, placed)
+        self._streams = {task.position: self._units.stream(task) for task in program.tasks}
+        self._windows = NO_WINDOWS
+        limit = self._machine.token_limit
+        if limit is not None and not self._is_ideal:
+            serialise = options.may_serialise
+            self._windows = fit_tokens(plan, device, limit, may_serialise=serialise)
+        self._drafts: dict[int, _Draft] = {}  # by the id of their chains, which they keep
+
+    @property
+    def _is_ideal(self) -> bool:
+        return not self._machine.figures
+
+    def _draft(self, fused: FusedChains) -> _Draft:
+        if id(fused) not in self._drafts:
+            self._drafts[id(fused)] = self._make_draft(fused)
+        return self._drafts[id(fused)]
+
+    def _make_draft(self, fused: FusedChains) -> _Draft:
+        program, machine = self._plan.program, self._machine
+        order = order_program(program.body, fused.members)
+        counts, serialise = _tag_counts(self._options.uarch), self._options.may_serialise
+        limits = (counts, self._windows)
+        fitted = fit_tags(program, order, self._streams, *limits, may_serialise=serialise)
+        placements = self._banks.placements
+        operands = OperandBinder(placements, fused.streamed)
+        has_limit = machine.token_limit is not None
+        given = (self._units, operands, fused.members, self._streams)
+        emitter = Emitter(*given, has_token_limit=has_limit)
+        blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
+        plain = Image(
+            self._name,
+            machine,
+            tuple(placements.values()),
+            tuple(_ports(placements.values(), self._host)),
+            merge_conversions(blocks, fused.conversions),
+            (),
+            tuple(_origins(program, dict(self._host.layers))),
+            program.source.name,
+        )
+        return _Draft(fused, fitted, _Finisher(plain, self._options.uarch.figures, self._host))
+
+    def plain_image(self, fused: FusedChains) -> Image:
+        """The image with some chains, its constants as they are."""
+        return self._draft(fused).finisher.image(PLAIN_WEIGHTS)
+
+    def bind(self, fused: FusedChains) -> Bound:
+        """The image with some chains, and all that was decided."""
+        draft, device, instances = self._draft(fused), self._device, self._plan.instances
+        weights = _weights(self._plan, device, self._options, self._host, self._units)
+        weights = keep_what_pays(weights, draft.finisher.image, device, instances)
+        finished = draft.finisher.finish(weights)
+        limit = self._machine.token_limit
+        if limit is not None and self._is_ideal:
+            require_end(self._plan, device, finished.image, limit)
+        area = draft.fitted.tags.area
+        spaces = sorted(draft.fitted.tags.spaces)
+        return Bound(
+            finished.image,
+            self._decisions,
+            fused,
+            draft.fitted.serialised,
+            weights,
+            self._banks.memories,
+            finished.requests,
+            tuple((space, area(space).size) for space in spaces),
+            finished.priority,
+        )
+
+
+class _Finished(Struct, frozen=True, eq=False):
+    """An image, and what was decided last."""
+
+    image: Image
+    requests: tuple[RequestChoice, ...]
+    priority: PriorityChoice
 
 
 class _Finisher(Struct, frozen=True, eq=False):
     """An image without constants, and what is decided when it is known how these are stored."""
 
     plain: Image
-    program: Program
     figures: Figures
     host: Host
 
-    def finish(self, weights: WeightChoices) -> tuple[tuple[RequestChoice, ...], Image]:
-        """The requests of transfers, and the image with them and with its constants."""
+    def finish(self, weights: WeightChoices) -> _Finished:
+        """The image with its constants, the requests of its transfers and its priorities."""
         blocks = compress_streams(self.plain.streams, weights.compressed)
-        requests = choose_requests(self.program.tasks, blocks, self.figures)
+        requests = choose_requests(blocks, self.figures)
+        priority = choose_priority(blocks, self.plain.machine, self.figures)
         by_name = {placement.buffer: placement for placement in self.plain.placements}
         constants = tuple(stored_constants(by_name, self.host.constants, weights.parts))
-        streams = set_requests(blocks, requests)
-        return requests, replace(self.plain, streams=streams, constants=constants)
+        streams = set_priority(set_requests(blocks, requests), priority)
+        image = replace(self.plain, streams=streams, constants=constants)
+        return _Finished(image, requests, priority)
 
     def image(self, weights: WeightChoices) -> Image:
         """The image alone."""
-        return self.finish(weights)[1]
+        return self.finish(weights).image
 
 
 def _weights(

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from nacre.base.excerpt import safe
-from nacre.bind.chain_savings import ChainSavings, chain_savings
+from nacre.bind.chains.savings import ChainSavings, chain_savings
 from nacre.bind.fusion import NotFused
 from nacre.bind.report_banks import BankReport
-from nacre.bind.report_requests import RequestReport
+from nacre.bind.report_requests import RequestReport, priority_json, priority_sections
 from nacre.bind.report_weights import WeightReport
 from nacre.bind.request import Bound
 from nacre.bind.store_formats import Conversion
@@ -92,6 +92,7 @@ class BindReport:
             parts.append("\n".join(["Not fused", *self._refusal_lines()]))
         parts += self._weights.sections
         parts += self._requests.sections
+        parts += priority_sections(self._bound.priority)
         if self._bound.serialised:
             lines = map(_serialisation_text, self._bound.serialised)
             parts.append("\n".join(["More order than the program asks for", *lines]))
@@ -122,6 +123,7 @@ class BindReport:
             "not_fused": list(map(self._refusal_json, self._bound.fused.refusals)),
             "weights": self._weights.as_json(),
             "requests": self._requests.as_json(),
+            "priority": priority_json(self._bound.priority),
             "serialised": list(map(self._serialisation_json, self._bound.serialised)),
             "relocations": list(map(_port_json, self._image.ports)),
         }

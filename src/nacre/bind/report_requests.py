@@ -1,16 +1,17 @@
-"""How transfers ask memories for data, in words and as plain values."""
+"""How transfers ask memories for data, and who goes first, in words and as plain values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from nacre.bind.memory.priorities import PRIORITY_REASONS, PriorityChoice
 from nacre.bind.memory.requests import REQUEST_REASONS, RequestChoice
 from nacre.bind.task_places import TaskPlaces
 from nacre.nem.model.program import Program
 from nacre.nem.run.sessions.tables import align_table
 
-_HEADING = ("Transfer", "Line", "Request", "Why", "Class", "Why")
+_HEADING = ("Transfer", "Line", "Request", "Why")
 
 
 class RequestReport:
@@ -23,16 +24,14 @@ class RequestReport:
 
     @property
     def sections(self) -> Iterator[str]:
-        """The length of requests and the class of every transfer, with the reason."""
+        """The length of the requests of every transfer, with the reason."""
         if self._choices:
             yield f"Requests\n{align_table(_HEADING, map(self._row, self._choices))}"
 
     def _row(self, choice: RequestChoice) -> tuple[object, ...]:
         task = self._program.task_at[choice.position]
-        reasons = [REQUEST_REASONS[r] for r in (choice.burst_reason, choice.priority_reason)]
-        burst = choice.burst or "-"
         place = (self._places.name(task), self._places.line(task))
-        return *place, burst, reasons[0], choice.priority, reasons[1]
+        return *place, choice.burst or "-", REQUEST_REASONS[choice.reason]
 
     def as_json(self) -> list[dict[str, Any]]:
         """The same as plain values; a request of null bytes has the memory's own length."""
@@ -40,9 +39,20 @@ class RequestReport:
             {
                 "task": self._places.name(self._program.task_at[one.position]),
                 "burst": one.burst or None,
-                "burst_because": REQUEST_REASONS[one.burst_reason],
-                "priority": one.priority,
-                "priority_because": REQUEST_REASONS[one.priority_reason],
+                "burst_because": REQUEST_REASONS[one.reason],
             }
             for one in self._choices
         ]
+
+
+def priority_sections(choice: PriorityChoice) -> Iterator[str]:
+    """Who goes first, with the reason."""
+    if choice.unit is not None:
+        reason = PRIORITY_REASONS[choice.reason]
+        yield f"Priority\n{choice.unit} is of class {choice.priority}, before all others: {reason}"
+
+
+def priority_json(choice: PriorityChoice) -> dict[str, Any]:
+    """The same as plain values."""
+    because = PRIORITY_REASONS[choice.reason]
+    return {"unit": choice.unit, "class": choice.priority, "because": because}

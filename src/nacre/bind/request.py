@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from nacre.bind.fusion import NO_CHAINS, FusedChains
 from nacre.bind.memory.banks import MemoryBanks
+from nacre.bind.memory.priorities import ALIKE, PriorityChoice
 from nacre.bind.memory.requests import RequestChoice
 from nacre.bind.memory.weights import PLAIN_WEIGHTS, WeightChoices
 from nacre.bind.tag_pressure import Serialisation
@@ -76,3 +77,4 @@ class Bound(Struct, frozen=True, eq=False):
     banks: tuple[MemoryBanks, ...] = ()
     requests: tuple[RequestChoice, ...] = ()
     tags: tuple[tuple[int, int], ...] = ()  # how many are in use, of each engine and of DEVICE
+    priority: PriorityChoice = ALIKE

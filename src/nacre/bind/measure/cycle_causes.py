@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nacre.base.stages import stage
+from nacre.bind.fusion import NO_CHAINS, FusedChains
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.request import BindOptions, BindRequest, Bound
 from nacre.bind.uarch.reader import IDEAL, Uarch
@@ -98,12 +99,13 @@ def cycle_steps(request: BindRequest, bound: Bound, program_cycles: int) -> Cycl
 
 
 def _bind_to_ideal(request: BindRequest) -> Image:
-    return _bind(request, replace(request.options, uarch=IDEAL, fuse=False, wdm=False))
+    return _bind(request, replace(request.options, uarch=IDEAL, wdm=False), NO_CHAINS)
 
 
-def _bind(request: BindRequest, options: BindOptions) -> Image:
-    """The same program bound in another way."""
-    return bind_plan(request.plan, request.name, request.device, options, request.host).image
+def _bind(request: BindRequest, options: BindOptions, fused: FusedChains) -> Image:
+    """The same program bound in another way, with the same chains or with none."""
+    about = (request.plan, request.name, request.device)
+    return bind_plan(*about, options, request.host, fused).image
 
 
 def _binding_steps(request: BindRequest, bound: Bound, last: int) -> Iterator[tuple[str, int]]:
@@ -112,13 +114,13 @@ def _binding_steps(request: BindRequest, bound: Bound, last: int) -> Iterator[tu
     What was not decided needs no image of its own.
     """
     has_wdm = bool(bound.weights.compressed)
-    with_wdm = _without_tag_limits(request, wdm=True) if bound.serialised else last
-    yield "fusion", _without_tag_limits(request, wdm=False) if has_wdm else with_wdm
+    with_wdm = _without_tag_limits(request, bound.fused, wdm=True) if bound.serialised else last
+    yield "fusion", _without_tag_limits(request, bound.fused, wdm=False) if has_wdm else with_wdm
     yield "wdm", with_wdm
     yield "tags", last
 
 
-def _without_tag_limits(request: BindRequest, *, wdm: bool) -> int:
+def _without_tag_limits(request: BindRequest, fused: FusedChains, *, wdm: bool) -> int:
     """Cycles on ideal hardware of the same chains with as many tags as there may be."""
     uarch = request.options.uarch
     given = tuple(figure for figure in uarch.given if not figure.key.startswith("tags."))
@@ -126,7 +128,7 @@ def _without_tag_limits(request: BindRequest, *, wdm: bool) -> int:
     options = replace(
         request.options, uarch=unlimited, wdm=wdm and request.options.wdm, may_serialise=False
     )
-    return _time(unroll(_bind(request, options)), ()).cycles
+    return _time(unroll(_bind(request, options, fused)), ()).cycles
 
 
 def _figure_steps(instances: Instances, timing: ImageTiming) -> Iterator[tuple[str, ImageTiming]]:

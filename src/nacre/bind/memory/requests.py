@@ -1,4 +1,4 @@
-"""How transfers ask memories for data: the length of their requests, and who goes first."""
+"""How transfers ask memories for data: the length of their requests."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
-from nacre.nem.model.program import Task
 from nacre.tcb.figures import Figures
 from nacre.tcb.image import STREAM, Block, Item, Operand, Repeat, Stream
-
-_REQUESTING = ("DMA", "sDMA")
+from nacre.tcb.machine.hardware import REQUESTING
 
 REQUEST_REASONS = {
     "longest": "requests of the longest kind",
     "short": "no run of bytes is longer",
-    "critical": "on the longest path of its body, before other transfers",
-    "later": "others can wait less",
-    "alike": "all transfers are alike",
-    "one class": "there is one class of priority",
 }
 
 
@@ -29,41 +23,27 @@ class RequestChoice(Struct, frozen=True):
 
     position: int
     burst: int
-    burst_reason: str
-    priority: int
-    priority_reason: str
+    reason: str
 
 
-def choose_requests(
-    tasks: Sequence[Task], streams: Iterable[Stream], figures: Figures
-) -> tuple[RequestChoice, ...]:
+def choose_requests(streams: Iterable[Stream], figures: Figures) -> tuple[RequestChoice, ...]:
     """The requests of every transfer, in the order of the program; none on ideal hardware."""
-    longest, classes = figures.count("dma.burst"), figures.count("arbitration.classes")
-    if not longest and classes < 2:
+    longest = figures.count("dma.burst")
+    if not longest:
         return ()
-    blocks: dict[int, list[Block]] = {}  # of a position: of the parts of a loop
+    moving: dict[int, list[Block]] = {}  # by position: of the parts of a loop
     for block in (b for s in streams for b, _ in s.blocks() if b.kind == "task"):
-        blocks.setdefault(block.position, []).append(block)
-    moving = {at: found for at, found in blocks.items() if _requests(found[0])}
-    critical = _critical(tasks, blocks) & moving.keys() if classes > 1 else set()
-    if len(critical) == len(moving):
-        critical, usual = set(), "alike"
-    else:
-        usual = "later"
+        if _requests(block):
+            moving.setdefault(block.position, []).append(block)
     made = []
     for position, found in sorted(moving.items()):
-        burst = _burst(found, longest, figures.count("dma.align")) if longest else 0
-        is_first = position in critical
-        reason = "critical" if is_first else usual if classes > 1 else "one class"
-        priority = classes - 1 if is_first else 0
-        made.append(
-            RequestChoice(position, burst, "short" if burst else "longest", priority, reason)
-        )
+        burst = _burst(found, longest, figures.count("dma.align"))
+        made.append(RequestChoice(position, burst, "short" if burst else "longest"))
     return tuple(made)
 
 
 def _requests(block: Block) -> bool:
-    return any(use.unit in _REQUESTING for use in block.units)
+    return any(use.unit in REQUESTING for use in block.units)
 
 
 def _burst(blocks: Sequence[Block], longest: int, align: int) -> int:
@@ -96,48 +76,23 @@ def _run_bytes(operand: Operand) -> int:
     return bytes_needed(count, element)
 
 
-def _critical(tasks: Sequence[Task], blocks: Mapping[int, Sequence[Block]]) -> set[int]:
-    """Tasks on the longest path of their body, by what they wait for and how long they take."""
-    cycles = {
-        task.position: max((block.cycles for block in blocks.get(task.position, ())), default=0)
-        for task in tasks
-    }
-    bodies = {task.position: task.loops[-1].position if task.loops else -1 for task in tasks}
-    start: dict[int, int] = {}
-    rest = dict(cycles)  # from the start of a task to the end of all that follows from it
-    for task in tasks:
-        at = task.position
-        inside = [dep for dep in task.deps if dep in start and bodies[dep] == bodies[at]]
-        start[at] = max((start[dep] + cycles[dep] for dep in inside), default=0)
-    for task in reversed(tasks):
-        at = task.position
-        for dep in task.deps:
-            if dep in rest and bodies[dep] == bodies[at]:
-                rest[dep] = max(rest[dep], cycles[dep] + rest[at])
-    most: dict[int, int] = {}
-    for at, begun in start.items():
-        most[bodies[at]] = max(most.get(bodies[at], 0), begun + rest[at])
-    return {at for at, begun in start.items() if begun + rest[at] == most[bodies[at]]}
-
-
 def set_requests(
     streams: tuple[Stream, ...], choices: Sequence[RequestChoice]
 ) -> tuple[Stream, ...]:
     """Streams whose transfers ask as was chosen."""
-    changed = {c.position: c for c in choices if c.burst or c.priority}
-    if not changed:
+    bursts = {c.position: c.burst for c in choices if c.burst}
+    if not bursts:
         return streams
-    return tuple(Stream(s.engine, _set_items(s.items, changed)) for s in streams)
+    return tuple(Stream(s.engine, _set_items(s.items, bursts)) for s in streams)
 
 
-def _set_items(items: tuple[Item, ...], changed: Mapping[int, RequestChoice]) -> tuple[Item, ...]:
+def _set_items(items: tuple[Item, ...], bursts: Mapping[int, int]) -> tuple[Item, ...]:
     made: list[Item] = []
     for item in items:
         if isinstance(item, Repeat):
-            made.append(replace(item, items=_set_items(item.items, changed)))
-        elif item.kind == "task" and item.position in changed:
-            choice = changed[item.position]
-            made.append(replace(item, burst=choice.burst, priority=choice.priority))
+            made.append(replace(item, items=_set_items(item.items, bursts)))
+        elif item.kind == "task" and item.position in bursts:
+            made.append(replace(item, burst=bursts[item.position]))
         else:
             made.append(item)
     return tuple(made)

@@ -1,0 +1,1 @@
+"""Chains of a bound program: which of them pay, and what they save."""
