@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -11,9 +12,13 @@ import pytest
 from nacre.nac.tisa import character_data as data
 from nacre.nac.tisa.budget import Budget
 from nacre.nac.tisa.characters import category, code_points, lowercase, normal_form
-from nacre.nac.tisa.patterns import DIGIT, SPACE, WORD, WORD_OF_PATTERNS, Chars
-from nacre.nac.tisa.scanner import Scanner
-from tests.nac.tisa.made import Regex, normalizers, pre_tokenizers
+from nacre.nac.tisa.patterns.nodes import DIGIT, SPACE, WORD, WORD_OF_PATTERNS, Chars
+from nacre.nac.tisa.patterns.scanner import Scanner
+from nacre.nac.tisa.patterns.script_ranges import SCRIPT_RANGES
+from nacre.nac.tisa.text.charsmap import Charsmap
+from nacre.nac.tisa.text.scripts import script_starts
+from tests.nac.tisa.charsmaps import charsmap, precompiled
+from tests.nac.tisa.made import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 EVERY = [chr(p) for p in range(sys.maxunicode + 1) if not 0xD800 <= p <= 0xDFFF]
 SAMPLE = [c for c in EVERY if ord(c) < 0x1000 or ord(c) % 61 == 0]
@@ -45,6 +50,7 @@ def _matched(chars: Chars, characters: Iterable[str]) -> set[str]:
 
 
 CLASSES = {
+    **{rf"\p{{{name}}}": Chars(listed) for name, listed in SCRIPT_RANGES.items()},
     **{rf"\p{{{name}}}": Chars(categories=(name,)) for name in "LMNPSZC"},
     **{rf"\p{{{name}}}": Chars(categories=(name,)) for name in ("Lu", "Ll", "Mn", "Nd", "Pc")},
     r"\s": SPACE,
@@ -153,3 +159,22 @@ def test_categories_do_not_move_with_the_version_of_python() -> None:
     assert category("\U0001fae8") == "So"  # 15.0
     assert category("\U00010d50") == "Lu"  # 16.0
     assert category("\ua7ce") == "Cn"  # 17.0
+
+
+@EVERY_CHARACTER
+def test_scripts_begin_where_they_do_in_the_library(characters: list[str]) -> None:
+    text = "".join(characters)
+    parts = pre_tokenizers.UnicodeScripts().pre_tokenize_str(text)
+    assert script_starts(text) == [start for _, (start, _) in parts]
+
+
+@EVERY_CHARACTER
+@pytest.mark.parametrize("before", ["a", "\u0600", "\u0915", "\r", "\u200b"])
+def test_graphemes_end_where_they_do_in_the_library(before: str, characters: list[str]) -> None:
+    """A grapheme that begins with a text of the table becomes that text's, the rest goes away."""
+    whole = json.loads(Tokenizer(models.BPE()).to_str())
+    whole["normalizer"] = precompiled({before: "Z"})
+    library = Tokenizer.from_str(json.dumps(whole)).normalizer
+    table = Charsmap(charsmap({before: "Z"}))
+    text = "|".join(f"{before}{character}x" for character in characters)
+    assert table.apply(text) == library.normalize_str(text)

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.hub.pre_tokenizers import GPT2
-from nacre.nac.tisa.network import is_nullable
-from nacre.nac.tisa.pattern_text import pattern_text
-from nacre.nac.tisa.patterns import (
+from nacre.nac.tisa.patterns.network import is_nullable
+from nacre.nac.tisa.patterns.nodes import (
     Chars,
     Choice,
     Near,
@@ -21,10 +20,11 @@ from nacre.nac.tisa.patterns import (
     PatternError,
     Repeat,
     Sequence,
-    parse_pattern,
     quote,
 )
-from nacre.nac.tisa.scanner import Scanner
+from nacre.nac.tisa.patterns.reading import parse_pattern
+from nacre.nac.tisa.patterns.scanner import Scanner
+from nacre.nac.tisa.patterns.writing import pattern_text
 
 LETTERS = st.builds(
     lambda points, negated: Chars(tuple((p, p) for p in sorted(points)), negated=negated),
@@ -93,9 +93,14 @@ def test_any_text_is_a_pattern_or_refused(source: str) -> None:
 REFUSED = {
     "a*": "the empty text", "(a": "nothing closes", "a)": "nothing opens", "[a": "ends too early",
     "a**": "repetition of a repetition", "*a": "repetition of nothing", "(?>a)": "a kind",
-    r"\1": "`\\1`", r"(?=ab)c": "more than one character", "a++": "possessive", "^a": "`^` or `$`",
+    r"\1": "`\\1`", r"(?=ab)c": "more than one character", "(?:ab)++": "possessive",
+    "^a": "`^` or `$`",
     r"\p{Greek}": "no general category", "a{2,1}": "wrong way round", "a{999}": "256 repetitions",
-    "(?:a*)*b": "may be empty", "[b-a]": "in order", r"\x4": "hexadecimal", "[[a]]": "inside",
+    "(?:a*)*b": "may be empty", "[b-a]": "in order", r"\x4": "hexadecimal",
+    "[a||b]": "an operator",
+    "a{2,3}+": "of a repetition",
+    "[" * 60 + "a" + "]" * 60: "deep", "a+++": "of a repetition",
+    "[a&&]": "an empty class",
     "(?i:ss)": "folds to", "(?i:\u00e9)": "not ASCII", "a{x}": "without numbers", "[]": "empty",
     r"\UFFFFFFFF": "outside of Unicode", "(?i:[a-z])": "around a range", r"\q": "`\\q`",
     "(?:" * 60 + "a" + ")" * 60: "deep", "((a{200}){200}){200}": "too large together",

@@ -99,7 +99,7 @@ NO_FORM: dict[str, tuple[Json, str, str]] = {
     "pattern with a reference": (
         _split({"Regex": r"(a)\1"}), "pre_tokenizer: ", "not matched in linear time",
     ),
-    "pattern of a script": (_split({"Regex": r"\p{Han}"}), "pre_tokenizer: ", "`Han`"),
+    "pattern of a script": (_split({"Regex": r"\p{Lydian}"}), "pre_tokenizer: ", "`Lydian`"),
     "pattern that may be empty": (_split({"Regex": "a*"}), "pre_tokenizer: ", "the empty text"),
     "dropout": (_bpe(dropout=0.1), "model: ", "at random"),
     "scores beyond 32 bits": (

@@ -23,9 +23,10 @@ from nacre.nac.tisa.instructions import (
     SoughtToken,
 )
 from nacre.nac.tisa.models.pieces import Trie
-from nacre.nac.tisa.patterns import WORD, Node, PatternError, only_character, parse_pattern
-from nacre.nac.tisa.patterns import Sequence as InOrder
-from nacre.nac.tisa.scanner import Membership, Scanner, require_not_empty
+from nacre.nac.tisa.patterns.nodes import WORD, Node, PatternError, only_character
+from nacre.nac.tisa.patterns.nodes import Sequence as InOrder
+from nacre.nac.tisa.patterns.reading import parse_pattern
+from nacre.nac.tisa.patterns.scanner import Membership, Scanner, require_not_empty
 from nacre.nac.tisa.text.scripts import script_starts
 from nacre.nac.tisa.text.spans import Spans, cut_spans
 

@@ -16,8 +16,9 @@ from nacre.nac.tisa.decoders import (
     WordPiece,
 )
 from nacre.nac.tisa.instructions import CutRule, Instruction
-from nacre.nac.tisa.patterns import Chars, parse_pattern
-from nacre.nac.tisa.patterns import Sequence as InOrder
+from nacre.nac.tisa.patterns.nodes import Chars
+from nacre.nac.tisa.patterns.nodes import Sequence as InOrder
+from nacre.nac.tisa.patterns.reading import parse_pattern
 
 _LOOKS_SPECIAL = re.compile(r"<.*>|\[.*\]", re.DOTALL)
 

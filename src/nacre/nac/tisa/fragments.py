@@ -11,7 +11,7 @@ from nacre.nac.tisa.character_data import IDEOGRAPHS
 from nacre.nac.tisa.characters import CharacterSet, Form, byte_letters, category, lowercase
 from nacre.nac.tisa.cuts import CUTS, checked_pattern
 from nacre.nac.tisa.instructions import Instruction
-from nacre.nac.tisa.scanner import Scanner
+from nacre.nac.tisa.patterns.scanner import Scanner
 from nacre.nac.tisa.text.charsmap import Charsmap
 from nacre.nac.tisa.text.normal_forms import normal_form_change
 from nacre.nac.tisa.text.spans import Spans, is_at_start, move_spans

@@ -22,7 +22,7 @@ from nacre.nac.tisa.instructions import (
 from nacre.nac.tisa.models.bpe import Bpe, BpeOptions
 from nacre.nac.tisa.models.extents import Model
 from nacre.nac.tisa.models.pieces import Unigram, WordLevel, WordPiece
-from nacre.nac.tisa.patterns import PatternError
+from nacre.nac.tisa.patterns.nodes import PatternError
 from nacre.nac.tisa.resources import MERGES, Vocabulary
 from nacre.nac.tisa.text.charsmap import CharsmapError
 

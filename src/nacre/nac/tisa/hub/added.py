@@ -19,8 +19,8 @@ from nacre.nac.tisa.instructions import (
     SoughtToken,
     step,
 )
-from nacre.nac.tisa.pattern_text import chars_text
-from nacre.nac.tisa.patterns import WORD, quote
+from nacre.nac.tisa.patterns.nodes import WORD, quote
+from nacre.nac.tisa.patterns.writing import chars_text
 from nacre.nac.tisa.resources import MOST_ID
 
 _SPACES = CharacterSet(WHITE_SPACE)

@@ -19,7 +19,8 @@ from nacre.nac.tisa.characters import code_points
 from nacre.nac.tisa.hub.parts import Part
 from nacre.nac.tisa.hub.written_patterns import written_pattern
 from nacre.nac.tisa.instructions import FORMS, REMOVE, CutRule, Instruction, step
-from nacre.nac.tisa.patterns import PatternError, Sequence, only_character, parse_pattern
+from nacre.nac.tisa.patterns.nodes import PatternError, Sequence, only_character
+from nacre.nac.tisa.patterns.reading import parse_pattern
 from nacre.nac.tisa.text.charsmap import Charsmap, CharsmapError
 
 Steps = list[Instruction]

@@ -17,8 +17,7 @@ from nacre.nac.tisa.instructions import (
     Instruction,
     step,
 )
-from nacre.nac.tisa.pattern_text import chars_text, pattern_text
-from nacre.nac.tisa.patterns import (
+from nacre.nac.tisa.patterns.nodes import (
     ANY,
     WORD,
     Chars,
@@ -29,6 +28,7 @@ from nacre.nac.tisa.patterns import (
     only_character,
     quote,
 )
+from nacre.nac.tisa.patterns.writing import chars_text, pattern_text
 
 Steps = list[Instruction]
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from nacre.nac.tisa.hub.parts import Part
-from nacre.nac.tisa.pattern_text import pattern_text
-from nacre.nac.tisa.patterns import Node, PatternError, parse_pattern
-from nacre.nac.tisa.scanner import Scanner
+from nacre.nac.tisa.patterns.nodes import Node, PatternError
+from nacre.nac.tisa.patterns.reading import parse_pattern
+from nacre.nac.tisa.patterns.scanner import Scanner
+from nacre.nac.tisa.patterns.writing import pattern_text
 
 
 def parse_checked(part: Part, source: str) -> Node:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.characters import CharacterSet, category
-from nacre.nac.tisa.network import Network, is_nullable, network
-from nacre.nac.tisa.patterns import Chars, Node, PatternError
+from nacre.nac.tisa.patterns.network import Network, is_nullable, network
+from nacre.nac.tisa.patterns.nodes import Chars, Node, PatternError
 
 _END = -1  # stands for the edges of a text among the kinds of characters
 _DEAD = -1

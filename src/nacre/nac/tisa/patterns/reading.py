@@ -1,125 +1,47 @@
 r"""Patterns of rules as trees: the part of regular expressions that is matched in linear time.
 
-Literals, classes, `\p{..}` for general categories, `\s \S \d \D \w \W`, groups, alternation,
-greedy and lazy repetition, `(?i:..)` for ASCII letters, `\A` and `\z`, and conditions on one
-neighbour: `(?=X)`, `(?!X)`, `(?<=X)`, `(?<!X)` where X is one character or class.
+Literals, classes with classes in them and `&&`, `\p{..}` for general categories and some scripts,
+`\s \S \d \D \w \W`, groups, alternation, greedy and lazy repetition, possessive repetition of one
+character, `(?i:..)` for ASCII letters, `$`, `\A` and `\z`, and conditions on one neighbour:
+`(?=X)`, `(?!X)`, `(?<=X)`, `(?<!X)` where X is one character or class.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from msgspec import Struct
-
-from nacre.nac.tisa.character_data import (
-    JOINERS,
-    WHITE_SPACE,
-    WORDS_BESIDE,
-    WORDS_OF_PATTERNS,
-    Ranges,
-)
 from nacre.nac.tisa.instructions import CATEGORIES, MAJOR_CATEGORIES
+from nacre.nac.tisa.patterns.nodes import (
+    DIGIT,
+    LARGEST,
+    SPACE,
+    WORD,
+    WORD_OF_PATTERNS,
+    Chars,
+    Choice,
+    Near,
+    Node,
+    PatternError,
+    Repeat,
+    Sequence,
+    negate,
+    single_character,
+)
+from nacre.nac.tisa.patterns.script_ranges import SCRIPT_RANGES
 
 # Whose words `\w` stands for: TISA's, or those of the patterns in a tokenizer.json.
 Dialect = Literal["tisa", "hub"]
-_LARGEST = 0x10FFFF
 MOST_REPEATS = 256
+Bounds = tuple[int, int | None]
 _MOST_DEPTH = 50
 
 
-class PatternError(Exception):
-    """Why a pattern is not taken, and where in it."""
-
-    def __init__(self, reason: str, at: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.at = at
-
-
-class Chars(Struct, frozen=True):
-    """One character out of a set, which is a union."""
-
-    ranges: Ranges = ()
-    categories: tuple[str, ...] = ()  # of one letter or two
-    inner: tuple[Chars, ...] = ()
-    negated: bool = False
-
-
-class Near(Struct, frozen=True):
-    """A condition on the character in front (`ahead` False) or behind; `chars` None: an edge."""
-
-    ahead: bool
-    negated: bool
-    chars: Chars | None = None
-
-
-class Sequence(Struct, frozen=True):
-    """One after another."""
-
-    parts: tuple[Node, ...]
-
-
-class Choice(Struct, frozen=True):
-    """The first that leads to a match."""
-
-    parts: tuple[Node, ...]
-
-
-class Repeat(Struct, frozen=True):
-    """So many times; `most` None is without end."""
-
-    part: Node
-    least: int
-    most: int | None
-    greedy: bool = True
-
-
-Node = Chars | Near | Sequence | Choice | Repeat
-
-_WORD = ("L", "M", "Nd", "Nl", "Pc")
-SPACE = Chars(WHITE_SPACE)
-DIGIT = Chars(categories=("Nd",))
-WORD = Chars(WORDS_BESIDE + JOINERS, _WORD)
-WORD_OF_PATTERNS = Chars(WORDS_BESIDE + WORDS_OF_PATTERNS, _WORD)
-ANY = Chars(((0, _LARGEST),))
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
-_SPECIAL = frozenset(r"\.[]{}()*+?^$|")
 # Letters outside of ASCII that fold to one of it.
 _FOLDS = {"s": "\u017f", "k": "\u212a"}
 # Two letters that one character folds to, such as a sharp s or a ligature.
 _DOUBLE_FOLDS = ("ss", "st", "ff", "fi", "fl")
-
-
-def negate(chars: Chars) -> Chars:
-    """Everything else."""
-    return Chars(chars.ranges, chars.categories, chars.inner, not chars.negated)
-
-
-def single_character(character: str) -> Chars:
-    """That character alone."""
-    return Chars(((ord(character), ord(character)),))
-
-
-def only_character(node: Node) -> str:
-    """The character that a tree matches alone; empty where it is another tree."""
-    if not isinstance(node, Chars) or node.categories or node.inner or node.negated:
-        return ""
-    first, last = node.ranges[0]
-    return chr(first) if len(node.ranges) == 1 and first == last else ""
-
-
-def literal(text: str) -> Node:
-    """That text alone."""
-    return (
-        Sequence(tuple(single_character(character) for character in text))
-        if len(text) != 1
-        else single_character(text)
-    )
-
-
-def quote(text: str) -> str:
-    """A pattern that matches that text alone."""
-    return "".join("\\" + c if c in _SPECIAL else c for c in text)
 
 
 def parse_pattern(source: str, dialect: Dialect = "tisa") -> Node:
@@ -136,6 +58,7 @@ class _Reader:
 
     def __init__(self, source: str, dialect: Dialect) -> None:
         self._source = source
+        self._dialect = dialect
         self._word = WORD if dialect == "tisa" else WORD_OF_PATTERNS
         self.at = 0
 
@@ -181,14 +104,17 @@ class _Reader:
             return part
         if isinstance(part, Near):
             raise PatternError("a condition is repeated", start)
+        is_counted = self._source[self.at - 1] == "}"
         greedy = not self._accept("?")
-        if greedy and self._peek("+"):
-            raise PatternError("a possessive repetition", self.at)
+        made: Node = Repeat(part, *bounds, greedy)
+        if greedy and self._accept("+"):
+            make = _repeat_again if is_counted else _possessive
+            made = make(part, bounds, start)
         if self._bounds() is not None:
             raise PatternError("a repetition of a repetition", start)
-        return Repeat(part, *bounds, greedy)
+        return made
 
-    def _bounds(self) -> tuple[int, int | None] | None:
+    def _bounds(self) -> Bounds | None:
         for mark, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self._accept(mark):
                 return bounds
@@ -225,6 +151,8 @@ class _Reader:
             return negate(single_character("\n"))
         if character == "\\":
             return self._escape(folded)
+        if character == "$" and self._dialect == "hub":
+            return Near(True, True, negate(single_character("\n")))
         if character in "^$":
             raise PatternError("a `^` or `$`, which is not the same everywhere", start)
         if character in "*+?{":
@@ -303,7 +231,7 @@ class _Reader:
         if len(shown) < digits or not all(c in "0123456789abcdefABCDEF" for c in shown):
             raise PatternError("a character without its hexadecimal digits", start)
         point = int(shown, 16)
-        if point > _LARGEST:
+        if point > LARGEST:
             raise PatternError("a character outside of Unicode", start)
         return chr(point)
 
@@ -313,30 +241,43 @@ class _Reader:
             raise PatternError("a `\\p` without braces", start)
         name = self._source[self.at + 1 : end]
         self.at = end + 1
+        if name in SCRIPT_RANGES and self._dialect == "hub":
+            return Chars(SCRIPT_RANGES[name], negated=refused)
         if name not in CATEGORIES and name not in MAJOR_CATEGORIES:
             raise PatternError(f"the property `{name}`, which is no general category", start)
         return Chars(categories=(name,), negated=refused)
 
-    def _class(self, folded: bool) -> Chars:
+    def _class(self, folded: bool, depth: int = 0) -> Chars:
         start = self.at - 1
+        if depth > _MOST_DEPTH:
+            raise PatternError(f"classes are nested more than {_MOST_DEPTH} deep", start)
         refused = self._accept("^")
-        listed: list[tuple[int, int]] = []
-        inner: list[Chars] = []
+        sets = [_ClassMembers([], [])]
         while not self._accept("]"):
-            part = self._member(start)
-            if isinstance(part, Chars):
-                inner.append(part)
-                continue
-            last = self._range_end(part, start)
-            if folded and (part != last or not part.isascii()):
-                raise PatternError("`(?i:` around a range", start)
-            every = self._letter(part, folded).ranges if part == last else ((ord(part), ord(last)),)
-            listed += every
-        if not listed and not inner:
+            if self._accept("&&"):
+                sets.append(_ClassMembers([], []))
+            elif self._accept("["):
+                sets[-1].inner.append(self._class(folded, depth + 1))
+            else:
+                self._add_member(sets[-1], folded, start)
+        if not all(each.listed or each.inner for each in sets):
             raise PatternError("an empty class", start)
-        plain = tuple(name for c in inner if _is_category(c) for name in c.categories)
-        rest = tuple(chars for chars in inner if not _is_category(chars))
-        return Chars(tuple(listed), plain, rest, refused)
+        unions = [each.union() for each in sets]
+        if len(unions) == 1:
+            return negate(unions[0]) if refused else unions[0]
+        # What is in all of them is not in the rest of any.
+        return Chars(inner=tuple(map(negate, unions)), negated=not refused)
+
+    def _add_member(self, members: _ClassMembers, folded: bool, start: int) -> None:
+        part = self._member(start)
+        if isinstance(part, Chars):
+            members.inner.append(part)
+            return
+        last = self._range_end(part, start)
+        if folded and (part != last or not part.isascii()):
+            raise PatternError("`(?i:` around a range", start)
+        every = self._letter(part, folded).ranges if part == last else ((ord(part), ord(last)),)
+        members.listed.extend(every)
 
     def _range_end(self, first: str, start: int) -> str:
         """The last character of a range, or of itself where none follows."""
@@ -350,9 +291,42 @@ class _Reader:
 
     def _member(self, start: int) -> Chars | str:
         character = self._next()
-        if character == "[" or self._source[self.at - 1 : self.at + 1] in ("&&", "--", "||", "~~"):
-            raise PatternError("a class inside of a class", start)
+        if self._source[self.at - 1 : self.at + 1] in ("--", "||", "~~"):
+            raise PatternError("an operator inside of a class", start)
         return self._character_escape() if character == "\\" else character
+
+
+@dataclass(frozen=True)
+class _ClassMembers:
+    """What stands in a class up to here."""
+
+    listed: list[tuple[int, int]]
+    inner: list[Chars]
+
+    def union(self) -> Chars:
+        """All of it."""
+        plain = tuple(name for c in self.inner if _is_category(c) for name in c.categories)
+        rest = tuple(chars for chars in self.inner if not _is_category(chars))
+        if len(rest) == 1 and not plain and not self.listed:
+            return rest[0]
+        return Chars(tuple(self.listed), plain, rest)
+
+
+def _repeat_again(part: Node, bounds: Bounds, start: int) -> Node:
+    """`{1,3}+` is no possessive repetition, but any number of such repetitions."""
+    if bounds[0] != 1:
+        raise PatternError("a repetition of a repetition", start)
+    return Repeat(part, 1, None)
+
+
+def _possessive(part: Node, bounds: Bounds, start: int) -> Node:
+    """As many as there are, all of them: behind those of a class stands none of it."""
+    if not isinstance(part, Chars):
+        raise PatternError("a possessive repetition of more than one character", start)
+    is_over = Near(True, True, part)
+    if bounds == (0, 1):
+        return Choice((part, is_over))
+    return Sequence((Repeat(part, *bounds), is_over))
 
 
 def _is_category(chars: Chars) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nacre.nac.tisa.patterns import Chars, Choice, Near, Node, Repeat, Sequence, quote
+from nacre.nac.tisa.patterns.nodes import Chars, Choice, Near, Node, Repeat, Sequence, quote
 
 _PRINTABLE = range(0x21, 0x7F)
 _IN_CLASS = frozenset("\\[]^-&|~")
@@ -61,12 +61,8 @@ def _members(chars: Chars) -> str:
 
 
 def _inner(chars: Chars) -> str:
-    """A class inside of a class has a text where it is a union, or the rest of one category."""
-    if not chars.negated:
-        return _members(chars)
-    if len(chars.categories) == 1 and not (chars.ranges or chars.inner):
-        return f"\\P{{{chars.categories[0]}}}"
-    raise ValueError("the rest of a class inside of a class")
+    """A class inside of a class: its members, or all but them."""
+    return chars_text(chars) if chars.negated else _members(chars)
 
 
 def _point(point: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Listed
 
-from nacre.nac.tisa.patterns import Chars, Choice, Near, Node, PatternError, Repeat, Sequence
+from nacre.nac.tisa.patterns.nodes import Chars, Choice, Near, Node, PatternError, Repeat, Sequence
 
 _MOST_NODES = 1 << 17
 

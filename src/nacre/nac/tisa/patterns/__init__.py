@@ -1,0 +1,1 @@
+"""Patterns: the part of regular expressions that is matched in linear time."""

@@ -1,0 +1,48 @@
+"""Real families: ids, places and texts are those of the library."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from nacre.nac import tisa
+from tests.nac.tisa.compared import require_equal
+from tests.nac.tisa.corpus import CORPUS, strings
+from tests.nac.tisa.families import FAMILIES, family
+
+EVERY = pytest.mark.parametrize("name", FAMILIES)
+_LONG = ("a" * 3000, "ab " * 800, " " * 2000, "\u4e2d" * 1500, "x\n\n  \t y  \n" * 100, "1" * 700)
+
+
+@cache
+def program(name: str) -> tisa.TisaProgram:
+    return tisa.load(tisa.compile_tokenizer(family(name).to_str()))
+
+
+@EVERY
+def test_ids_and_places_are_those_of_the_library(name: str) -> None:
+    texts = [*CORPUS, *strings(60, seed=21)]
+    require_equal(family(name), program(name), [*texts, *zip(texts[:9], texts[9:18], strict=True)])
+
+
+@EVERY
+def test_long_runs(name: str) -> None:
+    for text in _LONG:
+        assert program(name).encode(text) == family(name).encode(text).ids, text[:5]
+
+
+@EVERY
+def test_texts_of_ids_are_those_of_the_library(name: str) -> None:
+    made, library = program(name), family(name)
+    for text in [*CORPUS, *strings(40, seed=22)]:
+        ids = library.encode(text).ids
+        for skip in (True, False):
+            expected = library.decode(ids, skip_special_tokens=skip)
+            assert made.decode(ids, skip_special_tokens=skip) == expected, ascii(text)
+
+
+@pytest.mark.full
+@EVERY
+def test_two_thousand_strings(name: str) -> None:
+    require_equal(family(name), program(name), strings(2000, seed=23))
