@@ -18,6 +18,11 @@ from nacre.nac.format.file import to_bytes
 from nacre.nac.program.choices import find_choices
 from nacre.nac.program.lift import lift
 from nacre.nac.program.lower import lower
+from nacre.nac.run.arrays import ArrayDomain
+from nacre.nac.run.calls import Budget
+from nacre.nac.run.interpreter import Interpreter
+from nacre.nac.run.limits import Limits
+from nacre.nac.run.memory import owner
 from nacre.nac.run.model import load
 from nacre.nac.spec.instructions import CONTROL_FLOW
 from nacre.nac.verify import verify
@@ -54,6 +59,22 @@ def require_same(module: Module, *arrays: np.ndarray[Any, Any]) -> None:
         for results in (model.run({"x": array}), core.evaluate(lifted, {"x": array})):
             for one, other in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
+
+
+def require_freed(module: Module, array: np.ndarray[Any, Any]) -> None:
+    """That a run by the schedule of the file ends with nothing but what it returns."""
+    model = load(to_bytes(lower(module)))
+    assert model.file.schedule
+    given = {one.instruction: array for one in model.inputs}
+    budget = Budget(Limits(1 << 30, 1 << 40))
+    domain = ArrayDomain(model, given, {}, budget)
+    interpreter = Interpreter(model, domain, budget.memory, model.schedule)
+    outputs = interpreter.outputs()
+    owners = {id(owner(one)): owner(one).nbytes for one in outputs}
+    assert budget.memory.live == sum(owners.values())
+    returned = {model.program[-1].refs[at] for at in range(len(outputs))}
+    left = {at for at, result in enumerate(interpreter.results) if result is not None}
+    assert left == returned
 
 
 def branches_of(module: Module) -> int:
@@ -171,6 +192,8 @@ def test_random_choices_compute_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)
     arrays = [rng.normal(size=SHAPE).astype(np.float32) for _ in range(3)]
     require_same(module, *arrays)
+    for array in arrays:
+        require_freed(module, array)
 
 
 def test_random_choices_do_nest() -> None:

@@ -4,18 +4,23 @@ A result with one consumer, the next instruction that is no load of a weight, is
 Others are SAVEd and FREEd at the tick after their last use, as are inputs and weights. A weight is
 PRELOADed at the last instruction before it that computes, so that it is there in time and not long
 before. What the program returns is not freed.
+
+What is computed in a branch goes in it, at its end at the latest, when its result is the choice's.
+What is computed before a choice and used in a branch goes behind all branches, whichever was taken.
+A weight at the beginning of a branch is loaded there: nobody knows before that it will be needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.packing import limit_error
 from nacre.nac.format.values import Command, Instruction, NacFile, Tick
+from nacre.nac.program.blocks import Stretch, blocks_of
 from nacre.nac.spec.instructions import (
-    CONTROL_FLOW,
-    CONVERGENCE,
+    FINAL,
     FORWARD,
     FREE,
     INPUT,
@@ -31,29 +36,101 @@ _ORDER = {FREE: 0, FORWARD: 1, SAVE_RESULT: 2, PRELOAD: 3}
 
 
 def make_schedule(file: NacFile) -> tuple[Tick, ...]:
-    """The schedule; a program with branches has none, for what runs is not known."""
-    instructions = file.instructions
-    if any(i.op in (CONTROL_FLOW, CONVERGENCE) for i in instructions):
-        return ()
-    commands: dict[int, list[Command]] = {}
+    """The schedule of a program that breaks no promise."""
+    return _Scheduler(file.instructions).ticks()
 
-    def at(tick: int, action: int, target: int) -> None:
-        commands.setdefault(tick, []).append(Command(action, target))
 
-    users, returned = _users(instructions)
-    for index, instruction in enumerate(instructions):
-        uses = users.get(index, [])
+class _Scheduler:
+    """Says when each result is kept, and when it goes."""
+
+    def __init__(self, instructions: tuple[Instruction, ...]) -> None:
+        self._instructions = instructions
+        self._last = len(instructions) - 1
+        self._blocks = blocks_of(instructions)
+        self._users, self._returned = _users(instructions)
+        self._commands: dict[int, list[Command]] = {}
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """The schedule."""
+        for index, instruction in enumerate(self._instructions):
+            if instruction.op != OUTPUT:
+                self._schedule(index, instruction)
+        return tuple(_ticks(self._commands, self._last))
+
+    def _at(self, tick: int, action: int, target: int) -> None:
+        self._commands.setdefault(tick, []).append(Command(action, target))
+
+    def _schedule(self, index: int, instruction: Instruction) -> None:
+        uses = self._users.get(index, [])
         if _is_weight(instruction):
-            at(_compute_before(instructions, index), PRELOAD, index)
-        elif instruction.op not in (INPUT, OUTPUT):
-            if uses and _is_forwarded(instructions, index, uses, returned):
-                at(index, FORWARD, uses[0])
-                continue
-            at(index, SAVE_RESULT, index)
-        if index not in returned and instruction.op != OUTPUT:
-            last = uses[-1] if uses else index
-            at(min(last + 1, len(instructions) - 1), FREE, index)
-    return tuple(_ticks(commands, len(instructions) - 1))
+            before = self._computed_before(index)
+            if before is not None:
+                self._at(before, PRELOAD, index)
+        elif instruction.op != INPUT:
+            if self._is_forwarded(index, uses):
+                self._at(index, FORWARD, uses[0])
+                return
+            self._at(index, SAVE_RESULT, index)
+        if index not in self._returned:
+            self._at(self._free_from(index, uses), FREE, index)
+
+    def _free_from(self, index: int, uses: Sequence[int]) -> int:
+        """The tick at which nobody needs a result any more, whichever branches were taken."""
+        home = self._blocks.homes.get(index)
+        end = self._last if home is None else home[1] - 1
+        last = uses[-1] if uses else index
+        behind = self._blocks.behind.get(last, last + 1)  # and behind its branches
+        return min(max(behind, self._behind_branches(last, home)), end)
+
+    def _behind_branches(self, user: int, home: Stretch | None) -> int:
+        """Where a program goes on behind the branches around a user that a result is not in."""
+        found, around = user, self._blocks.homes.get(user)
+        while around != home and around is not None:
+            found = self._ends[around]
+            around = self._blocks.parents[around]
+        return found
+
+    @cached_property
+    def _ends(self) -> dict[Stretch, int]:
+        """Where a program goes on behind each branch and those beside it."""
+        branches = self._blocks.branches.items()
+        return {branch: self._blocks.behind[index] for index, found in branches for branch in found}
+
+    def _is_forwarded(self, index: int, uses: Sequence[int]) -> bool:
+        """Whether the only consumer is the next instruction that is no load of a weight."""
+        if len(uses) != 1 or index in self._returned or index in self._blocks.branches:
+            return False
+        if self._blocks.homes.get(index) != self._blocks.homes.get(uses[0]):
+            return False
+        return all(_is_weight(i) for i in self._instructions[index + 1 : uses[0]])
+
+    def _computed_before(self, index: int) -> int | None:
+        """The last instruction before a weight that is none itself and has been executed by then.
+
+        The first one where a program begins with weights; none at the beginning of a branch, for
+        nobody knows before that it will be taken.
+        """
+        home = self._blocks.homes.get(index)
+        for at in range(index - 1, -1 if home is None else home[0] - 1, -1):
+            inner = self._blocks.homes.get(at)
+            if inner != home:  # behind branches: they are over when their choice is
+                return self._choices[self._outermost(inner, home)]
+            if not _is_weight(self._instructions[at]):
+                return at
+        return 0 if home is None else None
+
+    def _outermost(self, branch: Stretch | None, home: Stretch | None) -> Stretch:
+        """Of a branch and those around it, that which lies in another directly."""
+        assert branch is not None
+        while (around := self._blocks.parents[branch]) != home:
+            assert around is not None
+            branch = around
+        return branch
+
+    @cached_property
+    def _choices(self) -> dict[Stretch, int]:
+        """The instruction that each branch belongs to."""
+        return {branch: at for at, found in self._blocks.branches.items() for branch in found}
 
 
 def _ticks(commands: Mapping[int, Sequence[Command]], last: int) -> Iterator[Tick]:
@@ -84,26 +161,10 @@ def _users(instructions: tuple[Instruction, ...]) -> tuple[dict[int, list[int]],
         offsets = operand_offsets(instruction.op, instruction.c, instruction.d)
         for target in dict.fromkeys(index + offset for offset in offsets if offset):
             users.setdefault(target, []).append(index)
-            if instruction.op == OUTPUT:
+            if (instruction.op, instruction.variant) == (OUTPUT, FINAL):
                 returned.add(target)
     return users, returned
 
 
 def _is_weight(instruction: Instruction) -> bool:
     return (instruction.op, instruction.variant) == (INPUT, PARAMETER)
-
-
-def _is_forwarded(
-    instructions: tuple[Instruction, ...], index: int, uses: list[int], returned: set[int]
-) -> bool:
-    if len(uses) != 1 or index in returned:
-        return False
-    return all(_is_weight(i) for i in instructions[index + 1 : uses[0]])
-
-
-def _compute_before(instructions: tuple[Instruction, ...], index: int) -> int:
-    """The last instruction before a weight that is none itself; the first where there is none."""
-    for before in range(index - 1, -1, -1):
-        if not _is_weight(instructions[before]):
-            return before
-    return 0

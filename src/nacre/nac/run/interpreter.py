@@ -87,6 +87,7 @@ class Interpreter:
         self._tensor = domain.tensor
         self._memory = memory
         self._schedule = schedule
+        self._handed_on: list[list[Any]] = []  # what branches gave, until it is their choice's
 
     def outputs(self) -> list[Any]:
         """What the program returns."""
@@ -100,6 +101,9 @@ class Interpreter:
             instruction = program[index]
             if instruction.kind == "output":
                 outputs = [self._output(index, ref) for ref in instruction.refs]
+                if instruction.variant == BRANCH:  # the schedule lets go of what is handed on here
+                    self._memory.hold(outputs)
+                    self._handed_on.append(outputs)
                 self._apply_schedule(index)
                 return (
                     outputs[0] if instruction.variant == BRANCH and len(outputs) == 1 else outputs
@@ -113,6 +117,8 @@ class Interpreter:
         is_fetched = self._schedule.is_planned and is_weight(instruction)
         if self.results[index] is None and not is_fetched:  # a weight may have come ahead
             self._store_result(index, self._result(index, instruction))
+            while self._handed_on:
+                self._memory.drop(self._handed_on.pop())
         self._apply_schedule(index)
 
     def _store_result(self, index: int, result: Any) -> None:  # noqa: ANN401 - a result
