@@ -52,7 +52,8 @@ def find_choices(module: Module) -> Choices:
     search = _Search(module)
     # A choice in a branch stands before the one around it.
     for group in reversed(list(_groups(module))):
-        search.add(group)
+        for part in search.split(group):
+            search.add(part)
     return search.choices()
 
 
@@ -101,6 +102,13 @@ class _Search:
                 self._users.setdefault(value, []).append((op.value_id, place))
         states = (state.output for state in self.module.states)
         self._kept = {*self.module.outputs, *states}
+
+    def split(self, group: list[CoreOperation]) -> list[list[CoreOperation]]:
+        """Those of a group that stand in the same branch of another choice, or in none."""
+        parts: dict[tuple[int, int] | None, list[CoreOperation]] = {}
+        for op in group:
+            parts.setdefault(self.homes.get(op.value_id), []).append(op)
+        return list(parts.values())
 
     def add(self, group: list[CoreOperation]) -> None:
         """Take in a choice, if a side of it computes something."""
