@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from nacre.nac.mep.table import RESERVED, ROWS, Operand, Row
+from nacre.nac.mep.table import OURS, RESERVED, ROWS, Operand, Row
 from tools.generated import ROOT, write_or_check
 
 PAGE = ROOT / "docs" / "reference" / "plans.md"
@@ -51,6 +51,8 @@ def _line(row: Row) -> str:
 
 
 def _meaning(row: Row) -> str:
+    if row.version == OURS:
+        return f"{row.meaning}; nacre's own"
     return row.meaning if row.version == "1.6" else f"{row.meaning}; since {row.version}"
 
 

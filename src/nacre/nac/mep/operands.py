@@ -24,6 +24,7 @@ from nacre.nac.rules.plans import NAC80, NAC83
 from nacre.nac.spec.constants import MOST_LENGTH, STRING
 
 MOST_ID = 65535  # of a constant
+MOST_INDEX = 2**32 - 1  # of an instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,14 @@ def _model(line: Line, operand: Operand) -> int:
     return small_number(token, SLOTS - 1, f"`{operand.name}`")
 
 
+def _index(line: Line, operand: Operand) -> int:
+    what = f"the number of an instruction, `{operand.name}`"
+    return small_number(line.take("number", what), MOST_INDEX, f"`{operand.name}`")
+
+
 def small_number(token: Token, most: int, what: str) -> int:
     """A number from 0."""
-    if not token.text.isdigit() or len(token.text) > 5 or int(token.text) > most:
+    if not token.text.isdigit() or len(token.text) > 10 or int(token.text) > most:
         message = f"{what} is {backquote(token.text)}, expected 0 to {most:,}"
         raise LineError(NAC83, token.span, message)
     return int(token.text)
@@ -124,7 +130,8 @@ def _label(line: Line, operand: Operand) -> Label:
 
 READERS: Mapping[str, Callable[[Line, Operand], Written]] = {
     **dict.fromkeys(("slot", "out", "optional_out"), _slot), "slots": _slots, "outs": _slots,
-    "choice": choice, "model": _model, "const": _const, "text": _const, "jump": _label,
+    "choice": choice, "model": _model, "const": _const, "text": _const,
+    "index": _index, "jump": _label,
 }  # fmt: skip
 
 

@@ -18,17 +18,20 @@ from nacre.nac.spec.elements import DTYPES
 # slot and out: a byte that names a slot that is read or written; optional_out: the same, and 0 for
 # none. slots and outs: a byte that counts them, then so many bytes. choice: a byte with a meaning
 # of its own. model: a byte that numbers a model. const: two bytes with the id of a constant; text:
-# of one that is a text. jump: two signed bytes that count from the byte behind them.
+# of one that is a text. index: four bytes with the number of an instruction in a model's OPS.
+# jump: two signed bytes that count from the byte behind them.
 Kind = Literal[
-    "slot", "out", "optional_out", "slots", "outs", "choice", "model", "const", "text", "jump",
+    "slot", "out", "optional_out", "slots", "outs", "choice", "model", "const", "text", "index",
+    "jump",
 ]  # fmt: skip
 LAYOUTS: Mapping[Kind, str] = MappingProxyType(
     {
         **dict.fromkeys(("slot", "out", "optional_out", "choice", "model"), "B"),
-        "const": "H", "text": "H", "jump": "h",
+        "const": "H", "text": "H", "index": "I", "jump": "h",
     }
 )  # fmt: skip
 SLOTS = 256
+OURS = "ours"
 # Numbers that a table of lengths in use names, without saying what they do.
 RESERVED = frozenset({0x03, 0x18, 0x31, 0x50, 0x51, 0x81, 0xE1})
 
@@ -55,7 +58,7 @@ class Row:
     mnemonic: str
     operands: tuple[Operand, ...]
     meaning: str
-    version: str = "1.6"  # that has it first
+    version: str = "1.6"  # that has it first; OURS where the format leaves it to its readers
     is_jump: bool = False  # it says itself what comes next
 
 
@@ -83,6 +86,10 @@ def _const(name: str) -> Operand:
 
 def _text(name: str) -> Operand:
     return Operand(name, "text")
+
+
+def _index(name: str) -> Operand:
+    return Operand(name, "index")
 
 
 ROWS: tuple[Row, ...] = (
@@ -171,6 +178,15 @@ ROWS: tuple[Row, ...] = (
          _choice("type", none=0, fp16=1, int8_tensor=2, int8_channel=3, block_fp8=4)),
         "write a model with its weights as they are to a `.nac` file in the folder, in that"
         " quantisation", "1.8"),
+    Row(0x86, "block_set", (_MODEL, _index("instruction"), *_slot("value")),
+        "an array in the place of what an instruction of a model's OPS gives, as its inputs are",
+        OURS),
+    Row(0x87, "block_run", (_MODEL, _index("first"), _index("last")),
+        "run a block of a model's OPS anew, both ends included. A branch is in it whole or not at"
+        " all; what it takes from before it was run or set; user inputs stay as they are set",
+        OURS),
+    Row(0x88, "block_get", (_MODEL, _index("instruction"), _OUT),
+        "what an instruction of a model's OPS gave", OURS),
     Row(0xA0, "loop_start", _slot("count"),
         "do what follows up to the loop's end so many times; not at all when that is 0 or less",
         is_jump=True),

@@ -92,6 +92,7 @@ class Work:
     slots: list[Any] = field(default_factory=lambda: [EMPTY] * SLOTS)
     models: dict[int, LoadedModel] = field(default_factory=dict)
     trainers: dict[int, Any] = field(default_factory=dict)  # of models that are trained
+    blocks: dict[int, Any] = field(default_factory=dict)  # of models that are run by blocks
     loops: list[Loop] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     loop_ends: Mapping[int, int] = field(default_factory=dict)  # by where loops start
@@ -99,6 +100,12 @@ class Work:
     next: int = 0  # the instruction to go on with
     outputs: list[Value] | None = None
     _holders: dict[int, list[int]] = field(default_factory=dict)
+
+    def forget_model(self, model: int) -> None:
+        """Nothing is left of what was made for a model."""
+        self.models.pop(model, None)
+        self.trainers.pop(model, None)
+        self.blocks.pop(model, None)
 
     def value(self, slot: int) -> Value:
         """What a slot holds."""

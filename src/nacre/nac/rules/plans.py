@@ -49,8 +49,8 @@ NAC86 = declare(
 NAC87 = declare(
     "NAC87", "plan-training", _ORCH,
     """
-    A plan trains a model, or writes the weights of one, that is no NAC model: of others the
-    machine knows nothing but their inputs and outputs.
+    A plan trains a model, writes the weights of one, or runs blocks of one, that is no NAC model:
+    of others the machine knows nothing but their inputs and outputs.
     """, language=_NAC)  # fmt: skip
 NAC88 = declare(
     "NAC88", "plan-steps", _ORCH,

@@ -72,13 +72,15 @@ def _row_scales(tensor: Tensor, rank: int) -> Array | None:
 def _fill_blocks(tensor: Tensor, elements: Array, array: Array, pages: MappedPages | None) -> None:
     flat, size, scales = array.reshape(-1), tensor.block, _scales(tensor)
     blocks = elements.reshape(-1, size)
-    for part in parts_of(len(blocks), size):
-        values = blocks[part].astype(np.float32)
-        values *= scales[part, None]
-        start, end = part.start * size, min(part.stop * size, flat.size)
-        flat[start:end] = values.reshape(-1)[: end - start]
+    whole = flat.size // size  # the last block may be filled up
+    rows = flat[: whole * size].reshape(whole, size)
+    for part in parts_of(whole, size):
+        np.multiply(blocks[part], scales[part, None], out=rows[part])  # no copy of its own
         if pages is not None:
             pages.give_back(part.start * size, part.stop * size)
+    rest = flat[whole * size :]
+    if rest.size:
+        np.multiply(blocks[whole, : rest.size], scales[whole], out=rest)
 
 
 def _scales(tensor: Tensor) -> Array:

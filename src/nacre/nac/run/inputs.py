@@ -33,17 +33,10 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
                 message = f"input {backquote(wanted.name)} is missing"
                 findings.append(model.finding(wanted.instruction, NAC44, message))
             continue
-        array = array_or_none(inputs[wanted.name])
-        if array is not None and wanted.dtype is not None:
-            array = as_nibbles(array, GRAPH_TYPES[wanted.dtype])
-        problem = _problem(array, wanted)
-        if isinstance(inputs[wanted.name], np.ma.MaskedArray):
-            problem = "is a masked array, expected every element"
-        if array is None or problem is not None:
-            message = f"input {backquote(wanted.name)} {problem}"
-            findings.append(model.finding(wanted.instruction, NAC46, message))
-        else:
-            ready[wanted.instruction] = np.asarray(array, order="C")
+        try:
+            ready[wanted.instruction] = check_input(model, wanted, inputs[wanted.name])
+        except InputError as error:
+            findings += error.diagnostics
     names = {wanted.name for wanted in model.all_inputs}
     for extra in inputs:
         if extra not in names:
@@ -53,6 +46,20 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
     if findings:
         raise InputError(findings)
     return ready
+
+
+def check_input(model: LoadedProgram, wanted: NacInput, given: Any) -> Array:  # noqa: ANN401
+    """What is given for one input, as an array; InputError has what is wrong with it."""
+    array = array_or_none(given)
+    if array is not None and wanted.dtype is not None:
+        array = as_nibbles(array, GRAPH_TYPES[wanted.dtype])
+    problem = _problem(array, wanted)
+    if isinstance(given, np.ma.MaskedArray):
+        problem = "is a masked array, expected every element"
+    if array is None or problem is not None:
+        message = f"input {backquote(wanted.name)} {problem}"
+        raise model.fault(wanted.instruction, NAC46, message)
+    return np.asarray(array, order="C")
 
 
 def _problem(array: Array | None, wanted: NacInput) -> str | None:

@@ -126,6 +126,12 @@ class Interpreter:
         self._memory.hold(result, self._program.is_kept(self._program.program[index]))
         self.results[index] = result
 
+    def replace_result(self, index: int, result: Any) -> None:  # noqa: ANN401 - a result, or None
+        """Put a result in the place of another, or none, so that it is computed again."""
+        self._memory.drop(self.results[index])
+        self._memory.hold(result)
+        self.results[index] = result
+
     def _output(self, index: int, ref: int) -> Any:  # noqa: ANN401 - a result
         try:
             return self._single_result(ref, "an output")

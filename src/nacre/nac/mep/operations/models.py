@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,10 @@ from nacre.nac.mep.values import (
     whole_number,
 )
 from nacre.nac.mep.work import LoadedModel, Model, Work
-from nacre.nac.rules.plans import NAC90, NAC91, NAC94, NAC97
+from nacre.nac.rules.plans import NAC87, NAC90, NAC91, NAC94, NAC97
+
+if TYPE_CHECKING:
+    from nacre.nac.run.model import NacModel
 
 _TOKEN_IDS = ("token_id", "token_to_id")  # as tokenizers call it: ours, and others
 
@@ -55,7 +58,7 @@ def res_load_model(work: Work, model: int, name: str) -> None:
         inputs = tuple(str(getattr(one, "name", one)) for one in loaded.inputs)
     except Exception as error:
         raise Fault(NAC97, f"model {backquote(name)} failed: {brief_error(error)}") from None
-    work.trainers.pop(model, None)
+    work.forget_model(model)
     work.models[model] = LoadedModel(name, runner.run, inputs, loaded)
 
 
@@ -78,9 +81,27 @@ def _from_file(work: Work, name: str) -> Model:
 @performs("res_unload", "model")
 def unload_model(work: Work, model: int) -> None:
     """Forget a model."""
-    if work.models.pop(model, None) is None:
+    loaded_model(work, model)
+    work.forget_model(model)
+
+
+def loaded_model(work: Work, model: int) -> LoadedModel:
+    """A model by its number; Fault where the plan has not loaded it."""
+    loaded = work.models.get(model)
+    if loaded is None:
         raise Fault(NAC90, f"there is no model {model}")
-    work.trainers.pop(model, None)
+    return loaded
+
+
+def nac_model(work: Work, model: int, purpose: str) -> NacModel:
+    """The same where only a NAC file will do."""
+    # Imported where a plan needs it: running models loads all of their kernels.
+    from nacre.nac.run.model import NacModel
+
+    loaded = loaded_model(work, model)
+    if not isinstance(loaded.source, NacModel):
+        raise Fault(NAC87, f"{backquote(loaded.name)} is no NAC model, and cannot be {purpose}")
+    return loaded.source
 
 
 @performs("model_run_static")
@@ -88,9 +109,7 @@ def model_run_static(
     work: Work, model: int, values: Sequence[Value], outs: int
 ) -> tuple[Value, ...]:
     """The first outputs of a model."""
-    loaded = work.models.get(model)
-    if loaded is None:
-        raise Fault(NAC90, f"there is no model {model}")
+    loaded = loaded_model(work, model)
     given = model_inputs(loaded, values)
     work.budget.charge(steps=CALL_STEPS)
     results = _call(backquote(loaded.name), loaded.run, given)
@@ -144,8 +163,7 @@ def res_load_extern(work: Work, type: str, id: ConstantValue) -> Value:
     if type == "constant":
         return id
     number = whole_number(id, "the number of a model", 0, 255)
-    if number not in work.models:
-        raise Fault(NAC90, f"there is no model {number}")
+    loaded_model(work, number)
     tokenizers = work.surroundings.tokenizers
     if isinstance(tokenizers, Mapping):
         tokenizers = tokenizers.get(number)

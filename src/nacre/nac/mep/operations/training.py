@@ -11,11 +11,11 @@ from nacre.base.excerpt import backquote
 from nacre.core.values import Array
 from nacre.nac.format.values import ConstantValue
 from nacre.nac.mep.budget import CALL_STEPS
-from nacre.nac.mep.operations.models import CalleeError, model_inputs
+from nacre.nac.mep.operations.models import CalleeError, loaded_model, model_inputs, nac_model
 from nacre.nac.mep.operations.registry import performs
 from nacre.nac.mep.values import Fault, Value, array, one_number, text
 from nacre.nac.mep.work import LoadedModel, Work
-from nacre.nac.rules.plans import NAC87, NAC90, NAC91
+from nacre.nac.rules.plans import NAC91
 
 if TYPE_CHECKING:
     from nacre.nac.training.trainer import Trainer
@@ -49,6 +49,7 @@ def model_train_step(
     except InputError as error:
         raise CalleeError(f"{backquote(loaded.name)} cannot be trained", error) from None
     work.models[model] = replace(loaded, run=trainer.run)
+    work.blocks.pop(model, None)  # of the weights before
     return (value, *outputs[:1])
 
 
@@ -62,25 +63,19 @@ def _name(given: ConstantValue) -> str:
 
 
 def _trainer(work: Work, model: int) -> tuple[LoadedModel, Trainer]:
-    loaded = work.models.get(model)
-    if loaded is None:
-        raise Fault(NAC90, f"there is no model {model}")
+    source = nac_model(work, model, "trained")
     if model not in work.trainers:
         # Imported where a plan needs it: gradients are a large part of the package.
-        from nacre.nac.run.model import NacModel
         from nacre.nac.training.trainer import Trainer
 
-        if not isinstance(loaded.source, NacModel):
-            raise Fault(NAC87, f"{backquote(loaded.name)} is no NAC model, and cannot be trained")
-        work.trainers[model] = Trainer(loaded.source)
-    return loaded, work.trainers[model]
+        work.trainers[model] = Trainer(source)
+    return loaded_model(work, model), work.trainers[model]
 
 
 @performs("model_zero_grad")
 def model_zero_grad(work: Work, model: int) -> None:
     """Nothing is kept from step to step."""
-    if model not in work.models:
-        raise Fault(NAC90, f"there is no model {model}")
+    loaded_model(work, model)
 
 
 @performs("model_save_weights")
