@@ -15,6 +15,7 @@ from nacre.nac.mep import Machine, assemble, disassemble, plan_names, shipped_pl
 from nacre.nac.mep.images import write_png
 from nacre.nac.mep.plans import plan_text
 from nacre.nac.mep.program import read
+from nacre.nac.mep.work import Model
 from tests.nac.mep.running import Alphabet, Successor
 
 PLANS = (
@@ -190,7 +191,7 @@ def test_two_models_write_what_the_large_one_would(
     for seed in range(4):
         asked = {**TEXT, "tokens": 12, **given}
         alone = Machine(shipped_plan("greedy"), models={"model": Rows(seed)}, tokenizer=Alphabet())
-        expected = alone.run(asked)
+        expected: Any = alone.run(asked)
         large = Rows(seed)
         models = {"model": large, "draft": Rows(seed, mistakes)}
         machine = Machine(shipped_plan("speculative"), models=models, tokenizer=Alphabet())
@@ -212,6 +213,7 @@ def test_a_gap_is_filled() -> None:
     best = np.argsort(-wanted)[:3]
     assert isinstance(tokens, np.ndarray)
     assert tokens.tolist() == best.tolist()
+    assert isinstance(shares, np.ndarray)
     np.testing.assert_allclose(shares, wanted[best], rtol=1e-5)
     lines = [f"{chr(ord('a') + token)}: {wanted[token]:.2%}" for token in best]
     assert text == "\n".join(lines) + "\n"
@@ -235,6 +237,7 @@ def test_a_text_is_classified() -> None:
     wanted = np.exp([2, 3, 0]) / np.exp([2, 3, 0]).sum()
     assert isinstance(classes, np.ndarray)
     assert classes.tolist() == [1, 0]
+    assert isinstance(shares, np.ndarray)
     np.testing.assert_allclose(shares, wanted[[1, 0]], rtol=1e-5)
     assert text == f"a lot of b: {wanted[1]:.2%}\na lot of a: {wanted[0]:.2%}\n"
 
@@ -262,7 +265,7 @@ class Counting:
 
 @pytest.mark.parametrize("window", [0, 16])
 def test_sequence_to_sequence(window: int) -> None:
-    models = {"model": Counting(), "encoder": Sums("asked")}
+    models: dict[str, Model] = {"model": Counting(), "encoder": Sums("asked")}
     machine = Machine(shipped_plan("seq2seq"), models=models, tokenizer=Alphabet())
     given = {"text": "ab", "tokens": 5, "window": window, "start": 2, "end": 8}
     answer, ids = machine.run(given)
@@ -272,7 +275,7 @@ def test_sequence_to_sequence(window: int) -> None:
 
 
 def test_a_picture_in_words() -> None:
-    models = {"model": Counting(), "encoder": Sums("picture")}
+    models: dict[str, Model] = {"model": Counting(), "encoder": Sums("picture")}
     machine = Machine(shipped_plan("image_to_text"), models=models, tokenizer=Alphabet())
     picture = np.zeros((1, 3, 224, 224), np.float32)
     picture[0, 0, 0, 0] = 2

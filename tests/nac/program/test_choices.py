@@ -174,7 +174,7 @@ def draw_module(rng: random.Random) -> Module:
         if kind < 0.5:
             values.append(made.add("Unary", rng.choice(values), op=rng.choice(("Sin", "Tanh"))))
         elif kind < 0.6:
-            weights = np.float32([[1, 0, 2], [0, 1, 0], [1, 1, rng.randrange(3)]])
+            weights = np.array([[1, 0, 2], [0, 1, 0], [1, 1, rng.randrange(3)]], np.float32)
             values.append(made.add("Linear", rng.choice(values), made.constant(weights)))
         elif kind < 0.7:
             conditions.append(condition(made, rng.choice(values), rng.uniform(-2, 2)))

@@ -296,10 +296,10 @@ def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_loading_reads_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nacre.nac.run import weights
+    from nacre.nac.run import dequantisation, weights
 
     used: list[int] = []
-    real = weights.dequantize
+    real = dequantisation.dequantize
 
     def noted(tensor: Tensor) -> Array:
         used.append(tensor.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +22,16 @@ def expected_losses(steps: int) -> list[float]:
     return [trainer.step({"x": X}, [CLASSES], RATE) for _ in range(steps)]
 
 
+def arrays(machine: Machine, given: dict[str, Any]) -> Any:  # noqa: ANN401
+    """What a plan returns, whose values are of many types."""
+    return machine.run(given)
+
+
 def test_the_plan_that_comes_with_the_package(tmp_path: Path) -> None:
     machine = Machine(
         shipped_plan("train"), models={"model": perceptron()}, root=tmp_path, may_write=True
     )
-    first, last, scores = machine.run({**ANSWERS, "path": "trained.nac"})
+    first, last, scores = arrays(machine, {**ANSWERS, "path": "trained.nac"})
     losses = expected_losses(8)
     assert first == pytest.approx(losses[0])
     assert last == pytest.approx(losses[-1])
@@ -47,7 +53,7 @@ def test_scores_before_a_step() -> None:
         return [%before, %scores, %after]
     """
     machine = Machine(assemble(text), models={"m": perceptron()})
-    before, scores, after = machine.run({"x": X, "classes": CLASSES})
+    before, scores, after = arrays(machine, {"x": X, "classes": CLASSES})
     np.testing.assert_allclose(scores, before, rtol=1e-5, atol=1e-6)
     assert not np.allclose(after, before)
 
