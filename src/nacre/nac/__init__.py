@@ -18,16 +18,21 @@ if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel, load
     from nacre.nac.run.session import NacSession
     from nacre.nac.save import save
+    from nacre.nac.synthesis.grammar import Grammar
+    from nacre.nac.synthesis.learning import learn_grammar
+    from nacre.nac.synthesis.synthesise import synthesise
     from nacre.nac.training.trainer import Trainer
     from nacre.nac.verify import verify
 
 __all__ = [
+    "Grammar",
     "NacFile",
     "NacModel",
     "NacSession",
     "Trainer",
     "build",
     "canonical",
+    "learn_grammar",
     "lift",
     "load",
     "lower",
@@ -35,6 +40,7 @@ __all__ = [
     "quantise",
     "read",
     "save",
+    "synthesise",
     "to_bytes",
     "verify",
 ]
@@ -42,12 +48,14 @@ __all__ = [
 load_on_use(
     __name__,
     {
+        "Grammar": "synthesis.grammar",
         "NacFile": "format.values",
         "NacModel": "run.model",
         "NacSession": "run.session",
         "Trainer": "training.trainer",
         "build": "build",
         "canonical": "program.canonical",
+        "learn_grammar": "synthesis.learning",
         "lift": "program.lift",
         "load": "run.model",
         "lower": "program.lower",
@@ -55,6 +63,7 @@ load_on_use(
         "quantise": "quantise.apply",
         "read": "format.file",
         "save": "save",
+        "synthesise": "synthesis.synthesise",
         "to_bytes": "format.file",
         "verify": "verify",
     },

@@ -125,3 +125,24 @@ def table(rows: Sequence[Sequence[str]], numbers: frozenset[int] = frozenset()) 
 def plural(count: int, what: str) -> str:
     """`1 tick`, `1,200 ticks`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def expand_paths(paths: Sequence[str]) -> list[Path]:
+    """The files that arguments name, in order; a folder's by name."""
+    files: list[Path] = []
+    for name in paths:
+        path = Path(name)
+        if is_folder(path):
+            inside = sorted(p for p in path.iterdir() if p.suffix.lower() == SUFFIX)
+            if not inside:
+                raise WrongUsage(f"{safe(name)} has no `{SUFFIX}` files")
+            files += inside
+        else:
+            files.append(require_readable(name))
+    return list(dict.fromkeys(files))
+
+
+def program_names(files: Sequence[Path]) -> list[str]:
+    """The names of files; the whole paths where two files have the same."""
+    short = [path.name.removesuffix(SUFFIX) for path in files]
+    return short if len(set(short)) == len(short) else [str(path) for path in files]

@@ -12,17 +12,16 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
-from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, write_all_or_none
+from nacre.cli.arrays import report_write_errors, require_writable, write_all_or_none
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.build import require_file, save_model
 from nacre.cli.nac.files import (
-    SUFFIX,
-    is_folder,
+    expand_paths,
     load_model,
     nac,
     open_file,
     plural,
-    require_readable,
+    program_names,
     table,
 )
 from nacre.cli.options import out_option
@@ -86,11 +85,11 @@ def genome(
         from nacre.nac.tools.phylogeny import MOST_LEAVES, distances, newick, tree
         from nacre.nac.tools.tree_picture import picture
 
-        files = _expand_paths(paths)
+        files = expand_paths(paths)
         require_distinct_files(written, files)
         if len(files) > MOST_LEAVES:
             raise click.UsageError(f"{len(files)} files, a tree has at most {MOST_LEAVES}")
-        names = _names(files)
+        names = program_names(files)
         programs = [
             corpus_program(name, open_file(str(file)))
             for name, file in zip(names, files, strict=True)
@@ -114,27 +113,6 @@ def genome(
             click.echo(f"wrote {safe(str(target))}")
 
     return report_findings(work, output)
-
-
-def _expand_paths(paths: Sequence[str]) -> list[Path]:
-    """The files that arguments name, in order; a folder's by name."""
-    files: list[Path] = []
-    for name in paths:
-        path = Path(name)
-        if is_folder(path):
-            inside = sorted(p for p in path.iterdir() if p.suffix.lower() == SUFFIX)
-            if not inside:
-                raise WrongUsage(f"{safe(name)} has no `{SUFFIX}` files")
-            files += inside
-        else:
-            files.append(require_readable(name))
-    return list(dict.fromkeys(files))
-
-
-def _names(files: Sequence[Path]) -> list[str]:
-    """The names of files; the whole paths where two files have the same."""
-    short = [path.name.removesuffix(SUFFIX) for path in files]
-    return short if len(set(short)) == len(short) else [str(path) for path in files]
 
 
 def _write(path: Path, text: str) -> None:

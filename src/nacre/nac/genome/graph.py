@@ -103,7 +103,7 @@ def _kinds_of_convolution(
     opened: OpenedFile, index: int, instruction: Instruction
 ) -> Iterator[str]:
     """`depthwise`, `pointwise`, `patch` or `spatial`, where the weights are in the file."""
-    shape = _weight_shape(opened, index, instruction)
+    shape = weight_shape(opened, index, instruction)
     if len(shape) < _LEAST_RANK:
         return
     window = shape[2:]
@@ -111,13 +111,13 @@ def _kinds_of_convolution(
         yield "depthwise"
     elif all(size == 1 for size in window):
         yield "pointwise"
-    elif min(window) >= _LEAST_PATCH and window == _stride(opened, instruction, len(window)):
+    elif min(window) >= _LEAST_PATCH and window == strides_of(opened, instruction, len(window)):
         yield "patch"
     else:
         yield "spatial"
 
 
-def _weight_shape(opened: OpenedFile, index: int, instruction: Instruction) -> tuple[int, ...]:
+def weight_shape(opened: OpenedFile, index: int, instruction: Instruction) -> tuple[int, ...]:
     """The shape of the weight of a layer; () where it is no parameter."""
     if len(instruction.d) < 2 or not instruction.d[1]:
         return ()
@@ -135,7 +135,7 @@ def _constants(opened: OpenedFile, instruction: Instruction) -> list[object]:
     return [known[id_].value for id_ in instruction.c[1:] if id_ in known]
 
 
-def _stride(opened: OpenedFile, instruction: Instruction, rank: int) -> tuple[int, ...]:
+def strides_of(opened: OpenedFile, instruction: Instruction, rank: int) -> tuple[int, ...]:
     """The first list among the constants of a convolution; of one element it is for all axes."""
     lists = [v for v in _constants(opened, instruction) if isinstance(v, tuple)]
     stride = tuple(int(v) for v in lists[0]) if lists else (1,)

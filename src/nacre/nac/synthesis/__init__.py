@@ -1,0 +1,1 @@
+"""New networks: a grammar learned from files, what follows from it, and a search over that."""
