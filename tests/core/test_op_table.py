@@ -17,9 +17,11 @@ from nacre.kernels.registry import PRIMITIVES
 from tests.core.uses import USES, UseOf, inputs_of, module_of, type_of
 
 _COMPUTED = [
-    spec for spec in OPS.values() if spec.name != "Input" and "constant" not in spec.traits
+    spec
+    for spec in OPS.values()
+    if spec.name != "Input" and not spec.traits & {"constant", "opaque"}
 ]
-_FURTHER = [spec.name for spec in OPS.values() if spec.profile == "nacre-1"]
+_FURTHER = [spec.name for spec in _COMPUTED if spec.profile == "nacre-1"]
 EVERY_USE = pytest.mark.parametrize("use", USES, ids=lambda use: use.opcode)
 
 

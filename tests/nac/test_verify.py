@@ -119,7 +119,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 # What no file alone can show, and the test that does.
 ELSEWHERE = {
     "NAC01": "test_a_file_that_cannot_be_read",
-    "NAC40": "test_an_unknown_operation_is_refused_at_load",
+    "NAC40": "test_an_unknown_operation_loads_with_a_warning_and_does_not_run",
     "NAC41": "test_arguments_that_do_not_fit_are_refused_at_load",
     "NAC44": "test_inputs_are_checked",
     "NAC45": "test_inputs_are_checked",

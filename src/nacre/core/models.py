@@ -26,6 +26,8 @@ class ModelFile:
     warn: Warn | None
     # What is computed from parameters stays computed: they may be changed later.
     keep_parameters: bool
+    # Calls that stay by their names, see `from_torch`; None: what nothing knows is refused.
+    kept_calls: frozenset[str] | None = None
 
 
 def _core(file: ModelFile) -> Module:
@@ -42,7 +44,12 @@ def _onnx(file: ModelFile) -> Module:
 
     kept = file.keep_parameters
     return from_onnx(
-        file.path, file.shapes, progress=file.progress, warn=file.warn, keep_parameters=kept
+        file.path,
+        file.shapes,
+        progress=file.progress,
+        warn=file.warn,
+        keep_parameters=kept,
+        keep_unknown=file.kept_calls is not None,
     )
 
 
@@ -50,7 +57,13 @@ def _torch(file: ModelFile) -> Module:
     from nacre.core.torch.importer import from_torch
 
     kept = file.keep_parameters
-    return from_torch(file.path, shapes=file.shapes, progress=file.progress, keep_parameters=kept)
+    return from_torch(
+        file.path,
+        shapes=file.shapes,
+        progress=file.progress,
+        keep_parameters=kept,
+        kept_calls=file.kept_calls,
+    )
 
 
 # How a file is read. What a reader needs is imported when it is used.
@@ -65,6 +78,7 @@ def read_model(
     warn: Warn | None = None,
     *,
     keep_parameters: bool = False,
+    kept_calls: frozenset[str] | None = None,
     readers: Mapping[str, Reader] = READERS,
 ) -> Module:
     """A model from a file; `shapes` gives sizes to inputs that leave them open.
@@ -78,4 +92,4 @@ def read_model(
         known = ", ".join(f"`{suffix}`" for suffix in readers)
         message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
         raise InputError([MDL01.at(whole_file(str(file)), message)])
-    return reader(ModelFile(file, shapes, progress, warn, keep_parameters))
+    return reader(ModelFile(file, shapes, progress, warn, keep_parameters, kept_calls))

@@ -11,6 +11,7 @@ from nacre.core.op_table.data import DATA
 from nacre.core.op_table.elementwise import ELEMENTWISE
 from nacre.core.op_table.linear import LINEAR
 from nacre.core.op_table.normalization import NORMALIZATION
+from nacre.core.op_table.opaque import OPAQUE
 from nacre.core.op_table.quantized import QUANTIZED
 from nacre.core.op_table.reductions import REDUCTIONS
 from nacre.core.specs import PROFILES, V1_TYPES, AttributeSpec, OpSpec, Profile
@@ -36,6 +37,7 @@ _ROWS = (
     *CONVOLUTION,
     *DATA,
     *QUANTIZED,
+    *OPAQUE,
 )
 
 OPS: Mapping[str, OpSpec] = MappingProxyType({row.name: row for row in _ROWS})

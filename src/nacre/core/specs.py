@@ -18,8 +18,9 @@ PROFILES: tuple[Profile, ...] = ("core-v1", "nacre-1")
 AttributeKind = Literal[
     "int", "float", "bool", "string", "word", "ints", "data", "dtype", "padding", "floats"
 ]
-# `flat`: the result does not change in small steps, so that its gradient is zero.
-Trait = Literal["commutative", "elementwise", "constant", "view", "reduction", "flat"]
+# `flat`: the result does not change in small steps, so that its gradient is zero. `opaque`: nothing
+# of ours computes it.
+Trait = Literal["commutative", "elementwise", "constant", "view", "reduction", "flat", "opaque"]
 # Which element types an operand may have; `same` is that of the first operand of its class.
 Accepts = Literal[
     "any", "number", "float", "integer", "bool", "logic", "index", "byte", "same", "mask"

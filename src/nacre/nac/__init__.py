@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from nacre.nac.build import build
     from nacre.nac.format.file import read, to_bytes
     from nacre.nac.format.values import NacFile
+    from nacre.nac.operations.operation import Operation
+    from nacre.nac.operations.registry import register_operation
     from nacre.nac.program.canonical import canonical
     from nacre.nac.program.lift import lift
     from nacre.nac.program.lower import lower
@@ -29,6 +31,7 @@ __all__ = [
     "NacFile",
     "NacModel",
     "NacSession",
+    "Operation",
     "Trainer",
     "build",
     "canonical",
@@ -39,6 +42,7 @@ __all__ = [
     "memory_map",
     "quantise",
     "read",
+    "register_operation",
     "save",
     "synthesise",
     "to_bytes",
@@ -52,6 +56,7 @@ load_on_use(
         "NacFile": "format.values",
         "NacModel": "run.model",
         "NacSession": "run.session",
+        "Operation": "operations.operation",
         "Trainer": "training.trainer",
         "build": "build",
         "canonical": "program.canonical",
@@ -62,6 +67,7 @@ load_on_use(
         "memory_map": "program.memory_map",
         "quantise": "quantise.apply",
         "read": "format.file",
+        "register_operation": "operations.registry",
         "save": "save",
         "synthesise": "synthesis.synthesise",
         "to_bytes": "format.file",

@@ -20,6 +20,7 @@ from nacre.nac.quantise.halves import loaded_halves, widen_halves
 from nacre.nac.quantise.report import QuantisationReport
 from nacre.nac.rules.building import refusal
 from nacre.nac.run.model import NacModel, model_of
+from nacre.nac.run.opaque import unknown_findings
 from nacre.nac.sources import is_nac, load_source, module_of
 from nacre.nac.spec.elements import DTYPE_CODES, FP16, QUANTIZATIONS
 
@@ -58,7 +59,8 @@ def build(
     - `resources`, `manifest`, `plan`: files, tokenizer and execution plan to go into the file
     - `on_report`: is shown what quantisation does to each weight
     - `progress`: is told how many nodes of how many are imported
-    - `warn`: is told what is odd about a model but does not stand in the way
+    - `warn`: is told what is odd about a model but does not stand in the way, such as operations
+      that nothing knows: they stay in the file by their names
 
     InputError lists what stands in the way.
     """
@@ -85,7 +87,15 @@ def build(
             file, report = quantise_file(file, code, Choice(tuple(keep), keep_norms, least_rank))
         if on_report is not None:
             on_report(report)
-    return model_of(file)
+    return _warned(model_of(file), warn)
+
+
+def _warned(model: NacModel, warn: Warn | None) -> NacModel:
+    """A model, when somebody was told of the operations in it that nothing knows."""
+    if warn is not None:
+        for odd in unknown_findings(model):
+            warn(odd)
+    return model
 
 
 def _require_unquantised(model: NacModel, code: int) -> None:

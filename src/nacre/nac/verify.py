@@ -51,9 +51,13 @@ def _run_findings(
     # Imported for a file that is sound: to find one that is not, nobody needs the runtime.
     from nacre.nac.run.memory_plan import dry_run_findings
     from nacre.nac.run.model import model_of
+    from nacre.nac.run.opaque import unknown_findings
 
     try:
         model = model_of(file, source, external)
     except InputError as refused:  # as `load` refuses it
         return list(refused.diagnostics)
-    return dry_run_findings(replace(model, **given))
+    unknown = unknown_findings(model)
+    if has_errors(unknown):
+        return unknown
+    return unknown + dry_run_findings(replace(model, **given))

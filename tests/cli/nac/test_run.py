@@ -134,6 +134,6 @@ def test_an_unknown_operation_is_refused_with_its_name(capsys: Capsys) -> None:
     write(build.file(), "odd.nac")
     outcome = invoke(capsys, "nac", "run", "odd.nac", "--input", "x=x.npy")
     assert outcome.status == 1
-    assert "error[NAC40]" in outcome.err
+    assert "error[NAC71]" in outcome.err
     assert "aten.frobnicate.default" in outcome.err
     assert FOLDER.exists()

@@ -61,7 +61,7 @@ class PlanOptions:
     @property
     def is_asked_for(self) -> bool:
         """Whether anything is said that only a plan has use for."""
-        numbers = (self.seed, self.steps, self.root, self.mode)
+        numbers = (self.steps, self.root, self.mode)
         return bool(self.answers or self.may_write) or any(n is not None for n in numbers)
 
 
@@ -74,7 +74,7 @@ plan_options = options_of(
     repeated_option("--answer", "answers", _answer, "PROMPT=TEXT",
              "What to answer when the plan asks; may be repeated."),
     click.option("--seed", type=click.IntRange(min=0), metavar="N",
-                 help="The seed of what the plan leaves to chance. Default: 0."),
+                 help="The seed of what the plan or the program leaves to chance. Default: 0."),
     click.option("--steps", type=click.IntRange(min=1), metavar="N",
                  help="The steps that the plan may take. Default: 1,000,000."),
     click.option("--root", metavar="FOLDER", type=click.Path(path_type=Path),

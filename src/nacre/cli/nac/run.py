@@ -97,7 +97,7 @@ def run(
     paths = unique_by_name(inputs, "input")
     written = {name: Path(path) for name, path in unique_by_name(outputs, "output").items()}
     if plan.is_asked_for and plan.is_wanted is False:
-        raise click.UsageError("--answer, --seed, --steps, --root and --write are for a plan")
+        raise click.UsageError("--answer, --steps, --root and --write are for a plan")
     if times and (plan.is_asked_for or plan.is_wanted):
         raise click.UsageError("--times is for the program of a file, not for its plan")
     for path in written.values():
@@ -115,7 +115,7 @@ def run(
         if is_plan:
             run_plan(model, plan, paths, written, output)
         else:
-            session = model.session(timed=times, optimise=not as_written)
+            session = model.session(timed=times, optimise=not as_written, seed=plan.seed or 0)
             _run_program(model, session, paths, written, output)
 
     return report_findings(work, output)

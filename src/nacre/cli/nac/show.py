@@ -84,8 +84,7 @@ def _info_text(contents: Overview) -> str:
     if contents.inputs:
         parts.append(table([("input", "type"), *((i.name, _type(i)) for i in contents.inputs)]))
     if contents.operations:
-        calls = [("operation", "calls"), *((n, f"{c:,}") for n, c in contents.operations.items())]
-        parts.append(table(calls, frozenset({1})))
+        parts.append(_operations(contents))
     if contents.parameters:
         parts.append(_parameters(contents))
     if contents.prompts:
@@ -108,6 +107,15 @@ def _type(row: object) -> str:
     if row.dtype is None or row.shape is None:
         return "the file does not say"
     return type_text(row.dtype, row.shape) + (", may be left out" if row.is_optional else "")
+
+
+def _operations(contents: Overview) -> str:
+    """Calls by operation; what has no kernel is marked, in a file that has such."""
+    rows = [("operation", "calls"), *((n, f"{c:,}") for n, c in contents.operations.items())]
+    if not contents.unknown:
+        return table(rows, frozenset({1}))
+    marks = ["kernel", *("none" if n in contents.unknown else "" for n in contents.operations)]
+    return table([(*row, mark) for row, mark in zip(rows, marks, strict=True)], frozenset({1}))
 
 
 def _parameters(contents: Overview) -> str:

@@ -21,6 +21,7 @@ from nacre.core.evaluation.run import Plan, operation_span, refusal
 from nacre.core.evaluation.views import dense_views
 from nacre.core.evaluation.workspace import Step
 from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.opaque.calls import why_opaque
 from nacre.core.ops import OPS, OpSpec
 from nacre.core.rules.module_rules import MOD15
 from nacre.core.values import Array
@@ -153,7 +154,7 @@ class _Binder:
 
     def _bind(self, index: int, op: CoreOperation, spec: OpSpec, known: dict[int, Constant]) -> Run:
         if spec.primitive is None:
-            raise refusal(self._source, index, "there is no kernel for it")
+            raise refusal(self._source, index, why_opaque(op) or "there is no kernel for it")
         inputs = tuple([self._types[operand] for operand in op.operands])
         result, attributes = self._types[op.value_id], spec.with_defaults(op.attributes)
         call = Call(inputs, (result,), attributes, self._ordered, known)

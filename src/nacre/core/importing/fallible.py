@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.builder import Builder
 from nacre.core.module import CoreOperation
+from nacre.core.opaque.calls import OPAQUE
 from nacre.core.values import Array, Literal
 
 # Whether no element of the second operand makes the operation fail; the shape is the first's.
@@ -50,6 +51,8 @@ _BY_FUNCTION: dict[str, Safe] = {
 def first_fallible(builder: Builder, operations: Iterable[CoreOperation]) -> str | None:
     """An operation that some elements of its operands would make fail; None where there is none."""
     for op in operations:
+        if op.opcode == OPAQUE:  # who knows
+            return str(op.attributes["name"])
         is_safe = _condition(op)
         if is_safe is None:
             continue

@@ -33,6 +33,7 @@ def from_onnx(
     progress: Callable[[int, int], None] | None = None,
     warn: Warn | None = None,
     keep_parameters: bool = False,
+    keep_unknown: bool = False,
 ) -> Module:
     """An ONNX model as a module of `nacre-1`; InputError lists all that stands in the way.
 
@@ -40,9 +41,11 @@ def from_onnx(
     to values for good, such as one that holds a shape. `progress` is told how many nodes of how
     many are in, `warn` what is odd about the model but does not stand in the way. What depends on
     initialisers alone is computed now; with `keep_parameters` by the module, where they are floats,
-    so that they can be changed in it.
+    so that they can be changed in it. With `keep_unknown` nodes that nothing knows become `Opaque`
+    operations, where the model says the types of their results.
     """
-    return finish_module(*walk_model(source, shapes, constants, progress, keep_parameters), warn)
+    walked = walk_model(source, shapes, constants, progress, keep_parameters, keep_unknown)
+    return finish_module(*walked, warn)
 
 
 def finish_module(walk: Walk, graph: Any, warn: Warn | None) -> Module:  # noqa: ANN401
@@ -62,6 +65,7 @@ def walk_model(
     constants: Mapping[str, npt.ArrayLike] | None = None,
     progress: Callable[[int, int], None] | None = None,
     keep_parameters: bool = False,
+    keep_unknown: bool = False,
 ) -> tuple[Walk, Any]:
     """The walk over a model's graph, whatever it found, and the graph."""
     if isinstance(source, bytes):
@@ -75,6 +79,7 @@ def walk_model(
     finite = {key: function for key, function in functions.items() if key not in endless}
     builder, opsets = ModelBuilder(keep_parameters), opsets_of(model.opset_import)
     walk = Walk(name, folder, opsets, finite, endless, read.detached, progress, builder=builder)
+    walk.keep_unknown = keep_unknown
     for repeated in twice:
         walk.unsound(f"the function {backquote(repeated)} is defined twice", RENAME)
     for ring in recursions:

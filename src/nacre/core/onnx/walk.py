@@ -40,6 +40,7 @@ from nacre.core.onnx.handlers.catalogue import handlers
 from nacre.core.onnx.handlers.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
 from nacre.core.onnx.interface import input_types, type_only_inputs
 from nacre.core.onnx.onnx_node import OnnxNode, Tensor, describe_error
+from nacre.core.onnx.opaque_nodes import Declared, declared_types, keep_node
 from nacre.core.onnx.reading.files import tensor_array
 from nacre.core.onnx.reading.nodes import NO_NODE, Node, node_of
 from nacre.core.onnx.reading.schemas import require_schema, require_types
@@ -73,6 +74,8 @@ class Walk(Reports):
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
     allowance: Allowance = field(default_factory=Allowance)
     is_run: bool = True  # by every run: what only some come to may fail
+    keep_unknown: bool = False  # operations that nothing knows stay by their names
+    declared: Declared = field(default_factory=dict)  # what the graph says of its tensors
 
     def import_graph(self, graph: Any, shapes: Mapping[str, Sequence[int]]) -> None:  # noqa: ANN401
         """Initialisers, inputs and nodes."""
@@ -103,6 +106,7 @@ class Walk(Reports):
                 message = f"input {backquote(name)}: {describe_error(error)}"
                 self.findings.append(finding(rule, self.name, message, help_))
                 self.tensors[name] = LostTensor()
+        self.declared = declared_types(graph, types)
         self.nodes(graph.node)
 
     def initialisers(self, graph: Any) -> None:  # noqa: ANN401 - onnx.GraphProto
@@ -269,14 +273,10 @@ class Walk(Reports):
         ]
         types = [None if o is None else operation.type_of(o) for o in operands]
         function = function_definition(node, proto, types)
+        if function is None and self.keep_unknown:
+            return keep_node(operation, self.declared)
         if function is None:
-            if node.domain in LAYOUTS:
-                raise Unsupported(
-                    "it is in a layout that onnxruntime made for one machine", LAYOUT_HELP
-                )
-            few = len(self.findings) < MOST_HINTS
-            hint = did_you_mean(node.key, handlers()) if few else None
-            raise Unsupported("the operation is not known", hint or _UNKNOWN)
+            raise _unknown(node, has_hint=len(self.findings) < MOST_HINTS)
         return self._call(node, function, operands)
 
     def _nested_walk(self, node: Node) -> Walk:
@@ -297,6 +297,7 @@ class Walk(Reports):
         require_distinct((value.name for value in graph.input), "a graph")
         tensors = self.tensors.new_child()
         walk = replace(self, tensors=tensors, bound=frozenset(), is_run=self.is_run and is_run)
+        walk.declared = {**self.declared, **declared_types(graph)}
         problems = len(self.findings)
         walk.initialisers(graph)
         walk.tensors.update(zip((value.name for value in graph.input), given, strict=True))
@@ -357,6 +358,14 @@ class Walk(Reports):
         if missing:
             reason = f"its output {backquote(missing[0])} is not supported"
             raise Unsupported(reason, "leave the output out, and what uses it")
+
+
+def _unknown(node: Node, has_hint: bool) -> Unsupported:
+    """Why a node has no form that nothing defines."""
+    if node.domain in LAYOUTS:
+        return Unsupported("it is in a layout that onnxruntime made for one machine", LAYOUT_HELP)
+    hint = did_you_mean(node.key, handlers()) if has_hint else None
+    return Unsupported("the operation is not known", hint or _UNKNOWN)
 
 
 def _dtype(operand: Tensor, builder: ModelBuilder) -> np.dtype[Any]:

@@ -25,7 +25,7 @@ def operand_types(facts: OperationFacts) -> Iterator[str]:
     for index, type_ in enumerate(facts.types):
         name = spec.operands[min(index, len(spec.operands) - 1)]
         accepted = spec.accepted_types(index, op)
-        if spec.most is None and index > 0:
+        if spec.most is None and index > 0 and "opaque" not in spec.traits:
             accepted = "same"
         if accepted == "same":
             if type_.dtype != first:

@@ -18,6 +18,7 @@ from nacre.core.torch.decompositions.table import PYTORCHS
 from nacre.core.torch.folding import first_line
 from nacre.core.torch.library import silenced, torch
 from nacre.core.torch.nodes import key_of
+from nacre.core.torch.opaque_calls import file_name
 from nacre.core.torch.remedies import place_of_error
 from nacre.core.torch.sizes import Shapes, examples_of
 from nacre.core.torch.ties import Ties, ties_of, untie
@@ -51,10 +52,12 @@ def program_of(
     example_args: Sequence[Any],
     example_kwargs: Mapping[str, Any] | None,
     shapes: Shapes | None,
+    kept_calls: frozenset[str] = frozenset(),
 ) -> tuple[Any, str, Ties]:
     """The program of a source, with only such calls as handlers know where that is possible.
 
-    With it, what it is called, and all names of tensors that have several.
+    With it, what it is called, and all names of tensors that have several. Calls that are kept, by
+    their names in files, are not written by others.
     """
     library, args, kwargs = torch(), tuple(example_args), dict(example_kwargs or {})
     if isinstance(source, str | Path):
@@ -75,7 +78,7 @@ def program_of(
     examples = examples_of(program, shapes, name) if shapes else None
     if examples is not None:
         program = _export(program.module(check_guards=False), *examples, name)
-    return _decompose(program, name), name, ties_of(program)
+    return _decompose(program, name, kept_calls), name, ties_of(program)
 
 
 def _export(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:  # noqa: ANN401
@@ -89,7 +92,7 @@ def _export(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: st
 
 
 @cache
-def _table() -> Mapping[Any, Any]:
+def _table(kept_calls: frozenset[str]) -> Mapping[Any, Any]:
     """PyTorch's decompositions, less those of calls that are taken or refused as they are; ours."""
     table = torch().export.default_decompositions()
     known = (handlers().keys() | REFUSED.keys()) - _WRITTEN
@@ -97,6 +100,7 @@ def _table() -> Mapping[Any, Any]:
         call: function
         for call, function in table.items()
         if not (call.namespace == "aten" and key_of(call) in known)
+        and file_name(call) not in kept_calls
     }
     everything = torch()._decomp.decomposition_table
     ours.update((call, everything[call]) for call in map(overload, PYTORCHS))
@@ -110,10 +114,10 @@ def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
     return getattr(getattr(torch().ops.aten, name), form)
 
 
-def _decompose(program: Any, name: str) -> Any:  # noqa: ANN401 - ExportedProgram
+def _decompose(program: Any, name: str, kept_calls: frozenset[str]) -> Any:  # noqa: ANN401
     try:
         with silenced(), torch().no_grad(), keep_checks(program):
-            decomposed = untie(program).run_decompositions(dict(_table()))
+            decomposed = untie(program).run_decompositions(dict(_table(kept_calls)))
             # What nobody uses, such as the places of a pooling, needs no form.
             decomposed.graph_module.graph.eliminate_dead_code()
             return decomposed

@@ -7,6 +7,7 @@ from typing import Any
 
 from nacre.core.aten.call import Value
 from nacre.core.aten.remedies import OTHERWISE
+from nacre.core.opaque.calls import ComplexValue
 from nacre.core.torch.library import silenced, torch
 from nacre.core.unsupported import Unsupported
 
@@ -45,7 +46,7 @@ def can_fold(key: str, target: Any, arguments: Any, result: Any) -> bool:  # noq
     """Whether a call can be computed now: every tensor is known, and nothing is drawn."""
     library = torch()
     leaves = list(leaves_of(arguments))
-    if any(isinstance(leaf, Value) for leaf in leaves):
+    if any(isinstance(leaf, Value | ComplexValue) for leaf in leaves):
         return False
     has_tensor = any(isinstance(leaf, library.Tensor) for leaf in leaves)
     if target.namespace != "aten" or not (has_tensor or key in FACTORIES):

@@ -16,6 +16,7 @@ from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.importing.findings import finding, refusal
 from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.module import Labels, Module
+from nacre.core.opaque.calls import ComplexValue
 from nacre.core.ops import OPS
 from nacre.core.rules.torch import TCH01
 from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
@@ -39,6 +40,7 @@ from nacre.core.torch.nodes import (
     map_arguments,
     output_item,
 )
+from nacre.core.torch.opaque_calls import file_name, has_complex, keep_call
 from nacre.core.torch.regions import REGIONS, AlreadyReported, RegionCall
 from nacre.core.torch.remedies import PARTS, place_of
 from nacre.core.torch.sizes import Shapes
@@ -60,17 +62,20 @@ def from_torch(
     *,
     progress: Progress | None = None,
     keep_parameters: bool = False,
+    kept_calls: frozenset[str] | None = None,
 ) -> Module:
     """A PyTorch module, a program of `torch.export` or a `.pt2` file as a module of `nacre-1`.
 
     Example arguments say shapes and types, as `torch.export` wants them. `shapes` gives sizes to
     inputs whose dimensions a program leaves open. Buffers that the module changes become state.
     `progress` is told how many nodes of how many are in. What depends on parameters alone is
-    computed now; with `keep_parameters` by the module, so that they can be changed in it.
+    computed now; with `keep_parameters` by the module, so that they can be changed in it. With
+    `kept_calls` what nothing knows becomes an `Opaque` operation, and so do these, by their names
+    in files (`aten.fft_fft.default`), where Core IR has no form for them.
     InputError lists all that stands in the way.
     """
-    exported = program_of(source, example_args, example_kwargs, shapes)
-    walk, interface = walk_graph(exported, shapes, progress, keep_parameters)
+    exported = program_of(source, example_args, example_kwargs, shapes, kept_calls or frozenset())
+    walk, interface = walk_graph(exported, shapes, progress, keep_parameters, kept_calls)
     return walk.module(interface)
 
 
@@ -79,13 +84,14 @@ def walk_graph(
     shapes: Shapes | None,
     progress: Progress | None = None,
     keep_parameters: bool = False,
+    kept_calls: frozenset[str] | None = None,
 ) -> tuple[Walk, Interface]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
     program, name, ties = exported
     interface, problems = interface_of(program, name, shapes or {}, ties)
     if problems:
         raise InputError(problems)
-    walk = Walk(name, progress, ModelBuilder(keep_parameters))
+    walk = Walk(name, progress, ModelBuilder(keep_parameters), kept_calls=kept_calls)
     walk.import_graph(program.graph_module, interface)
     return walk, interface
 
@@ -115,6 +121,7 @@ class Walk:
     refused: list[Refusal] = field(default_factory=list)
     lost: int = 0  # nodes that could not be looked at
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
+    kept_calls: frozenset[str] | None = None  # None: what nothing knows is refused
     constants: Constants = field(init=False)
     _looked_at: int = 0  # nodes, and how many there are outside of loops
     _total: int = 0
@@ -200,6 +207,8 @@ class Walk:
         key = key_of(target)
         if key in CHECKS:
             return None
+        if key in REGIONS and contains_kind(args, ComplexValue):
+            raise Unsupported("complex tensors go into a branch or a loop", OTHERWISE)
         if key in REGIONS:
             return REGIONS[key](RegionCall(self.nested, self.builder, self.constants), *args)
         result, is_call = node.meta.get("val"), hasattr(target, "_schema")
@@ -216,7 +225,28 @@ class Walk:
             return result
         if is_empty(result):
             return torch().empty(tuple(result.shape), dtype=result.dtype)  # known: it has none
+        if self.kept_calls is not None and is_call:
+            return self._handle_or_keep(node, args, kwargs, self.kept_calls)
         return self._handle(node, args, kwargs)
+
+    def _handle_or_keep(
+        self,
+        node: Any,  # noqa: ANN401 - fx.Node
+        args: list[Any],
+        kwargs: dict[str, Any],
+        kept_calls: frozenset[str],
+    ) -> Any:  # noqa: ANN401 - see _handle
+        """What a call becomes in the module, where it may stay what it is."""
+        key, is_kept = key_of(node.target), file_name(node.target) in kept_calls
+        is_unknown = key not in handlers() and key not in REFUSED
+        if is_unknown or has_complex([args, kwargs, node.meta.get("val")]):
+            return keep_call(node, args, kwargs, self.constants)
+        try:
+            return self._handle(node, args, kwargs)
+        except Unsupported:
+            if not is_kept:
+                raise
+            return keep_call(node, args, kwargs, self.constants)
 
     def _handle(self, node: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """What a call becomes in the module."""
@@ -287,6 +317,10 @@ class Walk:
             if isinstance(argument, Value):
                 type_ = self.builder.type_of(argument.id)
                 return library.empty(type_.shape, dtype=dtype_of(type_.dtype), device="meta")
+            if isinstance(argument, ComplexValue):
+                type_ = self.builder.type_of(argument.id)
+                pairs = library.empty(type_.shape, dtype=dtype_of(type_.dtype), device="meta")
+                return library.view_as_complex(pairs)
             if isinstance(argument, library.device):
                 return library.device("meta")
             return argument.to("meta") if isinstance(argument, library.Tensor) else argument
@@ -329,6 +363,11 @@ class Walk:
         if isinstance(tensor, Value):
             return tensor.id
         if isinstance(tensor, LostTensor):  # the cause is reported
+            return 0
+        if isinstance(tensor, ComplexValue):
+            message = f"output `{place}` is complex, which Core IR lacks"
+            help_ = "return `torch.view_as_real` of it"
+            self.findings.append(finding(TCH01, self.name, message, help_))
             return 0
         return self._constant(place, torch().as_tensor(tensor))
 

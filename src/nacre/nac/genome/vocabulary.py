@@ -49,7 +49,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     ("resize", "upsample_nearest2d upsample_bilinear2d interpolate core.Resize"),
     (MOVE, "view reshape _unsafe_view _reshape_copy transpose permute t expand contiguous clone "
            "unsqueeze squeeze to _to_copy type_as slice select split split_with_sizes chunk unbind "
-           "getitem flatten unflatten dropout alias detach lift_fresh_copy expand_as repeat narrow "
+           "getitem flatten unflatten dropout alias view_as_real view_as_complex detach "
+           "lift_fresh_copy expand_as repeat narrow "
            "nac.pass nac.transpose core.Reshape core.Transpose core.Broadcast core.Cast "
            "core.ExpandDims core.Squeeze core.Slice core.Index core.DynamicSlice"),
 )  # fmt: skip

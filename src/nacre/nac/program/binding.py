@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from nacre.core.aten.dtypes import DTYPE_WORDS
 from nacre.core.aten.schemas import Parameter, Schema
+from nacre.core.opaque.calls import PARTS
 from nacre.nac.spec.elements import STORAGE_WORDS
 
 
@@ -152,7 +153,7 @@ def _tensor(parameter: Parameter) -> str:
 
 def _fits_word(kind: str, word: str) -> bool:
     if kind == "d":
-        return word in DTYPE_WORDS
+        return word in DTYPE_WORDS or word in PARTS
     return kind == "s" or (kind == "k" and word.partition(":")[0] in STORAGE_WORDS)
 
 

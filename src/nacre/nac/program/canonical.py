@@ -3,7 +3,8 @@
 Beyond Core IR's own canonical form, which leaves constants where they stand: Inputs come first, a
 constant stands just before the operation that uses it first, equal constants are one unless they
 are parameters of other names, attributes that say what is so anyway are left out, concats name no
-more tensors than an instruction can, and values are numbered from 0 in order.
+more tensors than an instruction can, and values are numbered from 0 in order, as are calls that are
+known by their names alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from nacre.core.canonical import canonicalise
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Labels, Module, State, TensorType
+from nacre.core.opaque.calls import OPAQUE, call_key
 from nacre.core.ops import OPS
 from nacre.core.values import Array, Attributes, Literal, Word, attributes
 from nacre.nac.program.array_keys import array_key
@@ -40,6 +42,7 @@ class _CanonicalBuilder:
     module: Module
     made: list[CoreOperation] = field(default_factory=list)
     _ids: dict[int, int] = field(default_factory=dict)
+    _calls: dict[object, int] = field(default_factory=dict)  # that are known by their names
     _constants: dict[object, int] = field(default_factory=dict)
     _equal: dict[object, int] = field(default_factory=dict)  # the first of each, whatever its name
 
@@ -50,12 +53,20 @@ class _CanonicalBuilder:
             self._append(op, op.attributes)
         for op in source.operations:
             if op.opcode != "Input" and constant_array(op) is None:
-                self._append(op, plain_attributes(op))
+                self._append(op, self._attributes(op))
         states = tuple(State(s.name, self._id(s.output), s.initial) for s in source.states)
         outputs = tuple(self._id(value) for value in source.outputs)
         states = tuple(State(s.name, s.output, self._initial(s.initial)) for s in states)
         labels = self._labels(source.labels) if source.labels else None
         return Module(tuple(self.made), outputs, states, labels=labels)
+
+    def _attributes(self, op: CoreOperation) -> Attributes:
+        """Plain attributes; calls that are known by their names are counted in order."""
+        given = plain_attributes(op)
+        if op.opcode != OPAQUE:
+            return given
+        number = self._calls.setdefault(call_key(op), len(self._calls))
+        return attributes({**given, "call": number})
 
     def _append(self, op: CoreOperation, given: Attributes) -> None:
         operands = tuple([self._id(value) for value in op.operands])

@@ -15,8 +15,11 @@ from msgspec import Struct
 
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
+from nacre.core.opaque.calls import OPAQUE
 
 _CONDITION, _TRUE, _FALSE = range(3)  # the operands of `Where`
+# Never in a branch: all results of a call that is known by its name come together.
+_ALWAYS = ("Input", OPAQUE)
 
 
 class Branch(Struct, frozen=True, eq=False):
@@ -130,7 +133,7 @@ class _Search:
         while waiting:
             op = self.module.operations[-heappop(waiting)]
             users = self._users.get(op.value_id, ())
-            is_alone = op.opcode != "Input" and constant_array(op) is None and all(
+            is_alone = op.opcode not in _ALWAYS and constant_array(op) is None and all(
                 user in found or (user in chosen and place == side) for user, place in users
             )  # fmt: skip
             if not is_alone or op.value_id in self._kept:

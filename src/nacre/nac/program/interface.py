@@ -13,7 +13,8 @@ and, where there is state, `nacre.state.json`
 in which `initial` is one number for all elements, a list of them in order, or `{"parameter": 7}`,
 and `output` the operand of `<OUTPUT B=0>` that becomes the next state. An output that feeds a state
 is not returned unless it is listed with `"returned": true`. Names of parameters that share a tensor
-are in a resource of their own, see `parameters`.
+are in a resource of their own, see `parameters`, and so is what is known of calls that nothing here
+computes, see `operation_calls`.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.nac.format.external import External
-from nacre.nac.format.positions import Position, finding
+from nacre.nac.format.positions import BinarySource, Position, finding
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import Bytes, NacFile, Tensor
+from nacre.nac.program.operation_calls import OPERATIONS, OperationTable, table_problems
 from nacre.nac.program.parameters import PARAMETERS, ParameterNames, ParameterTable, parameter_names
 from nacre.nac.rules.running import NAC42, NAC43
 from nacre.nac.spec.constants import STRING
@@ -40,7 +42,9 @@ from nacre.nac.spec.instructions import INPUT, LIFTED, STATE, USER
 
 INTERFACE = "nacre.interface.json"
 STATES = "nacre.state.json"
-OWN_RESOURCES = frozenset({INTERFACE, STATES, PARAMETERS})  # written anew with every program
+OWN_RESOURCES = frozenset(
+    {INTERFACE, STATES, PARAMETERS, OPERATIONS}
+)  # written anew with every program
 _MOST_ELEMENTS = 1 << 30  # of a state
 Number = int | float  # integers of 64 bits have more digits than a float
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -128,7 +132,23 @@ def program_interface(
     )
     place = _place(file, PARAMETERS)
     findings += [finding(NAC43, source, place, f"{PARAMETERS}: {problem}") for problem in wrong]
+    findings += _operation_findings(file, source)
     return ProgramInterface(inputs, states, outputs, parameters), findings
+
+
+def _operation_findings(file: NacFile, source: Source) -> list[Diagnostic]:
+    """What is wrong with what the file says of calls that are known by their names alone."""
+    findings: list[Diagnostic] = []
+    table = _decode(file, source, OPERATIONS, OperationTable, findings)
+    problems = [] if table is None else table_problems(file, table)
+    place = _place(file, OPERATIONS)
+    return findings + [finding(NAC43, source, place, f"{OPERATIONS}: {p}") for p in problems]
+
+
+def operation_table(file: NacFile) -> OperationTable:
+    """What a file says of such calls; nothing where that is malformed, which has been reported."""
+    table = _decode(file, BinarySource("", 0), OPERATIONS, OperationTable, [])
+    return table if table is not None and not table_problems(file, table) else OperationTable()
 
 
 def _decode(

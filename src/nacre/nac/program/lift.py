@@ -21,6 +21,7 @@ from nacre.core.aten.call import AtenCall, Number, Value, ready_values
 from nacre.core.builder import Builder, dtype_name
 from nacre.core.importing.fallible import first_fallible
 from nacre.core.module import Labels, Module, TensorType
+from nacre.core.opaque.calls import ComplexValue
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Literal
 from nacre.nac.program.binding import Given
@@ -28,6 +29,7 @@ from nacre.nac.program.calls import handler_of
 from nacre.nac.program.canonical import arrange
 from nacre.nac.program.channels import WEIGHTS_TO_LAST, Window, windows_of
 from nacre.nac.program.interface import NacInput
+from nacre.nac.program.opaque_lifting import lift_call
 from nacre.nac.rules.running import NAC46, NAC49
 from nacre.nac.run.interpreter import MISSING, Interpreter, Operands, RunBranch
 from nacre.nac.run.limits import limits_for
@@ -67,7 +69,7 @@ def result_types(model: LoadedProgram, types: Types | None = None) -> dict[int, 
 class ValueDomain:
     """Results are values of a module. What is wrong is collected; one report for one cause."""
 
-    tensor = Value
+    tensor = (Value, ComplexValue)
     refusals = (Unsupported, ArithmeticError, LookupError, ValueError, TypeError)
 
     def __init__(self, program: LoadedProgram, types: Types, windows: Mapping[int, Window]) -> None:
@@ -76,6 +78,7 @@ class ValueDomain:
         # Of loads that have names, by id and name; filters with their channels last.
         self.weights: dict[tuple[int, str], Value] = {}
         self.filters: dict[tuple[int, str], Value] = {}
+        self.calls: dict[int, str] = {}  # what is known by its name alone, by where it stands
         self._program = program
         self._types = types
         self._names = program.surroundings.parameters
@@ -143,6 +146,13 @@ class ValueDomain:
             return operands.tensors[0]
         if index in self._windows:
             return self._window(self._windows[index], operands.tensors)
+        is_complex = any(isinstance(tensor, ComplexValue) for tensor in operands.tensors)
+        if instruction.opaque is not None or is_complex:
+            before = self.builder.count
+            lifted = lift_call(self.builder, instruction, operands)
+            made = self.builder.operations_since(before)
+            self.calls.update({op.value_id: f"instruction {index}" for op in made})
+            return lifted
         prepared = instruction.call
         assert prepared is not None
         computed = {
@@ -174,8 +184,10 @@ class ValueDomain:
             self.filters[key] = self.constant(np.ascontiguousarray(array))
         return self.filters[key]
 
-    def number(self, tensor: Value) -> Any:  # noqa: ANN401 - a number of Python
+    def number(self, tensor: Value | ComplexValue) -> Any:  # noqa: ANN401 - a number of Python
         """The element of a constant that has one."""
+        if isinstance(tensor, ComplexValue):
+            raise Unsupported("a number is complex")
         known = self._elements(tensor.id)
         if known is None or known.size != 1:
             raise Unsupported("a number is only known in a run")
@@ -279,6 +291,7 @@ class _Lifter:
         names = around.parameters
         parameters = {value.id: names.with_ties(name) for (_, name), value in loaded}
         nodes = {value: names[0] for value, names in parameters.items()}
+        nodes |= domain.calls
         labels = Labels(around.output_names, nodes, parameters=parameters)
         return arrange(replace(module, labels=labels))
 
@@ -296,7 +309,9 @@ class _Lifter:
     def _output_values(self) -> list[int]:
         builder = self._domain.builder
         return [
-            value.id if isinstance(value, Value) else builder.constant(np.asarray(value))
+            value.id
+            if isinstance(value, Value | ComplexValue)
+            else builder.constant(np.asarray(value))
             for value in self._outputs
         ]
 

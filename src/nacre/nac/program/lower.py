@@ -21,6 +21,7 @@ from nacre.base.excerpt import backquote
 from nacre.core.aten.schemas import Schema
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
+from nacre.core.opaque.calls import OPAQUE
 from nacre.core.values import Array
 from nacre.nac.format.packing import name_place_of_refusal
 from nacre.nac.format.values import NacFile, Plan, Resource
@@ -41,6 +42,8 @@ from nacre.nac.program.interface import (
     encode_record,
 )
 from nacre.nac.program.lowering import Argument, Operand, lower_operation
+from nacre.nac.program.opaque_lowering import OpaqueLowering
+from nacre.nac.program.operation_calls import OPERATIONS, OperationTable
 from nacre.nac.program.parameters import PARAMETERS, ParameterTable
 from nacre.nac.program.reach import RELAY, Reach
 from nacre.nac.program.schedule import make_schedule
@@ -85,6 +88,7 @@ class _Lowerer:
     def __post_init__(self) -> None:
         self._reach = Reach(self.module)
         self._choices = find_choices(self.module)
+        self._opaque = OpaqueLowering(self.module, self.assembler, self._operand_ref, self._define)
         names = self.module.parameter_names
         self._taken = {name for all_names in names.values() for name in all_names}
         self._keys = {
@@ -117,6 +121,8 @@ class _Lowerer:
                 self._choose(choice)
             elif op.opcode == "Input":
                 self._input(op)
+            elif op.opcode == OPAQUE:
+                self._opaque.lower(op)
             elif constant_array(op) is None and not self._lower_window(op):
                 self._call(op)
 
@@ -311,10 +317,13 @@ class _Lowerer:
         resources = [Resource(INTERFACE, encode_record(interface))]
         if self._states:
             resources.append(Resource(STATES, encode_record(StateTable(tuple(self._states)))))
+        if self._opaque.calls:
+            table = OperationTable(self._opaque.calls)
+            resources.append(Resource(OPERATIONS, encode_record(table)))
         tied = {names[0]: names[1:] for _, names in self._tied_parameters()}
-        table = ParameterTable(self.assembler.load_names, tied)
-        if table != ParameterTable():
-            resources.append(Resource(PARAMETERS, encode_record(table)))
+        names = ParameterTable(self.assembler.load_names, tied)
+        if names != ParameterTable():
+            resources.append(Resource(PARAMETERS, encode_record(names)))
         return [*resources, *self.resources]
 
 

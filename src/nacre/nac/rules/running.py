@@ -1,4 +1,4 @@
-"""NAC40-NAC49, NAC52, NAC54: sound files that cannot be run, and what a run is given."""
+"""NAC41-NAC49, NAC52, NAC54: sound files that cannot be run, and what a run is given."""
 
 from nacre.base.rules import declare
 
@@ -6,13 +6,6 @@ _EXECUTION = "NAC / Execution process"
 _SYSTEM = "NAC / Special (system) operations"
 _NAC = "NAC"
 
-NAC40 = declare(
-    "NAC40", "operation-unknown", _EXECUTION,
-    """
-    The program uses an operation that the runtime does not know. `verify` says so, and a file is
-    refused when it is loaded, with every such operation and where it is first used; nothing is
-    guessed.
-    """, language=_NAC)  # fmt: skip
 NAC41 = declare(
     "NAC41", "arguments", _EXECUTION,
     """
@@ -30,9 +23,10 @@ NAC42 = declare(
 NAC43 = declare(
     "NAC43", "interface", _SYSTEM,
     """
-    The resource `nacre.interface.json`, which says the types of inputs, or
-    `nacre.parameters.json`, which has names of parameters that share a tensor, is malformed or
-    speaks of an input or a parameter that the program does not have.
+    The resource `nacre.interface.json`, which says the types of inputs,
+    `nacre.parameters.json`, which has names of parameters that share a tensor, or
+    `nacre.operations.json`, which has what calls give that are known by their names alone, is
+    malformed or speaks of an input, a parameter or a call that the program does not have.
     """, language=_NAC)  # fmt: skip
 NAC44 = declare(
     "NAC44", "input-missing", _EXECUTION,

@@ -10,11 +10,13 @@ import numpy as np
 
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array
+from nacre.nac.operations.registry import find_operation
 from nacre.nac.run.calls import FAULTS, REFUSALS, Budget, key_of, refusal, typed_call
 from nacre.nac.run.convergence import merge_branches
 from nacre.nac.run.interpreter import Operands, RunBranch
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
+from nacre.nac.run.opaque import Randomness, call_types, is_opaque, needed, run_kernel
 from nacre.nac.run.program import PreparedInstruction, Route
 from nacre.nac.run.specialised import BoundCall, bind_call
 from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
@@ -60,6 +62,7 @@ class ArrayDomain(RunDomain):
     borrowed: set[int] = field(default_factory=set)  # owners of what belongs to somebody else
     entries: dict[int, RecordedCall] = field(default_factory=dict)
     is_static: bool = True  # what was run follows from the types of inputs
+    randomness: Randomness = Randomness()  # noqa: RUF009 - a frozen value
 
     def load(self, index: int, instruction: PreparedInstruction) -> Any:  # noqa: ANN401 - tensor or number
         """What is given, kept in the file, or left of the run before."""
@@ -77,6 +80,8 @@ class ArrayDomain(RunDomain):
 
     def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """A call on its kernels, which are bound once for types, or for types and weights."""
+        if is_opaque(instruction, operands.tensors):
+            return self._run_opaque(index, instruction, operands)
         compiled = self._bound_call(instruction, operands)
         if compiled.is_for_elements:
             self.is_static = False
@@ -85,6 +90,17 @@ class ArrayDomain(RunDomain):
             return self.run_bound(compiled, operands)
         except FAULTS as error:
             raise Unsupported(str(error)) from error
+
+    def _run_opaque(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401 - an array, or several
+        """A call that has no form in Core IR, on the kernel that is registered for it."""
+        self.is_static = False
+        operation = find_operation(instruction.name)
+        if operation is None:
+            raise Unsupported("no kernel is registered for it")
+        types = call_types(instruction, operands, operation)
+        self.budget.spend(*needed(types, operands.tensors, operation))
+        generator = self.randomness.generator(index)
+        return run_kernel(instruction, operands, operation, types, generator)
 
     def run_bound(self, call: BoundCall, operands: Operands) -> Any:  # noqa: ANN401 - see BoundCall
         """What a call gives on the arrays at hand."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
+from nacre.nac.operations.registry import find_operation
 from nacre.nac.run.arrays import RunDomain
 from nacre.nac.run.calls import REFUSALS, Budget, typed_call
 from nacre.nac.run.convergence import require_alike
@@ -21,6 +22,7 @@ from nacre.nac.run.interpreter import MISSING, Interpreter, Operands, RunBranch
 from nacre.nac.run.limits import Limits
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
+from nacre.nac.run.opaque import call_types, is_opaque, needed
 from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.shape_only import ShapeOnlyArray, shape_only_array
 from nacre.nac.run.specialised import TypedCall
@@ -55,6 +57,8 @@ class ShapeDomain(RunDomain):
     def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """The types of what a call gives, and what it takes."""
         arrays = operands.tensors
+        if is_opaque(instruction, arrays):
+            return self._opaque_call(index, instruction, operands)
         call = typed_call(
             instruction, operands, self.budget.memory, lambda value: _elements(arrays[value])
         )
@@ -64,6 +68,19 @@ class ShapeDomain(RunDomain):
             return call.number.number
         results = [_result_of(call, value, arrays) for value in call.results]
         return results if call.is_list else results[0]
+
+    def _opaque_call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401 - see call
+        """The same of a call that has no form in Core IR, as far as its types are known."""
+        operation = find_operation(instruction.name)
+        types = call_types(instruction, operands, operation)
+        bytes_, work = needed(types, operands.tensors, operation)
+        self.budget.spend(bytes_, work)
+        self.taken[index] = bytes_
+        if types is None:
+            raise ElementsUnknown
+        if isinstance(types, list):
+            return [MISSING if t is None else shape_only_array(t.dtype, t.shape) for t in types]
+        return shape_only_array(types.dtype, types.shape)
 
     def number(self, tensor: Array) -> Any:  # noqa: ANN401 - a number of Python
         """The element of a tensor that has one, where it can be had."""

@@ -49,8 +49,8 @@ class Domain(Protocol):
     """What results are, and what instructions do with them."""
 
     @property
-    def tensor(self) -> type[Any]:
-        """The class of results that are one tensor."""
+    def tensor(self) -> type[Any] | tuple[type[Any], ...]:
+        """The classes of results that are one tensor."""
 
     @property
     def refusals(self) -> tuple[type[Exception], ...]:

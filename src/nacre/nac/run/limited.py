@@ -14,6 +14,7 @@ from nacre.nac.run.interpreter import Interpreter, TimedInterpreter, Timing
 from nacre.nac.run.limits import Limits
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory_plan import MemoryPlan, plan_memory
+from nacre.nac.run.opaque import Randomness
 from nacre.nac.run.streaming import StreamingDomain, WeightLoader
 
 _MOST_PLANS = 64  # kept for inputs of different types
@@ -63,12 +64,15 @@ class LimitedRuns:
         state: Mapping[int, Array],
         limits: Limits,
         is_timed: bool,
+        randomness: Randomness,
     ) -> LimitedResult:
         """Run the program as a plan says."""
         budget = Budget(Limits(min(limits.bytes, self._limit), limits.work))
         with WeightLoader(self._program.weights) as loader:
             budget.memory.on_free = loader.free
-            run = StreamingDomain(self._program, given, state, budget, loader=loader)
+            run = StreamingDomain(
+                self._program, given, state, budget, loader=loader, randomness=randomness
+            )
             kind = TimedInterpreter if is_timed else Interpreter
             interpreter = kind(self._program, run, budget.memory, plan.schedule)
             outputs = interpreter.outputs()

@@ -59,6 +59,11 @@ class LoadedProgram:
         return dict(self.surroundings.parameters.ids)
 
     @cached_property
+    def has_opaque(self) -> bool:
+        """Whether a call has no form in Core IR."""
+        return any(instruction.opaque is not None for instruction in self.program)
+
+    @cached_property
     def blocks(self) -> Blocks:
         """The branches of the program."""
         return blocks_of(self.file.instructions)

@@ -34,16 +34,18 @@ class NacModel(LoadedProgram):
         given = ", ".join(made.name for made in self.inputs)
         return f"<NacModel {self.source.name}: {len(self.program)} instructions, inputs {given}>"
 
-    def run(self, inputs: Mapping[str, Any] | None = None) -> list[Array]:
+    def run(self, inputs: Mapping[str, Any] | None = None, *, seed: int = 0) -> list[Array]:
         """The outputs in order; state starts from its initial value. InputError says why not.
 
         The program is run as in a `session()`, which says what that means for the last bits.
+        Random numbers follow from the seed: the same each time.
         """
         try:
             session = self._idle.pop()
         except IndexError:
             session = self.session()
         session.reset()
+        session.seed = seed
         try:
             return session.run(inputs)
         finally:
@@ -56,6 +58,7 @@ class NacModel(LoadedProgram):
         max_work: int | None = None,
         timed: bool = False,
         optimise: bool = True,
+        seed: int = 0,
     ) -> NacSession:
         """A session that keeps state between runs.
 
@@ -63,10 +66,13 @@ class NacModel(LoadedProgram):
         how many, this follows from the sizes of the file and of the inputs. The program is
         rewritten for inference, once for a model and the types of its inputs, which changes the
         last bits of floats. `optimise=False` runs it as it is written, instruction by instruction,
-        with the bits that `lift` has; what is timed is run so in any case.
+        with the bits that `lift` has; what is timed is run so in any case. Random numbers follow
+        from the seed, and from run to run go on.
         """
         programs = self.optimised if optimise and not timed else None
-        return NacSession(self, programs, max_bytes=max_bytes, max_work=max_work, timed=timed)
+        return NacSession(
+            self, programs, max_bytes=max_bytes, max_work=max_work, timed=timed, seed=seed
+        )
 
 
 def load(
@@ -77,7 +83,10 @@ def load(
     keep_bytes: int | None = None,
     memory_limit: int | None = None,
 ) -> NacModel:
-    """A file ready to run; InputError has all that is wrong with it, unknown operations included.
+    """A file ready to run; InputError has all that is wrong with it.
+
+    Operations that nacre does not know stay in it by their names: `register_operation` gives them
+    kernels, without which a run is refused.
 
     Weights are mapped: none is copied before it is used. What a run may take at most follows from
     the sizes of the file and of the inputs, unless it is said here; so does `keep_bytes`, how much

@@ -3,7 +3,8 @@
 Norms move into weights and chains become one operation, so outputs differ in their last bits from
 those of the instructions one by one. A program whose course depends on elements has no
 module, one with branches would compute all of them, and one whose weights would take more memory
-than may be kept is not prepared: these are run instruction by instruction.
+than may be kept is not prepared, nor is one with calls that Core IR does not know: these are run
+instruction by instruction.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ def optimise_program(model: LoadedProgram, given: Mapping[int, Array]) -> Optimi
     weights = model.weights
     if any(model.program[index].variant == LIFTED for index in given):
         return None  # a constant of the file is given another value
+    if model.has_opaque:
+        return None  # kernels that were registered are none of Core IR
     if model.blocks.branches or not weights.may_keep(weights.copied_bytes):
         return None  # a module would compute both branches
     types = {

@@ -9,17 +9,20 @@ from typing import Any, Literal
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source
-from nacre.base.suggest import did_you_mean
 from nacre.core.aten.handlers.parts import PARTS
 from nacre.core.aten.schemas import Schema
+from nacre.core.opaque.schemas import OpaqueSchema, parse_schema
 from nacre.core.unsupported import Unsupported
 from nacre.nac.checks.examination import operand_offsets
 from nacre.nac.format.positions import Position, finding
 from nacre.nac.format.values import ConstantValue, Instruction, NacFile
+from nacre.nac.operations.registry import our_operations
 from nacre.nac.program import in_place
 from nacre.nac.program.binding import Given, Numbers, Ref, as_numbers, bind_arguments
 from nacre.nac.program.calls import core_schema, handlers
-from nacre.nac.rules.running import NAC40, NAC41
+from nacre.nac.program.interface import operation_table
+from nacre.nac.program.operation_calls import CallResult, OperationCall
+from nacre.nac.rules.running import NAC41
 from nacre.nac.run.specialised import BoundCall, TypedCall
 from nacre.nac.spec.calls import schemas
 from nacre.nac.spec.instructions import (
@@ -46,15 +49,14 @@ class PreparedCall:
 
     name: str
     constants: Mapping[str, Given]
+    schema: Schema
     typed: dict[object, TypedCall] = field(default_factory=dict)  # by types
     _bound: dict[object, BoundCall] = field(default_factory=dict)
 
     def arguments(self, computed: Mapping[str, Given]) -> dict[str, Given]:
         """All arguments in the order of their schema."""
-        schema = schema_of(self.name)
-        assert schema is not None
         given = {**self.constants, **computed}
-        return {p.name: given[p.name] for p in schema.parameters if p.name in given}
+        return {p.name: given[p.name] for p in self.schema.parameters if p.name in given}
 
     def bound_for(self, key: object, paths: Sequence[Route]) -> BoundCall | None:
         """What was made for types, or for types and the very weights that lie there."""
@@ -75,6 +77,15 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class OpaqueForm:
+    """What is known of a call by its name alone."""
+
+    schema: OpaqueSchema
+    results: tuple[CallResult | None, ...] = ()  # as the file says; none where it does not
+    is_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedInstruction:
     """An instruction ready to run."""
 
@@ -85,6 +96,7 @@ class PreparedInstruction:
     call: PreparedCall | None = None
     operands: tuple[Operand, ...] = ()
     refs: tuple[int, ...] = ()  # every instruction that it uses
+    opaque: OpaqueForm | None = None  # of a call that has no form in Core IR
 
 
 def schema_of(call: str) -> Schema | None:
@@ -97,36 +109,57 @@ def prepare(
 ) -> tuple[tuple[PreparedInstruction, ...], list[Diagnostic]]:
     """Every instruction, and what the runtime cannot do; the file has been verified."""
     prepared: list[PreparedInstruction] = []
-    unknown: dict[str, list[int]] = {}
     findings: list[Diagnostic] = []
     calls: dict[object, PreparedCall] = {}
     safe: dict[int, bool] = {}  # of the calls in place so far, whether nobody notices
     values = _constant_values(file)
     offsets = file.record_offsets.get("OPS ", ())
+    kept = operation_table(file).calls
     for index, instruction in enumerate(file.instructions):
         if instruction.is_system:
             prepared.append(_prepare_system(index, instruction))
             continue
         name = file.name_of[instruction.op]
-        schema = schema_of(call_of(name)) or schema_of(in_place.out_of_place_call(call_of(name)))
-        if schema is None:
-            unknown.setdefault(name, []).append(index)
-            continue
         signature = file.signature_of.get(instruction.variant, "")
-        taken = bind_arguments(schema, arguments(index, instruction, signature, values))
-        if schema.call != call_of(name) and not in_place.may_run_out_of_place(file, index, safe):
+        given = arguments(index, instruction, signature, values)
+        opaque = _opaque_form(name, kept.get(index), given)
+        schema = _known_schema(name) if opaque is None else opaque.schema.schema
+        assert schema is not None
+        taken = bind_arguments(schema, given)
+        is_in_place = opaque is None and schema.call != call_of(name)
+        if is_in_place and not in_place.may_run_out_of_place(file, index, safe):
             taken = "it changes a tensor in place that others use"
         if isinstance(taken, str):
             if len(findings) < _MOST_FINDINGS:
                 place = Position(offsets[index] if offsets else 0, "OPS ", index)
                 findings.append(finding(NAC41, source, place, f"{backquote(name, 80)}: {taken}"))
             continue
-        prepared.append(_call(name, schema, taken, calls))
-    for name, users in unknown.items():
-        place = Position(offsets[users[0]] if offsets else 0, "OPS ", users[0])
-        message = f"operation {backquote(name, 80)} is not known, and {_use_count_text(len(users))}"
-        findings.append(finding(NAC40, source, place, message, _hint(name)))
+        prepared.append(_call(name, schema, taken, calls, opaque))
     return tuple(prepared), findings
+
+
+def _known_schema(name: str) -> Schema | None:
+    """The schema of an operation that has a form in Core IR."""
+    call = call_of(name)
+    return schema_of(call) or schema_of(in_place.out_of_place_call(call))
+
+
+def _opaque_form(
+    name: str, described: OperationCall | None, given: Sequence[Given]
+) -> OpaqueForm | None:
+    """What is known of a call that stays by its name; None where Core IR has a form for it.
+
+    Where neither the file nor a kernel of ours names its arguments, they go by their places.
+    """
+    if described is not None:
+        schema = parse_schema(name, described.schema)
+        return OpaqueForm(schema, described.results, described.several)
+    if _known_schema(name) is not None:
+        return None
+    ours = our_operations().get(name)
+    if ours is not None and ours.schema is not None:
+        return OpaqueForm(ours.schema)
+    return OpaqueForm(parse_schema(name, " ".join(f"a{place}:a" for place in range(len(given)))))
 
 
 def _constant_values(file: NacFile) -> dict[int, ConstantValue]:
@@ -140,14 +173,6 @@ def _constant_values(file: NacFile) -> dict[int, ConstantValue]:
             known[key] = as_numbers(value) if isinstance(value, tuple) else value
         values[id_] = known[key]
     return values
-
-
-def _use_count_text(count: int) -> str:
-    return "used once" if count == 1 else f"used {count} times, here first"
-
-
-def _hint(name: str) -> str | None:
-    return did_you_mean(call_of(name), schemas())
 
 
 def arguments(
@@ -182,7 +207,11 @@ def _prepare_system(index: int, instruction: Instruction) -> PreparedInstruction
 
 
 def _call(
-    name: str, schema: Schema, arguments: Mapping[str, Given], calls: dict[object, PreparedCall]
+    name: str,
+    schema: Schema,
+    arguments: Mapping[str, Given],
+    calls: dict[object, PreparedCall],
+    opaque: OpaqueForm | None,
 ) -> PreparedInstruction:
     operands: list[Operand] = []
     constants: dict[str, Given] = {}
@@ -193,10 +222,10 @@ def _call(
         else:
             constants[parameter.name] = value
     layout = tuple((o.name, _operand_layout(o.source)) for o in operands)
-    key = (schema.call, tuple(map(_key, constants.values())), layout)
-    prepared = calls.setdefault(key, PreparedCall(schema.call, constants))
+    key = (id(schema), tuple(map(_key, constants.values())), layout)  # which it keeps alive
+    prepared = calls.setdefault(key, PreparedCall(schema.call, constants, schema))
     refs = tuple(dict.fromkeys(ref for o in operands for ref in refs_of(o.source)))
-    return PreparedInstruction("call", name, 0, 0, prepared, tuple(operands), refs)
+    return PreparedInstruction("call", name, 0, 0, prepared, tuple(operands), refs, opaque)
 
 
 def _key(value: Given) -> object:

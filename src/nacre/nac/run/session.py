@@ -19,6 +19,7 @@ from nacre.nac.run.limited import LimitedRuns
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
+from nacre.nac.run.opaque import Randomness, require_kernels
 from nacre.nac.run.optimised import OptimisedProgram, OptimisedPrograms
 from nacre.nac.run.states import initial_state, require_next_state, require_states
 from nacre.nac.run.trace import Trace, trace_of
@@ -39,6 +40,7 @@ class NacSession:
         max_bytes: int | None = None,
         max_work: int | None = None,
         timed: bool = False,
+        seed: int = 0,
     ) -> None:
         self._model = model
         self._most = (
@@ -46,6 +48,8 @@ class NacSession:
             model.max_work if max_work is None else max_work,
         )
         self._is_timed = timed
+        self.seed = seed  # of the random numbers of a run
+        self._runs = 0  # since the start
         self._optimised = optimised  # None: the program is run as it is written
         self._state: dict[int, Array] = {}
         self._traces: dict[object, Trace] = {}
@@ -62,7 +66,8 @@ class NacSession:
         self.reset()
 
     def reset(self) -> None:
-        """Put the state back to its initial value."""
+        """Put the state back to its initial value, and random numbers to their start."""
+        self._runs = 0
         records = self._model.surroundings.states
         if not records:
             return
@@ -87,6 +92,7 @@ class NacSession:
         hidden = {r.output for r in records.values() if not r.returned}
         returned = [value for place, value in enumerate(outputs) if place not in hidden]
         self._state = new
+        self._runs += 1
         return _detach(returned, borrowed)
 
     def _repeat_last(
@@ -116,6 +122,8 @@ class NacSession:
         if trace is not None and ready is None:
             self.peak_bytes = trace.peak_bytes
             return trace.run(given, self._state)
+        if self._model.has_opaque:
+            require_kernels(self._model)
         limits = limits_for(self._model.file_bytes, given.values(), *self._most)
         if key not in self._peaks:
             peak = dry_run(self._model, given, self._state, limits)
@@ -137,7 +145,8 @@ class NacSession:
     ) -> tuple[list[Any], set[int]]:
         """The same within the limit of memory; nothing of the weights stays."""
         plan = runs.plan(key, given, self._state, limits)
-        result = runs.run(plan, given, self._state, limits, self._is_timed)
+        randomness = Randomness(self.seed, self._runs)
+        result = runs.run(plan, given, self._state, limits, self._is_timed, randomness)
         self.peak_bytes, self.timings = result.peak_bytes, result.timings
         return result.outputs, result.borrowed
 
@@ -160,7 +169,8 @@ class NacSession:
     ) -> tuple[list[Any], set[int]]:
         """The same, instruction by instruction."""
         budget = Budget(limits)
-        run = ArrayDomain(self._model, given, self._state, budget)
+        randomness = Randomness(self.seed, self._runs)
+        run = ArrayDomain(self._model, given, self._state, budget, randomness=randomness)
         memory, weights = budget.memory, self._model.weights
         kind = TimedInterpreter if self._is_timed else Interpreter
         interpreter = kind(self._model, run, memory, self._model.schedule)

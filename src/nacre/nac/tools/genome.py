@@ -84,9 +84,12 @@ def genome(name: str, file: NacFile) -> Genome:
 
 
 def gene(name: str) -> str:
-    """`relu` of `aten.relu.default`; the operations of Core IR keep their prefix."""
+    """`relu` of `aten.relu.default`; operations of others than ATen keep their prefix."""
     call = call_of(name)
-    return call if call.startswith(("core.", "nac.")) else call.partition(".")[0] or call
+    if call.startswith(("core.", "nac.")) or "::" in call:
+        return call
+    is_foreign = call.count(".") > 1
+    return call.rpartition(".")[0] if is_foreign else call.partition(".")[0] or call
 
 
 def similarity(first: Genome, second: Genome) -> float:

@@ -14,6 +14,8 @@ import numpy as np
 from nacre.nac.format.values import Command, ConstantValue, Instruction
 from nacre.nac.genome.graph import graph_of
 from nacre.nac.genome.matching import Occurrence, named_ends, recognise
+from nacre.nac.program.interface import operation_table
+from nacre.nac.program.operation_calls import OperationCall
 from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS
 from nacre.nac.spec.instructions import (
     ACTIONS,
@@ -73,15 +75,27 @@ def lines_of(opened: OpenedFile) -> Iterator[Line]:
 
 
 def listing(opened: OpenedFile, *, with_schedule: bool = False) -> str:
-    """The whole program, a line an instruction; where a known pattern ends, its name."""
+    """The whole program, a line an instruction; where a known pattern ends, its name.
+
+    Calls that are known by their names alone have the types of their results beside them.
+    """
     made = []
     ends = named_ends(recognise(graph_of(opened)))
+    kept = operation_table(opened.file).calls
     for line in lines_of(opened):
         is_longer = with_schedule and line.commands
         text = f"{line.text}   {line.schedule}" if is_longer else line.text
-        end = ends.get(line.index)
-        made.append(f"{text}   ; {pattern_text(end)}" if end is not None else text)
+        end, call = ends.get(line.index), kept.get(line.index)
+        notes = [pattern_text(end)] if end is not None else []
+        notes += [f"by name: {_result_text(call)}"] if call is not None else []
+        made.append(f"{text}   ; {', '.join(notes)}" if notes else text)
     return "\n".join(made)
+
+
+def _result_text(call: OperationCall) -> str:
+    """`f32[2, 3]`, or several."""
+    types = ["-" if r is None else type_text(r.dtype, r.shape) for r in call.results]
+    return f"({', '.join(types)})" if call.several else types[0]
 
 
 def pattern_text(occurrence: Occurrence) -> str:

@@ -9,6 +9,7 @@ from nacre.base.diagnostics import InputError
 from nacre.nac.format.values import NacFile
 from nacre.nac.mep.answers import Prompt, prompts_of
 from nacre.nac.mep.program import program_of
+from nacre.nac.operations.registry import is_known
 from nacre.nac.program.interface import program_interface
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.header import SECTIONS
@@ -66,6 +67,7 @@ class Overview:
     output_names: tuple[str, ...]
     instructions: int
     operations: dict[str, int]  # calls by name
+    unknown: tuple[str, ...]  # operations for which there is no kernel
     commands: dict[str, int]  # of the memory schedule by name
     sections: tuple[Section, ...]
     inputs: tuple[Input, ...]
@@ -99,6 +101,7 @@ def overview(opened: OpenedFile) -> Overview:
         output_names=around.output_names,
         instructions=len(file.instructions),
         operations=calls_by_operation(file),
+        unknown=tuple(name for name in calls_by_operation(file) if not is_known(name)),
         commands=dict(sorted(commands.items())),
         sections=_sections(opened),
         inputs=tuple(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nacre.core.module import CoreOperation, Module, Shape
+from nacre.core.opaque.calls import why_opaque
 from nacre.core.ops import OPS
 from nacre.core.values import Literal
 
@@ -27,7 +28,7 @@ def escape_of(op: CoreOperation) -> Escape | str:
     """How NEM writes an operation; a sentence where it cannot."""
     spec = OPS[op.opcode]
     if spec.primitive is None:
-        return "there is no kernel for it"
+        return why_opaque(op) or "there is no kernel for it"
     filled = dict(spec.with_defaults(op.attributes))
     name = f"core.{op.opcode}"
     if "op" in filled:

@@ -1,0 +1,1 @@
+"""Calls that Core IR does not know and keeps by their names: `Opaque` operations."""

@@ -1,0 +1,1 @@
+"""Kernels of ours: transforms, matrices, random numbers, and complex numbers between them."""
