@@ -35,7 +35,7 @@ def counter(depth: int) -> LoopVariable:
     return LoopVariable(f"c{depth}", depth)
 
 
-class Tag(Struct, frozen=True):
+class Tag(Struct, frozen=True, gc=False):
     """A counter of an engine, or of the device.
 
     Those of the device are seen by every stream, and the device's stream sees all of them.
@@ -45,14 +45,14 @@ class Tag(Struct, frozen=True):
     index: Term
 
 
-class Wait(Struct, frozen=True):
+class Wait(Struct, frozen=True, gc=False):
     """Holds when the counter is at least `value`."""
 
     tag: Tag
     value: Term
 
 
-class TagSet(Struct, frozen=True):
+class TagSet(Struct, frozen=True, gc=False):
     """Tags side by side that are raised to a value when a join completes; none goes down by it."""
 
     tag: Tag
@@ -60,7 +60,7 @@ class TagSet(Struct, frozen=True):
     value: Term
 
 
-class Quant(Struct, frozen=True):
+class Quant(Struct, frozen=True, gc=False):
     """real = scale * (stored - zero_point); one pair, or one for each part of an axis."""
 
     scales: tuple[float, ...]
@@ -69,7 +69,7 @@ class Quant(Struct, frozen=True):
     group_size: int = 1
 
 
-class Operand(Struct, frozen=True):
+class Operand(Struct, frozen=True, gc=False):
     """Elements in a memory: where they begin, and how they lie."""
 
     memory: str  # `DDR`, `L2`, `L1[0]`, or STREAM
@@ -82,7 +82,7 @@ class Operand(Struct, frozen=True):
     compressed_bytes: int | None = None  # that compressed elements take
 
 
-class UnitUse(Struct, frozen=True):
+class UnitUse(Struct, frozen=True, gc=False):
     """A unit that a task occupies, and for how long: before its first result, and at work."""
 
     unit: str
@@ -92,7 +92,7 @@ class UnitUse(Struct, frozen=True):
     part: str | None = None  # CSTLA or CSTLB, where a CSTL has parts
 
 
-class Block(Struct, frozen=True):
+class Block(Struct, frozen=True, gc=False):
     """One task, one `wait` of the program, or a join, which takes no unit and no time."""
 
     kind: BlockKind
@@ -121,7 +121,7 @@ class Block(Struct, frozen=True):
         return max([self.shared, *(use.latency + use.work for use in self.units)])
 
 
-class Repeat(Struct, frozen=True):
+class Repeat(Struct, frozen=True, gc=False):
     """Items that are repeated. Repeats of one position continue each other's count."""
 
     position: int  # of the loop in the program
@@ -133,7 +133,7 @@ class Repeat(Struct, frozen=True):
 Item = Block | Repeat
 
 
-class Stream(Struct, frozen=True):
+class Stream(Struct, frozen=True, gc=False):
     """What one sequencer hands out, in its order."""
 
     engine: int  # DEVICE: that of the device
@@ -171,7 +171,7 @@ class Machine(Struct, frozen=True):
     figures: tuple[tuple[str, int | str], ...] = ()  # by key, those that differ from the default
 
 
-class Placement(Struct, frozen=True):
+class Placement(Struct, frozen=True, gc=False):
     """Where a buffer of the program lies."""
 
     buffer: str
@@ -180,7 +180,7 @@ class Placement(Struct, frozen=True):
     size: int
 
 
-class Port(Struct, frozen=True):
+class Port(Struct, frozen=True, gc=False):
     """What the host fills before a run, or reads after it."""
 
     name: str
@@ -203,7 +203,7 @@ class Constant(Struct, frozen=True):
     data: bytes
 
 
-class Origin(Struct, frozen=True):
+class Origin(Struct, frozen=True, gc=False):
     """Where a block comes from: the statement's name and line, and the layer that it is part of."""
 
     position: int

@@ -3,7 +3,8 @@
 The token of an instance is dead before another starts if by then it is complete, and all that name
 it have started or are that other one. Tokens of which each is dead before the next make a chain, of
 which one at most is alive at a time; so an engine needs no more tokens than there are chains. They
-are put together greedily, and where that takes too many, as few as can be.
+are put together greedily, and where that takes too many, joined further by a matching: as few as
+can be, or, of very many tokens, as few as those that are near each other allow.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from nacre.tcb.machine.units import engines_of
 from nacre.tcbcheck.tag_order import Ordering
 
 _MOST_MATCHED = 1500  # tokens of an engine for which the least number of chains is looked for
+_NEAR = 256  # among how many before it a token looks for one to follow, where there are more
+_MOST_PAIRS = 2_000_000  # that are compared then
 
 
 class TokenShortage(Struct, frozen=True):
@@ -42,9 +45,7 @@ def find_shortages(instances: Instances, order: Ordering, limit: int) -> Iterato
         before, culprit = _chain_greedily(lives, tokens, limit)
         if culprit is None:
             continue
-        most = limit + 1
-        if len(tokens) <= _MOST_MATCHED:
-            most = _fewest_chains(lives, tokens, before)
+        most = _TokenMatching(lives, tokens, before).fewest_chains(limit)
         if most > limit:
             yield TokenShortage(engine, most, culprit)
 
@@ -93,47 +94,66 @@ def _chain_greedily(
             before[token] = ends.pop(at)
         elif len(ends) >= limit and culprit is None:
             culprit = token
-            if len(tokens) > _MOST_MATCHED:
-                break
         ends.append(token)
     return before, culprit
 
 
-def _fewest_chains(lives: _TokenLives, tokens: list[int], before: dict[int, int]) -> int:
-    """The least number of chains: tokens, less the pairs of a largest matching."""
-    follows = {first: second for second, first in before.items()}
-    earlier: dict[int, list[int]] = {}
+class _TokenMatching:
+    """Pairs of tokens of which one follows the other in a chain; any such pairs make chains."""
 
-    def candidates(token: int) -> list[int]:
-        if token not in earlier:
-            earlier[token] = [t for t in tokens if t < token and lives.is_dead_before(t, token)]
-        return earlier[token]
+    def __init__(self, lives: _TokenLives, tokens: list[int], before: dict[int, int]) -> None:
+        self._lives, self._tokens = lives, tokens
+        self._places = {token: place for place, token in enumerate(tokens)}
+        self._before = dict(before)
+        self._follows = {first: second for second, first in before.items()}
+        self._earlier: dict[int, list[int]] = {}  # what a token may follow
+        self._near = len(tokens) if len(tokens) <= _MOST_MATCHED else _NEAR
+        self._compared = 0
 
-    def improve(token: int) -> bool:
+    def fewest_chains(self, limit: int) -> int:
+        """How many chains there are when no more can be joined, or no more have to be."""
+        chains = len(self._tokens) - len(self._before)
+        for token in self._tokens:
+            if chains <= limit:
+                break
+            if token not in self._before:
+                chains -= self._improve(token)
+        return chains
+
+    def _improve(self, token: int) -> bool:
         """Find something for a token to follow, moving others on; breadth first."""
-        came_from: dict[int, int] = {}
+        reached_from: dict[int, int] = {}
         queue = [token]
         for at in queue:
-            for first in candidates(at):
-                if first in came_from:
+            for first in self._candidates(at):
+                if first in reached_from:
                     continue
-                came_from[first] = at
-                if first not in follows:
-                    _move_on(first, came_from, follows)
+                reached_from[first] = at
+                if first not in self._follows:
+                    self._move_on(first, reached_from)
                     return True
-                queue.append(follows[first])
+                queue.append(self._follows[first])
         return False
 
-    matched = len(follows) + sum(improve(token) for token in tokens if token not in before)
-    return len(tokens) - matched
+    def _candidates(self, token: int) -> list[int]:
+        """What a token may follow, of those that are near it."""
+        found = self._earlier.get(token)
+        if found is None:
+            place = self._places[token]
+            near = self._tokens[max(0, place - self._near) : place]
+            if len(self._tokens) > _MOST_MATCHED and self._compared > _MOST_PAIRS:
+                near = []
+            self._compared += len(near)
+            found = [one for one in near if self._lives.is_dead_before(one, token)]
+            self._earlier[token] = found
+        return found
 
-
-def _move_on(first: int, came_from: dict[int, int], follows: dict[int, int]) -> None:
-    """Give everybody on the way what was found for it."""
-    earlier = {second: one for one, second in follows.items()}
-    free: int | None = first
-    while free is not None:
-        second = came_from[free]
-        moved = earlier.get(second)
-        follows[free] = second
-        free = moved
+    def _move_on(self, first: int, reached_from: dict[int, int]) -> None:
+        """Give everybody on the way what was found for it."""
+        free: int | None = first
+        while free is not None:
+            second = reached_from[free]
+            moved = self._before.get(second)
+            self._follows[free] = second
+            self._before[second] = free
+            free = moved
