@@ -11,27 +11,9 @@ from html import escape
 from nacre.nac.genome.corpus import CorpusProgram
 from nacre.nac.genome.library import LIBRARY
 from nacre.nac.genome.mining import MinedPattern
+from nacre.nac.tools.html_page import html_page, shown
 from nacre.nac.tools.phylogeny import Node
 from nacre.nac.tools.tree_picture import picture
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2733; --soft: #5b6b7b; --line: #d8e0e8;
-  --paper: #fff; --cell: 20, 110, 160; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4eaf0; --soft: #9fb0c0; --line: #33414f;
-  --paper: #141a21; --cell: 90, 180, 230; } }
-body { margin: 0 auto; max-width: 72rem; padding: 1.5rem; font: 15px/1.45 system-ui, sans-serif;
-  color: var(--ink); background: var(--paper); }
-h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-p { color: var(--soft); margin: .2rem 0 .8rem; max-width: 46rem; }
-.wide { overflow-x: auto; } .tree svg { border-radius: 6px; }
-table { border-collapse: collapse; font-size: 13px; } td, th { padding: .2rem .5rem;
-  border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
-th { font-weight: 600; color: var(--soft); vertical-align: bottom; } td.n, th.n { text-align: right;
-  font-variant-numeric: tabular-nums; }
-td.gene { white-space: normal; font-family: ui-monospace, monospace; font-size: 12px; }
-code { font-family: ui-monospace, monospace; font-size: 12px; }
-"""
 
 
 def corpus_page(
@@ -41,20 +23,16 @@ def corpus_page(
     ordered = {program.name: program for program in programs}
     rows = [ordered[name] for name in root.leaves]
     count = len(rows)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="generator" content="nacre">\n'
-        f"<title>{count} networks by likeness</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{count} networks by likeness</h1>\n"
+    title = f"{count} networks by likeness"
+    parts = (
+        f"<h1>{title}</h1>\n"
         "<p>Networks that meet further right are more alike: they have the same runs of operations "
-        "in like shares.</p>\n"
-        f'<section class="tree wide">\n{picture(root)}</section>\n'
-        + "".join(_pattern_table(rows))
-        + "".join(_gene_table(genes, count))
-        + "</body>\n</html>\n"
+        "in like shares.</p>\n",
+        f'<section class="tree wide">\n{picture(root)}</section>\n',
+        *_pattern_table(rows),
+        *_gene_table(genes, count),
     )
+    return html_page(title, "".join(parts))
 
 
 def _pattern_table(rows: Sequence[CorpusProgram]) -> Iterator[str]:
@@ -70,7 +48,7 @@ def _pattern_table(rows: Sequence[CorpusProgram]) -> Iterator[str]:
     yield "</tr>\n"
     most = {p.name: max(row.patterns.get(p.name, 0) for row in rows) for p in used}
     for row in rows:
-        yield f'<tr><td>{_shown(row.name)}</td><td class="n">{len(row.genome.genes):,}</td>'
+        yield f'<tr><td>{shown(row.name)}</td><td class="n">{len(row.genome.genes):,}</td>'
         for pattern in used:
             yield _cell(row.patterns.get(pattern.name, 0), most[pattern.name])
         yield "</tr>\n"
@@ -98,10 +76,6 @@ def _gene_table(genes: Sequence[tuple[MinedPattern, int]], programs: int) -> Ite
     for gene, count in genes:
         yield (
             f'<tr><td><code>{gene.signature}</code></td><td class="n">{gene.support} of {programs}'
-            f'</td><td class="n">{count:,}</td><td class="gene">{_shown(str(gene))}</td></tr>\n'
+            f'</td><td class="n">{count:,}</td><td class="gene">{shown(str(gene))}</td></tr>\n'
         )
     yield "</table></div>\n"
-
-
-def _shown(text: str) -> str:
-    return escape("".join(c if c.isprintable() else "?" for c in text))

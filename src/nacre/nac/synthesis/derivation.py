@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct, structs
 
 from nacre.core.module import Module
+from nacre.core.values import Array
 from nacre.nac.synthesis.blocks import (
     BLOCKS,
     JOINTS,
@@ -93,9 +94,17 @@ def fits(derivation: Derivation) -> bool:
     return True
 
 
-def write_module(derivation: Derivation, seed: int, batch: int | None = None) -> Module:
-    """The network with weights drawn from a seed; `batch` examples at once, the same weights."""
-    made = Layers(np.random.default_rng(seed))
+def write_module(
+    derivation: Derivation,
+    seed: int,
+    batch: int | None = None,
+    weights: Mapping[str, Array] | None = None,
+) -> Module:
+    """The network with weights drawn from a seed; `batch` examples at once, the same weights.
+
+    `weights` by name take the place of those that are drawn.
+    """
+    made = Layers(np.random.default_rng(seed), weights or {})
     shape = derivation.input if batch is None else (batch, *derivation.input[1:])
     return made.module(_write(made, derivation, shape))
 

@@ -6,7 +6,7 @@ with one the same calls write a module of Core IR: what is counted is what is wr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 
@@ -49,6 +49,7 @@ class Layers:
     """Writes layers; with `random` there is a module, without only counts."""
 
     random: np.random.Generator | None = None
+    known: Mapping[str, Array] = field(default_factory=dict)  # weights that are not drawn
     parameters: int = 0
     macs: int = 0
     prefix: str = ""  # of the names of parameters
@@ -222,7 +223,8 @@ class Layers:
         self.parameters += prod(shape)
         if self.random is None:
             return Value(shape)
-        made = self._builder.constant(self._drawn(shape, spread, fill), "f32", copy=False)
+        drawn = self._drawn(shape, spread, fill)
+        made = self._builder.constant(self.known.get(name, drawn), "f32", copy=False)
         self._names[made] = (name,)
         return Value(shape, made)
 
