@@ -4,7 +4,7 @@ Every model at f16 and at i8, bound to the device's hardware in four ways: plain
 compressed weights (WDM), with both. Cycles are the image's over those of NEM, `saved` is what both
 take off the plain image, bytes are those that transfers read less. The image with both is proved,
 and runs in random orders with the bytes of `Bundle.run`. Cycles and bytes are the same on every
-machine; seconds are processor time.
+machine; seconds are processor time, of binding after the other ways have left what they found.
 
     python benchmarks/bind_models.py                   every model on npm4k
     python benchmarks/bind_models.py magika --device npm16k --orders 3
