@@ -229,7 +229,7 @@ def test_weights_of_a_module_that_are_no_numbers_print_nothing(rows: int) -> Non
         assert np.isnan(session.run({"x": np.ones((rows, 3), np.float32)})[0]).all()
 
 
-def _attributes() -> bytes:
+def attributes() -> bytes:
     """A file whose constants are sizes of all kinds; every call is of the one input."""
     made = Assembler()
     x = made.input("x")
@@ -258,7 +258,7 @@ def _attributes() -> bytes:
 @pytest.mark.parametrize("mask", [0xFF, pytest.param(0x40, marks=pytest.mark.full)])
 def test_sizes_with_any_byte_another_take_no_memory(mask: int) -> None:
     """With the limits that a run has of itself: nobody has to ask for them."""
-    raw = bytearray(_attributes())
+    raw = bytearray(attributes())
     inputs = {"x": np.ones((1, 1, 4, 4), np.float32)}
     assert verify(bytes(raw)) == []
     load(bytes(raw)).run(inputs)
