@@ -26,6 +26,7 @@ from nacre.core import catalogue as core_catalogue
 from nacre.core.specs import CLASS_WORDS, CLASSES, V1_TYPES
 from nacre.kernels.numbers import real_functions
 from nacre.kernels.reductions import normalization
+from nacre.nac.operations.registry import our_operations
 from nacre.nac.spec.header import SECTIONS
 from nacre.nem.model.families import standard_families
 from nacre.nem.model.target import builtin_device
@@ -294,6 +295,31 @@ def _nac_sections() -> str:
     return markdown_table(("section", "what", "behind the tag"), rows)
 
 
+# What the kernels of a file are for, in the order of the page.
+_KERNELS = {
+    "fourier": "Fourier transforms",
+    "signals": "of short times",
+    "matrices": "matrices, equations, vectors",
+    "factors": "factors of matrices, norms",
+    "chance": "random numbers",
+    "complexes": "complex numbers",
+}
+
+
+def _nac_operations() -> str:
+    """Calls of ATen with kernels of ours."""
+    calls: dict[str, set[str]] = {subject: set() for subject in _KERNELS}
+    for name, operation in our_operations().items():
+        subject = operation.kernel.__module__.rpartition(".")[2]
+        # Some that move complex numbers are functions of NumPy's.
+        calls[subject if subject in _KERNELS else "complexes"].add(name.split(".")[1])
+    rows = (
+        (title, ", ".join(f"`{call}`" for call in sorted(calls[subject])))
+        for subject, title in _KERNELS.items()
+    )
+    return markdown_table(("subject", "calls"), rows)
+
+
 def _nac_verbs() -> str:
     commands = sorted(nac.commands.items())
     rows = ((_verb(name, c), _purpose(c), _options(c)) for name, c in commands)
@@ -334,6 +360,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "classes": _classes,
     "shape-codes": _codes(_SHAPE_CODES),
     "type-codes": _codes(_TYPE_CODES),
+    "nac-operations": _nac_operations,
     "nac-sections": _nac_sections,
     "nac-verbs": _nac_verbs,
     "tcb-fields": render_fields,

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from nacre.base.diagnostics import InputError, Warn
 from nacre.base.source import whole_file
 from nacre.core.module import Module
+from nacre.core.opaque.calls import KeptCalls
 from nacre.core.rules.models import MDL01, MDL02
 
 Shapes = Mapping[str, Sequence[int]]
@@ -27,7 +28,7 @@ class ModelFile:
     # What is computed from parameters stays computed: they may be changed later.
     keep_parameters: bool
     # Calls that stay by their names, see `from_torch`; None: what nothing knows is refused.
-    kept_calls: frozenset[str] | None = None
+    kept_calls: KeptCalls | None = None
 
 
 def _core(file: ModelFile) -> Module:
@@ -78,7 +79,7 @@ def read_model(
     warn: Warn | None = None,
     *,
     keep_parameters: bool = False,
-    kept_calls: frozenset[str] | None = None,
+    kept_calls: KeptCalls | None = None,
     readers: Mapping[str, Reader] = READERS,
 ) -> Module:
     """A model from a file; `shapes` gives sizes to inputs that leave them open.

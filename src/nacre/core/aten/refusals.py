@@ -74,7 +74,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )  # fmt: skip
 
-_COMPLEX = (
+COMPLEX = (
     "it works on complex numbers, which Core IR lacks",
     "keep real and imaginary parts apart; a transform of a fixed length is a product with the"
     " matrices of its cosines and sines",
@@ -96,7 +96,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, str]], ...] = tuple(
     for pattern, answer in (
         (r"_backward\b", _GRADIENT),
         (r"grouped_mm", _EXPERTS),
-        (r"^_?fft_|^_?stft|^istft|complex|^polar\.|^angle\.|^_conj|^real\.|^imag\.", _COMPLEX),
+        (r"^_?fft_|^_?stft|^istft|complex|^polar\.|^angle\.|^_conj|^real\.|^imag\.", COMPLEX),
         (r"^_?linalg_(?!vector_norm)|cholesky|^lu_|^ormqr|^geqrf|^triangular_solve", _MATRICES),
         (r"^special_|gamma\.|^i0|^igamma|^polygamma|^mvlgamma|^bessel", _SPECIAL),
         (r"random|dropout|normal\.|geometric\.|cauchy|log_normal", _RANDOM),

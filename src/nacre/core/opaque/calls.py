@@ -16,6 +16,14 @@ PARTS: Mapping[str, str] = MappingProxyType({"complex64": "f32", "complex128": "
 
 
 @dataclass(frozen=True, slots=True)
+class KeptCalls:
+    """Which calls importers keep by their names, beside those that nothing knows."""
+
+    names: frozenset[str] = frozenset()  # where Core IR has no form for them
+    complex_names: frozenset[str] = frozenset()  # on complex numbers, though it has one on others
+
+
+@dataclass(frozen=True, slots=True)
 class ComplexValue:
     """A value of the module that holds complex numbers, as pairs along its last axis.
 

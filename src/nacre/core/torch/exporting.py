@@ -10,6 +10,7 @@ from typing import Any
 from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.refusals import REFUSED
 from nacre.core.importing.findings import refusal
+from nacre.core.opaque.calls import KeptCalls
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
 from nacre.core.torch.checks import keep_checks
@@ -52,7 +53,7 @@ def program_of(
     example_args: Sequence[Any],
     example_kwargs: Mapping[str, Any] | None,
     shapes: Shapes | None,
-    kept_calls: frozenset[str] = frozenset(),
+    kept_calls: KeptCalls | None = None,
 ) -> tuple[Any, str, Ties]:
     """The program of a source, with only such calls as handlers know where that is possible.
 
@@ -78,7 +79,8 @@ def program_of(
     examples = examples_of(program, shapes, name) if shapes else None
     if examples is not None:
         program = _export(program.module(check_guards=False), *examples, name)
-    return _decompose(program, name, kept_calls), name, ties_of(program)
+    names = frozenset[str]() if kept_calls is None else kept_calls.names
+    return _decompose(program, name, names), name, ties_of(program)
 
 
 def _export(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:  # noqa: ANN401

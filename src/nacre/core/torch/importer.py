@@ -11,12 +11,12 @@ from typing import Any
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.core.aten.call import AtenCall, Value
 from nacre.core.aten.catalogue import handlers
-from nacre.core.aten.refusals import CHECKED, REFUSED, explain_open_shape, explain_refusal
+from nacre.core.aten.refusals import CHECKED, COMPLEX, REFUSED, explain_open_shape, explain_refusal
 from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.importing.findings import finding, refusal
 from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.module import Labels, Module
-from nacre.core.opaque.calls import ComplexValue
+from nacre.core.opaque.calls import ComplexValue, KeptCalls
 from nacre.core.ops import OPS
 from nacre.core.rules.torch import TCH01
 from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
@@ -62,7 +62,7 @@ def from_torch(
     *,
     progress: Progress | None = None,
     keep_parameters: bool = False,
-    kept_calls: frozenset[str] | None = None,
+    kept_calls: KeptCalls | None = None,
 ) -> Module:
     """A PyTorch module, a program of `torch.export` or a `.pt2` file as a module of `nacre-1`.
 
@@ -74,7 +74,7 @@ def from_torch(
     in files (`aten.fft_fft.default`), where Core IR has no form for them.
     InputError lists all that stands in the way.
     """
-    exported = program_of(source, example_args, example_kwargs, shapes, kept_calls or frozenset())
+    exported = program_of(source, example_args, example_kwargs, shapes, kept_calls)
     walk, interface = walk_graph(exported, shapes, progress, keep_parameters, kept_calls)
     return walk.module(interface)
 
@@ -84,7 +84,7 @@ def walk_graph(
     shapes: Shapes | None,
     progress: Progress | None = None,
     keep_parameters: bool = False,
-    kept_calls: frozenset[str] | None = None,
+    kept_calls: KeptCalls | None = None,
 ) -> tuple[Walk, Interface]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
     program, name, ties = exported
@@ -121,7 +121,7 @@ class Walk:
     refused: list[Refusal] = field(default_factory=list)
     lost: int = 0  # nodes that could not be looked at
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
-    kept_calls: frozenset[str] | None = None  # None: what nothing knows is refused
+    kept_calls: KeptCalls | None = None  # None: what nothing knows is refused
     constants: Constants = field(init=False)
     _looked_at: int = 0  # nodes, and how many there are outside of loops
     _total: int = 0
@@ -234,17 +234,20 @@ class Walk:
         node: Any,  # noqa: ANN401 - fx.Node
         args: list[Any],
         kwargs: dict[str, Any],
-        kept_calls: frozenset[str],
+        kept_calls: KeptCalls,
     ) -> Any:  # noqa: ANN401 - see _handle
         """What a call becomes in the module, where it may stay what it is."""
-        key, is_kept = key_of(node.target), file_name(node.target) in kept_calls
+        key, name = key_of(node.target), file_name(node.target)
         is_unknown = key not in handlers() and key not in REFUSED
-        if is_unknown or has_complex([args, kwargs, node.meta.get("val")]):
+        is_complex = has_complex([args, kwargs, node.meta.get("val")])
+        if is_complex and not is_unknown and name not in kept_calls.complex_names:
+            raise Unsupported(*COMPLEX)
+        if is_complex or is_unknown:
             return keep_call(node, args, kwargs, self.constants)
         try:
             return self._handle(node, args, kwargs)
         except Unsupported:
-            if not is_kept:
+            if name not in kept_calls.names:
                 raise
             return keep_call(node, args, kwargs, self.constants)
 

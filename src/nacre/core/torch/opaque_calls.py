@@ -43,6 +43,13 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "List[float]": "F",
     }
 )  # fmt: skip
+# Element types by the numbers that defaults of schemas have for them.
+_NUMBERED: Mapping[int, str] = MappingProxyType(
+    {
+        0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32",
+        7: "float64", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
+    }
+)  # fmt: skip
 # Calls whose complex result has the elements of their argument.
 _SAME = frozenset(
     {
@@ -157,6 +164,8 @@ class _Operands:
             return str(given).removeprefix("torch.")
         if kind.startswith("f") and type(given) is int:
             return float(given)
+        if kind.startswith("d") and type(given) is int:
+            return _NUMBERED.get(given, f"type {given}")
         if given is None or isinstance(given, bool | int | float | str):
             return given
         raise Unsupported(f"its argument `{name}` is a {type(given).__name__}", OTHERWISE)

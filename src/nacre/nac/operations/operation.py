@@ -68,7 +68,7 @@ class WrongShapeError(ValueError):
 def types_from(given: Any, arrays: Sequence[Any]) -> Types:  # noqa: ANN401 - whatever it gave
     """The types that a shape function gave; WrongShapeError where these are none."""
     if isinstance(given, list):
-        return [_type(part, arrays) for part in given]
+        return [None if part is None else _type(part, arrays) for part in given]
     return _type(given, arrays)
 
 

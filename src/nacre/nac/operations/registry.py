@@ -15,6 +15,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.base.lazy import load_all
 from nacre.base.source import whole_file
+from nacre.core.opaque.calls import KeptCalls
 from nacre.nac.operations.operation import Kernel, Operation, ShapeFunction
 from nacre.nac.operations.table import registered_kernels
 from nacre.nac.program.calls import core_schema, handlers
@@ -77,7 +78,9 @@ def is_of_core(name: str) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether nacre or a kernel computes an operation; a plugin is not loaded to find out."""
-    return is_of_core(name) or name in kept_calls() or name in our_operations()
+    return is_of_core(name) or any(
+        name in known for known in (our_operations(), _registered, _entry_points())
+    )
 
 
 def find_operation(name: str) -> Operation | None:
@@ -92,10 +95,11 @@ def our_operations() -> Mapping[str, Operation]:
     return MappingProxyType(dict(registered_kernels()))
 
 
-def kept_calls() -> frozenset[str]:
+def kept_calls() -> KeptCalls:
     """Calls that a model keeps where Core IR has no form for them: there is a kernel for each."""
-    ours = (name for name, operation in our_operations().items() if operation.is_kept)
-    return frozenset({*ours, *_registered, *_entry_points()})
+    ours = our_operations()
+    names = (name for name, operation in ours.items() if operation.is_kept)
+    return KeptCalls(frozenset({*names, *_registered, *_entry_points()}), frozenset(ours))
 
 
 @cache

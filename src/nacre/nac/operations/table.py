@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 from nacre.base.handlers import Handlers
 from nacre.core.opaque.schemas import parse_schema
 from nacre.nac.operations.operation import Kernel, Operation, ShapeFunction
 
 _TABLE = Handlers[Operation]()
+KernelT = TypeVar("KernelT", bound=Kernel)
 
 
 def computes(
@@ -19,10 +20,10 @@ def computes(
     random: bool = False,
     effort: Literal["linear", "cubic"] = "linear",
     is_kept: bool = True,
-) -> Callable[[Kernel], Kernel]:
+) -> Callable[[KernelT], KernelT]:
     """Register a kernel for calls of ATen, written `name.overload`."""
 
-    def register(kernel: Kernel) -> Kernel:
+    def register(kernel: KernelT) -> KernelT:
         for call in calls:
             name = f"aten.{call}"
             parsed = parse_schema(name, schema)

@@ -27,7 +27,7 @@ from nacre.nac.program.binding import Given
 from nacre.nac.program.opaque_lowering import TO_COMPLEX, TO_PAIRS
 from nacre.nac.program.operation_calls import COMPLEX, module_result
 from nacre.nac.run.interpreter import Operands
-from nacre.nac.run.opaque import call_types
+from nacre.nac.run.opaque import call_types, is_selection, select_result
 from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.shape_only import shape_only_array
 
@@ -41,6 +41,8 @@ def lift_call(builder: Builder, instruction: PreparedInstruction, operands: Oper
         return Value(tensors[0].id)
     if instruction.name == TO_COMPLEX and isinstance(tensors[0], Value):
         return _as_complex(builder, tensors[0])
+    if is_selection(instruction):
+        return select_result(instruction, operands)
     types = [_array_type(builder, tensor) for tensor in tensors]
     shapes = Operands(
         operands.arguments, [shape_only_array(t.dtype, t.shape) for t in types], operands.routes

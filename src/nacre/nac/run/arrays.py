@@ -16,7 +16,15 @@ from nacre.nac.run.convergence import merge_branches
 from nacre.nac.run.interpreter import Operands, RunBranch
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
-from nacre.nac.run.opaque import Randomness, call_types, is_opaque, needed, run_kernel
+from nacre.nac.run.opaque import (
+    Randomness,
+    call_types,
+    is_opaque,
+    is_selection,
+    needed,
+    run_kernel,
+    select_result,
+)
 from nacre.nac.run.program import PreparedInstruction, Route
 from nacre.nac.run.specialised import BoundCall, bind_call
 from nacre.nac.spec.instructions import LIFTED, PARAMETER, STATE
@@ -81,6 +89,9 @@ class ArrayDomain(RunDomain):
     def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """A call on its kernels, which are bound once for types, or for types and weights."""
         if is_opaque(instruction, operands.tensors):
+            self.is_static = False
+            if is_selection(instruction):
+                return select_result(instruction, operands)
             return self._run_opaque(index, instruction, operands)
         compiled = self._bound_call(instruction, operands)
         if compiled.is_for_elements:
@@ -93,7 +104,6 @@ class ArrayDomain(RunDomain):
 
     def _run_opaque(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401 - an array, or several
         """A call that has no form in Core IR, on the kernel that is registered for it."""
-        self.is_static = False
         operation = find_operation(instruction.name)
         if operation is None:
             raise Unsupported("no kernel is registered for it")

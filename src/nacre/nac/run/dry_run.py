@@ -22,7 +22,13 @@ from nacre.nac.run.interpreter import MISSING, Interpreter, Operands, RunBranch
 from nacre.nac.run.limits import Limits
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import owner
-from nacre.nac.run.opaque import call_types, is_opaque, needed
+from nacre.nac.run.opaque import (
+    call_types,
+    is_opaque,
+    is_selection,
+    needed,
+    select_result,
+)
 from nacre.nac.run.program import PreparedInstruction
 from nacre.nac.run.shape_only import ShapeOnlyArray, shape_only_array
 from nacre.nac.run.specialised import TypedCall
@@ -57,6 +63,8 @@ class ShapeDomain(RunDomain):
     def call(self, index: int, instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
         """The types of what a call gives, and what it takes."""
         arrays = operands.tensors
+        if is_opaque(instruction, arrays) and is_selection(instruction):
+            return select_result(instruction, operands)
         if is_opaque(instruction, arrays):
             return self._opaque_call(index, instruction, operands)
         call = typed_call(

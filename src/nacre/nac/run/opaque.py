@@ -58,6 +58,22 @@ def is_opaque(instruction: PreparedInstruction, arrays: Sequence[Any]) -> bool:
     return instruction.opaque is not None or any(a.dtype.kind == "c" for a in arrays)
 
 
+def is_selection(instruction: PreparedInstruction) -> bool:
+    """Whether an instruction takes one of several results, of whatever kind."""
+    return instruction.call is not None and instruction.call.name == "getitem"
+
+
+def select_result(instruction: PreparedInstruction, operands: Operands) -> Any:  # noqa: ANN401
+    """One of several results; Unsupported where nobody can have it."""
+    (results, index), _ = _arguments(instruction, operands, operands.tensors)
+    several = results if isinstance(results, tuple) else (results,)
+    if not isinstance(index, int) or not -len(several) <= index < len(several):
+        raise Unsupported(f"result {index} of {len(several)}")
+    if several[index] is None:
+        raise Unsupported(f"result {index} is one that no kernel makes")
+    return several[index]
+
+
 def call_types(
     instruction: PreparedInstruction, operands: Operands, operation: Operation | None
 ) -> Types | None:
@@ -131,13 +147,16 @@ def run_kernel(
     return _checked(found, types if isinstance(types, ArrayType) else None, isinstance(types, list))
 
 
-def _checked_list(found: Sequence[Any], types: Types | None) -> list[Array]:
+def _checked_list(found: Sequence[Any], types: Types | None) -> list[Array | None]:
     if isinstance(types, ArrayType):
         raise Unsupported(f"its kernel gives {len(found)} results, expected {types}")
     if types is not None and len(types) != len(found):
         raise Unsupported(f"its kernel gives {len(found)} results, expected {len(types)}")
     wanted = types or [None] * len(found)
-    return [_checked(part, type_, False) for part, type_ in zip(found, wanted, strict=True)]
+    return [
+        None if part is None and type_ is None else _checked(part, type_, False)
+        for part, type_ in zip(found, wanted, strict=True)
+    ]
 
 
 def _checked(found: Any, type_: ArrayType | None, is_list: bool) -> Array:  # noqa: ANN401
