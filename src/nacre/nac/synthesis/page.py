@@ -10,7 +10,7 @@ from nacre.nac.synthesis.pareto import Point
 from nacre.nac.synthesis.search import Found, SearchResult
 from nacre.nac.tools.html_page import html_page, shown
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 760, 420, 56, 46, 14, 16
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 760, 420, 66, 46, 14, 16
 _CURVE_HEIGHT = 200
 _NAMES = {
     "drawn": "drawn from the grammar",
@@ -107,7 +107,7 @@ def _axes(scale: _Scale, about: About) -> Iterator[str]:
     for tenth in range(round(scale.bottom * 10), 11):
         y = scale.y(tenth / 10)
         yield f'<path class="axis" d="M{_LEFT} {y:.1f}H{right}"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tenth * 10} %</text>\n'
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tenth * 10}%</text>\n'
     for cycles in _round_numbers(scale):
         x = scale.x(cycles)
         yield f'<path class="axis" d="M{x:.1f} {_TOP}V{bottom}"/>'
@@ -116,6 +116,8 @@ def _axes(scale: _Scale, about: About) -> Iterator[str]:
     yield (
         f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">cycles on '
         f"{shown(about.device)}</text>\n"
+        f'<text x="14" y="{bottom / 2:.0f}" text-anchor="middle" '
+        f'transform="rotate(-90 14 {bottom / 2:.0f})">accuracy</text>\n'
     )
 
 
