@@ -36,7 +36,13 @@ class Plain(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 
 def settle(network: Loose, inputs: tuple[Loose, ...]) -> None:
-    """Give norms the statistics of what they see: with those of a fresh network signals die out."""
+    """Give norms the statistics of what they see, and numbers to what begins as zeros.
+
+    With those of a fresh network signals die out, or never get through.
+    """
+    for parameter in network.parameters():
+        if parameter.ndim > 1 and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.02)
     norms = [m for m in network.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
     network.eval()
     momenta = [norm.momentum for norm in norms]
