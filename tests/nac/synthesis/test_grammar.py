@@ -30,6 +30,7 @@ ROWS = (
     Stage("Bottleneck", 64, 2, Settings(ratio=0.25, stride=2, norm="batch")),
     Stage("Fire", 32, 2, Settings(ratio=0.25)),
     Stage("DepthwiseSeparable", 32, 2, Settings(norm="batch", kernel=5)),
+    Stage("DepthwiseConv", 1, 2, Settings(norm="batch", kernel=5, act="silu")),
     Stage("DenseLayer", 8, 3, Settings(norm="batch", act="hardswish")),
     Stage("ConvNeXtBlock", 1, 2, Settings(kernel=7, norm="layer", ratio=4.0, act="gelu")),
     Stage("Norm", 1, 1, Settings(norm="layer")),
@@ -108,7 +109,7 @@ def test_a_grammar_is_the_same_as_json() -> None:
 
 def test_families_teach_every_block_they_have() -> None:
     known = set(families_corpus().grammar.blocks)
-    assert known == set(BLOCKS) - {"SqueezeExcite"}  # it stands inside of MBConv
+    assert known == set(BLOCKS) - {"SqueezeExcite", "DepthwiseConv"}  # they stand inside of MBConv
     assert len(family_networks()) >= 100
 
 

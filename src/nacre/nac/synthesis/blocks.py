@@ -76,6 +76,10 @@ def _patch_embed(made: Layers, x: Value, width: int, s: Settings) -> Value:
     return made.conv(x, width, s.kernel, s.kernel)
 
 
+def _depthwise_conv(made: Layers, x: Value, width: int, s: Settings) -> Value:
+    return _depthwise(made, x, s)
+
+
 def _depthwise(made: Layers, x: Value, s: Settings) -> Value:
     each = made.conv(x, x.width, s.kernel, s.stride, groups=x.width)
     return made.act(made.norm(each, s.norm), s.act)
@@ -190,6 +194,7 @@ _ROWS = (
     BlockKind("ConvBlock", _IMAGE, None, _WINDOW, _conv_block),
     BlockKind("Conv", _IMAGE, None, ("kernel", "stride", "norm"), _conv),
     BlockKind("PatchEmbed", _IMAGE, None, ("kernel",), _patch_embed, may_repeat=False),
+    BlockKind("DepthwiseConv", _IMAGE, None, _WINDOW, _depthwise_conv, sets_width=False),
     BlockKind("DepthwiseSeparable", _IMAGE, None, _WINDOW, _separable),
     BlockKind("InvertedResidual", _IMAGE, None, (*_WINDOW, "ratio"), _inverted),
     BlockKind("MBConv", _IMAGE, None, (*_WINDOW, "ratio", "squeeze"), _mbconv),

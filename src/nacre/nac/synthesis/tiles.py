@@ -25,9 +25,11 @@ MEAN = "Mean"
 LINEAR = "Linear"
 _OPEN_COST = 4  # as many tiles as an open step is worth avoiding
 
-# Steps of one or two operations that have no name in the library, by their words.
+# Steps of a few operations that have no name in the library, by their words.
 _STEPS = (
     ("LinearBlock", ("linear", "act")),
+    ("DepthwiseConv", ("depthwise", "norm", "act")),
+    ("DepthwiseConv", ("depthwise", "act")),
     ("Conv", ("conv", "norm")),
     ("Conv", ("conv",)),
     ("Pool", ("pool",)),
@@ -128,6 +130,10 @@ def _candidates(one: Specimen) -> Iterator[Tile]:
     order = {name: at for at, name in enumerate((*reversed(list(BLOCKS)), CLASSIFIER))}
     found = [o for o in one.program.occurrences if o.pattern in order and len(o.inputs) == 1]
     for occurrence in sorted(found, key=lambda o: order[o.pattern]):
+        if occurrence.pattern == "ConvBlock" and any(
+            _is_depthwise(one, i) for i in occurrence.nodes
+        ):
+            continue
         start, end = place.get(occurrence.inputs[0]), place.get(occurrence.root)
         if start is not None and end is not None and start < end:
             yield Tile(occurrence.pattern, start, end, tuple(sorted(occurrence.nodes)))
@@ -152,7 +158,12 @@ def _is_step(one: Specimen, before: int, index: int, word: str, is_act: bool) ->
     if word == "act" and is_act:
         return True
     origins = {one.program.graph.origins[operand] for operand in node.operands}
-    return word in node.words and origins == {before}
+    is_dense = word != "conv" or not _is_depthwise(one, index)
+    return word in node.words and origins == {before} and is_dense
+
+
+def _is_depthwise(one: Specimen, index: int) -> bool:
+    return one.node(index).label == "depthwise"
 
 
 def _fewest(count: int, candidates: Iterator[Tile]) -> tuple[Tile, ...]:
