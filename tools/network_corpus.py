@@ -78,14 +78,18 @@ Made = tuple[Any, tuple[Any, ...]]  # a network, and what it is called with
 Network = tuple[str, Callable[[], Made]]  # what it is called, how it is made
 
 
-def torchvision_networks() -> Iterator[Network]:
-    # Its compiled operations may be of another build; networks that classify need none of them.
-    library = torch.library.Library("torchvision", "FRAGMENT")
+# Compiled operations of torchvision may be of another build, and the package does not load without
+# their names, nor does what imports it; networks that classify need none of them.
+_STAND_INS = torch.library.Library("torchvision", "FRAGMENT")
+
+
+def declare_operations() -> None:
+    """The names without which torchvision does not load."""
     for name in ("nms", "qnms"):
-        try:
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        except RuntimeError:
-            continue  # they are there
+        _STAND_INS.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+def torchvision_networks() -> Iterator[Network]:
     models = importlib.import_module("torchvision.models")
     for name in TORCHVISION.split():
         yield f"torchvision-{name}", partial(_torchvision_network, models, name)
@@ -145,7 +149,7 @@ def write_corpus(
     folder.mkdir(parents=True, exist_ok=True)
     start = monotonic()
     for package in packages:
-        for name, make in PACKAGES[package]():
+        for name, make in _networks(package):
             path = folder / f"{name}.nac"
             if path.exists():
                 continue
@@ -154,6 +158,14 @@ def write_corpus(
                 return written
             _write(path, make)
     return len(list(folder.glob("*.nac")))
+
+
+def _networks(package: str) -> Iterator[Network]:
+    """The networks of a package; none, with a word about it, where it cannot be imported."""
+    try:
+        yield from PACKAGES[package]()
+    except ImportError as error:
+        print(f"{package}: {error}", flush=True)
 
 
 def _write(path: Path, make: Callable[[], Made]) -> None:
@@ -177,6 +189,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, help="begin no other network after so long")
     given = parser.parse_args(arguments)
     torch.manual_seed(0)
+    try:
+        declare_operations()
+    except RuntimeError as error:
+        print(f"torchvision brings its operations: {error}")
     print(f"{write_corpus(given.folder, given.package, given.most, given.seconds)} networks")
     return 0
 
