@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.detection_names import define_detections
 from tests.effort import PROFILE, commit_number, leave_to_full_tier
 from tests.processor_time import ProcessorTime
 
@@ -43,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    define_detections()  # before anything imports transformers, which looks for torchvision
     config.pluginmanager.register(ProcessorTime(config.getoption("--processor-times")))
     # A failure must come again: the examples of the fast profile follow from the commit.
     if PROFILE == "fast" and config.getoption("hypothesis_seed", None) is None:

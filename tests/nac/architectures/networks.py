@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,42 +33,21 @@ class Network:
 
 
 def _of_timm(name: str, given: Mapping[str, Any]) -> Loose:
-    _define_detections()
     return pytest.importorskip("timm").create_model(name, **given)
 
 
 def _of_torchvision(name: str, given: Mapping[str, Any]) -> Loose:
-    _define_detections()
     models = pytest.importorskip("torchvision.models")
     return models.get_model(name, weights=None, **given)
 
 
 def _of_diffusers(name: str, given: Mapping[str, Any]) -> Loose:
-    _define_detections()
     return getattr(pytest.importorskip("diffusers"), name)(**given)
 
 
 MAKERS: Mapping[str, Callable[[str, Mapping[str, Any]], Loose]] = {
     "timm": _of_timm, "torchvision": _of_torchvision, "diffusers": _of_diffusers,
 }  # fmt: skip
-_DETECTIONS: list[Loose] = []
-
-
-def _define_detections() -> None:
-    """Names of operations that torchvision's Python looks for where its binary part is absent."""
-    if _DETECTIONS:
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            importlib.import_module("torchvision")
-        except RuntimeError:
-            library = torch.library.Library("torchvision", "FRAGMENT")
-            for name in ("nms", "qnms"):
-                library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-            _DETECTIONS.append(library)
-        except ImportError:
-            return
 
 
 def _pictures(package: str, side: int, names: str, **given: object) -> list[Network]:
