@@ -1,0 +1,1 @@
+"""The timing model beside measurements of real chips: `python -m benchmarks.silicon`."""
