@@ -11,7 +11,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from functools import cache
-from itertools import chain, groupby
+from itertools import chain
 from typing import Literal
 
 from nacre.nac.tisa.character_data import INERT, LOWERCASE_SINCE_14, SINCE_14, SINCE_17, Ranges
@@ -113,18 +113,19 @@ def _normalize(form: Form, text: str) -> str:
     """As `unicodedata` has it, which takes quadratic time to order a long run of marks."""
     if len(text) < _LONG_TEXT:
         return unicodedata.normalize(form, text)
-    normalised: list[str] = []
-    for is_mark, group in groupby(text, _is_mark):
-        run = "".join(group)
-        if is_mark and len(run) > _LONG_RUN:
-            parts = "".join(unicodedata.normalize("NFD", mark) for mark in run)
-            run = "".join(sorted(parts, key=unicodedata.combining))
-        normalised.append(run)
-    return unicodedata.normalize(form, "".join(normalised))
+    return unicodedata.normalize(form, _long_runs().sub(_sort_run, text))
 
 
-def _is_mark(character: str) -> bool:
-    return unicodedata.combining(character) > 0 or character in _DOUBLE_MARKS
+@cache
+def _long_runs() -> re.Pattern[str]:
+    """Marks in a row, too many of them."""
+    marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.combining(c))
+    return re.compile(f"[{marks}{_DOUBLE_MARKS}]{{{_LONG_RUN},}}")
+
+
+def _sort_run(run: re.Match[str]) -> str:
+    parts = "".join(unicodedata.normalize("NFD", mark) for mark in run.group())
+    return "".join(sorted(parts, key=unicodedata.combining))
 
 
 @cache

@@ -33,12 +33,20 @@ from nacre.nac.tisa.text.spans import Spans, cut_spans
 Fragment = tuple[str, int | None, Spans]
 Cut = tuple[int, int, int | None]  # start, end, and the token of a part (see `Fragment`)
 _MOST_LITERALS = 64
+_MOST_CACHED = 1 << 16
+_LONGEST_CACHED = 64
 _LONGEST_SHOWN = 60
 BY_TEXT = -1  # a token whose id is that of its text
 
 
 class _CutStep:
-    """A step that makes parts of every fragment that is no token."""
+    """A step that makes parts of every fragment that is no token.
+
+    It keeps what short fragments became, since texts repeat their words.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Cut]] = {}
 
     def __call__(self, fragments: list[Fragment], budget: Budget) -> list[Fragment]:
         parts: list[Fragment] = []
@@ -47,16 +55,25 @@ class _CutStep:
             if token is not None or self.leaves_whole(text, budget):
                 parts.append(fragment)
                 continue
-            if spans is None:
-                parts += [(text[a:b], t, None) for a, b, t in self.cut(text, budget) if a < b]
+            cuts = self._known.get(text)
+            if cuts is None:
+                cuts = self._find(text, budget)
+            if len(cuts) == 1 and cuts[0] == (0, len(text), None):
+                parts.append(fragment)
+            elif spans is None:
+                parts += [(text[a:b], t, None) for a, b, t in cuts]
             else:
-                parts += [
-                    (text[a:b], t, cut_spans(spans, a, b))
-                    for a, b, t in self.cut(text, budget)
-                    if a < b
-                ]
+                parts += [(text[a:b], t, cut_spans(spans, a, b)) for a, b, t in cuts]
         budget.spend(len(parts))
         return parts
+
+    def _find(self, text: str, budget: Budget) -> list[Cut]:
+        cuts = [(a, b, t) for a, b, t in self.cut(text, budget) if a < b]
+        if len(text) <= _LONGEST_CACHED:
+            if len(self._known) >= _MOST_CACHED:
+                self._known.clear()
+            self._known[text] = cuts
+        return cuts
 
     def leaves_whole(self, text: str, budget: Budget) -> bool:
         """Whether it is plain that a text is not cut."""
@@ -71,6 +88,7 @@ class _PartitionStep(_CutStep):
     """PARTITION_RULES."""
 
     def __init__(self, instruction: Instruction) -> None:
+        super().__init__()
         self._rules = cast(tuple[CutRule, ...], instruction.operands[0])
         trees = [checked_pattern(index, rule.pattern) for index, rule in enumerate(self._rules)]
         self._scanner = Scanner(trees)
@@ -127,6 +145,7 @@ class _TokenStep(_CutStep):
     """FIND_TOKENS: the longest from the left, then its conditions and the white space around it."""
 
     def __init__(self, instruction: Instruction) -> None:
+        super().__init__()
         tokens = cast(tuple[SoughtToken, ...], instruction.operands[0])
         # Of two with the same text the first one counts.
         self._tokens = {token.text: token for token in reversed(tokens)}
@@ -181,6 +200,7 @@ class _SplitStep(_CutStep):
     """SPLIT."""
 
     def __init__(self, instruction: Instruction) -> None:
+        super().__init__()
         pattern, behaviour = cast(tuple[str, int], instruction.operands)
         tree = checked_pattern(0, pattern)
         self._scanner = Scanner([tree])
@@ -267,6 +287,7 @@ class _LengthStep(_CutStep):
     """SPLIT_LENGTH."""
 
     def __init__(self, instruction: Instruction) -> None:
+        super().__init__()
         self._length = cast(int, instruction.operands[0])
 
     def cut(self, text: str, budget: Budget) -> Iterable[Cut]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from typing import TypeVar
 
 from nacre.nac.tisa.budget import Budget
+from nacre.nac.tisa.models.boundaries import MergeBoundaries, boundaries_of
 from nacre.nac.tisa.models.extents import Extent, byte_token, extents_of_bytes
 
 _PLACE_BITS = 40
@@ -46,8 +48,21 @@ class Bpe:
             for rank, (first, second) in enumerate(merges)
         }
         self._made_by = dict(self._pairs.values())
+        self._boundaries = self._find_boundaries(merges)
         self._known: dict[str, list[int]] = {}
         self._extents: dict[str, list[Extent]] = {}
+        self._parts: dict[str, list[Extent]] = {}  # of long fragments
+        self._part_ids: dict[str, list[int]] = {}
+
+    def _find_boundaries(self, merges: Sequence[tuple[str, str]]) -> MergeBoundaries | None:
+        options = self._options
+        if options.prefix or options.suffix:
+            return None
+        if options.unknown == _NONE:
+            return None  # letters that go away shift the places of all that follow
+        opaque = {byte_token(byte) for byte in range(0x100)} if options.has_bytes else set()
+        opaque |= {token for token, index in self._ids.items() if index == options.unknown}
+        return boundaries_of(self._ids, merges, opaque)
 
     def __call__(self, fragment: str, budget: Budget) -> list[int]:
         """The ids of a fragment."""
@@ -56,11 +71,14 @@ class Bpe:
             return known
         budget.spend(4 * len(fragment) + 1)
         whole = self._word(fragment)
-        ids = [whole] if whole is not None else self._merge(self._letters(fragment)[0], None)
+        if whole is not None:
+            ids = [whole]
+        elif len(fragment) > _LONGEST_CACHED and self._boundaries is not None:
+            return self._join_ids(self._boundaries.parts(fragment))
+        else:
+            ids = self._merge(self._letters(fragment)[0], None)
         if len(fragment) <= _LONGEST_CACHED:
-            if len(self._known) >= _MOST_CACHED:
-                self._known.clear()
-            self._known[fragment] = ids
+            _keep(self._known, fragment, ids)
         return ids
 
     def extents(self, fragment: str, budget: Budget) -> list[Extent]:
@@ -72,15 +90,46 @@ class Bpe:
         whole = self._word(fragment)
         if whole is not None:
             made = [Extent(whole, 0, len(fragment))]
+        elif len(fragment) > _LONGEST_CACHED and self._boundaries is not None:
+            return self._join_parts(self._boundaries.parts(fragment))
         else:
-            ids, lengths = self._letters(fragment)
-            merged = self._merge(ids, lengths)
-            made = extents_of_bytes(fragment, merged, [n for n in lengths if n])
+            made = self._merge_extents(fragment)
         if len(fragment) <= _LONGEST_CACHED:
-            if len(self._extents) >= _MOST_CACHED:
-                self._extents.clear()
-            self._extents[fragment] = made
+            _keep(self._extents, fragment, made)
         return made
+
+    def _merge_extents(self, fragment: str) -> list[Extent]:
+        ids, lengths = self._letters(fragment)
+        merged = self._merge(ids, lengths)
+        return extents_of_bytes(fragment, merged, [n for n in lengths if n])
+
+    def _join_ids(self, parts: list[str]) -> list[int]:
+        """The ids of parts that merge apart."""
+        ids: list[int] = []
+        known = self._part_ids
+        for part in parts:
+            found = known.get(part)
+            if found is None:
+                found = self._merge(self._letters(part)[0], None)
+                if len(part) <= _LONGEST_CACHED:
+                    _keep(known, part, found)
+            ids += found
+        return ids
+
+    def _join_parts(self, parts: list[str]) -> list[Extent]:
+        """The extents of parts that merge apart, one behind another."""
+        extents: list[Extent] = []
+        known = self._parts
+        start = 0
+        for part in parts:
+            found = known.get(part)
+            if found is None:
+                found = self._merge_extents(part)
+                if len(part) <= _LONGEST_CACHED:
+                    _keep(known, part, found)
+            extents += [Extent(each[0], start + each[1], start + each[2]) for each in found]
+            start += len(part)
+        return extents
 
     def _word(self, fragment: str) -> int | None:
         return self._ids.get(fragment) if self._options.takes_words else None
@@ -170,3 +219,13 @@ class Bpe:
             if previous >= 0 and (rank := get((ids[previous], now[1]))) is not None:
                 heappush(queue, rank[0] << _PLACE_BITS | previous)
         return [made for made in ids if made >= 0]
+
+
+Kept = TypeVar("Kept")
+
+
+def _keep(known: dict[str, Kept], fragment: str, made: Kept) -> None:
+    """Remember what a fragment became, among so many at most."""
+    if len(known) >= _MOST_CACHED:
+        known.clear()
+    known[fragment] = made

@@ -8,6 +8,7 @@ n times the number of states.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from nacre.nac.tisa.budget import Budget, BudgetError
@@ -19,6 +20,7 @@ _END = -1  # stands for the edges of a text among the kinds of characters
 _DEAD = -1
 _SHORT = 8  # a scan may go on in vain so far without saying it
 _STATE_BITS = 16
+_MOST_LISTED = 256  # kinds of characters that have a byte each
 
 
 def require_not_empty(rule: Node) -> None:
@@ -61,13 +63,21 @@ class Scanner:
         self._numbers: dict[tuple[tuple[int, ...], int], int] = {}
         self._states: list[tuple[tuple[int, ...], int]] = []
         self._rows: list[dict[int, tuple[int, int]]] = []
+        self._begun: tuple[int, re.Pattern[bytes] | None] = 0, None  # for so many kinds
 
     def matches(self, text: str, budget: Budget) -> Iterator[tuple[int, int, int]]:
         """Start, end and rule of every match, from the left."""
         kinds = self._kinds_of(text)
         barren: set[int] = set()  # places and states from where no match comes any more
+        beginning = self._beginning(kinds, budget)
+        listed = bytes(kinds[:-1]) if beginning else b""
         at = 0
         while at < len(text):
+            if beginning:
+                found = beginning.search(listed, at)
+                if found is None:
+                    return
+                at = found.start()
             end, rule, seen = self._scan(kinds, at, barren, budget)
             budget.spend(seen - at + 1)
             if rule < 0:
@@ -75,6 +85,23 @@ class Scanner:
                 continue
             yield at, end, rule
             at = end
+
+    def _beginning(self, kinds: list[int], budget: Budget) -> re.Pattern[bytes] | None:
+        """Finds characters that a match may begin with, where some are none and that is plain."""
+        if self._network.looks_back or len(self._kind_bits) > _MOST_LISTED:
+            return None
+        if len(self._kind_bits) != self._begun[0]:
+            row = self._state((self._network.start,), _END)
+            following = (self._step(row, kind, budget) for kind in range(len(self._kind_bits)))
+            begins = bytes(kind for kind, step in enumerate(following) if step != (_DEAD, -1))
+            is_every = len(begins) == len(self._kind_bits)
+            # A class without members is one that is not closed.
+            pattern = b"".join(rb"\x%02x" % kind for kind in begins)
+            source = b"[%s]" % pattern if begins else rb"[^\x00-\xff]"
+            found = None if is_every else re.compile(source)
+            self._begun = len(self._kind_bits), found
+        budget.hold(len(kinds))
+        return self._begun[1]
 
     def _kinds_of(self, text: str) -> list[int]:
         known = self._kinds

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 
 from nacre.nac.tisa.character_data import Ranges
 from nacre.nac.tisa.text.grapheme_data import CONTROLS, JOINING, LEADING
@@ -17,6 +17,10 @@ from nacre.nac.tisa.text.tracing import Origins, TextChange, follow_changes
 
 _LONGEST = 5  # bytes of a grapheme that is asked for as a whole
 _MOST_KNOWN = 1 << 16
+# What is not ASCII, with a character on both sides, since graphemes may have one of ASCII.
+_ASCII = r"(?:\r\n|[\x00-\x7f])"
+_OTHERS = r"[^\x00-\x7f]+"
+_BESIDE_ASCII = re.compile(f"{_ASCII}?{_OTHERS}(?:{_ASCII}{_OTHERS})*{_ASCII}?")
 
 
 class CharsmapError(Exception):
@@ -80,7 +84,23 @@ class Charsmap:
         return self._texts[start : end if end >= 0 else None].decode("utf-8", errors="replace")
 
     def answers(self, text: str) -> Iterator[tuple[str, str | None]]:
-        """Parts of a text, and what the table has for each."""
+        """Parts of a text, and what the table has for each; ASCII that stays is one part."""
+        at = 0
+        for match in _BESIDE_ASCII.finditer(text):
+            yield from self._plain_answers(text[at : match.start()])
+            yield from self._careful_answers(match.group())
+            at = match.end()
+        yield from self._plain_answers(text[at:])
+
+    def _plain_answers(self, text: str) -> Iterator[tuple[str, str | None]]:
+        at = 0
+        for match in self._changing_ascii.finditer(text):
+            yield text[at : match.start()], None
+            yield from self._careful_answers(match.group())
+            at = match.end()
+        yield text[at:], None
+
+    def _careful_answers(self, text: str) -> Iterator[tuple[str, str | None]]:
         at = 0
         for match in _graphemes().finditer(text):
             start, end = match.span()
@@ -100,18 +120,21 @@ class Charsmap:
     def apply(self, text: str) -> str:
         """The text that the table makes of one."""
         if text.isascii() and "\r\n" not in text:
-            return text.translate(self._ascii())
+            return text.translate(self._ascii)
         return "".join(part if made is None else made for part, made in self.answers(text))
 
+    @cached_property
     def _ascii(self) -> dict[int, str]:
-        if not hasattr(self, "_plain"):
-            found = {point: self.lookup(chr(point)) for point in range(0x80)}
-            self._plain = {p: made for p, made in found.items() if made is not None}
-        return self._plain
+        found = {point: self.lookup(chr(point)) for point in range(0x80)}
+        return {p: made for p, made in found.items() if made is not None and made != chr(p)}
+
+    @cached_property
+    def _changing_ascii(self) -> re.Pattern[str]:
+        return re.compile("|".join(["\r\n", *(re.escape(chr(point)) for point in self._ascii)]))
 
     def trace(self, text: str) -> tuple[str, Origins]:
         """The same with origins."""
-        if text.isascii() and not any(chr(point) in text for point in self._ascii()):
+        if text.isascii() and not self._changing_ascii.search(text):
             return text, None
         counted: list[int] = []
         parts: list[str] = []

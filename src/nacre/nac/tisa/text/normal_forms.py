@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import repeat
 
 from nacre.nac.tisa.characters import Form, is_inert, normal_form
 from nacre.nac.tisa.text.tracing import Origins, TextChange, follow_changes
 
+_BESIDE_ASCII = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 # A character, and what it does to the count of characters (see `follow_changes`).
 _Counted = tuple[str, int]
 
@@ -20,12 +23,22 @@ def normal_form_change(form: Form) -> TextChange:
         changed = normal_form(form, text)
         if changed == text:
             return text, None
-        counted = _sort_marks(_decompose(text, "NFKD" if "K" in form else "NFD"))
-        if form.endswith("C"):
-            counted = _compose(counted)
-        return changed, follow_changes((change for _, change in counted), len(text))
+        return changed, follow_changes(_changes(form, text), len(text))
 
     return TextChange(lambda text: normal_form(form, text), trace)
+
+
+def _changes(form: Form, text: str) -> Iterator[int]:
+    """What every new character does to the count; ASCII changes beside other characters alone."""
+    at = 0
+    for match in _BESIDE_ASCII.finditer(text):
+        yield from repeat(0, match.start() - at)
+        counted = _sort_marks(_decompose(match.group(), "NFKD" if "K" in form else "NFD"))
+        if form.endswith("C"):
+            counted = _compose(counted)
+        yield from (change for _, change in counted)
+        at = match.end()
+    yield from repeat(0, len(text) - at)
 
 
 @lru_cache(1 << 14)

@@ -7,11 +7,16 @@ before it, what takes the place of another has that one's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import chain, repeat
 from typing import NamedTuple
 
 Origins = list[int] | None  # the old character of every new one; None: each its own
+_LONG_TEXT = 1024  # from here on a pattern is worth its making
+_MOST_CACHED = 1 << 15
+_LONGEST_CACHED = 64
 NOWHERE = -1  # in front of the first character
 
 
@@ -25,17 +30,36 @@ class TextChange(NamedTuple):
 def characterwise(change: Callable[[str], str]) -> TextChange:
     """A change that takes every character alone and makes none, one or several of it."""
 
-    def trace(text: str) -> tuple[str, Origins]:
+    def find(text: str) -> tuple[str, Origins]:
         changed = change(text)
         if changed == text:
             return text, None
-        known = {character: change(character) for character in set(text)}
-        if all(len(made) == 1 for made in known.values()):
+        sizes = {character: len(change(character)) for character in set(text)}
+        if set(sizes.values()) == {1}:
             return changed, None
-        lengths = (repeat(at, len(known[c])) for at, c in enumerate(text))
-        return changed, list(chain.from_iterable(lengths))
+        return changed, _origins(text, sizes)
+
+    known = lru_cache(_MOST_CACHED)(find)  # texts repeat their words
+
+    def trace(text: str) -> tuple[str, Origins]:
+        return known(text) if len(text) <= _LONGEST_CACHED else find(text)
 
     return TextChange(change, trace)
+
+
+def _origins(text: str, sizes: Mapping[str, int]) -> list[int]:
+    """The origins of characters each of which becomes so many."""
+    if len(text) < _LONG_TEXT:
+        return list(chain.from_iterable(repeat(at, sizes[c]) for at, c in enumerate(text)))
+    others = "".join(re.escape(character) for character, size in sizes.items() if size != 1)
+    origins: list[int] = []
+    at = 0
+    for match in re.finditer(f"[{others}]", text):
+        origins += range(at, match.start())
+        at = match.end()
+        origins += repeat(at - 1, sizes[match.group()])
+    origins += range(at, len(text))
+    return origins
 
 
 def replace_matches(
