@@ -25,6 +25,7 @@ from nacre.nac.tisa.instructions import (
     Instruction,
     Item,
     Operand,
+    SoughtToken,
     step,
 )
 from nacre.nac.tisa.resources import Entry, Vocabulary, read_vocabulary
@@ -39,6 +40,10 @@ RULES = st.builds(
     st.none() | TEXTS,
 )
 ITEMS = st.builds(Item, st.none() | st.integers(-(2**31), 2**31 - 1) | TEXTS)
+SYMBOLS = st.lists(
+    st.builds(SoughtToken, st.text(min_size=1, max_size=4), st.integers(0, 99), st.integers(0, 7)),
+    max_size=3,
+).map(tuple)
 OPERANDS: dict[str, tuple[st.SearchStrategy[Operand], ...]] = {
     "LOWERCASE": (),
     "UNICODE_NORM": (st.sampled_from(FORMS),),
@@ -51,6 +56,12 @@ OPERANDS: dict[str, tuple[st.SearchStrategy[Operand], ...]] = {
     "WORDPIECE_ENCODE": (TEXTS,),
     "UNIGRAM_ENCODE": (),
     "COMPOSE": (st.lists(ITEMS, max_size=5).map(tuple),),
+    "SENTENCE_TEXT": (st.integers(0, 15), SYMBOLS, st.binary(max_size=20)),
+    "FIND_TOKENS": (SYMBOLS,),
+    "SPLIT": (TEXTS, st.sampled_from([0, 1, 4, 9])),
+    "BPE_MODEL": (st.integers(-1, 9), st.integers(0, 15), TEXTS, TEXTS),
+    "SENTENCE_UNIGRAM": (st.integers(-1, 9), st.sampled_from([0, 2]), SYMBOLS),
+    "SENTENCE_WORDS": (st.integers(-1, 9), st.sampled_from([0, 2])),
 }
 INSTRUCTIONS = st.sampled_from(sorted(OPERANDS)).flatmap(
     lambda name: st.tuples(*OPERANDS[name]).map(lambda operands: step(name, *operands))

@@ -61,8 +61,8 @@ NAC67 = declare(
 NAC68 = declare(
     "NAC68", "tokenizer-unreadable", _PROC,
     """
-    The tokenizer cannot be read: there is no `tokenizer.json`, it is malformed, or it contradicts
-    itself.
+    The tokenizer cannot be read: there is no `tokenizer.json` and no other file of one, or it is
+    malformed, or it contradicts itself.
     """, language=_NAC)  # fmt: skip
 NAC69 = declare(
     "NAC69", "tokenizer-no-form", _PROC,
@@ -70,9 +70,10 @@ NAC69 = declare(
     A program cannot say what the tokenizer does: a part that the `tokenizers` library does not have
     either, a pattern that is not matched in linear time, merges that are left out at random. The
     message says which part and why. Nothing is approximated: a program that gives other ids for
-    some text is none.
+    some text is none. A file of tiktoken does not say how text is cut; without a pattern there is
+    no program.
 
-    The finding names the part by its place in `tokenizer.json`.
+    The finding names the part by its place in `tokenizer.json`, or the file.
     """, language=_NAC)  # fmt: skip
 NAC70 = declare(
     "NAC70", "tokenizer-input", _PROC,

@@ -22,13 +22,13 @@ from nacre.nac.tisa.instructions import (
     Instruction,
     SoughtToken,
 )
-from nacre.nac.tisa.models.pieces import Trie
 from nacre.nac.tisa.patterns.nodes import WORD, Node, PatternError, only_character
 from nacre.nac.tisa.patterns.nodes import Sequence as InOrder
 from nacre.nac.tisa.patterns.reading import parse_pattern
 from nacre.nac.tisa.patterns.scanner import Membership, Scanner, require_not_empty
 from nacre.nac.tisa.text.scripts import script_starts
 from nacre.nac.tisa.text.spans import Spans, cut_spans
+from nacre.nac.tisa.trie import Trie
 
 Fragment = tuple[str, int | None, Spans]
 Cut = tuple[int, int, int | None]  # start, end, and the token of a part (see `Fragment`)

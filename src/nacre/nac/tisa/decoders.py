@@ -88,6 +88,17 @@ class CTC(Struct, frozen=True, tag=True, tag_field="type"):
     cleanup: bool = True
 
 
+class SentencePiece(Struct, frozen=True, tag=True, tag_field="type"):
+    """What SentencePiece does: marks are spaces, but for what was put in front of the text."""
+
+    control: tuple[str, ...]  # tokens without a text
+    unknown: str
+    surface: str  # the text of what is unknown
+    has_bytes: bool
+    drops_mark: bool  # the first mark is none
+    drops_marks: bool  # nor is one behind it
+
+
 class RefusedDecoder(Struct, frozen=True, tag=True, tag_field="type"):
     """A decoder that cannot be run here, and why: texts are encoded all the same."""
 
@@ -96,7 +107,7 @@ class RefusedDecoder(Struct, frozen=True, tag=True, tag_field="type"):
 
 Step = (
     ByteLevel | WordPiece | Metaspace | BPEDecoder | Fuse | Strip | Replace | ByteFallback | CTC
-    | RefusedDecoder
+    | SentencePiece | RefusedDecoder
 )  # fmt: skip
 
 
@@ -219,6 +230,48 @@ def _ctc(step: CTC, tokens: list[str]) -> list[str]:
     return made
 
 
+def _sentence_piece(step: SentencePiece, tokens: list[str]) -> list[str]:
+    control = frozenset(step.control)
+    texts: list[str] = []
+    is_start, has_mark = True, False  # whether nothing came yet; whether a mark was dropped
+    for is_byte, run in groupby(tokens, lambda t: step.has_bytes and bool(_BYTE.fullmatch(t))):
+        if is_byte:
+            texts.append(_valid_text(bytes(int(token[3:5], 16) for token in run)))
+            continue
+        for token in run:
+            is_start = is_start and not has_mark and not texts
+            has_mark = False
+            if token in control:
+                continue
+            if token == step.unknown:
+                texts.append(step.surface)
+                continue
+            if is_start and step.drops_mark and token.startswith(SPACE_MARK):
+                token = token[1:]
+                has_mark = not step.drops_marks
+            if token:
+                texts.append(token.replace(SPACE_MARK, " "))
+    return texts
+
+
+def _valid_text(raw: bytes) -> str:
+    """Bytes as UTF-8; each one that is part of no character is unknown alone."""
+    parts: list[str] = []
+    at = 0
+    while at < len(raw):
+        size = next((n for n in range(1, 5) if _is_character(raw[at : at + n])), 0)
+        parts.append(raw[at : at + size].decode("utf-8") if size else "\ufffd")
+        at += size or 1
+    return "".join(parts)
+
+
+def _is_character(raw: bytes) -> bool:
+    try:
+        return len(raw.decode("utf-8")) == 1
+    except UnicodeDecodeError:
+        return False
+
+
 def _refuse(step: RefusedDecoder, tokens: list[str]) -> list[str]:
     raise refusal(NAC70, f"ids cannot be decoded: {step.reason}")
 
@@ -234,6 +287,7 @@ _RUNS: Mapping[type[Struct], Callable[[Any, list[str]], list[str]]] = MappingPro
         Replace: lambda step, tokens: [t.replace(step.pattern, step.content) for t in tokens],
         ByteFallback: _byte_fallback,
         CTC: _ctc,
+        SentencePiece: _sentence_piece,
         RefusedDecoder: _refuse,
     }
 )

@@ -14,6 +14,7 @@ from nacre.nac.tisa.instructions import Instruction
 from nacre.nac.tisa.patterns.scanner import Scanner
 from nacre.nac.tisa.text.charsmap import Charsmap
 from nacre.nac.tisa.text.normal_forms import normal_form_change
+from nacre.nac.tisa.text.sentences import SentenceText
 from nacre.nac.tisa.text.spans import Spans, is_at_start, move_spans
 from nacre.nac.tisa.text.tracing import (
     TextChange,
@@ -181,6 +182,7 @@ _MAKERS: Mapping[str, Callable[[Instruction], Step]] = MappingProxyType(
         "INSERT_FIRST": _first_prefix,
         "MAP_TEXTS": lambda i: _text_step(Charsmap(cast(bytes, i.operands[0])).change),
         "SPACE_IDEOGRAPHS": lambda _: _text_step(characterwise(_spaced_ideographs)),
+        "SENTENCE_TEXT": SentenceText,
         "BYTE_ENCODE": lambda _: _text_step(characterwise(byte_letters)),
         **CUTS,
     }

@@ -111,6 +111,12 @@ _TABLE = (
         0x85, "SPACE_IDEOGRAPHS", Kind.TEXT, (), "every ideograph gets a space on both sides"
     ),
     Operation(
+        0x86, "SENTENCE_TEXT", Kind.TEXT,
+        (("options", "flags"), ("symbols", "tokens"), ("table", "bytes")),
+        "a text becomes what SentencePiece makes of it: by a table, with white space as marks, one"
+        " in front or behind, none at the ends and never two; symbols stay as they are",
+    ),
+    Operation(
         0x90, "FIND_TOKENS", Kind.CUT, (("tokens", "tokens"),),
         "the longest of some texts from the left becomes a token, if its conditions are met",
     ),
@@ -129,7 +135,8 @@ _TABLE = (
         0xA0, "BPE_MODEL", Kind.ENCODE,
         (("unknown", "id"), ("options", "flags"), ("prefix", "text8"), ("suffix", "text8")),
         "BPE_ENCODE with a prefix inside of words, bytes for unknown characters, one unknown for"
-        " several, and words that are tokens before any merge",
+        " several, words that are tokens before any merge, and neighbours that merge where their"
+        " texts are a token, by its score",
     ),
     Operation(
         0xA1, "WORDPIECE_MODEL", Kind.ENCODE,
@@ -142,6 +149,15 @@ _TABLE = (
     ),
     Operation(
         0xA3, "WORDLEVEL_MODEL", Kind.ENCODE, (("unknown", "id"),), "every fragment is a token"
+    ),
+    Operation(
+        0xA4, "SENTENCE_UNIGRAM", Kind.ENCODE,
+        (("unknown", "id"), ("options", "flags"), ("symbols", "tokens")),
+        "UNIGRAM_MODEL with sums of 32 bits and symbols that win over what they are made of",
+    ),
+    Operation(
+        0xA5, "SENTENCE_WORDS", Kind.ENCODE, (("unknown", "id"), ("options", "flags")),
+        "every word with the mark in front of it is a token; unknown neighbours are one, or bytes",
     ),
 )  # fmt: skip
 OPERATIONS: Mapping[int, Operation] = MappingProxyType({op.opcode: op for op in _TABLE})
@@ -184,10 +200,19 @@ SPLITS: Mapping[str, int] = MappingProxyType(
 )
 INVERTED = 8
 # Options of models.
-FUSES_UNKNOWN, HAS_BYTES, TAKES_WORDS = 1, 2, 4
+FUSES_UNKNOWN, HAS_BYTES, TAKES_WORDS, JOINS_TEXTS = 1, 2, 4, 8
+# Options of a text of SentencePiece.
+SINGLE_SPACES, MARKS_START, WRITES_MARKS, MARKS_END = 1, 2, 4, 8
 NO_ID = -1  # of what is unknown, where there is no token for it
 FLAGS: Mapping[str, int] = MappingProxyType(
-    {"BPE_MODEL": 7, "UNIGRAM_MODEL": HAS_BYTES, "SPLIT": 15}
+    {
+        "BPE_MODEL": 15,
+        "UNIGRAM_MODEL": HAS_BYTES,
+        "SPLIT": 15,
+        "SENTENCE_TEXT": 15,
+        "SENTENCE_UNIGRAM": HAS_BYTES,
+        "SENTENCE_WORDS": HAS_BYTES,
+    }
 )
 
 

@@ -13,15 +13,19 @@ from nacre.nac.tisa.fragments import Step, fragment_steps
 from nacre.nac.tisa.instructions import (
     FUSES_UNKNOWN,
     HAS_BYTES,
+    JOINS_TEXTS,
     NO_ID,
     TAKES_WORDS,
     Instruction,
     Item,
     Kind,
+    SoughtToken,
 )
 from nacre.nac.tisa.models.bpe import Bpe, BpeOptions
 from nacre.nac.tisa.models.extents import Model
 from nacre.nac.tisa.models.pieces import Unigram, WordLevel, WordPiece
+from nacre.nac.tisa.models.sentences import SentenceUnigram, SentenceWords
+from nacre.nac.tisa.models.text_bpe import TextBpe
 from nacre.nac.tisa.patterns.nodes import PatternError
 from nacre.nac.tisa.resources import MERGES, Vocabulary
 from nacre.nac.tisa.text.charsmap import CharsmapError
@@ -45,6 +49,11 @@ class ModelSource:
         pairs = zip(self.vocabulary.entries, self.vocabulary.scores, strict=True)
         return {e.token: (e.id, score) for e, score in pairs if e.is_piece}
 
+    @property
+    def single_scores(self) -> dict[str, float]:
+        """Scores of 32 bits of what the model may find."""
+        return {e.token: e.score for e in self.vocabulary.entries if e.is_piece}
+
     def bpe(self, options: BpeOptions) -> Bpe:
         """BPE; `Broken` where its merges do not fit the vocabulary."""
         merges = self.vocabulary.merges
@@ -66,14 +75,30 @@ def make_model(source: ModelSource, instruction: Instruction) -> Model:
 
 
 def _bpe_model(source: ModelSource, unknown: int, options: int, prefix: str, suffix: str) -> Model:
-    return source.bpe(
-        BpeOptions(
-            unknown, prefix, suffix,
-            fuses_unknown=bool(options & FUSES_UNKNOWN),
-            has_bytes=bool(options & HAS_BYTES),
-            takes_words=bool(options & TAKES_WORDS),
-        )
+    said = BpeOptions(
+        unknown, prefix, suffix,
+        fuses_unknown=bool(options & FUSES_UNKNOWN),
+        has_bytes=bool(options & HAS_BYTES),
+        takes_words=bool(options & TAKES_WORDS),
     )  # fmt: skip
+    if not options & JOINS_TEXTS:
+        return source.bpe(said)
+    if prefix or suffix:
+        message = "BPE_MODEL merges by texts, which have no prefix and no suffix"
+        raise Broken(NAC62, Position(0, "PROC"), message)
+    return TextBpe(source.pieces, source.single_scores, said, source.ids)
+
+
+def _sentence_unigram(
+    source: ModelSource, unknown: int, options: int, symbols: tuple[SoughtToken, ...]
+) -> Model:
+    scored = {token: (source.pieces[token], s) for token, s in source.single_scores.items()}
+    names = frozenset(symbol.text for symbol in symbols)
+    missing = next((name for name in names if name not in scored), None)
+    if missing is not None:
+        message = f"SENTENCE_UNIGRAM has the symbol {missing!r}, which is no piece"
+        raise Broken(NAC66, Position(0, "PROC"), message)
+    return SentenceUnigram(scored, unknown, names, source.ids if options & HAS_BYTES else None)
 
 
 _MODELS: Mapping[str, Callable[..., Model]] = MappingProxyType(
@@ -91,6 +116,12 @@ _MODELS: Mapping[str, Callable[..., Model]] = MappingProxyType(
         ),
         "UNIGRAM_MODEL": lambda source, unknown, options: Unigram(
             source.scores, unknown, bool(options & HAS_BYTES)
+        ),
+        "SENTENCE_UNIGRAM": _sentence_unigram,
+        "SENTENCE_WORDS": lambda source, unknown, options: SentenceWords(
+            source.pieces,
+            unknown,
+            source.ids if options & HAS_BYTES else None,
         ),
         "WORDLEVEL_MODEL": lambda source, unknown: WordLevel(source.pieces, unknown),
     }

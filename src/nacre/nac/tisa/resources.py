@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from msgspec import Struct
 
@@ -158,24 +158,19 @@ def _merges(cursor: Cursor) -> tuple[tuple[str, str], ...]:
     return merges
 
 
-def _encode(entries: Iterable[Entry]) -> Iterator[bytes]:
-    for entry in entries:
-        yield text(entry.token, "H", "a token") + _TAIL.pack(entry.id, entry.score)
+def _encode(entries: Iterable[Entry]) -> list[bytes]:
+    return [text(e.token, "H", "a token") + _TAIL.pack(e.id, e.score) for e in entries]
 
 
-def _offsets(entries: Iterable[Entry]) -> list[int]:
-    made, at = [], 0
-    for raw in _encode(entries):
-        made.append(at)
-        at += len(raw)
-    return made
+def _offsets(records: Iterable[bytes]) -> list[int]:
+    return [0, *accumulate(map(len, records))][:-1]
 
 
 def vocabulary_bytes(entries: tuple[Entry, ...]) -> bytes:
     """`vocab.b`: a count, where each entry is, the entries."""
-    offsets = _offsets(entries)
-    head = pack(f"I{len(entries)}I", "length", len(entries), *offsets)
-    return head + b"".join(_encode(entries))
+    records = _encode(entries)
+    head = pack(f"I{len(entries)}I", "length", len(entries), *_offsets(records))
+    return head + b"".join(records)
 
 
 def index_bytes(entries: tuple[Entry, ...]) -> bytes:
@@ -184,7 +179,7 @@ def index_bytes(entries: tuple[Entry, ...]) -> bytes:
     if largest > MOST_ID:
         raise limit_error("length", f"the id {largest:,} is larger than {MOST_ID:,}")
     places = [0] * (largest + 1)
-    for entry, offset in zip(entries, _offsets(entries), strict=True):
+    for entry, offset in zip(entries, _offsets(_encode(entries)), strict=True):
         places[entry.id] = offset
     return pack(f"I{len(places)}I", "length", len(places), *places)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.tisa import manifest
-from nacre.nac.tisa.bundle import Bundle, broken_as_input_error, join
+from nacre.nac.tisa.bundle import Bundle, broken_as_input_error
 from nacre.nac.tisa.decoders import RESOURCE, TokenDecoder, encode_decoder
 from nacre.nac.tisa.hub.added import AddedToken, added_token_steps, added_tokens, check_ids
 from nacre.nac.tisa.hub.decoders import decoder_steps
@@ -32,19 +32,7 @@ from nacre.nac.tisa.scores import round_score
 Made = TypeVar("Made")
 
 
-def compile_tokenizer(source: object, *, unlimited: bool = False) -> bytes:
-    """A tokenizer as a manifest and its vocabulary in one piece.
-
-    Args:
-        source: A folder with `tokenizer.json`, its path, its text, or a `tokenizers.Tokenizer`.
-        unlimited: Take a tokenizer that truncates or pads for one that does not. Both are options
-            of `TisaProgram.encode`, too.
-    """
-    bundle = compile_bundle(source, unlimited=unlimited)
-    return join(bundle.manifest, bundle.resources)
-
-
-def compile_bundle(source: object, *, unlimited: bool = False) -> Bundle:
+def compile_hub_bundle(source: object, *, unlimited: bool = False) -> Bundle:
     """The manifest for PROC and the files for RSRC."""
     try:
         whole = open_part(source)

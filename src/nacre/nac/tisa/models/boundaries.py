@@ -7,7 +7,8 @@ is merged once.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Sequence
+from functools import cached_property
 from itertools import compress, pairwise
 from operator import add
 
@@ -15,9 +16,14 @@ from operator import add
 class MergeBoundaries:
     """Finds them; `merged` are the texts of all tokens that merges make."""
 
-    def __init__(self, letters: Container[str], merged: Iterable[str]) -> None:
+    def __init__(self, letters: Container[str], merged: Collection[str]) -> None:
         self._letters = letters
-        self._neighbours = {text[at : at + 2] for text in merged for at in range(len(text) - 1)}
+        self._merged = merged
+
+    @cached_property
+    def _neighbours(self) -> set[str]:
+        """Pairs of letters in a token: made when the first long fragment comes."""
+        return {text[at : at + 2] for text in self._merged for at in range(len(text) - 1)}
 
     def parts(self, fragment: str) -> list[str]:
         """What merges apart; letters in a row that are no tokens stay together."""
@@ -36,4 +42,4 @@ def boundaries_of(
     """None where a merge has a part that is not made of its letters, such as a byte."""
     if any(part in opaque for pair in merges for part in pair):
         return None
-    return MergeBoundaries(letters, (first + second for first, second in merges))
+    return MergeBoundaries(letters, [first + second for first, second in merges])

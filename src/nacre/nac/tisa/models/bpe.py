@@ -61,7 +61,7 @@ class Bpe:
         if options.unknown == _NONE:
             return None  # letters that go away shift the places of all that follow
         opaque = {byte_token(byte) for byte in range(0x100)} if options.has_bytes else set()
-        opaque |= {token for token, index in self._ids.items() if index == options.unknown}
+        opaque.add(next((t for t, index in self._ids.items() if index == options.unknown), ""))
         return boundaries_of(self._ids, merges, opaque)
 
     def __call__(self, fragment: str, budget: Budget) -> list[int]:

@@ -36,6 +36,12 @@ def byte_token(byte: int) -> str:
     return f"<0x{byte:02X}>"
 
 
+def extents_of_character(byte_ids: list[int], start: int, end: int) -> list[Extent]:
+    """Bytes of a character: the last one has its place, those before it none of their own."""
+    *before, last = byte_ids
+    return [*(Extent(index, start, start) for index in before), Extent(last, start, end)]
+
+
 def extents_of_bytes(fragment: str, ids: list[int], lengths: list[int]) -> list[Extent]:
     """Extents of ids that follow each other and take so many bytes each."""
     ends = list(accumulate(lengths))

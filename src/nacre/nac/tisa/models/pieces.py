@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from nacre.nac.tisa.budget import Budget
 from nacre.nac.tisa.models.extents import Extent, UnknownError, byte_token
+from nacre.nac.tisa.trie import Trie
 
 LONGEST_WORD = 100  # characters; WordPiece takes longer words as unknown
 _UNKNOWN_PENALTY = 10.0  # what an unknown character scores below the lowest token
@@ -14,36 +15,7 @@ _LONGEST_CACHED = 64
 _NONE = -1
 
 
-class Trie:
-    """Tokens by their characters, so that all that begin at a place are found in one walk."""
-
-    def __init__(self, tokens: Iterable[tuple[str, int]]) -> None:
-        self.ways: list[dict[str, int]] = [{}]  # from a node by a character to a node
-        self.ids: list[int] = [_NONE]  # of the token that ends at a node
-        for token, index in tokens:
-            node = 0
-            for character in token:
-                following = self.ways[node].get(character)
-                if following is None:
-                    following = self.ways[node][character] = len(self.ways)
-                    self.ways.append({})
-                    self.ids.append(_NONE)
-                node = following
-            self.ids[node] = index
-
-    def longest(self, text: str, start: int) -> tuple[int, int]:
-        """The end and id of the longest token at a place; id -1: there is none."""
-        node, best = 0, (start, _NONE)
-        for at in range(start, len(text)):
-            node = self.ways[node].get(text[at], _NONE)
-            if node < 0:
-                break
-            if self.ids[node] >= 0:
-                best = at + 1, self.ids[node]
-        return best
-
-
-class _CachedModel:
+class CachedModel:
     """Keeps what fragments became: texts repeat their words."""
 
     def __init__(self) -> None:
@@ -71,11 +43,19 @@ class _CachedModel:
                 self._known[fragment] = known
         return known
 
+    @staticmethod
+    def _keep(known: dict[str, list[Extent]], fragment: str, made: list[Extent]) -> None:
+        """Remember what a short part of a fragment became, among so many at most."""
+        if len(fragment) <= _LONGEST_CACHED:
+            if len(known) >= _MOST_CACHED:
+                known.clear()
+            known[fragment] = made
+
     def _find(self, fragment: str, budget: Budget) -> list[Extent]:
         raise NotImplementedError
 
 
-class WordPiece(_CachedModel):
+class WordPiece(CachedModel):
     """The longest token from the left; one unknown for a word with a part that is none."""
 
     def __init__(
@@ -106,7 +86,7 @@ class WordPiece(_CachedModel):
         return extents
 
 
-class WordLevel(_CachedModel):
+class WordLevel(CachedModel):
     """A token for every fragment."""
 
     def __init__(self, ids: Mapping[str, int], unknown: int) -> None:
@@ -123,7 +103,7 @@ class WordLevel(_CachedModel):
         return [Extent(found, 0, len(fragment))]
 
 
-class Unigram(_CachedModel):
+class Unigram(CachedModel):
     """The tokens whose scores have the highest sum; unknown neighbours become one."""
 
     def __init__(

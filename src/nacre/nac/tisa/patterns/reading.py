@@ -30,8 +30,8 @@ from nacre.nac.tisa.patterns.nodes import (
 )
 from nacre.nac.tisa.patterns.script_ranges import SCRIPT_RANGES
 
-# Whose words `\w` stands for: TISA's, or those of the patterns in a tokenizer.json.
-Dialect = Literal["tisa", "hub"]
+# Whose `\w` and `$` are meant: TISA's, or those of the engines that tokenizers are made for.
+Dialect = Literal["tisa", "hub", "tiktoken"]
 MOST_REPEATS = 256
 Bounds = tuple[int, int | None]
 _MOST_DEPTH = 50
@@ -153,6 +153,8 @@ class _Reader:
             return self._escape(folded)
         if character == "$" and self._dialect == "hub":
             return Near(True, True, negate(single_character("\n")))
+        if character == "$" and self._dialect == "tiktoken":
+            return Near(True, False)  # the end of the text, whatever its last line ends with
         if character in "^$":
             raise PatternError("a `^` or `$`, which is not the same everywhere", start)
         if character in "*+?{":

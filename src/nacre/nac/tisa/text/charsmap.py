@@ -17,6 +17,7 @@ from nacre.nac.tisa.text.tracing import Origins, TextChange, follow_changes
 
 _LONGEST = 5  # bytes of a grapheme that is asked for as a whole
 _MOST_KNOWN = 1 << 16
+_LONGEST_KEY = 256  # characters; the longest one of SentencePiece's own tables has 18
 # What is not ASCII, with a character on both sides, since graphemes may have one of ASCII.
 _ASCII = r"(?:\r\n|[\x00-\x7f])"
 _OTHERS = r"[^\x00-\x7f]+"
@@ -55,6 +56,7 @@ class Charsmap:
         except UnicodeDecodeError:
             raise CharsmapError("the texts of a table are no UTF-8") from None
         self._known: dict[str, str | None] = {}
+        self._foreign: set[str] = set()  # characters that nothing in the table begins with
 
     def lookup(self, text: str) -> str | None:
         """What the shortest text of the table becomes with which this one begins."""
@@ -78,6 +80,37 @@ class Charsmap:
             if unit >> 8 & 1:
                 return self._text(units[at] & 0x7FFFFFFF if at < len(units) else len(self._texts))
         return None
+
+    def longest(self, text: str, at: int) -> tuple[str, int] | None:
+        """What the longest text of the table becomes that stands at a place, and its end."""
+        if text[at] in self._foreign:
+            return None
+        best: tuple[int, int] | None = None
+        node = _offset(self._units[0])
+        for end in range(at, min(at + _LONGEST_KEY, len(text))):
+            found = self._walk(node, text[end].encode("utf-8"))
+            if found is None:
+                if end == at and len(self._foreign) < _MOST_KNOWN:
+                    self._foreign.add(text[at])
+                break
+            node, value = found
+            if value is not None:
+                best = value, end + 1
+        return None if best is None else (self._text(best[0]), best[1])
+
+    def _walk(self, node: int, raw: bytes) -> tuple[int, int | None] | None:
+        """Where some bytes lead from a node, and the place of the text of what ends there."""
+        units = self._units
+        unit = 0
+        for byte in raw:
+            node ^= byte
+            unit = units[node] if node < len(units) else 0
+            if not byte or unit & 0x800000FF != byte:
+                return None
+            node ^= _offset(unit)
+        if not unit >> 8 & 1:
+            return node, None
+        return node, units[node] & 0x7FFFFFFF if node < len(units) else len(self._texts)
 
     def _text(self, start: int) -> str:
         end = self._texts.find(b"\0", start)

@@ -32,7 +32,9 @@ def span_of(spans: Spans, start: int, end: int) -> Span:
         return 0, 0
     if isinstance(spans, int):
         return spans + start, spans + end
-    return (spans[start][0], spans[end - 1][1]) if start < end else (start, end)
+    if start < end:
+        return spans[start][0], spans[end - 1][1]
+    return (spans[start][0],) * 2 if start < len(spans) else (start, end)
 
 
 def is_at_start(spans: Spans) -> bool:

@@ -1,0 +1,1 @@
+"""Files of other tokenizers, read without their packages: SentencePiece, tiktoken and tekken."""
