@@ -82,6 +82,7 @@ def test_a_transplant_brings_stages_of_the_donor() -> None:
 # The search
 
 
+@pytest.mark.full
 def test_a_search_finds_more_than_drawing_does() -> None:
     request = request_of(families(), SHAPE, *REQUEST_LIMITS)
     gains = []

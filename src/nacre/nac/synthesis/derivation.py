@@ -55,7 +55,7 @@ class Derivation(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """`ConvBlock 16, BasicBlock 32 x2, Classifier`, for people."""
+        """`ConvBlock 16 k5 s2, BasicBlock 32 x2, Classifier`: widths, windows, strides."""
         return ", ".join([*map(_stage_text, self.stages), "Classifier"])
 
 
@@ -67,8 +67,16 @@ class Counts(Struct, frozen=True):
 
 
 def _stage_text(stage: Stage) -> str:
-    width = f" {stage.width}" if stage.kind.sets_width else ""
-    return f"{stage.block}{width}{f' x{stage.repeat}' if stage.repeat > 1 else ''}"
+    parts = [stage.block]
+    if stage.kind.sets_width:
+        parts.append(str(stage.width))
+    if "kernel" in stage.kind.settings and stage.settings.kernel != Settings().kernel:
+        parts.append(f"k{stage.settings.kernel}")
+    if "stride" in stage.kind.settings and stage.settings.stride > 1:
+        parts.append(f"s{stage.settings.stride}")
+    if stage.repeat > 1:
+        parts.append(f"x{stage.repeat}")
+    return " ".join(parts)
 
 
 @lru_cache(maxsize=4096)
