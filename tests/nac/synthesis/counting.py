@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 
 
@@ -35,7 +34,3 @@ def _macs(module: Module, op: CoreOperation) -> int:
         return batch * heads * queries * keys * (depth + shapes[2][3])
     assert op.opcode not in ("MatMul", "Dot", "Einsum", "Conv2d", "ConvTranspose")
     return 0
-
-
-def constants(module: Module) -> int:
-    return sum(constant_array(op) is not None for op in module.operations)

@@ -131,6 +131,17 @@ def test_a_grammar_of_other_joints_is_refused() -> None:
         nac.synthesise(vectors, (1, 3, 8, 8))
 
 
+def test_a_grammar_of_giants_is_held_to_a_size_that_can_be() -> None:
+    rows = (
+        Production("network", "ConvBlock", 1), Production("after ConvBlock", "ConvBlock", 1 << 40),
+        Production("network.width", 65536, 1), Production("network.stages", 256, 1),
+        Production("ConvBlock.repeat", 64, 1), Production("ConvBlock.kernel", 31, 1),
+    )  # fmt: skip
+    (made,) = derive_all(Grammar((), rows), request_of(Grammar((), rows), (1, 3, 64, 64)), 1, 0)
+    assert count(made).parameters <= 50_000_000
+    assert sum(stage.repeat for stage in made.stages) <= 128
+
+
 def test_more_networks_than_there_are() -> None:
     grammar = Grammar(
         (), (Production("network", "LinearBlock", 1), Production("network.stages", 1, 1))

@@ -19,6 +19,7 @@ from nacre.nac.synthesis.sampling import LEAST_WIDTH, rebuild, repair, round_wid
 
 _STEPS = 64  # of a factor: widths times n / 64
 _MOST_FACTOR = 16 * _STEPS
+_MOST_PARAMETERS, _MOST_MACS = 50_000_000, 50_000_000_000  # where no budget is given
 _MOST_SETTINGS = 512  # combinations that are tried for the smallest network
 
 
@@ -41,6 +42,11 @@ class Limits(Struct, frozen=True):
         """Whether a network stays within them."""
         return self.excess(count(derivation)) <= 1.0
 
+    @property
+    def bounded(self) -> Limits:
+        """The same, and what nobody limits held to a size that a machine can have."""
+        return Limits(self.parameters or _MOST_PARAMETERS, self.macs or _MOST_MACS)
+
     def part(self, share: float) -> Limits:
         """A share of them."""
         return Limits(
@@ -61,9 +67,9 @@ def shrink(derivation: Derivation, limits: Limits) -> Derivation | None:
 
 def grow(derivation: Derivation, limits: Limits) -> Derivation:
     """Wider, as far as limits allow; as it is where there are none."""
-    if limits.parameters is None and limits.macs is None:
+    if limits == Limits():
         return derivation
-    return _widest(derivation, limits, _MOST_FACTOR)
+    return _widest(derivation, limits.bounded, _MOST_FACTOR)
 
 
 def _widest(derivation: Derivation, limits: Limits, most: int) -> Derivation:

@@ -20,7 +20,7 @@ LEAST_WIDTH = 4
 _WIDTH_STEP = 4
 MOST_WIDTH = 8192
 _FIRST_WIDTH = 16  # where the grammar knows none
-_MOST_STAGES = 64
+_MOST_STAGES, _MOST_BLOCKS = 64, 128
 
 
 def round_width(width: float) -> int:
@@ -35,9 +35,11 @@ def derive(
     made = Derivation(shape, classes, ())
     wanted = grammar.draw(f"{NETWORK}.stages", random) or 4
     for _ in range(min(int(wanted), _MOST_STAGES)):
-        after = draw_stage(grammar, random, made)
+        left = _MOST_BLOCKS - sum(stage.repeat for stage in made.stages)
+        after = draw_stage(grammar, random, made) if left > 0 else None
         if after is None:
             break
+        after = structs.replace(after, repeat=min(after.repeat, left))
         made = made.with_stages((*made.stages, after))
     return made if made.stages else None
 

@@ -159,7 +159,7 @@ def derive_within(
     share = request.limits.part(float(_LEAST_SHARE ** random.random()))
     if drawn is None:
         return None
-    within = shrink(drawn, share) or shrink(drawn, request.limits)
+    within = shrink(drawn, share.bounded) or shrink(drawn, request.limits.bounded)
     return None if within is None else grow(within, share)
 
 

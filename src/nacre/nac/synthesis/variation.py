@@ -64,7 +64,7 @@ def mutate(grammar: Grammar, random: np.random.Generator, one: Derivation) -> De
 def settle(child: Derivation | None, request: Request) -> Derivation | None:
     """A child whose stages fit behind each other and that meets its budgets."""
     rebuilt = None if child is None else rebuild(child)
-    return None if rebuilt is None else shrink(rebuilt, request.limits)
+    return None if rebuilt is None else shrink(rebuilt, request.limits.bounded)
 
 
 def _replaced(one: Derivation, at: int, *stages: Stage) -> Derivation:
