@@ -139,7 +139,8 @@ def test_one_file_has_genes_and_blocks(capsys: Capsys) -> None:
     lines = outcome.out.splitlines()
     assert lines[0].startswith("cnn.none.v16.shim: ")
     assert lines[0].endswith(", 10 calls")
-    assert lines[2].endswith("2 times: conv2d _native_batch_norm_legit_no_training relu")
+    assert any(line.endswith("ConvBlock 2, Classifier 1") for line in lines)
+    assert lines[3].endswith("2 times: conv2d _native_batch_norm_legit_no_training relu")
 
 
 def test_a_folder_gives_a_tree(capsys: Capsys) -> None:

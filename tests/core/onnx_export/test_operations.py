@@ -90,7 +90,9 @@ def test_onnxruntime_agrees_and_the_model_reads_back(use: UseOf, tmp_path: Path)
     module = plain(module_of(use))
     inputs = inputs_of(module)
     expected = evaluate(module, inputs)
-    assert_close(run(module, inputs, tmp_path), expected, ULPS, PARTS["f32"])
+    # Fused, the runtime rounds sums of quantised tensors in another place on some processors.
+    is_plain = use.opcode.startswith("Q")
+    assert_close(run(module, inputs, tmp_path, is_plain), expected, ULPS, PARTS["f32"])
     again = from_onnx(tmp_path / "model.onnx")
     assert again.input_types == module.input_types
     assert_close(evaluate(again, inputs), expected, ULPS, PARTS["f32"])

@@ -27,7 +27,8 @@ def widen_to_f32(values: Array) -> Float32:
 @cache
 def every_f16() -> Float32:
     """Every f16 as f32, by its bits."""
-    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    with np.errstate(invalid="ignore"):  # some processors raise it for NaNs that signal
+        return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 def carrier_dtype(element: ElementType) -> np.dtype[Any]:
