@@ -6,9 +6,10 @@ from functools import cache
 
 import pytest
 
+from nacre.base.diagnostics import InputError
 from nacre.nac import tisa
 from tests.nac.tisa.compared import require_equal
-from tests.nac.tisa.corpus import CORPUS, strings
+from tests.nac.tisa.corpus import CORPUS, OTHER_SCRIPTS, strings
 from tests.nac.tisa.families import FAMILIES, family
 
 EVERY = pytest.mark.parametrize("name", FAMILIES)
@@ -22,7 +23,7 @@ def program(name: str) -> tisa.TisaProgram:
 
 @EVERY
 def test_ids_and_places_are_those_of_the_library(name: str) -> None:
-    texts = [*CORPUS, *strings(60, seed=21)]
+    texts = [*CORPUS, *OTHER_SCRIPTS, *strings(20, seed=21)]
     require_equal(family(name), program(name), [*texts, *zip(texts[:9], texts[9:18], strict=True)])
 
 
@@ -40,6 +41,23 @@ def test_texts_of_ids_are_those_of_the_library(name: str) -> None:
         for skip in (True, False):
             expected = library.decode(ids, skip_special_tokens=skip)
             assert made.decode(ids, skip_special_tokens=skip) == expected, ascii(text)
+
+
+@EVERY
+def test_a_stream_gives_the_same_text(name: str) -> None:
+    for text in (*CORPUS, *OTHER_SCRIPTS):
+        ids = program(name).encode(text)
+        stream = program(name).stream()
+        parts = [*map(stream.push, ids), stream.finish()]
+        assert "".join(parts) == program(name).decode(ids), ascii(text)
+        assert not any("\ufffd" in part for part in parts) or "\ufffd" in "".join(parts)
+
+
+@EVERY
+def test_half_of_a_pair_is_refused(name: str) -> None:
+    for encode in (program(name).encode, program(name).encode_whole):
+        with pytest.raises(InputError, match="NAC70"):
+            encode("a \ud800 b")
 
 
 @pytest.mark.full

@@ -60,7 +60,7 @@ _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
     "--tokenizer",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Compile the tokenizer of this folder, or of this tokenizer.json, into the file.",
+    help="Compile the tokenizer of this folder, or of this file, into the file.",
 )
 @click.option(
     "--unlimited",

@@ -117,6 +117,14 @@ class TokenDecoder(Struct, frozen=True, forbid_unknown_fields=True):
     decoder: tuple[Step, ...] | None
     special: tuple[int, ...] = ()  # ids that are left out on request, in order
 
+    @property
+    def joins_bytes(self) -> bool:
+        """Whether tokens such as `<0x0A>` are bytes."""
+        return any(
+            isinstance(step, ByteFallback) or (isinstance(step, SentencePiece) and step.has_bytes)
+            for step in self.decoder or ()
+        )
+
     def text_of(self, tokens: list[str]) -> str:
         """The text of tokens; InputError where a decoder cannot, or makes a text without end."""
         if self.decoder is None:
@@ -128,6 +136,11 @@ class TokenDecoder(Struct, frozen=True, forbid_unknown_fields=True):
                 message = f"the decoder makes more than {most:,} characters of the tokens"
                 raise refusal(NAC67, message)
         return "".join(tokens)
+
+
+def byte_of(token: str) -> int | None:
+    """The byte that a token such as `<0x0A>` stands for."""
+    return int(token[3:5], 16) if _BYTE.fullmatch(token) else None
 
 
 def encode_decoder(decoding: TokenDecoder) -> bytes:

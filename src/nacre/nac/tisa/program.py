@@ -16,7 +16,7 @@ from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import code_points
 from nacre.nac.tisa.composition import Composer, pad_batch, truncate_texts
 from nacre.nac.tisa.decoder_inference import infer_decoder
-from nacre.nac.tisa.decoders import TokenDecoder, clean_text, read_decoder
+from nacre.nac.tisa.decoders import TokenDecoder, byte_of, clean_text, read_decoder
 from nacre.nac.tisa.encoding import Encoding
 from nacre.nac.tisa.fragments import Fragment
 from nacre.nac.tisa.instructions import Instruction, Kind
@@ -31,6 +31,7 @@ from nacre.nac.tisa.loading import (
 from nacre.nac.tisa.models.extents import UnknownError
 from nacre.nac.tisa.options import EncodingOptions, Padding, Side, Truncation, read_options
 from nacre.nac.tisa.resources import VOCABULARY, Vocabulary, read_vocabulary
+from nacre.nac.tisa.streaming import TextStream
 from nacre.nac.tisa.text.spans import Spans, span_of
 
 _WHITE = "".join(map(chr, code_points(WHITE_SPACE)))
@@ -168,6 +169,22 @@ class TisaProgram:
                 tokens.append(token)
         text = self.token_decoder.text_of(tokens)
         return clean_text(text) if clean_up else text
+
+    def decode_batch(
+        self, batch: Iterable[Iterable[int]], *, skip_special_tokens: bool = True
+    ) -> list[str]:
+        """The text of every list of ids."""
+        return [self.decode(ids, skip_special_tokens=skip_special_tokens) for ids in batch]
+
+    def stream(self, *, skip_special_tokens: bool = True) -> TextStream:
+        """Decodes ids that come one after another, such as those that a model generates."""
+        return TextStream(
+            lambda ids: self.decode(ids, skip_special_tokens=False),
+            self._special if skip_special_tokens else frozenset(),
+            {i: byte for i, t in self._tokens.items() if (byte := byte_of(t)) is not None}
+            if self.token_decoder.joins_bytes
+            else {},
+        )
 
     def token_id(self, token: str) -> int | None:
         """The id of a token as it stands in the vocabulary."""
