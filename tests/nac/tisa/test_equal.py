@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nacre.nac import tisa
+from tests.effort import scaled
 from tests.nac.tisa.corpus import CORPUS, strings
 from tests.nac.tisa.made import BUILDERS, Tokenizer, tokenizer
 
@@ -55,13 +56,14 @@ DECODED = ("gpt2", "roberta", "llama3", "bert_uncased", "bert_cased", "t5", "xlm
 @pytest.mark.parametrize("name", DECODED)
 def test_texts_of_ids_are_those_of_the_library(name: str) -> None:
     made, library = program(name), tokenizer(name)
-    for text in [*CORPUS, *strings(200, seed=11)]:
+    for text in [*CORPUS, *strings(scaled(200), seed=11)]:
         ids = library.encode(text).ids
         assert made.decode(ids) == library.decode(ids), ascii(text)
         shown = made.decode(ids, skip_special_tokens=False)
         assert shown == library.decode(ids, skip_special_tokens=False), ascii(text)
 
 
+@pytest.mark.sampled(4)
 @EVERY
 def test_the_same_bytes_from_an_object_a_file_and_a_text(name: str, tmp_path: Path) -> None:
     text = tokenizer(name).to_str(pretty=True)

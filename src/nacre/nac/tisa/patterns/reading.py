@@ -108,7 +108,8 @@ class _Reader:
         greedy = not self._accept("?")
         made: Node = Repeat(part, *bounds, greedy)
         if greedy and self._accept("+"):
-            make = _repeat_again if is_counted else _possessive
+            is_again = is_counted and self._dialect != "tiktoken"
+            make = _repeat_again if is_again else _possessive
             made = make(part, bounds, start)
         if self._bounds() is not None:
             raise PatternError("a repetition of a repetition", start)
@@ -326,9 +327,16 @@ def _possessive(part: Node, bounds: Bounds, start: int) -> Node:
     if not isinstance(part, Chars):
         raise PatternError("a possessive repetition of more than one character", start)
     is_over = Near(True, True, part)
+    least, most = bounds
     if bounds == (0, 1):
         return Choice((part, is_over))
-    return Sequence((Repeat(part, *bounds), is_over))
+    if most is None:
+        return Sequence((Repeat(part, least, None), is_over))
+    if least == most:
+        return Repeat(part, least, most)
+    # As many as may be, or fewer where there are no more.
+    fewer = Sequence((Repeat(part, least, most - 1), is_over))
+    return Choice((Repeat(part, most, most), fewer))
 
 
 def _is_category(chars: Chars) -> bool:
