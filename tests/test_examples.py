@@ -169,6 +169,8 @@ def test_the_commands_print_what_the_page_shows(block: list[Step], folder: Path)
         ("scale=0.12345678, 12 cycles\n", "scale=0.12345678, 13 cycles\n", False),
         ("scale=0.12345678\n", "scale=0.22345678\n", False),
         ("1.25x of it\n", "1.26x of it\n", False),
+        ("SQNR 49.9 dB\n", "SQNR 45.4 dB\n", True),
+        ("SQNR 49.9 dB\n", "SQNR 29.9 dB\n", False),
     ],
 )
 def test_an_output_is_held_to_the_page(shown: str, found: str, is_same: bool) -> None:

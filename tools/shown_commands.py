@@ -44,6 +44,7 @@ _NEARLY = re.compile(
     r"\d+\.\d{6,}(?:e-?\d+)?|\d+\.\d+(?= dB)|[\d,]+(?= bytes\))|[\d,]+(?= bytes of page)"
 )
 _NEARLY_BY = 0.02
+_DECIBELS = 6.0  # one step of a quantised output more or less, of a picture that is all but right
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +153,14 @@ def _is_alike(shown: str, found: str) -> bool:
     shown, found = _TIMES.sub("", shown), _TIMES.sub("", found)
     if _NEARLY.sub("", shown) != _NEARLY.sub("", found):
         return False
-    pairs = zip(_NEARLY.findall(shown), _NEARLY.findall(found), strict=True)
-    numbers = [(float(a.replace(",", "")), float(b.replace(",", ""))) for a, b in pairs]
-    return all(math.isclose(a, b, rel_tol=_NEARLY_BY) for a, b in numbers)
+    pairs = zip(_NEARLY.finditer(shown), _NEARLY.finditer(found), strict=True)
+    return all(_are_near(a, b) for a, b in pairs)
+
+
+def _are_near(shown: re.Match[str], found: re.Match[str]) -> bool:
+    a, b = (float(one.group().replace(",", "")) for one in (shown, found))
+    is_ratio = shown.string.startswith(" dB", shown.end())
+    return math.isclose(a, b, rel_tol=_NEARLY_BY, abs_tol=_DECIBELS if is_ratio else 0)
 
 
 def renew(page: Path) -> int:

@@ -19,7 +19,9 @@ from tests.cli.writing.verbs import VERBS, make_given
 Capsys = pytest.CaptureFixture[str]
 
 _TARGETS = ("-o", "--output", "--trace", "--report", "--newick", "--svg")
-FOLDERS = ("compile", "compile without the model", "demo", "nac extract")
+FOLDERS = (
+    "compile", "compile without the model", "demo", "nac extract", "nac synthesise", "nac search",
+)  # fmt: skip
 WRITERS = [
     name
     for name in VERBS

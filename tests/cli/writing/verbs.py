@@ -14,6 +14,7 @@ from nacre import core, nac, nem
 from nacre.base.files import is_temporary
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
+from nacre.nac.synthesis.families import families_corpus
 from tests.nac.mep.carrying import successor, tokenizer_json
 
 State = tuple[object, ...]
@@ -60,6 +61,9 @@ def make_given(folder: Path) -> None:
         (folder / f"c{seed}.nem").write_text(f"const X = {seed}\n" * 200)
         (folder / f"c{seed}.mlir").write_text(nem.to_mlir(f"const X = {seed}\n" * 20))
     (folder / "p.nem").write_text(PROGRAM)
+    networks = nac.synthesise(families_corpus(), (1, 1, 8, 8), params=2000, count=2)
+    for seed, network in enumerate(networks, 1):
+        nac.save(network.model, folder / f"net{seed}.nac")
     for seed in (1, 2):
         (folder / f"p{seed}.nemb").write_bytes(nem.pack(f"# {seed}\n{PROGRAM}"))
         image = nacre.bind(PROGRAM, ("npm4k", "ideal")[seed - 1])
@@ -191,6 +195,21 @@ VERBS = {
         lambda g, o, n: ["nac", "genome", *[g / "m1.nac", g / "m2.nac", g / "s1.nac"][: n + 1],
                          "--newick", o / "t.nwk", "--svg", o / "t.svg"],
         is_loose=True,
+    ),
+    "nac grammar": Verb(
+        lambda g, o, n: ["nac", "grammar", g / f"net{n}.nac", "-o", o / "g.json"]
+    ),
+    "nac synthesise": Verb(
+        lambda g, o, n: ["nac", "synthesise", "--like", g / "net1.nac", "--input", "1x1x8x8",
+                         "--params", str(1000 * n), "--count", "2", "-o", o / "made"],
+        is_loose=True,
+    ),
+    "nac search": Verb(
+        lambda g, o, n: ["nac", "search", "--params", str(1000 * n), "--evaluations", "1",
+                         "--steps", "1", "--data", "figures", "--html", o / "page.html",
+                         "-o", o / "front"],
+        is_loose=True,
+        is_slow=True,
     ),
     "compile": Verb(
         lambda g, o, n: ["compile", g / f"m{n}.core", "--device", "npm4k", "-o", o / "b"],

@@ -111,11 +111,12 @@ def test_narrow_floats_are_computed_in_f32_and_rounded_once(name: str, elem: str
     inputs: list[Array] = [every.view(type_of(elem, ()).dtype)]
     if name in BINARY:
         inputs.append(np.random.default_rng(1).permutation(inputs[0]))
-    wide = computed(name, *(x.astype(np.float32) for x in inputs))
-    with np.errstate(all="ignore"):
-        expected = wide.astype(inputs[0].dtype)
+    with np.errstate(all="ignore"):  # NaNs that signal do so on some processors
+        wide = computed(name, *(x.astype(np.float32) for x in inputs))
+        expected = wide.astype(inputs[0].dtype).astype(np.float32)
     found = computed(name, *inputs, elem=elem)
-    np.testing.assert_array_equal(found.astype(np.float32), expected.astype(np.float32))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found.astype(np.float32), expected)
 
 
 ONNX = {

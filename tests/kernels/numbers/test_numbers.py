@@ -50,5 +50,6 @@ def test_widening_is_exact_for_every_16_bit_float(dtype: type) -> None:
     values: Array = every.view(dtype)
     wide = numbers.widen_to_f32(values)
     assert wide.dtype == np.float32
-    np.testing.assert_array_equal(wide, values.astype(np.float32))
+    with np.errstate(invalid="ignore"):  # NaNs that signal do so on some processors
+        np.testing.assert_array_equal(wide, values.astype(np.float32))
     np.testing.assert_array_equal(numbers.widen_to_f32(values[::-2]), wide[::-2])

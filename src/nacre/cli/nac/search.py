@@ -22,7 +22,7 @@ from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.build import save_model
 from nacre.cli.nac.files import expand_paths, nac, table
 from nacre.cli.nac.synthesis import corpus_or_families, cycles_on, like_option, number_option
-from nacre.cli.options import out_option
+from nacre.cli.options import include_root_option, out_option
 from nacre.cli.outputs import require_distinct_files
 from nacre.cli.terminal.progress import watch_progress
 
@@ -42,6 +42,7 @@ _MOST_NUMBER = 1 << 60
 @number_option("--macs", "The most products of a run.")
 @click.option("--device", default="npm4k", show_default=True, metavar="D",
               help="The device that cycles are estimated on.")  # fmt: skip
+@include_root_option
 @click.option("--evaluations", type=click.IntRange(1, 100_000), default=60, show_default=True,
               metavar="N", help="How many networks are trained and timed.")  # fmt: skip
 @click.option("--steps", type=click.IntRange(1, 100_000), default=40, show_default=True,
@@ -59,6 +60,7 @@ def search(
     params: int | None,
     macs: int | None,
     device: str,
+    include_roots: tuple[Path, ...],
     evaluations: int,
     steps: int,
     seed: int,
@@ -86,7 +88,7 @@ def search(
         require_distinct_files([html] if html is not None else [], read)
         examples = _examples(data)
         corpus = corpus_or_families(like)
-        cycles = cycles_on(device)
+        cycles = cycles_on(device, include_roots)
         assert cycles is not None
         request = request_of(corpus.grammar, examples.shape, params, macs, examples.classes)
         evaluator = Evaluator(examples, cycles, Course(steps=steps, seed=seed))

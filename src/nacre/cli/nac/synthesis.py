@@ -20,7 +20,7 @@ from nacre.cli.arrays import (
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.build import save_model
 from nacre.cli.nac.files import expand_paths, nac, program_names, table
-from nacre.cli.options import Option, out_option
+from nacre.cli.options import Option, include_root_option, out_option
 from nacre.cli.outputs import require_distinct_files
 
 if TYPE_CHECKING:
@@ -77,14 +77,14 @@ def corpus_from(like: Sequence[str]) -> Corpus:
     return corpus_of(files, None if grammars else program_names(files))
 
 
-def cycles_on(device: str | None) -> Cycles | None:
+def cycles_on(device: str | None, include_roots: tuple[Path, ...]) -> Cycles | None:
     """What says how long a model takes on a device; None of one that does not fit."""
     if device is None:
         return None
     from nacre.compile.estimate.estimate import estimate
     from nacre.compile.target import target_of
 
-    target = target_of(device).device
+    target = target_of(device, include_roots).device
 
     def cycles(model: object) -> int | None:
         found = estimate(model, target)
@@ -144,6 +144,7 @@ def _grammar_text(learned: Grammar) -> str:
 @number_option("--macs", "The most products of a run.")
 @number_option("--classes", "Scores of a network. Default: as most files have.")
 @click.option("--device", metavar="D", help="Estimate cycles on this device.")
+@include_root_option
 @click.option("--count", type=click.IntRange(1, 10_000), default=1, show_default=True, metavar="K",
               help="How many networks.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, _MOST_NUMBER), default=0, show_default=True,
@@ -157,6 +158,7 @@ def synthesise(
     macs: int | None,
     classes: int | None,
     device: str | None,
+    include_roots: tuple[Path, ...],
     count: int,
     seed: int,
     out: Path | None,
@@ -175,7 +177,7 @@ def synthesise(
         try:
             made = synthesised(
                 corpus, shape, params=params, macs=macs, classes=classes, count=count, seed=seed,
-                cycles=cycles_on(device),
+                cycles=cycles_on(device, include_roots),
             )  # fmt: skip
         except ValueError as error:
             raise click.UsageError(str(error)) from None
@@ -200,7 +202,7 @@ def corpus_or_families(like: Sequence[str]) -> Corpus:
 
 
 def save_all(made: Sequence[Individual], folder: Path, read: Sequence[Path] = ()) -> list[Path]:
-    """Write all networks, or none, and over none that was read."""
+    """Write all networks, each whole or not at all, and over none that was read."""
     require_distinct_files([folder / f"{one.name}.nac" for one in made], read)
     with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
