@@ -19,7 +19,6 @@ from nacre.cli.arrays import (
 )
 from nacre.cli.calibration import read_calibration
 from nacre.cli.core.files import format_option, report_findings
-from nacre.cli.nac.build import save_model
 from nacre.cli.nac.files import expand_paths, nac, table
 from nacre.cli.nac.synthesis import corpus_or_families, cycles_on, like_option, number_option
 from nacre.cli.options import include_root_option, out_option
@@ -132,6 +131,7 @@ def _write_all(
     read: Sequence[Path],
 ) -> list[Path]:
     """Write the page and the files of the front; what was written."""
+    from nacre.nac.format.file import to_bytes
     from nacre.nac.synthesis.page import About, search_page
 
     written: list[Path] = []
@@ -147,7 +147,8 @@ def _write_all(
             write_whole(html, [search_page(result, about)])
             written.append(html)
         for path, model in models.items():
-            written += save_model(model, path, "internal")
+            write_whole(path, [to_bytes(model.file)])
+            written.append(path)
     return written
 
 

@@ -18,7 +18,6 @@ from nacre.cli.arrays import (
     write_all_or_none,
 )
 from nacre.cli.core.files import format_option, report_findings
-from nacre.cli.nac.build import save_model
 from nacre.cli.nac.files import expand_paths, nac, program_names, table
 from nacre.cli.options import Option, include_root_option, out_option
 from nacre.cli.outputs import require_distinct_files
@@ -202,14 +201,16 @@ def corpus_or_families(like: Sequence[str]) -> Corpus:
 
 
 def save_all(made: Sequence[Individual], folder: Path, read: Sequence[Path] = ()) -> list[Path]:
-    """Write all networks, each whole or not at all, and over none that was read."""
+    """Write all networks, or none, and over none that was read."""
+    from nacre.nac.format.file import to_bytes
+
     require_distinct_files([folder / f"{one.name}.nac" for one in made], read)
     with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{one.name}.nac" for one in made]
     with write_all_or_none():
         for path, one in zip(paths, made, strict=True):
-            save_model(one.model, path, "internal")
+            write_whole(path, [to_bytes(one.model.file)])
     return paths
 
 
