@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import is_special
-from nacre.cli.arrays import report_write_errors
+from nacre.cli.arrays import report_write_errors, write_all_or_none
 from nacre.nem.bytecode.magic import SUFFIX
 
 STDOUT = "-"
@@ -73,3 +73,19 @@ def _is_standard_output(path: Path) -> bool:
         return str(path) == STDOUT or os.path.samestat(os.stat(path), os.fstat(1))
     except (OSError, ValueError):
         return False
+
+
+@contextlib.contextmanager
+def write_into_folder(folder: Path) -> Iterator[None]:
+    """Make a folder for files that are written together; it goes where none of them is written."""
+    is_new = not folder.exists()
+    with report_write_errors(folder):
+        folder.mkdir(exist_ok=True)
+    try:
+        with write_all_or_none():
+            yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise

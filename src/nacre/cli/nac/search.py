@@ -13,7 +13,6 @@ from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
 from nacre.cli.arrays import (
     WrongUsage,
-    report_write_errors,
     require_writable,
     write_all_or_none,
 )
@@ -22,7 +21,7 @@ from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import expand_paths, nac, table
 from nacre.cli.nac.synthesis import corpus_or_families, cycles_on, like_option, number_option
 from nacre.cli.options import include_root_option, out_option
-from nacre.cli.outputs import require_distinct_files
+from nacre.cli.outputs import require_distinct_files, write_into_folder
 from nacre.cli.terminal.progress import watch_progress
 
 if TYPE_CHECKING:
@@ -137,10 +136,7 @@ def _write_all(
     written: list[Path] = []
     models = {} if out is None else _front_models(result, evaluator, out)
     require_distinct_files(models, read)
-    if out is not None:
-        with report_write_errors(out):
-            out.mkdir(parents=True, exist_ok=True)
-    with write_all_or_none():
+    with write_all_or_none() if out is None else write_into_folder(out):
         if html is not None:
             examples, course = evaluator.examples, evaluator.course
             about = About(examples.name, device, course.steps, result.reference(examples.classes))

@@ -15,12 +15,11 @@ from nacre.cli.arrays import (
     option_value,
     report_write_errors,
     require_writable,
-    write_all_or_none,
 )
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import expand_paths, nac, program_names, table
 from nacre.cli.options import Option, include_root_option, out_option
-from nacre.cli.outputs import require_distinct_files
+from nacre.cli.outputs import require_distinct_files, write_into_folder
 
 if TYPE_CHECKING:
     from nacre.nac.synthesis.grammar import Grammar
@@ -205,10 +204,8 @@ def save_all(made: Sequence[Individual], folder: Path, read: Sequence[Path] = ()
     from nacre.nac.format.file import to_bytes
 
     require_distinct_files([folder / f"{one.name}.nac" for one in made], read)
-    with report_write_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{one.name}.nac" for one in made]
-    with write_all_or_none():
+    with write_into_folder(folder):
         for path, one in zip(paths, made, strict=True):
             write_whole(path, [to_bytes(one.model.file)])
     return paths
