@@ -247,3 +247,20 @@ def test_a_node_without_a_type_is_refused(types: Loose, told: str, tmp_path: Pat
         nac.build(tmp_path / "m.onnx", shapes={"x": (2, 3)})
     assert [d.code for d in refused.value.diagnostics] == ["ONX01"]
     assert "value_info" in str(refused.value.diagnostics[0].help)
+
+
+class Scaled(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Sums of complex numbers, the second times a factor."""
+
+    def forward(self, x: Loose) -> Loose:
+        spectrum = torch.fft.fft(x)
+        less = torch.sub(spectrum, x, alpha=2).real
+        return less + torch.add(spectrum, spectrum, alpha=3).imag
+
+
+def test_sums_with_a_factor() -> None:
+    x = torch.randn(3, 8)
+    model = nac.build(Scaled(), example_args=(x,))
+    assert nac.verify(nac.to_bytes(model.file)) == []
+    (found,) = model.run({model.inputs[0].name: x.numpy()})
+    np.testing.assert_allclose(found, Scaled()(x).numpy(), rtol=TOLERANCE, atol=TOLERANCE)

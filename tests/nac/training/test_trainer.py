@@ -169,3 +169,22 @@ def test_steps_are_those_of_pytorch() -> None:
         np.testing.assert_allclose(
             trainer.weights[parameter], tensor.detach().numpy(), rtol=2e-3, atol=2e-5
         )
+
+
+@pytest.mark.parametrize("wrong", [-1, -100, 3])
+def test_a_target_is_a_class_of_its_output(wrong: int) -> None:
+    targets = np.where(np.arange(16) == 7, wrong, CLASSES)
+    with pytest.raises(InputError, match=f"class {wrong}, expected 0 to 2") as caught:
+        Trainer(perceptron()).step({"x": X}, [targets], RATE)
+    assert [found.code for found in caught.value.diagnostics] == ["NAC55"]
+
+
+@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -float("inf")])
+def test_a_rate_is_a_number(rate: float) -> None:
+    trainer = Trainer(perceptron())
+    with pytest.raises(InputError, match="expected a finite number") as caught:
+        trainer.step({"x": X}, [CLASSES], rate)
+    assert [found.code for found in caught.value.diagnostics] == ["NAC55"]
+    assert trainer.step({"x": X}, [CLASSES], RATE) == pytest.approx(
+        Trainer(perceptron()).step({"x": X}, [CLASSES], RATE)
+    )

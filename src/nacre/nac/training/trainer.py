@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -76,7 +77,11 @@ class Trainer:
         given = {name: np.asarray(array) for name, array in inputs.items()}
         wanted = [np.asarray(target) for target in targets]
         with _refusals(self._model):
+            if not math.isfinite(rate):
+                raise Unsupported(f"the rate is {rate}, expected a finite number")
             module = self._module(given)
+            if loss == "cross_entropy":
+                _require_classes(module, wanted)
             trained = self._chosen(parameters)
             step = self._step_session(module, loss, given, wanted, trained)
         values = {step.inputs[name]: array for name, array in self.weights.items()}
@@ -156,6 +161,19 @@ class Trainer:
             opened, names = training_module(module, loss, types, trained)
             self._steps[key] = _Step(CoreSession(opened.module), opened.inputs, names)
         return self._steps[key]
+
+
+def _require_classes(module: Module, targets: Sequence[Array]) -> None:
+    """Unsupported where a target is no class of its output."""
+    for place, (output, target) in enumerate(zip(module.outputs, targets, strict=False)):
+        shape = module.by_id[output].type.shape
+        if target.dtype.kind not in "iu" or not target.size or not shape:
+            continue  # which the loss refuses
+        least, most = int(target.min()), int(target.max())
+        if least < 0 or most >= shape[-1]:
+            wrong = least if least < 0 else most
+            message = f"target {place} has class {wrong}, expected 0 to {shape[-1] - 1}"
+            raise Unsupported(message)
 
 
 @contextmanager

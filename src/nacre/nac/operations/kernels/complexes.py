@@ -87,7 +87,7 @@ def _common(operands: Sequence[Operand]) -> DType:
     return np.result_type(*arrays) if arrays else np.dtype(np.complex64)
 
 
-def _broadcast(*operands: Any) -> ArrayType:  # noqa: ANN401 - arrays, and numbers behind them
+def _broadcast(*operands: Any, alpha: float = 1) -> ArrayType:  # noqa: ANN401 - arrays, numbers
     tensors = [x for x in operands if isinstance(x, np.ndarray)]
     return ArrayType(_common(tensors), np.broadcast_shapes(*(x.shape for x in tensors)))
 

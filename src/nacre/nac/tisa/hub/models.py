@@ -50,7 +50,7 @@ class Model:
 
 def compile_model(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) -> Model:
     """The model behind some steps, with tokens that are added to its own."""
-    kind = part.get("type").value or _guess_kind(part)
+    kind = part.get("type").text_or_none() or _guess_kind(part)
     make = _MAKERS.get(kind)
     if make is None:
         raise part.unsupported(f"there is no model `{kind}`")
@@ -105,7 +105,7 @@ def _bpe(part: Part, before: Sequence[Instruction], added: Mapping[str, int]) ->
             help="set `dropout` to null: that is what it means outside of training",
         )
     ids = _ids(part["vocab"])
-    prefix = part.get("continuing_subword_prefix").value or ""
+    prefix = part.get("continuing_subword_prefix").text_or_none() or ""
     merges = tuple(_merge_pair(each) for each in part["merges"].list())
     for first, second in merges:
         if not {first, second, first + second[len(prefix) :]} <= ids.keys():
@@ -127,9 +127,9 @@ def _format_bpe(
     merges: tuple[tuple[str, str], ...],
 ) -> Instruction:
     """The instruction of the format; UnsupportedPart where it means something else."""
-    if part.get("continuing_subword_prefix").value:
+    if part.get("continuing_subword_prefix").text_or_none():
         raise part.unsupported("`continuing_subword_prefix`")
-    suffix = part.get("end_of_word_suffix").value or None
+    suffix = part.get("end_of_word_suffix").text_or_none()
     if not _has_every_byte(ids, before, suffix or ""):
         _check_bpe_unknown(part, {**added, **ids})
     if part.get("ignore_merges", False).flag():
@@ -145,7 +145,9 @@ def _bpe_with_options(part: Part, ids: Mapping[str, int], prefix: str) -> Instru
     )
     options = sum(flag for name, flag in flags if part.get(name, False).flag())
     unknown = _unknown_id(part, ids) if part.get("unk_token") else NO_ID
-    return step("BPE_MODEL", unknown, options, prefix, part.get("end_of_word_suffix").value or "")
+    return step(
+        "BPE_MODEL", unknown, options, prefix, part.get("end_of_word_suffix").text_or_none() or ""
+    )
 
 
 def _merge_pair(part: Part) -> tuple[str, str]:

@@ -106,6 +106,10 @@ class Part:
             raise self._malformed("a text without halves of surrogate pairs") from None
         return self.value
 
+    def text_or_none(self) -> str | None:
+        """The same, or None where it is null or empty."""
+        return self.text() or None if self.value is not None else None
+
     def flag(self) -> bool:
         """A truth value."""
         if not isinstance(self.value, bool):
