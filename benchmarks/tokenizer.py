@@ -21,6 +21,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +136,9 @@ def _compare(name: str, text: str) -> tuple[Any, float]:
 
 def _growth(program: Any, make: Callable[[int], str], size: int) -> tuple[float, float]:  # noqa: ANN401
     """Seconds for a hostile text, and how many times as many for one of twice the length."""
+    texts = (make(size), make(2 * size))
     first, second = (
-        min(_seconds(lambda n=n: program.encode(make(n))) for _ in range(2))
-        for n in (size, 2 * size)
+        min(_seconds(partial(program.encode, text)) for _ in range(2)) for text in texts
     )
     return second, second / max(first, 1e-3)
 

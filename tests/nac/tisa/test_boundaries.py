@@ -22,13 +22,15 @@ def test_parts_join_to_the_fragment_and_no_token_crosses_them() -> None:
     assert boundaries.parts("dabaccdxyb") == ["d", "aba", "ccd", "xy", "b"]
 
 
-@pytest.mark.parametrize("options", [{}, {"fuses_unknown": True}, {"has_bytes": True}])
+@pytest.mark.parametrize(
+    "options", [BpeOptions(0), BpeOptions(0, fuses_unknown=True), BpeOptions(0, has_bytes=True)]
+)
 @pytest.mark.parametrize("seed", range(5))
-def test_ids_and_places_are_those_without_parts(options: dict[str, bool], seed: int) -> None:
+def test_ids_and_places_are_those_without_parts(options: BpeOptions, seed: int) -> None:
     ids = dict(IDS)
-    if "has_bytes" in options:
+    if options.has_bytes:
         ids |= {f"<0x{byte:02X}>": len(ids) + byte for byte in range(0x80, 0x100)}
-    model = Bpe(ids, MERGES, BpeOptions(0, **options))
+    model = Bpe(ids, MERGES, options)
     draw = random.Random(seed)
     text = "".join(draw.choices(LETTERS + "xy\u00fc\u03b1", k=700))
     assert model.extents(text, Budget(len(text))) == model._merge_extents(text)
