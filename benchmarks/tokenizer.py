@@ -4,7 +4,8 @@ The text is what a machine with Python has: sources of its library, the document
 and of installed packages, and words of fourteen scripts. Every family has a vocabulary that is
 trained on a part of it. Both encode the same text in one run; `with places` also says where every
 id comes from, which the library always does. Then hostile texts of n and of 2n characters: a ratio
-of 2 is linear.
+of 2 is linear. For these the collector of Python's cycles is off, as in `timeit`: it passes over
+all that is alive now and then, which is no part of how time grows. Speed is measured with it.
 
     python benchmarks/tokenizer.py                 10 MB, every family
     python benchmarks/tokenizer.py --megabytes 1 bert
@@ -137,9 +138,13 @@ def _compare(name: str, text: str) -> tuple[Any, float]:
 def _growth(program: Any, make: Callable[[int], str], size: int) -> tuple[float, float]:  # noqa: ANN401
     """Seconds for a hostile text, and how many times as many for one of twice the length."""
     texts = (make(size), make(2 * size))
-    first, second = (
-        min(_seconds(partial(program.encode, text)) for _ in range(2)) for text in texts
-    )
+    gc.disable()
+    try:
+        first, second = (
+            min(_seconds(partial(program.encode, text)) for _ in range(2)) for text in texts
+        )
+    finally:
+        gc.enable()
     return second, second / max(first, 1e-3)
 
 
