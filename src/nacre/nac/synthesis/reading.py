@@ -217,17 +217,17 @@ def _heads(one: Specimen, tile: Tile) -> int:
 
 def _merged(links: Sequence[Link]) -> Iterator[Link]:
     """Blocks that go on as the one before them are one stage with it."""
-    held: Link | None = None
+    last: Link | None = None
     for link in links:
-        if held is not None and _goes_on(held, link):
-            assert held.stage is not None
-            held = Link(structs.replace(held.stage, repeat=held.stage.repeat + 1), held.growth)
+        if last is not None and _goes_on(last, link):
+            assert last.stage is not None
+            last = Link(structs.replace(last.stage, repeat=last.stage.repeat + 1), last.growth)
             continue
-        if held is not None:
-            yield held
-        held = link
-    if held is not None:
-        yield held
+        if last is not None:
+            yield last
+        last = link
+    if last is not None:
+        yield last
 
 
 def _goes_on(held: Link, link: Link) -> bool:
