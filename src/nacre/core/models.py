@@ -10,7 +10,7 @@ from types import MappingProxyType
 from nacre.base.diagnostics import InputError, Warn
 from nacre.base.source import whole_file
 from nacre.core.module import Module
-from nacre.core.opaque.calls import KeptCalls
+from nacre.core.opaque.calls import OpaqueCallNames
 from nacre.core.rules.models import MDL01, MDL02
 
 Shapes = Mapping[str, Sequence[int]]
@@ -28,7 +28,7 @@ class ModelFile:
     # What is computed from parameters stays computed: they may be changed later.
     keep_parameters: bool
     # Calls that stay by their names, see `from_torch`; None: what nothing knows is refused.
-    kept_calls: KeptCalls | None = None
+    opaque_calls: OpaqueCallNames | None = None
 
 
 def _core(file: ModelFile) -> Module:
@@ -50,7 +50,7 @@ def _onnx(file: ModelFile) -> Module:
         progress=file.progress,
         warn=file.warn,
         keep_parameters=kept,
-        keep_unknown=file.kept_calls is not None,
+        keep_unknown=file.opaque_calls is not None,
     )
 
 
@@ -63,7 +63,7 @@ def _torch(file: ModelFile) -> Module:
         shapes=file.shapes,
         progress=file.progress,
         keep_parameters=kept,
-        kept_calls=file.kept_calls,
+        opaque_calls=file.opaque_calls,
     )
 
 
@@ -79,7 +79,7 @@ def read_model(
     warn: Warn | None = None,
     *,
     keep_parameters: bool = False,
-    kept_calls: KeptCalls | None = None,
+    opaque_calls: OpaqueCallNames | None = None,
     readers: Mapping[str, Reader] = READERS,
 ) -> Module:
     """A model from a file; `shapes` gives sizes to inputs that leave them open.
@@ -93,4 +93,4 @@ def read_model(
         known = ", ".join(f"`{suffix}`" for suffix in readers)
         message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
         raise InputError([MDL01.at(whole_file(str(file)), message)])
-    return reader(ModelFile(file, shapes, progress, warn, keep_parameters, kept_calls))
+    return reader(ModelFile(file, shapes, progress, warn, keep_parameters, opaque_calls))

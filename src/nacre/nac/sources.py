@@ -9,7 +9,7 @@ from nacre.base.diagnostics import Warn
 from nacre.core.models import Progress, Shapes, read_model
 from nacre.core.module import Module
 from nacre.nac.models import SUFFIX, lift_with_shapes
-from nacre.nac.operations.registry import kept_calls
+from nacre.nac.operations.registry import opaque_calls
 from nacre.nac.rules.building import refusal
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def module_of(
     if is_nac(source):
         return lift_with_shapes(load_source(source), shapes)
     if isinstance(source, str | Path):
-        kept = kept_calls()
-        return read_model(source, shapes, progress, warn, keep_parameters=True, kept_calls=kept)
+        kept = opaque_calls()
+        return read_model(source, shapes, progress, warn, keep_parameters=True, opaque_calls=kept)
     return _torch(source, example_args, shapes)
 
 
@@ -58,5 +58,5 @@ def _torch(source: Any, example_args: tuple[Any, ...] | None, shapes: Shapes | N
     from nacre.core.torch.importer import from_torch
 
     return from_torch(
-        source, example_args or (), shapes=shapes, keep_parameters=True, kept_calls=kept_calls()
+        source, example_args or (), shapes=shapes, keep_parameters=True, opaque_calls=opaque_calls()
     )

@@ -58,14 +58,14 @@ def _inputs(path: Path) -> dict[str, np.ndarray]:
     return {name: np.load(path.with_suffix(".npz"))["in0"]}
 
 
-def _cuts(path: Path, places: list[int]) -> None:
+def require_refused_cuts(path: Path, places: list[int]) -> None:
     raw = path.read_bytes()
     for size in places:
         found = _tried(raw[:size], None)
         assert any(d.severity == "error" for d in found), size
 
 
-def _flips(path: Path, places: list[int], masks: tuple[int, ...]) -> None:
+def require_findings_alone(path: Path, places: list[int], masks: tuple[int, ...]) -> None:
     raw, inputs = bytearray(path.read_bytes()), _inputs(path)
     for place in places:
         # Another element of a weight changes a result, not what can go wrong.
@@ -86,7 +86,7 @@ def _head(path: Path) -> int:
 def test_a_file_that_is_cut_short(path: Path) -> None:
     size = path.stat().st_size
     random_places = random.Random(3).sample(range(size), 60)
-    _cuts(path, [*range(0, 100, 7), *range(size - 20, size), *random_places])
+    require_refused_cuts(path, [*range(0, 100, 7), *range(size - 20, size), *random_places])
 
 
 @pytest.mark.sampled(4)
@@ -94,7 +94,7 @@ def test_a_file_that_is_cut_short(path: Path) -> None:
 def test_a_file_with_another_byte(path: Path) -> None:
     head = _head(path)
     places = random.Random(5).sample(range(head), 80)
-    _flips(path, places, (0xFF, 0x01))
+    require_findings_alone(path, places, (0xFF, 0x01))
 
 
 @pytest.mark.full
@@ -151,14 +151,14 @@ def test_a_file_with_a_plan_and_a_tokenizer_with_any_byte_another() -> None:
 @pytest.mark.fuzz
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_file_cut_at_every_byte(path: Path) -> None:
-    _cuts(path, list(range(0, path.stat().st_size, STEP)))
+    require_refused_cuts(path, list(range(0, path.stat().st_size, STEP)))
 
 
 @pytest.mark.full
 @pytest.mark.fuzz
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_a_file_with_every_byte_another(path: Path) -> None:
-    _flips(path, list(range(0, path.stat().st_size, STEP)), (0xFF,))
+    require_findings_alone(path, list(range(0, path.stat().st_size, STEP)), (0xFF,))
 
 
 PROMISES = {

@@ -21,20 +21,20 @@ def program(name: str) -> tisa.TisaProgram:
     return tisa.load(tisa.compile_tokenizer(tokenizer(name)))
 
 
-def _compare(name: str, texts: list[str]) -> None:
+def require_same_ids(name: str, texts: list[str]) -> None:
     for text in texts:
         assert program(name).encode(text) == tokenizer(name).encode(text).ids, ascii(text)
 
 
 @EVERY
 def test_ids_are_those_of_the_library(name: str) -> None:
-    _compare(name, [*CORPUS, *strings(400, seed=7)])
+    require_same_ids(name, [*CORPUS, *strings(400, seed=7)])
 
 
 @pytest.mark.full
 @EVERY
 def test_ids_of_ten_thousand_strings(name: str) -> None:
-    _compare(name, strings(10_000))
+    require_same_ids(name, strings(10_000))
 
 
 @EVERY

@@ -223,7 +223,7 @@ def test_cut_at_every_byte() -> None:
         assert _tried(raw[:size]), size
 
 
-def _flips(places: list[int], masks: tuple[int, ...]) -> None:
+def require_findings_alone(places: list[int], masks: tuple[int, ...]) -> None:
     raw = bytearray(_small())
     for place in places:
         for mask in masks:
@@ -234,13 +234,13 @@ def _flips(places: list[int], masks: tuple[int, ...]) -> None:
 
 def test_every_byte_another() -> None:
     size = len(_small())
-    _flips(list(range(size)), (0x01, 0x80))
+    require_findings_alone(list(range(size)), (0x01, 0x80))
 
 
 @pytest.mark.full
 def test_every_byte_every_other() -> None:
     size = len(_small())
-    _flips(list(range(size)), tuple(range(1, 256)))
+    require_findings_alone(list(range(size)), tuple(range(1, 256)))
 
 
 def test_random_bytes_in_random_places() -> None:

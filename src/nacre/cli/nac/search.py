@@ -27,7 +27,7 @@ from nacre.cli.terminal.progress import watch_progress
 if TYPE_CHECKING:
     from nacre.nac.synthesis.evaluation import Evaluator
     from nacre.nac.synthesis.examples import Examples
-    from nacre.nac.synthesis.search import Found, SearchResult, Tuner
+    from nacre.nac.synthesis.search import Candidate, SearchResult, Tuner
 
 _MOST_NUMBER = 1 << 60
 
@@ -164,7 +164,7 @@ def _as_text(result: SearchResult, device: str) -> str:
     return f"{table([head, *rows], frozenset(range(1, 6)))}\n\n{said}"
 
 
-def _row(at: int, one: Found) -> tuple[str, ...]:
+def _row(at: int, one: Candidate) -> tuple[str, ...]:
     numbers = (one.score.cycles, one.counts.parameters, one.counts.macs, one.number + 1)
     return (
         f"front-{at}",

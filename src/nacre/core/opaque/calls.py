@@ -16,7 +16,7 @@ PARTS: Mapping[str, str] = MappingProxyType({"complex64": "f32", "complex128": "
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCalls:
+class OpaqueCallNames:
     """Which calls importers keep by their names, beside those that nothing knows."""
 
     names: frozenset[str] = frozenset()  # where Core IR has no form for them

@@ -10,7 +10,7 @@ from typing import Any
 from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.refusals import REFUSED
 from nacre.core.importing.findings import refusal
-from nacre.core.opaque.calls import KeptCalls
+from nacre.core.opaque.calls import OpaqueCallNames
 from nacre.core.rules.torch import TCH04, TCH06
 from nacre.core.torch.archive import read_program
 from nacre.core.torch.checks import keep_checks
@@ -53,7 +53,7 @@ def program_of(
     example_args: Sequence[Any],
     example_kwargs: Mapping[str, Any] | None,
     shapes: Shapes | None,
-    kept_calls: KeptCalls | None = None,
+    opaque_calls: OpaqueCallNames | None = None,
 ) -> tuple[Any, str, Ties]:
     """The program of a source, with only such calls as handlers know where that is possible.
 
@@ -79,7 +79,7 @@ def program_of(
     examples = examples_of(program, shapes, name) if shapes else None
     if examples is not None:
         program = _export(program.module(check_guards=False), *examples, name)
-    names = frozenset[str]() if kept_calls is None else kept_calls.names
+    names = frozenset[str]() if opaque_calls is None else opaque_calls.names
     return _decompose(program, name, names), name, ties_of(program)
 
 
@@ -94,7 +94,7 @@ def _export(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: st
 
 
 @cache
-def _table(kept_calls: frozenset[str]) -> Mapping[Any, Any]:
+def _table(opaque_calls: frozenset[str]) -> Mapping[Any, Any]:
     """PyTorch's decompositions, less those of calls that are taken or refused as they are; ours."""
     table = torch().export.default_decompositions()
     known = (handlers().keys() | REFUSED.keys()) - _WRITTEN
@@ -102,7 +102,7 @@ def _table(kept_calls: frozenset[str]) -> Mapping[Any, Any]:
         call: function
         for call, function in table.items()
         if not (call.namespace == "aten" and key_of(call) in known)
-        and file_name(call) not in kept_calls
+        and file_name(call) not in opaque_calls
     }
     everything = torch()._decomp.decomposition_table
     ours.update((call, everything[call]) for call in map(overload, PYTORCHS))
@@ -116,10 +116,10 @@ def overload(key: str) -> Any:  # noqa: ANN401 - OpOverload
     return getattr(getattr(torch().ops.aten, name), form)
 
 
-def _decompose(program: Any, name: str, kept_calls: frozenset[str]) -> Any:  # noqa: ANN401
+def _decompose(program: Any, name: str, opaque_calls: frozenset[str]) -> Any:  # noqa: ANN401
     try:
         with silenced(), torch().no_grad(), keep_checks(program):
-            decomposed = untie(program).run_decompositions(dict(_table(kept_calls)))
+            decomposed = untie(program).run_decompositions(dict(_table(opaque_calls)))
             # What nobody uses, such as the places of a pooling, needs no form.
             decomposed.graph_module.graph.eliminate_dead_code()
             return decomposed

@@ -16,7 +16,7 @@ from nacre.core.aten.remedies import OTHERWISE
 from nacre.core.importing.findings import finding, refusal
 from nacre.core.importing.model_builder import MOST_OPERATIONS, ModelBuilder
 from nacre.core.module import Labels, Module
-from nacre.core.opaque.calls import ComplexValue, KeptCalls
+from nacre.core.opaque.calls import ComplexValue, OpaqueCallNames
 from nacre.core.ops import OPS
 from nacre.core.rules.torch import TCH01
 from nacre.core.torch.checks import CHECKS, ITEMS, is_only_checked
@@ -62,7 +62,7 @@ def from_torch(
     *,
     progress: Progress | None = None,
     keep_parameters: bool = False,
-    kept_calls: KeptCalls | None = None,
+    opaque_calls: OpaqueCallNames | None = None,
 ) -> Module:
     """A PyTorch module, a program of `torch.export` or a `.pt2` file as a module of `nacre-1`.
 
@@ -70,12 +70,12 @@ def from_torch(
     inputs whose dimensions a program leaves open. Buffers that the module changes become state.
     `progress` is told how many nodes of how many are in. What depends on parameters alone is
     computed now; with `keep_parameters` by the module, so that they can be changed in it. With
-    `kept_calls` what nothing knows becomes an `Opaque` operation, and so do these, by their names
+    `opaque_calls` what nothing knows becomes an `Opaque` operation, and so do these, by their names
     in files (`aten.fft_fft.default`), where Core IR has no form for them.
     InputError lists all that stands in the way.
     """
-    exported = program_of(source, example_args, example_kwargs, shapes, kept_calls)
-    walk, interface = walk_graph(exported, shapes, progress, keep_parameters, kept_calls)
+    exported = program_of(source, example_args, example_kwargs, shapes, opaque_calls)
+    walk, interface = walk_graph(exported, shapes, progress, keep_parameters, opaque_calls)
     return walk.module(interface)
 
 
@@ -84,14 +84,14 @@ def walk_graph(
     shapes: Shapes | None,
     progress: Progress | None = None,
     keep_parameters: bool = False,
-    kept_calls: KeptCalls | None = None,
+    opaque_calls: OpaqueCallNames | None = None,
 ) -> tuple[Walk, Interface]:
     """A graph that was gone down, with what was found wrong on the way; InputError before it."""
     program, name, ties = exported
     interface, problems = interface_of(program, name, shapes or {}, ties)
     if problems:
         raise InputError(problems)
-    walk = Walk(name, progress, ModelBuilder(keep_parameters), kept_calls=kept_calls)
+    walk = Walk(name, progress, ModelBuilder(keep_parameters), opaque_calls=opaque_calls)
     walk.import_graph(program.graph_module, interface)
     return walk, interface
 
@@ -121,7 +121,7 @@ class Walk:
     refused: list[Refusal] = field(default_factory=list)
     lost: int = 0  # nodes that could not be looked at
     labels: dict[int, str] = field(default_factory=dict)  # nodes by the values that they became
-    kept_calls: KeptCalls | None = None  # None: what nothing knows is refused
+    opaque_calls: OpaqueCallNames | None = None  # None: what nothing knows is refused
     constants: Constants = field(init=False)
     _looked_at: int = 0  # nodes, and how many there are outside of loops
     _total: int = 0
@@ -225,8 +225,8 @@ class Walk:
             return result
         if is_empty(result):
             return torch().empty(tuple(result.shape), dtype=result.dtype)  # known: it has none
-        if self.kept_calls is not None and is_call:
-            return self._handle_or_keep(node, args, kwargs, self.kept_calls)
+        if self.opaque_calls is not None and is_call:
+            return self._handle_or_keep(node, args, kwargs, self.opaque_calls)
         return self._handle(node, args, kwargs)
 
     def _handle_or_keep(
@@ -234,20 +234,20 @@ class Walk:
         node: Any,  # noqa: ANN401 - fx.Node
         args: list[Any],
         kwargs: dict[str, Any],
-        kept_calls: KeptCalls,
+        opaque_calls: OpaqueCallNames,
     ) -> Any:  # noqa: ANN401 - see _handle
         """What a call becomes in the module, where it may stay what it is."""
         key, name = key_of(node.target), file_name(node.target)
         is_unknown = key not in handlers() and key not in REFUSED
         is_complex = has_complex([args, kwargs, node.meta.get("val")])
-        if is_complex and not is_unknown and name not in kept_calls.complex_names:
+        if is_complex and not is_unknown and name not in opaque_calls.complex_names:
             raise Unsupported(*COMPLEX)
         if is_complex or is_unknown:
             return keep_call(node, args, kwargs, self.constants)
         try:
             return self._handle(node, args, kwargs)
         except Unsupported:
-            if name not in kept_calls.names:
+            if name not in opaque_calls.names:
                 raise
             return keep_call(node, args, kwargs, self.constants)
 

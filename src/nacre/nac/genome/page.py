@@ -11,7 +11,7 @@ from html import escape
 from nacre.nac.genome.corpus import CorpusProgram
 from nacre.nac.genome.library import LIBRARY
 from nacre.nac.genome.mining import MinedPattern
-from nacre.nac.tools.html_page import html_page, shown
+from nacre.nac.tools.html_page import escape_text, html_page
 from nacre.nac.tools.phylogeny import Node
 from nacre.nac.tools.tree_picture import picture
 
@@ -48,7 +48,7 @@ def _pattern_table(rows: Sequence[CorpusProgram]) -> Iterator[str]:
     yield "</tr>\n"
     most = {p.name: max(row.patterns.get(p.name, 0) for row in rows) for p in used}
     for row in rows:
-        yield f'<tr><td>{shown(row.name)}</td><td class="n">{len(row.genome.genes):,}</td>'
+        yield f'<tr><td>{escape_text(row.name)}</td><td class="n">{len(row.genome.genes):,}</td>'
         for pattern in used:
             yield _cell(row.patterns.get(pattern.name, 0), most[pattern.name])
         yield "</tr>\n"
@@ -76,6 +76,7 @@ def _gene_table(genes: Sequence[tuple[MinedPattern, int]], programs: int) -> Ite
     for gene, count in genes:
         yield (
             f'<tr><td><code>{gene.signature}</code></td><td class="n">{gene.support} of {programs}'
-            f'</td><td class="n">{count:,}</td><td class="gene">{shown(str(gene))}</td></tr>\n'
+            f'</td><td class="n">{count:,}</td>'
+            f'<td class="gene">{escape_text(str(gene))}</td></tr>\n'
         )
     yield "</table></div>\n"

@@ -15,7 +15,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.base.lazy import load_all
 from nacre.base.source import whole_file
-from nacre.core.opaque.calls import KeptCalls
+from nacre.core.opaque.calls import OpaqueCallNames
 from nacre.nac.operations.operation import Kernel, Operation, ShapeFunction
 from nacre.nac.operations.table import registered_kernels
 from nacre.nac.program.calls import core_schema, handlers
@@ -95,11 +95,11 @@ def our_operations() -> Mapping[str, Operation]:
     return MappingProxyType(dict(registered_kernels()))
 
 
-def kept_calls() -> KeptCalls:
+def opaque_calls() -> OpaqueCallNames:
     """Calls that a model keeps where Core IR has no form for them: there is a kernel for each."""
     ours = our_operations()
     names = (name for name, operation in ours.items() if operation.is_kept)
-    return KeptCalls(frozenset({*names, *_registered, *_entry_points()}), frozenset(ours))
+    return OpaqueCallNames(frozenset({*names, *_registered, *_entry_points()}), frozenset(ours))
 
 
 @cache

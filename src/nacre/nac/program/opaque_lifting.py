@@ -103,17 +103,17 @@ def _call(
     values: list[int] = []
     tensors: Sequence[Tensor] = operands.tensors
 
-    def kept(value: Given) -> Argument:
+    def argument_of(value: Given) -> Argument:
         if isinstance(value, Value):
             tensor = tensors[value.id]
             values.append(tensor.id)
             return Operand(len(values) - 1, isinstance(tensor, ComplexValue))
-        return tuple(map(kept, value)) if isinstance(value, tuple) else value
+        return tuple(map(argument_of, value)) if isinstance(value, tuple) else value
 
     schema = form.schema if form is not None else _complex_schema(instruction.name)
     given = prepared.arguments(operands.arguments)
     names = [parameter.name for parameter in schema.schema.parameters]
-    arguments = tuple(kept(given.get(name)) for name in names)
+    arguments = tuple(argument_of(given.get(name)) for name in names)
     return OpaqueCall(instruction.name, schema.text, arguments, tuple(values), results, is_list)
 
 

@@ -87,7 +87,9 @@ def call_types(
     except Exception as error:
         raise Unsupported(f"it has no shape: {_text(error)}") from None
     if declared is not None and not _agree(found, declared):
-        raise Unsupported(f"it gives {_shown(found)}, the file says {_shown(declared)}")
+        raise Unsupported(
+            f"it gives {_format_types(found)}, the file says {_format_types(declared)}"
+        )
     return found
 
 
@@ -108,8 +110,12 @@ def _agree(found: Any, declared: Any) -> bool:  # noqa: ANN401 - types, or lists
     return len(found) == len(declared) and all(d is None or f == d for f, d in pairs)
 
 
-def _shown(types: Any) -> str:  # noqa: ANN401 - types, or lists of them
-    return ", ".join(map(_shown, types)) if isinstance(types, list) else str(types or "anything")
+def _format_types(types: Any) -> str:  # noqa: ANN401 - types, or lists of them
+    return (
+        ", ".join(map(_format_types, types))
+        if isinstance(types, list)
+        else str(types or "anything")
+    )
 
 
 def needed(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from nacre.nac.synthesis.pareto import Point
-from nacre.nac.synthesis.search import Found, SearchResult
-from nacre.nac.tools.html_page import html_page, shown
+from nacre.nac.synthesis.search import Candidate, SearchResult
+from nacre.nac.tools.html_page import escape_text, html_page
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 760, 420, 66, 46, 14, 16
 _CURVE_HEIGHT = 200
@@ -61,16 +61,16 @@ class _Scale:
 def search_page(result: SearchResult, about: About) -> str:
     """The page as text."""
     head = (
-        f"<h1>{shown(about.title)}</h1>\n"
+        f"<h1>{escape_text(about.title)}</h1>\n"
         f"<p>{len(result.found):,} networks, each trained for {about.steps} steps on "
-        f"{shown(about.data)} and timed on {shown(about.device)}; "
+        f"{escape_text(about.data)} and timed on {escape_text(about.device)}; "
         f"{len(result.front)} of them are better than all others in one way or the other.</p>\n"
     )
     parts = [head, *_chart(result, about), *_legend(result), *_curve(result, about)]
-    return html_page(shown(about.title), "".join([*parts, *_table(result.front)]), _STYLE)
+    return html_page(escape_text(about.title), "".join([*parts, *_table(result.front)]), _STYLE)
 
 
-def _scale(found: Sequence[Found]) -> _Scale:
+def _scale(found: Sequence[Candidate]) -> _Scale:
     cycles = [one.score.cycles for one in found] or [1, 10]
     low, high = log10(max(1, min(cycles))), log10(max(1, max(cycles)))
     margin = max(0.05, 0.04 * (high - low))
@@ -97,7 +97,7 @@ def _chart(result: SearchResult, about: About) -> Iterator[str]:
         yield (
             f'<circle class="{kind}" cx="{scale.x(one.score.cycles):.1f}" '
             f'cy="{scale.y(1 - one.score.error):.1f}" r="{radius}">'
-            f"<title>{shown(text)}</title></circle>\n"
+            f"<title>{escape_text(text)}</title></circle>\n"
         )
     yield "</svg></div>\n"
 
@@ -115,7 +115,7 @@ def _axes(scale: _Scale, about: About) -> Iterator[str]:
     middle = (_LEFT + right) / 2
     yield (
         f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">cycles on '
-        f"{shown(about.device)}</text>\n"
+        f"{escape_text(about.device)}</text>\n"
         f'<text x="14" y="{bottom / 2:.0f}" text-anchor="middle" '
         f'transform="rotate(-90 14 {bottom / 2:.0f})">accuracy</text>\n'
     )
@@ -128,7 +128,7 @@ def _round_numbers(scale: _Scale) -> list[int]:
     return [n for n in numbers if scale.low <= log10(n) <= scale.high]
 
 
-def _steps(front: Sequence[Found], scale: _Scale) -> str:
+def _steps(front: Sequence[Candidate], scale: _Scale) -> str:
     """A line below which every network lies, from the fewest cycles on."""
     parts: list[str] = []
     for one in sorted(front, key=lambda o: o.score.cycles):
@@ -182,7 +182,7 @@ def _curve(result: SearchResult, about: About) -> Iterator[str]:
     )
 
 
-def _table(front: Sequence[Found]) -> Iterator[str]:
+def _table(front: Sequence[Candidate]) -> Iterator[str]:
     yield (
         '<h2>The front</h2>\n<div class="wide"><table>\n<tr><th class="n">accuracy</th>'
         '<th class="n">cycles</th><th class="n">parameters</th><th class="n">MACs</th>'
@@ -193,6 +193,6 @@ def _table(front: Sequence[Found]) -> Iterator[str]:
             f'<tr><td class="n">{1 - one.score.error:.1%}</td>'
             f'<td class="n">{one.score.cycles:,}</td><td class="n">{one.counts.parameters:,}</td>'
             f'<td class="n">{one.counts.macs:,}</td><td class="n">{one.number + 1}</td>'
-            f'<td class="stages">{shown(one.derivation.text)}</td></tr>\n'
+            f'<td class="stages">{escape_text(one.derivation.text)}</td></tr>\n'
         )
     yield "</table></div>\n"

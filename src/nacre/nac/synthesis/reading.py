@@ -58,7 +58,7 @@ def read_chain(one: Specimen) -> Chain:
 
 def _links(one: Specimen, tile: Tile) -> Iterator[Link]:
     """A tile as a stage, and before it what makes its input of the cut before it."""
-    before, taken = one.shape(one.cuts[tile.start]), _taken_shape(one, tile)
+    before, taken = one.shape(one.cuts[tile.start]), _input_shape(one, tile)
     if tile.block in (OPEN, LINEAR) or not before or not taken:
         yield Link(None)
         return
@@ -93,7 +93,7 @@ def nearest_ratio(ratio: float) -> float:
     return min(RATIOS, key=lambda known: max(known / ratio, ratio / known) if ratio > 0 else known)
 
 
-def _taken_shape(one: Specimen, tile: Tile) -> tuple[int, ...]:
+def _input_shape(one: Specimen, tile: Tile) -> tuple[int, ...]:
     """The shape of what a tile is given, behind the moves before it."""
     graph = one.program.graph
     start = one.cuts[tile.start]

@@ -1,8 +1,8 @@
 """A search over what a grammar derives: networks that err less, or that take fewer cycles.
 
-Evolution, one child at a time: parents are drawn from those that are kept, which are the best by
-fronts and then by the hypervolume that they alone add. A child is a transplant of one into another,
-or a change of one. Random search draws every network from the grammar instead.
+Evolution, one child at a time: parents are drawn from the survivors, which are the best by fronts
+and then by the hypervolume that they alone add. A child is a transplant of one into another, or a
+change of one. Random search draws every network from the grammar instead.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Tuner(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidate:
     """A network that was evaluated, and where it came from."""
 
     derivation: Derivation
@@ -73,11 +73,11 @@ class Found:
 class SearchResult:
     """All that was evaluated, in order; what did not fit the device took an evaluation too."""
 
-    found: tuple[Found, ...]
+    found: tuple[Candidate, ...]
     evaluations: int
 
     @property
-    def front(self) -> tuple[Found, ...]:
+    def front(self) -> tuple[Candidate, ...]:
         """Those that nothing dominates, from the least error to the fewest cycles."""
         return tuple(self.found[at] for at in front([one.score.point for one in self.found]))
 
@@ -146,7 +146,7 @@ class _Run:
     watch: Watch | None
     reference: Point | None = None
     evaluations: int = 0
-    found: list[Found] = field(default_factory=list)
+    found: list[Candidate] = field(default_factory=list)
     seen: set[Derivation] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -168,24 +168,24 @@ class _Run:
         return drawn, "drawn"
 
     def child(self) -> tuple[Derivation, Origin]:
-        """A new network made of those that are kept."""
-        kept = self._kept()
+        """A new network made of those that are survivors."""
+        survivors = self._survivors()
         for _ in range(_ATTEMPTS):
-            made, origin = self._varied(kept)
+            made, origin = self._varied(survivors)
             settled = settle(made, self.request)
             if settled is not None and settled not in self.seen:
                 return settled, origin
         return self.draw()
 
-    def _varied(self, kept: Sequence[Derivation]) -> tuple[Derivation | None, Origin]:
-        parent, other = self._parent(kept), self._parent(kept)
+    def _varied(self, survivors: Sequence[Derivation]) -> tuple[Derivation | None, Origin]:
+        parent, other = self._parent(survivors), self._parent(survivors)
         if self.tuner is not None and self.random.random() < _NUMBERS:
             return self.tuner.propose(parent), "numbers"
         if parent != other and self.random.random() < _TRANSPLANTS:
             return transplant(self.grammar, self.random, parent, other), "transplant"
         return mutate(self.grammar, self.random, parent), "change"
 
-    def _kept(self) -> list[Derivation]:
+    def _survivors(self) -> list[Derivation]:
         order = best_order([one.score.point for one in self.found], self._reference())
         return [self.found[at].derivation for at in order[:_KEPT]]
 
@@ -194,16 +194,16 @@ class _Run:
             return self.reference
         return SearchResult(tuple(self.found), self.evaluations).reference(self.request.classes)
 
-    def _parent(self, kept: Sequence[Derivation]) -> Derivation:
+    def _parent(self, survivors: Sequence[Derivation]) -> Derivation:
         """The better of two that are drawn."""
-        return kept[int(self.random.integers(len(kept), size=2).min())]
+        return survivors[int(self.random.integers(len(survivors), size=2).min())]
 
     def take(self, derivation: Derivation, origin: Origin) -> None:
         """Evaluate a network, and keep what came of it."""
         score = self.evaluate(derivation)
         self.seen.add(derivation)
         if score is not None:
-            self.found.append(Found(derivation, score, origin, self.evaluations))
+            self.found.append(Candidate(derivation, score, origin, self.evaluations))
             if self.tuner is not None:
                 self.tuner.report(derivation, score)
         self.evaluations += 1

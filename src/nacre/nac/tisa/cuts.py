@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
@@ -39,7 +40,7 @@ _LONGEST_SHOWN = 60
 BY_TEXT = -1  # a token whose id is that of its text
 
 
-class _CutStep:
+class _CutStep(ABC):
     """A step that makes parts of every fragment that is no token.
 
     It keeps what short fragments became, since texts repeat their words.
@@ -79,9 +80,9 @@ class _CutStep:
         """Whether it is plain that a text is not cut."""
         return False
 
+    @abstractmethod
     def cut(self, text: str, budget: Budget) -> Iterable[Cut]:
         """The parts of a text."""
-        raise NotImplementedError
 
 
 class _PartitionStep(_CutStep):

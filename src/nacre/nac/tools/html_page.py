@@ -36,6 +36,6 @@ def html_page(title: str, body: str, style: str = "") -> str:
     )
 
 
-def shown(text: str) -> str:
+def escape_text(text: str) -> str:
     """Text as HTML, with what cannot be printed made visible."""
     return escape("".join(c if c.isprintable() else "?" for c in text))

@@ -118,11 +118,11 @@ for _overload, _kind in (("Tensor_Scalar", "n"), ("Tensor_Tensor", "T")):
     )(_binary(np.power))
 
 
-def _made(a: Array, b: Array) -> ArrayType:
+def _complex_type(a: Array, b: Array) -> ArrayType:
     return ArrayType(complex_of(a.dtype), np.broadcast_shapes(a.shape, b.shape))
 
 
-@computes("complex.default", schema="real:T imag:T", shape=_made)
+@computes("complex.default", schema="real:T imag:T", shape=_complex_type)
 def make_complex(a: Array, b: Array) -> Array:
     """Complex numbers of their parts."""
     made = np.empty(np.broadcast_shapes(a.shape, b.shape), complex_of(a.dtype))
@@ -130,7 +130,7 @@ def make_complex(a: Array, b: Array) -> Array:
     return made
 
 
-@computes("polar.default", schema="abs:T angle:T", shape=_made)
+@computes("polar.default", schema="abs:T angle:T", shape=_complex_type)
 def polar(size: Array, angle: Array) -> Array:
     """Complex numbers of their sizes and angles."""
     return make_complex(size * np.cos(angle), size * np.sin(angle))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from nacre.nac.tisa.budget import Budget
@@ -15,7 +16,7 @@ _LONGEST_CACHED = 64
 _NONE = -1
 
 
-class CachedModel:
+class CachedModel(ABC):
     """Keeps what fragments became: texts repeat their words."""
 
     def __init__(self) -> None:
@@ -51,8 +52,9 @@ class CachedModel:
                 known.clear()
             known[fragment] = made
 
+    @abstractmethod
     def _find(self, fragment: str, budget: Budget) -> list[Extent]:
-        raise NotImplementedError
+        """The tokens of a fragment that is not remembered."""
 
 
 class WordPiece(CachedModel):

@@ -239,27 +239,27 @@ def exponential(x: Array, rate: float, rng: Generator) -> Array:
 # Dropout in training; in inference Core IR has a form for it
 
 
-def _kept(x: Array, p: float, shape: Sequence[int], rng: Generator) -> Array:
+def _dropout_mask(p: float, shape: Sequence[int], rng: Generator) -> Array:
     _require_chances(np.asarray(p))
     return np.asarray(rng.random(tuple(shape)) >= p)
 
 
-def _drop(x: Array, kept: Array, p: float) -> Array:
+def _drop(x: Array, mask: Array, p: float) -> Array:
     scale = x.dtype.type(0.0 if p == 1 else 1 / (1 - p))
-    return np.asarray(np.where(kept, x * scale, x.dtype.type(0))).astype(x.dtype)
+    return np.asarray(np.where(mask, x * scale, x.dtype.type(0))).astype(x.dtype)
 
 
 @computes("dropout.default", schema="input:T p:f train:b", shape=_filled, random=True)
 def dropout(x: Array, p: float, train: bool, rng: Generator) -> Array:
     """Elements that are 0 with a probability; the others grow, so that sums stay."""
-    return _drop(x, _kept(x, p, x.shape, rng), p) if train else x
+    return _drop(x, _dropout_mask(p, x.shape, rng), p) if train else x
 
 
 @computes("feature_dropout.default", schema="input:T p:f train:b", shape=_filled, random=True)
 def feature_dropout(x: Array, p: float, train: bool, rng: Generator) -> Array:
     """The same for whole channels."""
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2))
-    return _drop(x, _kept(x, p, shape, rng), p) if train else x
+    return _drop(x, _dropout_mask(p, shape, rng), p) if train else x
 
 
 @computes(
@@ -272,5 +272,5 @@ def native_dropout(x: Array, p: float, train: bool | None, rng: Generator) -> Se
     """Dropout, and which elements were kept."""
     if train is False:
         return x, np.ones(x.shape, bool)
-    kept = _kept(x, p, x.shape, rng)
+    kept = _dropout_mask(p, x.shape, rng)
     return _drop(x, kept, p), kept
