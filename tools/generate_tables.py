@@ -26,6 +26,14 @@ from nacre.core import catalogue as core_catalogue
 from nacre.core.specs import CLASS_WORDS, CLASSES, V1_TYPES
 from nacre.kernels.numbers import real_functions
 from nacre.kernels.reductions import normalization
+from nacre.nac.operations.kernels import (
+    complexes,
+    factors,
+    fourier,
+    matrices,
+    random_numbers,
+    signals,
+)
 from nacre.nac.operations.registry import our_operations
 from nacre.nac.spec.header import SECTIONS
 from nacre.nem.model.families import standard_families
@@ -297,12 +305,12 @@ def _nac_sections() -> str:
 
 # What the kernels of a file are for, in the order of the page.
 _KERNELS = {
-    "fourier": "Fourier transforms",
-    "signals": "of short times",
-    "matrices": "matrices, equations, vectors",
-    "factors": "factors of matrices, norms",
-    "chance": "random numbers",
-    "complexes": "complex numbers",
+    fourier.__name__: "Fourier transforms",
+    signals.__name__: "of short times",
+    matrices.__name__: "matrices, equations, vectors",
+    factors.__name__: "factors of matrices, norms",
+    random_numbers.__name__: "random numbers",
+    complexes.__name__: "complex numbers",
 }
 
 
@@ -310,9 +318,9 @@ def _nac_operations() -> str:
     """Calls of ATen with kernels of ours."""
     calls: dict[str, set[str]] = {subject: set() for subject in _KERNELS}
     for name, operation in our_operations().items():
-        subject = operation.kernel.__module__.rpartition(".")[2]
+        subject = operation.kernel.__module__
         # Some that move complex numbers are functions of NumPy's.
-        calls[subject if subject in _KERNELS else "complexes"].add(name.split(".")[1])
+        calls[subject if subject in _KERNELS else complexes.__name__].add(name.split(".")[1])
     rows = (
         (title, ", ".join(f"`{call}`" for call in sorted(calls[subject])))
         for subject, title in _KERNELS.items()
