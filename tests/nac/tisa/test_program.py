@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -188,6 +189,34 @@ def test_other_refusals() -> None:
         tisa.load(raw.replace(b"vidx.b", b"vocab.b"[:6]).replace(b"\7\0vocab.b", b"\6\0vocab."))
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"max_length": -1}, "cuts at -1"),
+        ({"max_length": 10**30}, "cuts at 1,000,"),
+        ({"max_length": 2.5}, "`max_length` is 2.5"),
+        ({"max_length": True}, "`max_length` is True"),
+        ({"max_length": 3, "truncate_from": "up"}, "`truncate_from` is 'up'"),
+        ({"pad_to": 10**12}, "pads to 1,000,000,000,000"),
+        ({"pad_to": -1}, "pads to -1"),
+        ({"pad_to": "8"}, "`pad_to` is '8'"),
+        ({"pad_to": 8, "pad_id": -5}, "pads with the id -5"),
+        ({"pad_to": 8, "pad_id": None}, "`pad_id` is None"),
+        ({"pad_to": 8, "pad_on": 1}, "`pad_on` is 1"),
+    ],
+)
+def test_calls_that_ask_for_what_cannot_be(asked: Any, words: str) -> None:  # noqa: ANN401 - wrong
+    with pytest.raises(InputError, match="NAC70") as caught:
+        made(PIECES).encode("a", **asked)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("texts", [(), ("a", "b", "c"), ["a"] * 5])
+def test_a_batch_has_texts_and_pairs(texts: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    with pytest.raises(InputError, match=rf"NAC70.*found {len(texts)} texts"):
+        made(PIECES).encode_batch([texts])
+
+
 def test_a_piece_is_taken_apart_and_put_together() -> None:
     raw = tisa.compile_tokenizer(json.dumps(small()))
     bundle = tisa.split(raw)
@@ -223,7 +252,7 @@ def test_a_listing_names_everything() -> None:
         "resource vocab.b: 87 bytes",
         "resource vidx.b: 24 bytes",
         "resource nacre.decoder.json: 30 bytes",
-        "resource nacre.encoding.json: 254 bytes",
+        "resource nacre.encoding.json: 242 bytes",
     ]
 
 

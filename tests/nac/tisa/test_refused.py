@@ -188,6 +188,25 @@ MALFORMED: dict[str, tuple[Callable[[], object], str]] = {
     "pieces that overlap wholly": (
         lambda: json.dumps(_with(truncation={"max_length": 5, "stride": 5})), "overlap by 5",
     ),
+    "a length without end": (
+        lambda: json.dumps(_with(truncation={"max_length": 10**30})), "which is not between 0",
+    ),
+    "a negative length": (
+        lambda: json.dumps(_with(truncation={"max_length": -1})), "cuts at -1",
+    ),
+    "padding to a length without end": (
+        lambda: json.dumps(_with(padding={"strategy": {"Fixed": 10**12}})), "pads to 1,000,000,",
+    ),
+    "padding to multiples without end": (
+        lambda: json.dumps(
+            _with(padding={"strategy": "BatchLongest", "pad_to_multiple_of": 10**30})
+        ),
+        "pads to multiples of 1,000,",
+    ),
+    "padding with no id": (
+        lambda: json.dumps(_with(padding={"strategy": "BatchLongest", "pad_id": -1})),
+        "pads with the id -1",
+    ),
     "odd strategy": (
         lambda: json.dumps(_with(truncation={"max_length": 5, "strategy": "Odd"})), "none of",
     ),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
-from nacre.nac.rules.tokenizer import NAC70
+from nacre.nac.rules.tokenizer import NAC67, NAC70
 from nacre.nac.tisa.bundle import refusal
 from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import byte_alphabet, code_points
@@ -13,17 +14,21 @@ from nacre.nac.tisa.encoding import (
     Encoding,
     constant_encoding,
     join_encodings,
+    merge_encodings,
     pad,
     trim_offsets,
     truncate,
 )
 from nacre.nac.tisa.options import (
+    MOST_PADDING,
     EncodingOptions,
     Padding,
     SpecialTokens,
     Template,
     TextSlot,
     Truncation,
+    padding_problem,
+    truncation_problem,
 )
 
 _BLANKS = frozenset({*map(chr, code_points(WHITE_SPACE)), byte_alphabet()[0x20]})
@@ -39,7 +44,7 @@ class Composer:
         if single is None:
             single = (_special(before), TextSlot(0), _special(behind))
         self._templates = single, _PAIR if options.pair is None else options.pair
-        self._trimming = options.trimming
+        self._options = options
 
     def added(self, count: int) -> int:
         """How many special tokens the template for so many texts has."""
@@ -47,18 +52,25 @@ class Composer:
         return sum(len(item.ids) for item in template if isinstance(item, SpecialTokens))
 
     def compose(self, parts: list[Encoding], add_special_tokens: bool) -> Encoding:
-        """One encoding; pieces of a single text that were cut off stand in the template too."""
-        for trimming in self._trimming:
+        """One encoding; pieces of texts that were cut off stand in the template too."""
+        for trimming in self._options.trimming:
             parts = [trim_offsets(part, _BLANKS, trimming.has_prefix) for part in parts]
         template = self._template(len(parts), add_special_tokens)
         if not template:
             raise refusal(NAC70, "the tokenizer has no template for two texts")
-        whole = _fill(template, parts)
-        if len(parts) > 1:
-            return whole
-        return replace(
-            whole, overflowing=tuple(_fill(template, [each]) for each in parts[0].overflowing)
-        )
+        _require_room(template, parts)
+        parts = self._number_texts(parts)
+        pieces = [_piece(item, parts, add_special_tokens) for item in template]
+        if self._options.numbers_pieces:
+            pieces = [piece.with_sequence(index) for index, piece in enumerate(pieces)]
+        is_whole = not any(part.overflowing for part in parts)
+        return join_encodings(pieces) if is_whole else merge_encodings(pieces)
+
+    def _number_texts(self, parts: list[Encoding]) -> list[Encoding]:
+        if self._options.numbers_texts:
+            return [_number_rest(part.with_sequence(at), at) for at, part in enumerate(parts)]
+        is_pair = len(parts) > 1
+        return [part.with_sequence(at) if is_pair else part for at, part in enumerate(parts)]
 
     def _template(self, count: int, add_special_tokens: bool) -> Template:
         template = self._templates[count - 1]
@@ -71,24 +83,52 @@ def _special(tokens: _Tokens) -> SpecialTokens:
     return SpecialTokens(tuple(i for i, _ in tokens), tuple(text for _, text in tokens))
 
 
-def _fill(template: Template, parts: list[Encoding]) -> Encoding:
-    filled: list[Encoding] = []
+def _number_rest(part: Encoding, index: int) -> Encoding:
+    rest = tuple(each.with_sequence(index) for each in part.overflowing)
+    return replace(part, overflowing=rest)
+
+
+def _piece(
+    item: TextSlot | SpecialTokens, parts: list[Encoding], add_special_tokens: bool
+) -> Encoding:
+    """What stands in the place of an item."""
+    if isinstance(item, SpecialTokens):
+        tokens = list(zip(item.ids, item.tokens, strict=True))
+        return constant_encoding(tokens, item.type_id, is_used=True)
+    part = parts[item.index].with_type(item.type_id)
+    if item.rest_type_id is None or not add_special_tokens:
+        return part
+    rest = tuple(each.with_type(item.rest_type_id) for each in part.overflowing)
+    return replace(part, overflowing=rest)
+
+
+def _require_room(template: Template, parts: list[Encoding]) -> None:
+    """Refuse what is cut off in so many pieces that each with each of another text is too much."""
+    count = 1
     for item in template:
         if isinstance(item, TextSlot):
-            filled.append(replace(parts[item.index], overflowing=()).with_type(item.type_id))
-        else:
-            tokens = list(zip(item.ids, item.tokens, strict=True))
-            filled.append(constant_encoding(tokens, item.type_id, is_used=True))
-    return join_encodings(filled)
+            # A piece stands beside those of another text, and those again beside it.
+            count *= 1 + 2 * len(parts[item.index].overflowing)
+    longest = max((len(each) for part in parts for each in part.overflowing), default=0)
+    if count * longest > _MOST_REST:
+        message = f"what is cut off makes {count:,} pieces of up to {longest:,} ids"
+        raise refusal(NAC67, message, help=_REST_HELP)
 
 
-def truncate_texts(parts: list[Encoding], cut: Truncation | None, added: int) -> list[Encoding]:
-    """Texts cut so that they and so many special tokens have the length; InputError if not."""
-    if cut is None:
+_MOST_REST = 1 << 22  # ids
+_REST_HELP = "`encode` gives the ids without what is cut off"
+
+
+def truncate_texts(
+    parts: list[Encoding], cut: Truncation | None, added: int, keeps_rest: bool
+) -> list[Encoding]:
+    """Texts cut so that they and so many special tokens have the length; InputError if not.
+
+    Where special tokens alone are longer nothing is cut, which is what the library does.
+    """
+    if cut is None or cut.max_length < added:
         return parts
     room = cut.max_length - added
-    if room < 0:
-        raise refusal(NAC70, f"{cut.max_length} ids have no room for the special tokens alone")
     sizes = [len(part) for part in parts]
     if sum(sizes) <= room and room:
         return parts
@@ -97,9 +137,21 @@ def truncate_texts(parts: list[Encoding], cut: Truncation | None, added: int) ->
     if any(0 < size <= cut.stride for size, old in zip(wanted, sizes, strict=True) if size < old):
         shown = f"{min(wanted)} ids that are left"
         raise refusal(NAC70, f"pieces overlap by {cut.stride}, which is no less than the {shown}")
+    if not keeps_rest:
+        return [_first_part(part, n, side) for part, n in zip(parts, wanted, strict=True)]
+    for size, length in zip(sizes, wanted, strict=True):
+        if length and (size // (length - cut.stride) if size > length else 0) * length > _MOST_REST:
+            message = f"{size:,} ids are cut into pieces of {length:,} that overlap by {cut.stride}"
+            raise refusal(NAC67, message, help=_REST_HELP)
     return [
         truncate(part, size, cut.stride, side) for part, size in zip(parts, wanted, strict=True)
     ]
+
+
+def _first_part(part: Encoding, length: int, side: str) -> Encoding:
+    if len(part) <= length:
+        return part
+    return part.part(0, length) if side == "right" else part.part(len(part) - length, len(part))
 
 
 def _lengths(sizes: list[int], room: int, cut: Truncation) -> list[int]:
@@ -128,10 +180,48 @@ def _share(sizes: list[int], room: int) -> list[int]:
 
 
 def pad_batch(encodings: list[Encoding], padding: Padding | None) -> list[Encoding]:
-    """All of them up to one length."""
+    """All of them up to one length; InputError where that is far more than they are."""
     if padding is None or not encodings:
         return encodings
     size = padding.size(max(map(len, encodings)))
+    count = sum(1 + len(each.overflowing) for each in encodings)
+    most = max(MOST_PADDING, _PADDING_GROWTH * sum(map(len, encodings)))
+    if count * size > most:
+        message = f"{count:,} texts are padded to {size:,} ids each; at most {most:,} are made"
+        raise refusal(NAC67, message)
     token = padding.id, padding.token
     side = padding.direction.lower()
     return [pad(each, size, token, padding.type_id, side) for each in encodings]
+
+
+_PADDING_GROWTH = 64  # ids for each of the texts
+
+
+def asked_truncation(max_length: int, side: str) -> Truncation:
+    """How a call wants texts to be cut."""
+    _require_integer("max_length", max_length)
+    cut = Truncation(max_length, direction=_direction("truncate_from", side))
+    if reason := truncation_problem(cut):
+        raise refusal(NAC70, f"the call {reason}")
+    return cut
+
+
+def asked_padding(length: int, index: int, side: str) -> Padding:
+    """How a call wants texts to be padded."""
+    _require_integer("pad_to", length)
+    _require_integer("pad_id", index)
+    padding = Padding(length, index, direction=_direction("pad_on", side))
+    if reason := padding_problem(padding):
+        raise refusal(NAC70, f"the call {reason}")
+    return padding
+
+
+def _require_integer(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise refusal(NAC70, f"`{name}` is {value!r}, which is no integer")
+
+
+def _direction(name: str, side: str) -> Literal["Left", "Right"]:
+    if side not in ("left", "right"):
+        raise refusal(NAC70, f"`{name}` is {side!r}, neither `left` nor `right`")
+    return "Left" if side == "left" else "Right"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -23,6 +23,20 @@ class Encoding:
     special_tokens_mask: list[int]  # 1: put there by a template or as padding
     attention_mask: list[int]  # 0: padding
     overflowing: tuple[Encoding, ...] = ()  # what was cut off, in pieces
+    # Where each text stands among the ids.
+    sequence_ranges: Mapping[int, range] = field(default_factory=dict)
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        """The text that every id is of, 0 or 1; None for special tokens.
+
+        A text that no range is known of counts as all of it: so does the `tokenizers` library.
+        """
+        ids: list[int | None] = [None] * len(self)
+        for index in range(len(self.sequence_ranges) or 1):
+            for at in self.sequence_ranges.get(index, range(len(self))):
+                ids[at] = index
+        return ids
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -32,9 +46,13 @@ class Encoding:
         return Encoding(**{name: getattr(self, name)[start:end] for name in _LISTS})
 
     def with_type(self, type_id: int) -> Encoding:
-        """The same as another part of a pair."""
-        overflowing = tuple(each.with_type(type_id) for each in self.overflowing)
-        return replace(self, type_ids=[type_id] * len(self), overflowing=overflowing)
+        """The same as another part of a pair; what was cut off stays as it is."""
+        return replace(self, type_ids=[type_id] * len(self))
+
+    def with_sequence(self, index: int) -> Encoding:
+        """The same as the text of that number."""
+        ranges = {**self.sequence_ranges, index: range(len(self))}
+        return replace(self, sequence_ranges=ranges)
 
 
 _LISTS = (
@@ -56,7 +74,37 @@ def join_encodings(parts: Sequence[Encoding]) -> Encoding:
     lists: dict[str, Any] = {
         name: list(chain.from_iterable(getattr(part, name) for part in parts)) for name in _LISTS
     }
-    return Encoding(**lists)
+    ranges: dict[int, range] = {}
+    start = 0
+    for part in parts:
+        ranges |= _move_ranges(part.sequence_ranges, start)
+        start += len(part)
+    return Encoding(**lists, sequence_ranges=ranges)
+
+
+def _move_ranges(ranges: Mapping[int, range], by: int) -> dict[int, range]:
+    return {index: range(each.start + by, each.stop + by) for index, each in ranges.items()}
+
+
+def merge_encodings(parts: Iterable[Encoding]) -> Encoding:
+    """One after another; what was cut off of one stands beside all that the others are.
+
+    The order is the one of the `tokenizers` library, which has some of them twice: pieces of one
+    part with the whole other part keep that one's pieces beside them.
+    """
+    first, *others = parts
+    for other in others:
+        first = _merge_pair(first, other)
+    return first
+
+
+def _merge_pair(one: Encoding, other: Encoding) -> Encoding:
+    overflowing: list[Encoding] = []
+    for piece in one.overflowing:
+        overflowing.append(_merge_pair(piece, other))
+        overflowing += (_merge_pair(piece, rest) for rest in other.overflowing)
+    overflowing += (_merge_pair(one, rest) for rest in other.overflowing)
+    return replace(join_encodings((one, other)), overflowing=tuple(overflowing))
 
 
 def truncate(whole: Encoding, length: int, stride: int, side: str) -> Encoding:
@@ -65,7 +113,7 @@ def truncate(whole: Encoding, length: int, stride: int, side: str) -> Encoding:
     if size <= length:
         return whole
     if length == 0:
-        return replace(whole.part(0, 0), overflowing=(replace(whole, overflowing=()),))
+        return replace(whole.part(0, 0), overflowing=(whole,))
     starts = range(0, max(size - stride, 1), length - stride)
     if side == "right":
         parts = [whole.part(start, min(start + length, size)) for start in starts]
@@ -77,6 +125,8 @@ def truncate(whole: Encoding, length: int, stride: int, side: str) -> Encoding:
 def pad(whole: Encoding, length: int, token: tuple[int, str], type_id: int, side: str) -> Encoding:
     """Padding up to a length, for what was cut off too."""
     overflowing = tuple(pad(each, length, token, type_id, side) for each in whole.overflowing)
+    if len(whole) >= length:
+        return replace(whole, overflowing=overflowing)
     padding = constant_encoding([token] * (length - len(whole)), type_id, is_used=False)
     bare = replace(whole, overflowing=())
     parts = [bare, padding] if side == "right" else [padding, bare]

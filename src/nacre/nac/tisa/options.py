@@ -19,11 +19,13 @@ RESOURCE = "nacre.encoding.json"
 Side = Literal["left", "right"]
 
 
-class TextSlot(Struct, frozen=True, tag="text"):
+class TextSlot(Struct, frozen=True, tag="text", omit_defaults=True):
     """The ids of the first text or of the second."""
 
     index: Literal[0, 1]
     type_id: int = 0
+    # The type of what is cut off, if special tokens stand around it; None: the number of the text.
+    rest_type_id: int | None = None
 
 
 class SpecialTokens(Struct, frozen=True, tag="special"):
@@ -74,6 +76,9 @@ class EncodingOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     single: Template | None = None
     pair: Template | None = None
     trimming: tuple[Trimming, ...] = ()  # one after another
+    numbers_pieces: bool = False  # every item of a template counts as a text of its own
+    # A text without another, and what is cut off, say of which text they are; padding does not.
+    numbers_texts: bool = True
     truncation: Truncation | None = None
     padding: Padding | None = None
 
@@ -101,10 +106,10 @@ def read_options(resources: Mapping[str, bytes | memoryview]) -> EncodingOptions
 def _reason(options: EncodingOptions) -> str | None:
     """Why options mean nothing."""
     cut, padding = options.truncation, options.padding
-    if cut and not 0 <= cut.stride < max(cut.max_length, 1):
-        return f"cuts at {cut.max_length} with pieces that overlap by {cut.stride}"
-    if padding and (padding.multiple == 0 or not 0 <= padding.size(0) <= _MOST_PADDING):
-        return f"pads to {padding.length} and to multiples of {padding.multiple}"
+    if cut and (reason := truncation_problem(cut)):
+        return reason
+    if padding and (reason := padding_problem(padding)):
+        return reason
     for template in (options.single, options.pair):
         for item in template or ():
             if isinstance(item, SpecialTokens) and len(item.ids) != len(item.tokens):
@@ -112,4 +117,27 @@ def _reason(options: EncodingOptions) -> str | None:
     return None
 
 
-_MOST_PADDING = 1 << 24
+def truncation_problem(cut: Truncation) -> str | None:
+    """Why texts cannot be cut so."""
+    if not 0 <= cut.max_length <= _MOST_LENGTH:
+        return f"cuts at {cut.max_length:,}, which is not between 0 and {_MOST_LENGTH:,}"
+    if not 0 <= cut.stride < max(cut.max_length, 1):
+        return f"cuts at {cut.max_length} with pieces that overlap by {cut.stride}"
+    return None
+
+
+def padding_problem(padding: Padding) -> str | None:
+    """Why texts cannot be padded so."""
+    for what, size in (("", padding.length), ("multiples of ", padding.multiple)):
+        least = 1 if what else 0
+        if size is not None and not least <= size <= MOST_PADDING:
+            return f"pads to {what}{size:,}, which is not between {least} and {MOST_PADDING:,}"
+    for what, value in (("id", padding.id), ("type", padding.type_id)):
+        if not 0 <= value <= _MOST_PAD_ID:
+            return f"pads with the {what} {value:,}, which is not between 0 and {_MOST_PAD_ID:,}"
+    return None
+
+
+MOST_PADDING = 1 << 24
+_MOST_LENGTH = (1 << 63) - 1
+_MOST_PAD_ID = (1 << 32) - 1

@@ -14,7 +14,13 @@ from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.bundle import Bundle, broken_as_input_error, refusal, split
 from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import code_points
-from nacre.nac.tisa.composition import Composer, pad_batch, truncate_texts
+from nacre.nac.tisa.composition import (
+    Composer,
+    asked_padding,
+    asked_truncation,
+    pad_batch,
+    truncate_texts,
+)
 from nacre.nac.tisa.decoder_inference import infer_decoder
 from nacre.nac.tisa.decoders import TokenDecoder, byte_of, clean_text, read_decoder
 from nacre.nac.tisa.encoding import Encoding
@@ -106,12 +112,16 @@ class TisaProgram:
         """The ids of a text or of a pair, cut and padded where that is asked for."""
         cut, padding = self.options.truncation, self.options.padding
         if max_length is not None:
-            cut = Truncation(max_length, direction="Left" if truncate_from == "left" else "Right")
+            cut = asked_truncation(max_length, truncate_from)
+            added = self._composer.added(1 if pair is None else 2) if add_special_tokens else 0
+            if max_length < added:
+                message = f"{max_length} ids have no room for the {added} special tokens alone"
+                raise refusal(NAC70, message)
         if pad_to is not None:
-            padding = Padding(pad_to, pad_id, direction="Left" if pad_on == "left" else "Right")
+            padding = asked_padding(pad_to, pad_id, pad_on)
         if pair is not None or cut is not None or padding is not None:
             whole = text if pair is None else (text, pair)
-            return self._encode_batch([whole], add_special_tokens, cut, padding)[0].ids
+            return self._encode_batch([whole], add_special_tokens, cut, padding, False)[0].ids
         ids = self._plain_ids(text)
         before, behind = self._template if add_special_tokens else ((), ())
         return [*before, *ids, *behind]
@@ -137,17 +147,20 @@ class TisaProgram:
         add_special_tokens: bool,
         cut: Truncation | None,
         padding: Padding | None,
+        keeps_rest: bool = True,
     ) -> list[Encoding]:
         composer = self._composer
         encodings: list[Encoding] = []
         for each in texts:
-            listed = (each,) if isinstance(each, str) else each
+            listed = (each,) if isinstance(each, str) else tuple(each)
+            if len(listed) not in (1, 2):
+                raise refusal(NAC70, f"a text or a pair is expected, found {len(listed)} texts")
             parts = [
                 replace(self._places(text), type_ids=[]).with_type(index)
                 for index, text in enumerate(listed)
             ]
             added = composer.added(len(parts)) if add_special_tokens else 0
-            parts = truncate_texts(parts, cut, added)
+            parts = truncate_texts(parts, cut, added, keeps_rest)
             encodings.append(composer.compose(parts, add_special_tokens))
         return pad_batch(encodings, padding)
 

@@ -73,7 +73,12 @@ class _TokenizerCompiler:
         if self._findings or model is None:
             raise InputError(self._findings)
         said = after.options(self._known_ids(model))
-        options = replace(said, truncation=limits.truncation, padding=limits.padding)
+        options = replace(
+            said,
+            truncation=limits.truncation,
+            padding=limits.padding,
+            numbers_texts=bool(post_processor) or limits == EncodingOptions(),
+        )
         return self._bundle((*before, model.step, *behind), model, decoding, options)
 
     def _bundle(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from nacre.nac.tisa.hub.parts import Part
-from nacre.nac.tisa.options import Padding, Truncation
+from nacre.nac.tisa.options import Padding, Truncation, padding_problem, truncation_problem
 
 _STRATEGIES = ("LongestFirst", "OnlyFirst", "OnlySecond")
 
@@ -18,10 +18,11 @@ def truncation_of(part: Part) -> Truncation | None:
     if strategy not in _STRATEGIES:
         raise part.wrong(f"`{strategy}` is none of {', '.join(_STRATEGIES)}")
     length, stride = part["max_length"].integer(), part.get("stride", 0).integer()
-    if not 0 <= stride < max(length, 1):
-        raise part.wrong(f"pieces of {length} ids cannot overlap by {stride}")
     named = cast(Literal["LongestFirst", "OnlyFirst", "OnlySecond"], strategy)
-    return Truncation(length, stride, named, _direction(part))
+    cut = Truncation(length, stride, named, _direction(part))
+    if reason := truncation_problem(cut):
+        raise part.wrong(f"the file {reason}")
+    return cut
 
 
 def padding_of(part: Part) -> Padding | None:
@@ -33,11 +34,14 @@ def padding_of(part: Part) -> Padding | None:
     if length is None and strategy.value != "BatchLongest":
         raise strategy.wrong("texts are padded to a length or to the longest of a batch")
     multiple = part.get("pad_to_multiple_of")
-    return Padding(
+    padding = Padding(
         length, part.get("pad_id", 0).integer(), part.get("pad_type_id", 0).integer(),
         part.get("pad_token", "[PAD]").text(), _direction(part),
         multiple.integer() if multiple and multiple.value else None,
     )  # fmt: skip
+    if reason := padding_problem(padding):
+        raise part.wrong(f"the file {reason}")
+    return padding
 
 
 def _direction(part: Part) -> Literal["Left", "Right"]:

@@ -27,6 +27,8 @@ class PostProcessing:
     single: Template = _PLAIN
     pair: Template | None = None
     trimming: tuple[Trimming, ...] = ()
+    numbers_pieces: bool = False
+    is_template: bool = False
 
     def step(self, part: Part) -> list[Instruction]:
         """COMPOSE, for the ids of one text."""
@@ -46,7 +48,8 @@ class PostProcessing:
             and (isinstance(item, TextSlot) or item.ids == tuple(map(ids.get, item.tokens)))
             for item in self.single
         )
-        return EncodingOptions(None if is_said else self.single, self.pair, self.trimming)
+        single = None if is_said else self.single
+        return EncodingOptions(single, self.pair, self.trimming, self.numbers_pieces)
 
 
 def post_processing(part: Part) -> PostProcessing:
@@ -71,7 +74,8 @@ def _sequence(part: Part) -> PostProcessing:
     pair = (pairs[0] if pairs else None) if len(pairs) < 2 else ()
     trimming = tuple(trim for each in parts for trim in each.trimming)
     kept = [each.single for each in parts if each.single != _PLAIN]
-    return PostProcessing(kept[0] if len(kept) == 1 else single, pair, trimming)
+    numbers = any(each.is_template for each in parts[:-1]) and not parts[-1].is_template
+    return PostProcessing(kept[0] if len(kept) == 1 else single, pair, trimming, numbers)
 
 
 def _bert(part: Part) -> PostProcessing:
@@ -88,7 +92,7 @@ def _roberta(part: Part) -> PostProcessing:
     first, last = _special(part["cls"]), _special(part["sep"])
     return PostProcessing(
         (first, TextSlot(0), last),
-        (first, TextSlot(0), last, last, TextSlot(1), last),
+        (first, TextSlot(0), last, last, TextSlot(1, rest_type_id=0), last),
         trimming=_byte_level(part).trimming,
     )
 
@@ -114,7 +118,7 @@ def _template(part: Part) -> PostProcessing:
     if count != 1:
         raise part.unsupported(f"the template has the text {count} times, not once")
     pair = tuple(_item(part, each) for each in part.get("pair", []).list())
-    return PostProcessing(single, pair)
+    return PostProcessing(single, pair, is_template=True)
 
 
 def _item(part: Part, each: Part) -> TextSlot | SpecialTokens:
