@@ -66,6 +66,7 @@ ROOMS = {
     "bind": {"base", "nem", "tcb", "bind"},
     "tcbcheck": {"base", "nem", "tcb", "tcbcheck"},
     "viz": {"base", "kernels", "core", "nem", "nac", "compile", *_BINDER, "viz"},
+    "calibrate": {"base", "kernels", "core", "nem", "nac", "compile", "calibrate"},
     "lsp": {"base", "nem", "lsp"},
     "dap": {"base", "nem", "dap"},
     "cli": {
@@ -75,6 +76,7 @@ ROOMS = {
         "nem",
         "nac",
         "compile",
+        "calibrate",
         *_BINDER,
         "binding",
         "viz",
@@ -85,7 +87,7 @@ ROOMS = {
 }
 # The front doors: what users import, and `python -m nacre`.
 DOORS = {
-    "nacre": (ROOMS["viz"] - {"viz"}) | {"binding"},
+    "nacre": (ROOMS["viz"] - {"viz"}) | {"binding", "calibrate"},
     "nacre.__main__": {"cli"},
     "nacre.binding": {"base", "nem", "compile", *_BINDER, "viz"},
     "nacre._version": set[str](),

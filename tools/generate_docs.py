@@ -75,6 +75,11 @@ What is wrong with the text or the file of an image ([the format](../tcb-format.
 itself, with a run of it or the proof that it means what its program means, or with binding.
 """
 
+CALIBRATION_HEAD = """## CAL: devices fitted to measurements
+
+What is wrong with a table of measurements or with a fit ([calibrate.md](../calibrate.md)).
+"""
+
 DEVICES_HEAD = """# Built-in devices
 
 Generated from the device files in `src/nacre/nem/spec` by `make docs`: change those, not this page.
@@ -86,9 +91,12 @@ the variants that every device has, and no figures.
 
 FIGURES_HEAD = """## Figures
 
-F is a fact from the language text or public product data, A is our assumption. Unit counts are per
+F is a fact from the language text or public product data, A is our assumption, M is fitted to
+measurements. Unit counts are per
 engine, those of sDMA and WDM for the device.
 """
+
+_BASES = {"fact": "F", "assumption": "A", "fitted": "M"}
 
 TYPES_HEAD = """## Types
 
@@ -113,6 +121,9 @@ def render_rules() -> str:
         importlib.import_module(module)
     tcb = [RULES[code] for code in sorted(RULES) if RULES[code].language == "TCB"]
     parts += [TCB_HEAD, _index(tcb), *(_section(rule) for rule in tcb)]
+    importlib.import_module("nacre.calibrate.rules")
+    calibration = [RULES[c] for c in sorted(RULES) if RULES[c].language == "Calibration"]
+    parts += [CALIBRATION_HEAD, _index(calibration), *(_section(rule) for rule in calibration)]
     return "\n".join(parts)
 
 
@@ -211,7 +222,7 @@ def _figure(row: Figure | None) -> str:
     if row is None:
         return ""
     value = size_text(row.value) if row.name.endswith("_bytes") else str(row.value)
-    return f"{value} {row.basis[:1].upper()}".rstrip()
+    return f"{value} {_BASES.get(row.basis, '')}".rstrip()
 
 
 def _reasons(table: dict[str, dict[str, Figure]]) -> Iterator[str]:

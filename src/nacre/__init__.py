@@ -7,7 +7,7 @@ from nacre.base.lazy import load_on_use
 
 TYPE_CHECKING = False  # `typing` takes longer to load than the rest: Ctrl-C must find us ready
 if TYPE_CHECKING:
-    from nacre import core, nac, nem
+    from nacre import calibrate, core, nac, nem
     from nacre.base.diagnostics import Diagnostic, InputError
     from nacre.binding import TcbImage, bind
     from nacre.compile.api import compile
@@ -21,6 +21,7 @@ __all__ = [
     "TcbImage",
     "__version__",
     "bind",
+    "calibrate",
     "compile",
     "core",
     "estimate",
@@ -36,6 +37,7 @@ load_on_use(
         "InputError": "base.diagnostics",
         "TcbImage": "binding",
         "bind": "binding",
+        "calibrate": None,
         "compile": "compile.api",
         "core": None,
         "estimate": "compile.estimate.estimate",

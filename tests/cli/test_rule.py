@@ -6,6 +6,7 @@ import json
 import pytest
 
 from nacre.base.rules import RULES
+from nacre.cli.rule import RULE_MODULES
 from nacre.core import catalogue as core_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
@@ -19,8 +20,8 @@ catalogue.load()
 core_catalogue.load()
 nac_catalogue.load()
 tcb_catalogue.load()
-for module in ("compile.rules", "bind.rules", "bind.uarch.rules", "tcbcheck.rules"):
-    importlib.import_module(f"nacre.{module}")
+for module in RULE_MODULES:
+    importlib.import_module(module)
 
 # NEM first, then the others.
 LISTED = sorted(RULES, key=lambda code: (RULES[code].language != "NEM", code))

@@ -42,6 +42,11 @@ _VERBS = {
     "compile": ("nacre.cli.compile", "compile_", "compile a model to a plan for a device"),
     "validate": ("nacre.cli.validate", "validate", "compare a bundle's numbers with its model's"),
     "estimate": ("nacre.cli.estimate", "estimate", "say whether a model fits and how fast it is"),
+    "calibrate": (
+        "nacre.cli.calibrate.command",
+        "calibrate",
+        "fit a device to measured times",
+    ),
     "bind": ("nacre.cli.tcb.bind", "bind", "bind a plan to the hardware of a device"),
     "tcb": ("nacre.cli.tcb.command", "tcb", "look at, prove, run and time bound programs"),
     "demo": ("nacre.cli.demo", "demo", "take a trained network from its file to a report"),

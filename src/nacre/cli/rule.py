@@ -17,6 +17,15 @@ from nacre.nem.checks import catalogue
 from nacre.nem.spec.language_sections import address_of
 from nacre.tcb import catalogue as tcb_catalogue
 
+# Rules of rooms without a catalogue.
+RULE_MODULES = (
+    "nacre.compile.rules",
+    "nacre.calibrate.rules",
+    "nacre.bind.rules",
+    "nacre.bind.uarch.rules",
+    "nacre.tcbcheck.rules",
+)
+
 
 @click.command()
 @click.argument("code", required=False)
@@ -24,14 +33,15 @@ from nacre.tcb import catalogue as tcb_catalogue
 def rule(code: str | None, output: str) -> int:
     """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules.
 
-    The rules of NEM come first, then those of Core IR, of the compiler, of NAC and of TCB.
+    The rules of NEM come first, then those of Core IR, of the compiler, of calibration, of NAC
+    and of TCB.
     """
     catalogue.load()
     core_catalogue.load()
     nac_catalogue.load()
     tcb_catalogue.load()
-    for module in ("compile.rules", "bind.rules", "bind.uarch.rules", "tcbcheck.rules"):
-        importlib.import_module(f"nacre.{module}")
+    for module in RULE_MODULES:
+        importlib.import_module(module)
     key = code.upper() if code else None
     if key is None:
         rules = list(RULES.values())

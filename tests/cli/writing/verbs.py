@@ -57,6 +57,7 @@ def make_given(folder: Path) -> None:
         core.save(plain.module(plain.add(("Relu", "Neg")[seed - 1], y)), folder / f"r{seed}.core")
         np.save(folder / f"x{seed}.npy", np.full((4, 16), seed, np.float32))
         np.save(folder / f"i{seed}.npy", np.full(64, seed, np.int8))
+        (folder / f"times{seed}.csv").write_text(_measured_transfers(seed))
         (folder / f"res{seed}.txt").write_text(str(seed) * 900)
         (folder / f"c{seed}.nem").write_text(f"const X = {seed}\n" * 200)
         (folder / f"c{seed}.mlir").write_text(nem.to_mlir(f"const X = {seed}\n" * 20))
@@ -72,6 +73,13 @@ def make_given(folder: Path) -> None:
     (folder / "tokenizer.json").write_text(tokenizer_json())
     (folder / "plan.txt").write_text(WRITING_PLAN)
     core.save(successor(), folder / "successor.core")
+
+
+def _measured_transfers(seed: int) -> str:
+    """A table of transfers whose latency is 100 cycles, or 200."""
+    sizes = [256 << place for place in range(5)]
+    rows = [f"transfer,{size},L2,L1,{100 * seed + size // 32}\n" for size in sizes]
+    return "".join(["operation,bytes,from,to,cycles\n", *rows])
 
 
 # What a folder holds, by what readers make of it.
@@ -239,6 +247,11 @@ VERBS = {
     "estimate": Verb(
         lambda g, o, n: ["estimate", g / f"m{n}.core", "--clock", str(500 * n),
                          "--device", "npm4k", "--report", o / "r.html"]
+    ),
+    "calibrate": Verb(
+        lambda g, o, n: ["calibrate", "npm_lite", g / f"times{n}.csv", "--free",
+                         "DMA.latency=0..5000", "--starts", "1", "-o", o / "d.nem", "--force"],
+        is_loose=True,
     ),
     "bind": Verb(
         lambda g, o, n: ["bind", g / "p.nem", "--uarch", ("npm4k", "ideal")[n - 1],

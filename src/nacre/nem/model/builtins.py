@@ -12,6 +12,7 @@ from nacre.nem.syntax.parser import ParseResult, parse
 _SPEC = Path(__file__).resolve().parent.parent / "spec"
 BASELINE_FILE = "nem_baseline_1.0.nem"
 BASELINE_DEVICE = "nem_baseline_1_0"
+_PREFIX = "nacre"  # of the names of sources that nacre ships
 
 
 @cache
@@ -23,6 +24,12 @@ def builtin_names() -> tuple[str, ...]:
 def builtin_file(device: str) -> str:
     """The file that defines a built-in device."""
     return BASELINE_FILE if device == BASELINE_DEVICE else f"{device}.nem"
+
+
+def builtin_path(source_name: str) -> Path | None:
+    """Where a shipped file lies, by the name that its source has; None for any other source."""
+    prefix, _, file_name = source_name.partition(":")
+    return _shipped().get(file_name) if prefix == _PREFIX else None
 
 
 def builtin(file_name: str) -> ParseResult | None:
@@ -40,7 +47,7 @@ def _shipped() -> dict[str, Path]:
 @cache
 def _parse(file_name: str) -> ParseResult:
     path = _shipped()[file_name]
-    source = read_source(path, name=f"nacre:{file_name}")
+    source = read_source(path, name=f"{_PREFIX}:{file_name}")
     if isinstance(source, Unreadable):
         raise InternalError(f"shipped file {file_name} {source.reason}")
     return parse(Source(source.name, source.text))

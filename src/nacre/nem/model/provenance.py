@@ -1,7 +1,7 @@
-"""The figures of a device, and whether each is a known fact or an assumption.
+"""The figures of a device, and whether each is a known fact, an assumption or fitted.
 
-A device file says so in the comment behind a figure: `# fact` or `# assumption`, with or without
-a reason. That keeps a figure and its standing on one line.
+A device file says so in the comment behind a figure: `# fact`, `# assumption` or `# fitted`, with
+or without a reason. That keeps a figure and its standing on one line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nacre.nem.spec.units import DEVICE_UNITS
 from nacre.nem.syntax.ast import Node
 from nacre.nem.syntax.lexer import tokenize
 
-_BASIS = re.compile(r"#\s*(fact|assumption)\b(?::\s*(.*))?")
+_BASIS = re.compile(r"#\s*(fact|assumption|fitted)\b(?::\s*(.*))?")
 
 
 class Figure(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Figure(Struct, frozen=True):
 
     name: str  # num_engines, NMU, NMU.int8_macs
     value: int | None
-    basis: str  # "fact", "assumption", or empty where the file does not say
+    basis: str  # "fact", "assumption", "fitted", or empty where the file does not say
     reason: str = ""
 
 

@@ -1,0 +1,252 @@
+"""A device fitted to measurements: `nacre.calibrate.fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.excerpt import backquote
+from nacre.base.source import whole_file
+from nacre.calibrate.cross_validation import LeftOut, cross_validate
+from nacre.calibrate.errors import error_band
+from nacre.calibrate.free_figures import FreeFigure, Key, Range, fixed_figures, free_figures
+from nacre.calibrate.identifiability import Combination, identify
+from nacre.calibrate.least_squares import Problem, fit_values, starting_values
+from nacre.calibrate.measurements import CYCLES, UNITS, Measurement, time_problem
+from nacre.calibrate.reading import read_measurements
+from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14
+from nacre.calibrate.subjects import load_subjects
+from nacre.calibrate.timed_rows import Floats, TimedRows
+from nacre.compile.request import require_clock
+from nacre.compile.target import target_of
+from nacre.nem.model.calibration import ErrorBand
+from nacre.nem.model.devices import Device
+
+ROWS_PER_FIGURE = 5
+_CONTRADICTION = 2.0  # times of one workload that differ by more
+_FAR_OFF = np.log(2.0)
+_LEAST_OF_CLASS = 10  # rows for a band of their own
+_REQUEST = whole_file("<calibrate>")
+
+T = TypeVar("T")
+Ranges = Mapping[str, Range | None] | Iterable[tuple[str, Range | None]]
+
+
+@dataclass(frozen=True)
+class FittedFigure:
+    """A free figure with the value that fits best."""
+
+    figure: FreeFigure
+    value: int
+    error: float | None  # the standard error; None where no time depends on the figure
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the rows say anything about it."""
+        return self.error is not None
+
+    @property
+    def is_at_edge(self) -> bool:
+        """Whether it ended at the edge of its range."""
+        return self.is_fitted and self.figure.is_edge(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a fit found. `problems` are errors: a fit that has some is not written."""
+
+    device: Device
+    figures: tuple[FittedFigure, ...]
+    fixed: Mapping[str, int]
+    rows: tuple[Measurement, ...]
+    measured: Floats  # cycles
+    before: Floats  # as the device was
+    modelled: Floats  # as it is fitted
+    left_out: LeftOut | None  # None where all rows are of one group
+    overall: ErrorBand
+    classes: Mapping[str, ErrorBand]
+    alike: tuple[Combination, ...]
+    problems: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+    clock_mhz: float | None
+
+    @property
+    def groups(self) -> int:
+        """How many groups the rows are of."""
+        return len({row.group_name for row in self.rows})
+
+    @property
+    def predicted(self) -> Floats:
+        """Cycles of rows by a fit that did not see their group, where there are several."""
+        return self.modelled if self.left_out is None else self.left_out.cycles
+
+
+def fit(
+    device: str | Path | Device,
+    rows: str | Path | Sequence[Measurement],
+    free: Ranges,
+    *,
+    fixed: Mapping[str, int] | None = None,
+    clock_mhz: float | None = None,
+    include_roots: tuple[Path, ...] = (),
+    starts: int = 4,
+    seed: int = 0,
+) -> Fit:
+    """Fit figures of a device to measured times.
+
+    `rows` are a CSV file or measurements; `free` are figures and their ranges, None for all that
+    the figure can be; `fixed` are others that are set. `clock_mhz` turns seconds into cycles.
+    InputError says what is wrong with any of them, all at once as far as that can be.
+    """
+    target = target_of(device, include_roots).device
+    given = dict(fixed or {})
+    figures, known, measurements, measured = _read_request(target, rows, free, given, clock_mhz)
+    subjects, index = load_subjects(measurements, target, include_roots)
+    timed = TimedRows(subjects, index, figures, known)
+    problem = Problem(timed, np.log(measured), np.ones(len(measured), np.bool_))
+    first = starting_values(figures, max(1, starts), seed)
+    values = fit_values(problem, first)
+    left_out = cross_validate(problem, [row.group_name for row in measurements], values)
+    found = identify(problem, values)
+    fitted = tuple(map(FittedFigure, figures, values, found.errors))
+    before, modelled = timed.cycles(first[0]), timed.exact_cycles(values)
+    predicted = modelled if left_out is None else left_out.cycles
+    folds = None if left_out is None else left_out.folds
+    overall = error_band(predicted, measured, folds)
+    return Fit(
+        target, fitted, given, measurements, measured, before, modelled, left_out, overall,
+        _class_bands(measurements, predicted, measured, folds), found.alike,
+        tuple(_edge_findings(fitted)),
+        (*_contradictions(measurements, measured), *_warnings(fitted, found.alike),
+         *_far_off(predicted, measured)),
+        clock_mhz,
+    )  # fmt: skip
+
+
+def _read_request(
+    device: Device,
+    rows: str | Path | Sequence[Measurement],
+    free: Ranges,
+    fixed: Mapping[str, int],
+    clock_mhz: float | None,
+) -> tuple[tuple[FreeFigure, ...], dict[Key, int], tuple[Measurement, ...], Floats]:
+    """Figures and rows; InputError says what is wrong with either."""
+    ranges = list(free.items() if isinstance(free, Mapping) else free)
+    findings: list[Diagnostic] = []
+    figures = _try(findings, lambda: free_figures(device, ranges, fixed))
+    known = _try(findings, lambda: fixed_figures(fixed))
+    measurements = _try(
+        findings, lambda: tuple(read_measurements(rows) if isinstance(rows, str | Path) else rows)
+    )
+    measured = _try(findings, lambda: _measured_cycles(measurements or (), clock_mhz))
+    if measurements is not None:
+        _try(findings, lambda: _require_rows(measurements, len(ranges)))
+    if findings or figures is None or known is None or measurements is None or measured is None:
+        raise InputError(findings)
+    return figures, known, measurements, measured
+
+
+def _try(findings: list[Diagnostic], work: Callable[[], T]) -> T | None:
+    """What something gives; None where it is wrong, and why among the findings."""
+    try:
+        return work()
+    except InputError as error:
+        findings += error.diagnostics
+        return None
+
+
+def _measured_cycles(rows: Sequence[Measurement], clock_mhz: float | None) -> Floats:
+    """The times in cycles; InputError for all that are none."""
+    if clock_mhz is not None:
+        require_clock(clock_mhz)
+    findings = []
+    for row in rows:
+        if row.unit not in UNITS:
+            findings.append(CAL04.at(row.span, f"{backquote(row.unit)} is no unit of time"))
+        elif (problem := time_problem(row.time, row.unit)) is not None:
+            findings.append(CAL03.at(row.span, f"the time {problem}"))
+    units = dict.fromkeys(row.unit for row in rows)
+    in_seconds = [unit for unit in units if unit != CYCLES]
+    if in_seconds and clock_mhz is None and not findings:
+        first = next(row for row in rows if row.unit != CYCLES)
+        mixed = f"; other rows have {CYCLES}" if CYCLES in units else ""
+        message = f"times are in {', '.join(in_seconds)}, and no clock says how many cycles{mixed}"
+        help_ = "give the clock in MHz: `--clock`, or `clock_mhz=` in Python"
+        findings.append(CAL04.at(first.span, message, help=help_))
+    if findings:
+        raise InputError(findings)
+    return np.array([row.cycles(clock_mhz) for row in rows], np.float64)
+
+
+def _require_rows(rows: Sequence[Measurement], figures: int) -> None:
+    needed = ROWS_PER_FIGURE * figures
+    if len(rows) < needed:
+        message = f"{len(rows)} rows for {figures} free figures, expected {needed} or more"
+        help_ = f"measure more, or free {max(0, len(rows) // ROWS_PER_FIGURE)} figures at most"
+        span = rows[0].span if rows else _REQUEST
+        raise InputError([CAL07.at(span, message, help=help_)])
+
+
+def _class_bands(
+    rows: Sequence[Measurement], predicted: Floats, measured: Floats, folds: Sequence[int] | None
+) -> dict[str, ErrorBand]:
+    kinds = np.array([row.class_name for row in rows], np.object_)
+    bands = {}
+    for kind in sorted(set(kinds.tolist())):
+        own = kinds == kind
+        if int(own.sum()) >= _LEAST_OF_CLASS or len(set(kinds.tolist())) == 1:
+            parts = None if folds is None else np.asarray(folds)[own].tolist()
+            bands[kind] = error_band(predicted[own], measured[own], parts)
+    return bands
+
+
+def _edge_findings(fitted: Sequence[FittedFigure]) -> list[Diagnostic]:
+    findings = []
+    for one in fitted:
+        if one.is_at_edge:
+            figure = one.figure
+            message = (f"`{figure.name}` fits best at {one.value}, the edge of its range "
+                       f"{figure.low}..{figure.high}")  # fmt: skip
+            help_ = f"widen the range, or set it: `--set {figure.name}={one.value}`"
+            findings.append(CAL10.at(_REQUEST, message, help=help_))
+    return findings
+
+
+def _contradictions(rows: Sequence[Measurement], measured: Floats) -> list[Diagnostic]:
+    by_subject: dict[tuple[object, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        by_subject.setdefault(row.subject.key, []).append(place)
+    findings = []
+    for places in by_subject.values():
+        least, most = min(places, key=measured.__getitem__), max(places, key=measured.__getitem__)
+        if measured[most] > _CONTRADICTION * measured[least]:
+            message = (f"{rows[most].subject} takes {measured[most]:.6g} cycles here, and "
+                       f"{measured[least]:.6g} in another row")  # fmt: skip
+            findings.append(CAL11.at(rows[most].span, message))
+    return findings
+
+
+def _warnings(fitted: Sequence[FittedFigure], alike: Sequence[Combination]) -> list[Diagnostic]:
+    findings = [
+        CAL12.at(_REQUEST, f"no measured time depends on `{one.figure.name}`")
+        for one in fitted
+        if not one.is_fitted
+    ]
+    for combination in alike:
+        names = " and ".join(f"`{name}`" for name, _ in combination.members)
+        message = f"the rows cannot tell {names} apart: {combination} changes next to nothing"
+        findings.append(CAL13.at(_REQUEST, message))
+    return findings
+
+
+def _far_off(predicted: Floats, measured: Floats) -> list[Diagnostic]:
+    off = float(np.median(np.abs(np.log(predicted / measured))))
+    if off <= _FAR_OFF:
+        return []
+    message = f"the median time is off by a factor of {np.exp(off):.2g}"
+    return [CAL14.at(_REQUEST, message)]

@@ -1,0 +1,1 @@
+"""`nacre calibrate`: a device fitted to measurements."""
