@@ -50,7 +50,7 @@ class Roofline:
     """The roofs of the device and the points of the program."""
 
     border: str  # DDR or L2
-    bytes_per_cycle: int
+    bytes_per_cycle: float
     roofs: tuple[Roof, ...]
     points: tuple[Point, ...]
     macs: int
@@ -130,17 +130,18 @@ def _bytes_across(timeline: Timeline, border: str) -> dict[int, int]:
     return bytes_moved
 
 
-def _bandwidth(timeline: Timeline, border: str, moved: dict[int, int]) -> int:
+def _bandwidth(timeline: Timeline, border: str, moved: dict[int, int]) -> float:
     """Bytes a cycle over the border when every unit that carries some of them is busy."""
     device, profile = timeline.device, timeline.profile
     tasks = timeline.steps.plan.program.task_at
-    total = 0
+    total = Fraction()
     for unit in {unit_type(timeline, tasks[position]) for position in moved}:
         engines = 1 if unit == "sDMA" else device.num_engines
         key = "store_bandwidth" if unit == "CSTL" else "bandwidth"
-        total += device.count(unit) * engines * profile.at(unit, key)
-    shared = profile.get("DDR", "bandwidth") if border == "DDR" else None
-    return total if shared is None else min(total, shared)
+        total += device.count(unit) * engines * profile.rate(unit, key)
+    if border == "DDR" and profile.get("DDR", "bandwidth") is not None:
+        total = min(total, profile.rate("DDR", "bandwidth"))
+    return int(total) if total.denominator == 1 else float(total)
 
 
 def _roofs(timeline: Timeline, products: list[Task]) -> tuple[Roof, ...]:

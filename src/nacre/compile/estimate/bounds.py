@@ -195,12 +195,12 @@ class _Rates:
         cstls = engines * max(1, device.count("CSTL"))
         self._nmus = engines * max(1, device.count("NMU"))
         self._profile = profile
-        self.elements = Fraction(cstls * profile.at("CSTL", "eltwise_throughput"))
-        self.help = engines * device.count("VPU") * profile.at("VPU", "throughput")
-        self.stored = Fraction(cstls * profile.at("CSTL", "store_bandwidth"))
-        ports = max(1, device.count("sDMA")) * profile.at("sDMA", "bandwidth")
-        shared = profile.get("DDR", "bandwidth")
-        self.ddr = Fraction(ports if shared is None else min(ports, shared))
+        self.elements = cstls * profile.rate("CSTL", "eltwise_throughput")
+        self.help = engines * device.count("VPU") * profile.rate("VPU", "throughput")
+        self.stored = cstls * profile.rate("CSTL", "store_bandwidth")
+        ports = max(1, device.count("sDMA")) * profile.rate("sDMA", "bandwidth")
+        is_shared = profile.get("DDR", "bandwidth") is not None
+        self.ddr = min(ports, profile.rate("DDR", "bandwidth")) if is_shared else ports
 
     def macs(self, call: Call) -> Fraction:
         """MACs a cycle for the types of a product."""

@@ -41,6 +41,7 @@ class Parameter:
 _TEXT = "sample profile of the interpreter text"
 _ASSUMED = "assumption"
 _PUBLIC = "assumption, after public data"
+_MEASURED = "a calibrated device"
 
 PARAMETERS: tuple[Parameter, ...] = (
     Parameter("NMU", "int4_macs", None, "MACs/cycle", "device"),
@@ -49,21 +50,45 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("NMU", "fp16_macs", None, "MACs/cycle", "device"),
     Parameter("NMU", "mac_throughput", None, "MACs/cycle, whatever the types", "profile"),
     Parameter("NMU", "latency", 2, "cycles", _TEXT),
+    Parameter("NMU", "clock", None, "MHz; cycles are counted in it", _MEASURED),
+    Parameter("NMU", "tile_width", None, "places of a row that are computed together", _MEASURED),
+    Parameter("NMU", "tile_height", None, "rows of places that are computed together", _MEASURED),
+    Parameter("NMU", "tile_channels", None, "channels that are computed together", _MEASURED),
+    Parameter("NMU", "tile_depth", None, "channels that are summed together", _MEASURED),
+    Parameter("NMU", "tile_issue", None, "cycles for each tile of results", _MEASURED),
+    Parameter("NMU", "operand_bandwidth", None, "bytes/cycle of operands from L1", _MEASURED),
+    Parameter("NMU", "operand_line", None, "bytes that are fetched together", _MEASURED),
+    Parameter("NMU", "weight_bandwidth", None, "bytes/cycle of weights into the array", _MEASURED),
     Parameter("CSTL", "eltwise_throughput", 256, "elements/cycle", _TEXT),
+    Parameter(
+        "CSTL", "transcendental_throughput", None, "elements/cycle of exp and the like", _MEASURED
+    ),
+    Parameter("CSTL", "vector_bytes", None, "bytes/cycle of elementwise results", _MEASURED),
     Parameter("CSTL", "latency", 1, "cycles", _TEXT),
+    Parameter("CSTL", "clock", None, "MHz", _MEASURED),
     Parameter("CSTL", "store_bandwidth", 32, "bytes/cycle", _ASSUMED),
     Parameter("CSTL", "store_latency", 4, "cycles", _ASSUMED),
     Parameter("DMA", "bandwidth", 32, "bytes/cycle", _TEXT),
     Parameter("DMA", "latency", 4, "cycles", _TEXT),
     Parameter("DMA", "burst", None, "cycles for each run of bytes", "profile"),
+    Parameter("DMA", "write_bandwidth", None, "bytes/cycle outwards", _MEASURED),
+    Parameter("DMA", "write_latency", None, "cycles outwards", _MEASURED),
+    Parameter("DMA", "clock", None, "MHz", _MEASURED),
     Parameter("sDMA", "bandwidth", 32, "bytes/cycle", _ASSUMED),
     Parameter("sDMA", "latency", 16, "cycles", _ASSUMED),
+    Parameter("sDMA", "write_bandwidth", None, "bytes/cycle outwards", _MEASURED),
+    Parameter("sDMA", "write_latency", None, "cycles outwards", _MEASURED),
+    Parameter("sDMA", "clock", None, "MHz", _MEASURED),
     Parameter("VPU", "throughput", 32, "scalar operations/cycle", _ASSUMED),
     Parameter("VPU", "latency", 4, "cycles", _ASSUMED),
+    Parameter("VPU", "clock", None, "MHz", _MEASURED),
     Parameter("WDM", "bandwidth", 64, "decompressed bytes/cycle", _ASSUMED),
     Parameter("WDM", "latency", 8, "cycles", _ASSUMED),
+    Parameter("WDM", "clock", None, "MHz", _MEASURED),
     Parameter("DDR", "bandwidth", None, "bytes/cycle, shared by all sDMAs", "profile"),
+    Parameter("DDR", "clock", None, "MHz", _MEASURED),
     Parameter("SEQ", "max_active_tokens", None, "tokens", "device"),
+    Parameter("SEQ", "call", None, "cycles of a call before its first task", _MEASURED),
 )
 
 # What units can do beside how fast: checks ask for these, no timing profile changes them.
@@ -73,8 +98,15 @@ CAPABILITIES: tuple[Parameter, ...] = (
     Parameter("WDM", "sparse", 1, "1: zero masks; 0: none", _ASSUMED),
 )
 
+# What `unit_characteristics` can tell of: units, and the memory that all of them share.
+CHARACTERISED: tuple[str, ...] = (*UNITS, "DDR")
+
+# Figures of which 0 means none: no latency, no such form, nothing that costs time.
 _ZERO_ALLOWED = frozenset(
-    {"latency", "store_latency", "burst", "palette_entries", "palette_tables", "sparse"}
+    {
+        *("latency", "store_latency", "burst", "palette_entries", "palette_tables", "sparse"),
+        *(p.key for p in PARAMETERS if p.source == _MEASURED),
+    }
 )
 _MEMORY = Bounds(1, MAX_FIGURE)
 

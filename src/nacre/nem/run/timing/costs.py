@@ -20,7 +20,10 @@ from nacre.nem.plan.placement import table_level
 from nacre.nem.run.machine.actions import copy_operands
 from nacre.nem.run.machine.machine import operation_name
 from nacre.nem.run.machine.signatures import Signature, extents, signatures
+from nacre.nem.run.timing.array import array_cycles
 from nacre.nem.run.timing.profile import TimingProfile
+
+_LEVELS = ("L1", "L2", "DDR")  # from near to far
 
 
 def work_of(task: Task, call: Call) -> Work:
@@ -33,11 +36,14 @@ def work_of(task: Task, call: Call) -> Work:
 
 
 def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
-    """Cycles on a unit: one number, or one for every row."""
+    """Cycles on a unit, as times count them: one number, or one for every row."""
     if task.op in ("transfer", "store"):
-        return _copy_cycles(task, unit, grid, profile)
+        return profile.scale(_copy_cycles(task, unit, grid, profile), unit)
     task_signatures = signatures(task, grid)
-    costs = [_compute_cycles(task, s, unit, profile) for s in task_signatures.distinct]
+    costs = [
+        profile.scale(_compute_cycles(task, s, unit, profile), unit)
+        for s in task_signatures.distinct
+    ]
     if task_signatures.index is None:
         return costs[0]
     return _by_row(costs, task_signatures.index)
@@ -45,8 +51,9 @@ def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | C
 
 def latency_of(task: Task, unit: str, profile: TimingProfile) -> int:
     """The cycles of a task that are no work: those before its first result."""
-    is_store = unit == "CSTL" and task.op == "store"
-    return profile.at(unit, "store_latency" if is_store else "latency")
+    if unit == "CSTL" and task.op == "store":
+        return profile.scale(profile.at(unit, "store_latency"), unit)
+    return profile.scale(_latency(task, unit, profile), unit)
 
 
 def _by_row(values: list[int], index: list[int]) -> Column:
@@ -61,11 +68,10 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
     work = work_of(task, call)
     if unit == "NMU":
         rate = macs_per_two_cycles(call, profile)
-        macs = padded_macs(work, call, operation_name(task), profile)
-        return profile.at("NMU", "latency") + _ceil(2 * macs, rate)
+        busy = array_cycles(call, work, operation_name(task), rate, profile)
+        return profile.at("NMU", "latency") + busy
     if unit == "CSTL":
-        rate = profile.at("CSTL", "eltwise_throughput")
-        return profile.at("CSTL", "latency") + _ceil(max(1, work.elements), rate)
+        return profile.at("CSTL", "latency") + _element_cycles(work, call, profile)
     level = table_level(task)
     if level is not None:
         return _gather_cycles(call, unit, profile)
@@ -74,6 +80,17 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
         return profile.at("DMA", "latency") + _ceil(_ceil(size, 8), profile.at("DMA", "bandwidth"))
     operations = max(1, work.scalar_operations)
     return profile.at("VPU", "latency") + _ceil(operations, profile.at("VPU", "throughput"))
+
+
+def _element_cycles(work: Work, call: Call, profile: TimingProfile) -> int:
+    """Cycles of passes over elements: as many as it takes, or as many as their bytes need."""
+    rate = profile.at("CSTL", "eltwise_throughput")
+    if work.each > 1:
+        rate = profile.get("CSTL", "transcendental_throughput") or rate
+    passes = max(1, work.elements)
+    width = profile.get("CSTL", "vector_bytes")
+    bits = max(t.elem.bits for t in call.outputs)
+    return max(_ceil(passes, rate), _ceil(passes * bits, 8 * width) if width else 0)
 
 
 def _gather_cycles(call: Call, unit: str, profile: TimingProfile) -> int:
@@ -96,26 +113,11 @@ def macs_per_two_cycles(call: Call, profile: TimingProfile) -> int:
     return profile.macs_per_two_cycles(width, is_float=is_float)
 
 
-def padded_macs(work: Work, call: Call, operation_name: str, profile: TimingProfile) -> int:
-    """MACs with the places of the array that stay empty, where its geometry is given."""
-    if profile.lanes is None or not work.macs:
-        return work.macs
-    weights = call.inputs[1]
-    if weights is None:
-        return work.macs
-    rows, columns = weights.shape[-2:]  # groups stand side by side
-    if operation_name == "depthwise_conv2d":  # one input channel a group, and all output channels
-        rows, columns = 1, rows * columns
-    full_rows = _ceil(rows, profile.lanes[0]) * profile.lanes[0]
-    full_columns = _ceil(columns, profile.lanes[1]) * profile.lanes[1]
-    return work.macs // (rows * columns) * full_rows * full_columns
-
-
 def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
     if unit == "CSTL":
         rate, latency = profile.at("CSTL", "store_bandwidth"), profile.at("CSTL", "store_latency")
     else:
-        rate, latency = profile.at(unit, "bandwidth"), profile.at(unit, "latency")
+        rate, latency = _bandwidth(task, unit, profile), _latency(task, unit, profile)
     source, target = copy_operands(task)
     if source.region is None or target.region is None:
         raise ValueError("a copy without regions")
@@ -135,9 +137,30 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
     )
 
 
+def _bandwidth(task: Task, unit: str, profile: TimingProfile) -> int:
+    outwards = profile.get(unit, "write_bandwidth") if _goes_outwards(task) else None
+    return outwards or profile.at(unit, "bandwidth")
+
+
+def _latency(task: Task, unit: str, profile: TimingProfile) -> int:
+    outwards = profile.get(unit, "write_latency") if _goes_outwards(task) else None
+    return outwards or profile.at(unit, "latency")
+
+
+def _goes_outwards(task: Task) -> bool:
+    """Whether a transfer goes to a memory that is farther away than where it comes from."""
+    if task.op != "transfer":
+        return False
+    regions = [operand.region for operand in copy_operands(task)]
+    levels = [r.buffer.level if r is not None and r.buffer is not None else "" for r in regions]
+    places = [_LEVELS.index(level) if level in _LEVELS else 0 for level in levels]
+    return places[1] > places[0]
+
+
 def moving_cycles(size: int, unit: str, profile: TimingProfile) -> int:
     """Cycles of work that a unit has with so many bytes without a gap."""
-    return _run_overhead(unit, profile) + _ceil(size, profile.at(unit, "bandwidth"))
+    moved = _run_overhead(unit, profile) + _ceil(size, profile.at(unit, "bandwidth"))
+    return profile.scale(moved, unit)
 
 
 def _run_overhead(unit: str, profile: TimingProfile) -> int:
@@ -212,7 +235,7 @@ def ddr_bytes(task: Task, grid: Grid) -> int | Column:
 def ddr_cycles(task: Task, grid: Grid, profile: TimingProfile) -> int | Column:
     """Cycles for which a task takes all of DDR's bandwidth; 0 where that is not limited."""
     rate = profile.get("DDR", "bandwidth")
-    return 0 if rate is None else -(-ddr_bytes(task, grid) // rate)
+    return 0 if rate is None else profile.scale(-(-ddr_bytes(task, grid) // rate), "DDR")
 
 
 def _ceil(value: int, divisor: int) -> int:

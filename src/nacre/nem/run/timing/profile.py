@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
+from nacre.base.term_columns import Column
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.figures import PARAMETERS, bounds_of
 from nacre.nem.spec.limits import MAX_FIGURE
@@ -20,6 +22,7 @@ Figures = Mapping[str, Mapping[str, Any]]
 
 
 _LANES = "lanes"  # of the NMU: a pair
+_Cycles = TypeVar("_Cycles", int, Column, int | Column)
 
 
 class ProfileError(ValueError):
@@ -41,6 +44,19 @@ class TimingProfile:
     def at(self, unit: str, key: str) -> int:
         """A figure that always has a value."""
         return self.figures[unit, key]
+
+    def scale(self, cycles: _Cycles, unit: str) -> _Cycles:
+        """Cycles of a unit in those of the NMU, which times are counted in."""
+        counted, clock = self.get("NMU", "clock"), self.get(unit, "clock")
+        if not counted or not clock or counted == clock:
+            return cycles
+        return -(-cycles * counted // clock)
+
+    def rate(self, unit: str, key: str) -> Fraction:
+        """What a unit does at most in a cycle that times are counted in."""
+        most = max(self.at(unit, key), self.get(unit, f"write_{key}") or 0)
+        counted, clock = self.get("NMU", "clock"), self.get(unit, "clock")
+        return most * (Fraction(clock, counted) if counted and clock else Fraction(1))
 
     def macs_per_two_cycles(self, bits: int, *, is_float: bool) -> int:
         """Twice the rate of an NMU, which is an integer even where f32 halves an odd one."""

@@ -35,8 +35,13 @@ class TimedResult:
 
     @property
     def cycles(self) -> int:
-        """From the start to the last completion."""
-        return self.timeline.cycles
+        """From the call to the last completion."""
+        return self.call_cycles + self.timeline.cycles
+
+    @property
+    def call_cycles(self) -> int:
+        """What a call costs before its first task, where the device says so."""
+        return self.timeline.profile.get("SEQ", "call") or 0
 
     def cycles_of(self, order: Sequence[int]) -> int:
         """When the last of some steps is complete."""
@@ -209,6 +214,7 @@ class TimedResult:
         return {
             "status": self.status,
             "cycles": self.cycles,
+            **({"call_cycles": self.call_cycles} if self.call_cycles else {}),
             "tasks": list(self.tasks),
             "units": self.units,
             "bounds": {"compute": b.compute, "dma": b.dma, "ddr": b.ddr, "chain": b.chain},

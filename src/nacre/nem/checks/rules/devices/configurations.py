@@ -14,8 +14,9 @@ from nacre.base.suggest import did_you_mean
 from nacre.nem.checks.facts import DeviceFacts
 from nacre.nem.checks.rules.devices.figures import unit_counts
 from nacre.nem.model.families import must_instances
+from nacre.nem.spec.figures import CHARACTERISED
 from nacre.nem.spec.limits import SPEC_VERSIONS
-from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS, UNITS
+from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
 from nacre.nem.syntax.ast import VariantBlock, VariantRef
 from nacre.nem.syntax.printer import variant_text
 
@@ -290,7 +291,7 @@ def unit_out_of_place(facts: DeviceFacts) -> Iterator[Diagnostic]:
     blocks = (
         ([u.unit for u in per_engine], ENGINE_UNITS, "`per_engine`"),
         ([u.unit for u in device_units], DEVICE_UNITS, "`device_units`"),
-        ([g.unit for g in groups], tuple(UNITS), "`unit_characteristics`"),
+        ([g.unit for g in groups], CHARACTERISED, "`unit_characteristics`"),
     )
     for units, allowed, where in blocks:
         for unit in units:

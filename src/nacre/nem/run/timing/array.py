@@ -1,0 +1,118 @@
+"""What the shape of an NMU's array costs: whole tiles, operands through a port, weights.
+
+An array computes tiles: some places of some rows in some channels, summing over some channels at a
+time. What a tile has too much is computed all the same. Operands come from L1 through a port, for
+every place of a window again: a depthwise convolution, whose operands serve one channel alone, is
+as slow as that port. Where a device gives none of these figures, MACs over their rate are all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nacre.kernels.interface.call import Call, Work
+from nacre.nem.run.timing.profile import TimingProfile
+from nacre.nem.spec.opcodes import OPCODES
+
+
+@dataclass(frozen=True, slots=True)
+class ProductShape:
+    """A product as an array sees it."""
+
+    planes: int  # that have no place in common: pictures, slices, matrices
+    height: int
+    width: int
+    taps: int  # places of a window
+    depth: int  # channels that one result is a sum over
+    channels: int  # of results
+    place_bytes: int  # of operands, at one place, in all channels
+    weight_bytes: int
+    is_window: bool
+
+
+def product_shape(call: Call, operation: str) -> ProductShape | None:
+    """The shape of a convolution or of a product of matrices; None where weights are missing."""
+    x, weights = call.inputs[:2]
+    if x is None or weights is None or not (x.shape and call.output.shape):
+        return None
+    depth, channels = weights.shape[-2:]  # groups stand side by side
+    if operation == "depthwise_conv2d":  # one input channel a group, and all output channels
+        depth, channels = 1, depth * channels
+    is_window = operation in OPCODES and OPCODES[operation].category == "convolution"
+    # The rows of a matrix lie in one row of places; before those of a window stands the batch.
+    *outer, height, width = (1, 1, *call.output.shape[:-1]) if is_window else (
+        *call.output.shape[:-2], 1, prod(call.output.shape[-2:-1])
+    )  # fmt: skip
+    return ProductShape(
+        prod(outer),
+        height,
+        width,
+        prod(weights.shape[:-2]) if is_window else 1,
+        depth,
+        channels,
+        _ceil(x.shape[-1] * x.elem.bits, 8),
+        _ceil(weights.count * weights.elem.bits, 8),
+        is_window,
+    )
+
+
+def array_cycles(call: Call, work: Work, operation: str, rate: int, profile: TimingProfile) -> int:
+    """Cycles of a product without latency; `rate` are MACs in two cycles."""
+    shape = product_shape(call, operation) if work.macs else None
+    if shape is None:
+        return _ceil(2 * work.macs, rate)
+    tiles = _tiles(shape, profile)
+    computed = _ceil(2 * padded_macs(work, shape, tiles, profile), rate)
+    fetched = _fetch_cycles(shape, tiles, profile)
+    issued = tiles.count * (profile.get("NMU", "tile_issue") or 0)
+    loading = profile.get("NMU", "weight_bandwidth")
+    loaded = _ceil(shape.weight_bytes, loading) if loading else 0
+    return max(computed, fetched) + issued + loaded
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """How results are cut."""
+
+    places: int  # of all tiles of one block of channels, with those that are too many
+    count: int
+
+
+def _tiles(shape: ProductShape, profile: TimingProfile) -> _Tiles:
+    width = profile.get("NMU", "tile_width") or 1
+    height = profile.get("NMU", "tile_height") or 1
+    if not shape.is_window:  # the rows of a matrix have no neighbours above: any fill a tile
+        width, height = width * height, 1
+    count = shape.planes * _ceil(shape.height, height) * _ceil(shape.width, width)
+    blocks = _ceil(shape.channels, profile.get("NMU", "tile_channels") or 1)
+    return _Tiles(count * height * width, count * blocks)
+
+
+def padded_macs(work: Work, shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> int:
+    """MACs with the places of the array that stay empty, where its geometry is given."""
+    depth, channels = profile.lanes or (
+        profile.get("NMU", "tile_depth") or 1,
+        profile.get("NMU", "tile_channels") or 1,
+    )
+    full_depth = _ceil(shape.depth, depth) * depth
+    full_channels = _ceil(shape.channels, channels) * channels
+    places = shape.planes * shape.height * shape.width
+    return (
+        work.macs
+        // (places * shape.depth * shape.channels)
+        * (tiles.places * full_depth * full_channels)
+    )
+
+
+def _fetch_cycles(shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> int:
+    """Cycles in which operands come through their port, again for every place of a window."""
+    rate = profile.get("NMU", "operand_bandwidth")
+    if not rate:
+        return 0
+    line = profile.get("NMU", "operand_line") or 1
+    return _ceil(tiles.places * shape.taps * _ceil(shape.place_bytes, line) * line, rate)
+
+
+def _ceil(value: int, divisor: int) -> int:
+    return -(-value // divisor)
