@@ -252,6 +252,7 @@ VERBS = {
         lambda g, o, n: ["calibrate", "npm_lite", g / f"times{n}.csv", "--free",
                          "DMA.latency=0..5000", "--starts", "1", "-o", o / "d.nem", "--force"],
         is_loose=True,
+        is_slow=True,
     ),
     "bind": Verb(
         lambda g, o, n: ["bind", g / "p.nem", "--uarch", ("npm4k", "ideal")[n - 1],
