@@ -75,7 +75,6 @@ def band(**changes: object) -> str:
         (edited(more=1), "unknown field `more`"),
         (edited(format=2), "has format 2, expected 1"),
         (edited(rows="many"), "Expected `int`"),
-        (edited(clock_mhz=0), "has a clock of 0 MHz"),
         (band(low=-1), "that are no shares"),
         (band(low=2), "has a band of `all rows` from 2 to 1.1"),
         (band(inside=3), "that is none"),

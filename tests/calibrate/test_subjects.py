@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 def cycles(*rows: Measurement) -> list[float]:
     subjects, index = load_subjects(rows, DEVICE)
-    return [float(time) for time in TimedRows(subjects, index, ()).cycles(())]
+    return [float(time) for time in TimedRows(subjects, index, [True] * len(rows), ()).times(())]
 
 
 def problems(*rows: Measurement) -> list[tuple[str, str]]:

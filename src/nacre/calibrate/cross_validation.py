@@ -16,9 +16,9 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Modelled cycles of every row by a fit that did not see its group."""
+    """Modelled times of every row by a fit that did not see its group."""
 
-    cycles: Floats
+    times: Floats
     folds: tuple[int, ...]
 
 
@@ -30,12 +30,12 @@ def cross_validate(problem: Problem, groups: Sequence[str], found: Values) -> Le
         return None
     fold_of = {name: place % count for place, name in enumerate(names)}
     folds = np.array([fold_of[group] for group in groups])
-    cycles = np.empty(len(groups), np.float64)
+    times = np.empty(len(groups), np.float64)
     done = 0
     with stage("leaving groups out", "parts", lambda: (done, count)):
         for fold in range(count):
             inside = folds == fold
             values = descend(replace(problem, used=~inside), found)
-            cycles[inside] = problem.rows.cycles(values)[inside]
+            times[inside] = problem.rows.times(values)[inside]
             done += 1
-    return LeftOut(cycles, tuple(folds.tolist()))
+    return LeftOut(times, tuple(folds.tolist()))

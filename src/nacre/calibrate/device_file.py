@@ -121,7 +121,6 @@ def calibration_record(fit: Fit, device: Device, source: str) -> Calibration:
         fit.overall,
         fit.classes,
         tuple(_records(fit, device)),
-        fit.clock_mhz,
     )
 
 

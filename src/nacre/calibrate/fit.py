@@ -17,21 +17,23 @@ from nacre.calibrate.errors import error_band
 from nacre.calibrate.free_figures import FreeFigure, Key, Range, fixed_figures, free_figures
 from nacre.calibrate.identifiability import Combination, identify
 from nacre.calibrate.least_squares import Problem, fit_values, starting_values
-from nacre.calibrate.measurements import CYCLES, UNITS, Measurement, time_problem
+from nacre.calibrate.measurements import UNITS, Measurement, time_problem
 from nacre.calibrate.reading import read_measurements
 from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14
 from nacre.calibrate.subjects import load_subjects
-from nacre.calibrate.timed_rows import Floats, TimedRows
-from nacre.compile.request import require_clock
+from nacre.calibrate.timed_rows import CLOCK, Floats, TimedRows
 from nacre.compile.target import target_of
 from nacre.nem.model.calibration import ErrorBand
 from nacre.nem.model.devices import Device
+from nacre.nem.run.timing.profile import timing_profile
 
 ROWS_PER_FIGURE = 5
 _CONTRADICTION = 2.0  # times of one workload that differ by more
 _FAR_OFF = np.log(2.0)
 _LEAST_OF_CLASS = 10  # rows for a band of their own
 _REQUEST = whole_file("<calibrate>")
+
+_CLOCK = ".".join(CLOCK)
 
 T = TypeVar("T")
 Ranges = Mapping[str, Range | None] | Iterable[tuple[str, Range | None]]
@@ -64,7 +66,7 @@ class Fit:
     figures: tuple[FittedFigure, ...]
     fixed: Mapping[str, int]
     rows: tuple[Measurement, ...]
-    measured: Floats  # cycles
+    measured: Floats  # cycles or microseconds, row by row
     before: Floats  # as the device was
     modelled: Floats  # as it is fitted
     left_out: LeftOut | None  # None where all rows are of one group
@@ -73,7 +75,6 @@ class Fit:
     alike: tuple[Combination, ...]
     problems: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
-    clock_mhz: float | None
 
     @property
     def groups(self) -> int:
@@ -82,8 +83,8 @@ class Fit:
 
     @property
     def predicted(self) -> Floats:
-        """Cycles of rows by a fit that did not see their group, where there are several."""
-        return self.modelled if self.left_out is None else self.left_out.cycles
+        """Times of rows by a fit that did not see their group, where there are several."""
+        return self.modelled if self.left_out is None else self.left_out.times
 
 
 def fit(
@@ -92,7 +93,7 @@ def fit(
     free: Ranges,
     *,
     fixed: Mapping[str, int] | None = None,
-    clock_mhz: float | None = None,
+    clock_mhz: int | None = None,
     include_roots: tuple[Path, ...] = (),
     starts: int = 4,
     seed: int = 0,
@@ -100,22 +101,24 @@ def fit(
     """Fit figures of a device to measured times.
 
     `rows` are a CSV file or measurements; `free` are figures and their ranges, None for all that
-    the figure can be; `fixed` are others that are set. `clock_mhz` turns seconds into cycles.
+    the figure can be; `fixed` are others that are set; `clock_mhz` is NMU.clock: seconds need it.
     InputError says what is wrong with any of them, all at once as far as that can be.
     """
     target = target_of(device, include_roots).device
-    given = dict(fixed or {})
-    figures, known, measurements, measured = _read_request(target, rows, free, given, clock_mhz)
+    given = {**({_CLOCK: clock_mhz} if clock_mhz is not None else {}), **(fixed or {})}
+    figures, known, measurements = _read_request(target, rows, free, given)
     subjects, index = load_subjects(measurements, target, include_roots)
-    timed = TimedRows(subjects, index, figures, known)
+    in_cycles = [row.is_in_cycles for row in measurements]
+    timed = TimedRows(subjects, index, in_cycles, figures, known)
+    measured = np.array([row.amount for row in measurements], np.float64)
     problem = Problem(timed, np.log(measured), np.ones(len(measured), np.bool_))
     first = starting_values(figures, max(1, starts), seed)
     values = fit_values(problem, first)
     left_out = cross_validate(problem, [row.group_name for row in measurements], values)
     found = identify(problem, values)
     fitted = tuple(map(FittedFigure, figures, values, found.errors))
-    before, modelled = timed.cycles(first[0]), timed.exact_cycles(values)
-    predicted = modelled if left_out is None else left_out.cycles
+    before, modelled = timed.times(first[0]), timed.exact_times(values)
+    predicted = modelled if left_out is None else left_out.times
     folds = None if left_out is None else left_out.folds
     overall = error_band(predicted, measured, folds)
     return Fit(
@@ -124,7 +127,6 @@ def fit(
         tuple(_edge_findings(fitted)),
         (*_contradictions(measurements, measured), *_warnings(fitted, found.alike),
          *_far_off(predicted, measured)),
-        clock_mhz,
     )  # fmt: skip
 
 
@@ -133,8 +135,7 @@ def _read_request(
     rows: str | Path | Sequence[Measurement],
     free: Ranges,
     fixed: Mapping[str, int],
-    clock_mhz: float | None,
-) -> tuple[tuple[FreeFigure, ...], dict[Key, int], tuple[Measurement, ...], Floats]:
+) -> tuple[tuple[FreeFigure, ...], dict[Key, int], tuple[Measurement, ...]]:
     """Figures and rows; InputError says what is wrong with either."""
     ranges = list(free.items() if isinstance(free, Mapping) else free)
     findings: list[Diagnostic] = []
@@ -143,12 +144,15 @@ def _read_request(
     measurements = _try(
         findings, lambda: tuple(read_measurements(rows) if isinstance(rows, str | Path) else rows)
     )
-    measured = _try(findings, lambda: _measured_cycles(measurements or (), clock_mhz))
+    has_clock = _CLOCK in {*fixed, *(name for name, _ in ranges)} or bool(
+        timing_profile(device).get(*CLOCK)
+    )
+    findings += _time_findings(measurements or (), has_clock)
     if measurements is not None:
-        _try(findings, lambda: _require_rows(measurements, len(ranges)))
-    if findings or figures is None or known is None or measurements is None or measured is None:
+        findings += _row_findings(measurements, len(ranges))
+    if findings or figures is None or known is None or measurements is None:
         raise InputError(findings)
-    return figures, known, measurements, measured
+    return figures, known, measurements
 
 
 def _try(findings: list[Diagnostic], work: Callable[[], T]) -> T | None:
@@ -160,36 +164,31 @@ def _try(findings: list[Diagnostic], work: Callable[[], T]) -> T | None:
         return None
 
 
-def _measured_cycles(rows: Sequence[Measurement], clock_mhz: float | None) -> Floats:
-    """The times in cycles; InputError for all that are none."""
-    if clock_mhz is not None:
-        require_clock(clock_mhz)
+def _time_findings(rows: Sequence[Measurement], has_clock: bool) -> list[Diagnostic]:
+    """Times that are none; seconds that no clock says the cycles of."""
     findings = []
     for row in rows:
         if row.unit not in UNITS:
             findings.append(CAL04.at(row.span, f"{backquote(row.unit)} is no unit of time"))
         elif (problem := time_problem(row.time, row.unit)) is not None:
             findings.append(CAL03.at(row.span, f"the time {problem}"))
-    units = dict.fromkeys(row.unit for row in rows)
-    in_seconds = [unit for unit in units if unit != CYCLES]
-    if in_seconds and clock_mhz is None and not findings:
-        first = next(row for row in rows if row.unit != CYCLES)
-        mixed = f"; other rows have {CYCLES}" if CYCLES in units else ""
-        message = f"times are in {', '.join(in_seconds)}, and no clock says how many cycles{mixed}"
-        help_ = "give the clock in MHz: `--clock`, or `clock_mhz=` in Python"
-        findings.append(CAL04.at(first.span, message, help=help_))
-    if findings:
-        raise InputError(findings)
-    return np.array([row.cycles(clock_mhz) for row in rows], np.float64)
+    in_seconds = [row for row in rows if not row.is_in_cycles]
+    if in_seconds and not has_clock and not findings:
+        units = ", ".join(dict.fromkeys(row.unit for row in in_seconds))
+        mixed = "; other rows are in cycles" if len(in_seconds) < len(rows) else ""
+        message = f"times are in {units}, and no clock says how many cycles they are{mixed}"
+        help_ = f"give `{_CLOCK}` in MHz: `--clock`, or `clock_mhz=` in Python"
+        findings.append(CAL04.at(in_seconds[0].span, message, help=help_))
+    return findings
 
 
-def _require_rows(rows: Sequence[Measurement], figures: int) -> None:
+def _row_findings(rows: Sequence[Measurement], figures: int) -> list[Diagnostic]:
     needed = ROWS_PER_FIGURE * figures
-    if len(rows) < needed:
-        message = f"{len(rows)} rows for {figures} free figures, expected {needed} or more"
-        help_ = f"measure more, or free {max(0, len(rows) // ROWS_PER_FIGURE)} figures at most"
-        span = rows[0].span if rows else _REQUEST
-        raise InputError([CAL07.at(span, message, help=help_)])
+    if len(rows) >= needed:
+        return []
+    message = f"{len(rows)} rows for {figures} free figures, expected {needed} or more"
+    help_ = f"measure more, or free {len(rows) // ROWS_PER_FIGURE} figures at most"
+    return [CAL07.at(rows[0].span if rows else _REQUEST, message, help=help_)]
 
 
 def _class_bands(
@@ -220,12 +219,13 @@ def _edge_findings(fitted: Sequence[FittedFigure]) -> list[Diagnostic]:
 def _contradictions(rows: Sequence[Measurement], measured: Floats) -> list[Diagnostic]:
     by_subject: dict[tuple[object, ...], list[int]] = {}
     for place, row in enumerate(rows):
-        by_subject.setdefault(row.subject.key, []).append(place)
+        by_subject.setdefault((row.is_in_cycles, row.subject.key), []).append(place)
     findings = []
     for places in by_subject.values():
         least, most = min(places, key=measured.__getitem__), max(places, key=measured.__getitem__)
         if measured[most] > _CONTRADICTION * measured[least]:
-            message = (f"{rows[most].subject} takes {measured[most]:.6g} cycles here, and "
+            unit = "cycles" if rows[most].is_in_cycles else "us"
+            message = (f"{rows[most].subject} takes {measured[most]:.6g} {unit} here, and "
                        f"{measured[least]:.6g} in another row")  # fmt: skip
             findings.append(CAL11.at(rows[most].span, message))
     return findings

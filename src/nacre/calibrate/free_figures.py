@@ -24,6 +24,7 @@ _REQUEST = whole_file("<calibrate>")
 _STEP = 1.03  # between neighbouring integers that are tried, where they are not neighbours already
 _UNKNOWN_MOST = 1 << 16  # where starts are drawn for a figure that nobody has given
 _START_FACTOR = 64  # how far from a value that is known
+_RATE, _COST = "/cycle", "cycles"  # in the measures of figures: fast ones and small ones cost least
 _RANGE = re.compile(r"(?P<low>\d{1,13})\.\.(?P<high>\d{1,13})")
 
 
@@ -50,6 +51,13 @@ class FreeFigure:
         while rungs[-1] < self.high:
             rungs.append(min(self.high, max(rungs[-1] + 1, round(rungs[-1] * _STEP))))
         return tuple(rungs)
+
+    @property
+    def first(self) -> int:
+        """Where a fit starts: what the device has; else where the figure changes least."""
+        if self.start is not None:
+            return min(max(self.start, self.low), self.high)
+        return self.start_range[1] if _RATE in self.measure else self.low
 
     @property
     def start_range(self) -> Range:
@@ -139,8 +147,10 @@ def fixed_figures(fixed: Mapping[str, int]) -> dict[Key, int]:
 def _free_figure(name: str, range_: Range | None, figures: Mapping[Key, int]) -> FreeFigure:
     unit, key = _key(name)
     bounds = _bounds(name)
-    low, high = range_ or (bounds.least, bounds.most)
     measure = next(p.measure for p in PARAMETERS if (p.unit, p.key) == (unit, key))
+    # A rate or a size of 0 is none at all: from there to 1 is no small step.
+    least = bounds.least if measure.startswith(_COST) else max(1, bounds.least)
+    low, high = range_ or (least, bounds.most)
     return FreeFigure(unit, key, measure, low, high, figures.get((unit, key)))
 
 

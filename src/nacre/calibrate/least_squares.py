@@ -41,7 +41,7 @@ class Problem:
 
     def residuals(self, values: Values) -> Floats:
         """Logarithms of modelled over measured times, of the rows that count."""
-        off: Floats = (np.log(self.rows.cycles(values)) - self.log_measured)[self.used]
+        off: Floats = (np.log(self.rows.times(values)) - self.log_measured)[self.used]
         return off
 
     def loss(self, values: Values) -> float:
@@ -66,15 +66,14 @@ def fit_values(problem: Problem, starts: Sequence[Values]) -> Values:
 
 
 def starting_values(free: Sequence[FreeFigure], count: int, seed: int) -> list[Values]:
-    """What the device has, then values drawn from the ranges, evenly in their logarithms."""
-    known = tuple(min(max(_middle(f) if f.start is None else f.start, f.low), f.high) for f in free)
+    """What the device has, then the middle of ranges, then values drawn from them.
+
+    Ranges are taken by their logarithms.
+    """
     rng = np.random.default_rng(seed)
-    drawn = [tuple(_draw(f, float(rng.random())) for f in free) for _ in range(count - 1)]
-    return [known, *drawn]
-
-
-def _middle(figure: FreeFigure) -> int:
-    return _draw(figure, 0.5)
+    starts = [tuple(f.first for f in free), tuple(_draw(f, 0.5) for f in free)]
+    drawn = [tuple(_draw(f, float(rng.random())) for f in free) for _ in range(2, count)]
+    return [*starts, *drawn][:count]
 
 
 def _draw(figure: FreeFigure, share: float) -> int:
@@ -137,13 +136,20 @@ def _scan(problem: Problem, values: Values) -> Values:
     """Whether another place of one range is better: sizes of arrays have more than one valley."""
     best, loss = values, problem.loss(values)
     for place, figure in enumerate(problem.free):
-        low, high = (figure.place(value) for value in figure.start_range)
-        for at in np.linspace(low, high, _SCAN):
-            tried = (*best[:place], round(figure.value(float(at))), *best[place + 1 :])
+        for value in _scanned_values(figure):
+            tried = (*best[:place], value, *best[place + 1 :])
             found = problem.loss(tried)
             if found < loss * (1 - _GAIN):
                 best, loss = tried, found
     return best
+
+
+def _scanned_values(figure: FreeFigure) -> list[int]:
+    """Values all over the range, and powers of two, which sizes in hardware often are."""
+    low, high = figure.start_range
+    spaced = {_draw(figure, place / (_SCAN - 1)) for place in range(_SCAN)}
+    powers = {1 << bit for bit in range(high.bit_length()) if low <= 1 << bit <= high}
+    return sorted(spaced | powers)
 
 
 def _polish(problem: Problem, values: Values) -> Values:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from nacre.base.source import Span, whole_file
 from nacre.calibrate.workloads import Workload
 
-# Seconds of a unit; cycles are those of the clock.
+# Seconds of a unit; cycles are those of the NMU's clock.
 SECONDS = MappingProxyType({"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0})
 CYCLES = "cycles"
 UNITS = (CYCLES, *SECONDS)
@@ -35,6 +35,22 @@ class NemFile:
 
 
 @dataclass(frozen=True)
+class NemText:
+    """A program of NEM that was timed, by its text."""
+
+    name: str
+    text: str
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells whether two rows are of one workload."""
+        return (self.text,)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class ModelFile:
     """A model that was timed, or the folder of its bundle, which has its precision in it."""
 
@@ -50,7 +66,7 @@ class ModelFile:
         return f"{self.path.name} {self.precision}"
 
 
-Subject = Workload | NemFile | ModelFile
+Subject = Workload | NemFile | NemText | ModelFile
 
 
 @dataclass(frozen=True)
@@ -71,20 +87,22 @@ class Measurement:
             return self.kind
         if isinstance(self.subject, Workload):
             return self.subject.operation
-        return "program" if isinstance(self.subject, NemFile) else "model"
+        return "model" if isinstance(self.subject, ModelFile) else "program"
 
     @property
     def group_name(self) -> str:
         """The group that is left out together."""
         return str(self.subject) if self.group is None else self.group
 
-    def cycles(self, clock_mhz: float | None) -> float:
-        """The time in cycles; seconds need a clock."""
-        if self.unit == CYCLES:
-            return self.time
-        if clock_mhz is None:
-            raise ValueError("seconds without a clock")
-        return self.time * SECONDS[self.unit] * clock_mhz * 1e6
+    @property
+    def is_in_cycles(self) -> bool:
+        """Whether the time is in cycles; else a clock says how many seconds those are."""
+        return self.unit == CYCLES
+
+    @property
+    def amount(self) -> float:
+        """The time in cycles, or in microseconds."""
+        return self.time if self.is_in_cycles else self.time * SECONDS[self.unit] * 1e6
 
 
 def time_problem(time: float, unit: str) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from nacre.base.excerpt import safe
 from nacre.calibrate.fit import Fit, FittedFigure
+from nacre.calibrate.measurements import Measurement
 from nacre.nem.model.calibration import ErrorBand
 
 _WORST = 5  # rows that are shown
@@ -71,7 +72,7 @@ def _error_row(name: str, band: ErrorBand) -> tuple[str, ...]:
 
 
 def _worst_table(fit: Fit) -> list[str]:
-    rows: list[tuple[str, ...]] = [("measured", "modelled", "off", "row")]
+    rows: list[tuple[str, ...]] = [("measured", "modelled", "", "off", "row")]
     for place in worst_rows(fit):
         row = fit.rows[place]
         line = row.span.location.line
@@ -79,10 +80,15 @@ def _worst_table(fit: Fit) -> list[str]:
         rows.append((
             f"{fit.measured[place]:.6g}",
             f"{fit.predicted[place]:.6g}",
+            _unit(row),
             f"{fit.predicted[place] / fit.measured[place] - 1:+.0%}",
             f"{safe(str(row.subject))}{where}",
         ))  # fmt: skip
-    return ["worst rows, in cycles", *_aligned(rows, right=(0, 1, 2))]
+    return ["worst rows", *_aligned(rows, right=(0, 1, 3))]
+
+
+def _unit(row: Measurement) -> str:
+    return "cycles" if row.is_in_cycles else "us"
 
 
 def worst_rows(fit: Fit) -> list[int]:
@@ -109,7 +115,6 @@ def fit_json(fit: Fit) -> dict[str, Any]:
         "device": fit.device.name,
         "rows": len(fit.rows),
         "groups": fit.groups,
-        "clock_mhz": fit.clock_mhz,
         "figures": [_figure_json(one) for one in fit.figures],
         "set": dict(fit.fixed),
         "is_left_out": fit.left_out is not None,
@@ -121,9 +126,10 @@ def fit_json(fit: Fit) -> dict[str, Any]:
                 "workload": str(row.subject),
                 "group": row.group_name,
                 "class": row.class_name,
+                "unit": _unit(row),
                 "measured": float(fit.measured[place]),
                 "fitted": float(fit.modelled[place]),
-                "left_out": None if fit.left_out is None else float(fit.left_out.cycles[place]),
+                "left_out": None if fit.left_out is None else float(fit.left_out.times[place]),
             }
             for place, row in enumerate(fit.rows)
         ],

@@ -10,7 +10,7 @@ from nacre.base.diagnostics import Diagnostic, InputError, Related
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source, Unreadable
 from nacre.base.stages import stage
-from nacre.calibrate.measurements import Measurement, ModelFile, NemFile, Subject
+from nacre.calibrate.measurements import Measurement, ModelFile, NemFile, NemText, Subject
 from nacre.calibrate.rules import CAL06
 from nacre.calibrate.workloads import UnfitError, Workload
 from nacre.compile.bundle.bundle import Bundle
@@ -101,6 +101,8 @@ def _program(subject: Subject, device: Device, include_roots: tuple[Path, ...]) 
         return LoadedProgram(Source("<workload>", subject.program(device)), options)
     if isinstance(subject, NemFile):
         return LoadedProgram(_read_program(subject.path), options)
+    if isinstance(subject, NemText):
+        return LoadedProgram(Source(subject.name, subject.text), options)
     return LoadedProgram(Source(f"<{subject}>", _plan_text(subject, device)), options)
 
 

@@ -24,6 +24,7 @@ from nacre.nem.run.timing.timeline import time_steps
 Floats = npt.NDArray[np.float64]
 Values = tuple[int, ...]  # of the free figures, in their order
 
+CLOCK: Key = ("NMU", "clock")  # in MHz; cycles are counted in it
 _MOST_KEPT = 2_000_000  # times; a few hundred bytes each
 
 
@@ -48,10 +49,14 @@ class _ReadFigures(Mapping[Key, int]):
 
 @dataclass(eq=False)
 class TimedRows:
-    """The rows of a fit: their subjects, and times that are known already."""
+    """The rows of a fit: their subjects, and times that are known already.
+
+    Times are in cycles, or in microseconds by the clock that cycles are counted in.
+    """
 
     subjects: Sequence[LoadedSubject]
     index: Sequence[int]  # of each row among the subjects
+    in_cycles: Sequence[bool]  # of each row
     free: Sequence[FreeFigure]
     fixed: Mapping[Key, int] = field(default_factory=dict)
     evaluations: int = 0
@@ -60,28 +65,33 @@ class TimedRows:
 
     def __post_init__(self) -> None:
         self._rows = np.array(self.index, np.int64)
+        self._in_cycles = np.array(self.in_cycles, np.bool_)
         self._places = {(f.unit, f.key): place for place, f in enumerate(self.free)}
         self._known = [{} for _ in self.subjects]
 
-    def cycles(self, values: Values) -> Floats:
-        """The cycles of every row with these values of the free figures."""
+    def times(self, values: Values) -> Floats:
+        """The time of every row with these values of the free figures."""
         if self.evaluations > _MOST_KEPT:
             self._known, self.evaluations = [{} for _ in self.subjects], 0
         profile = self.profile(values)
         places = range(len(self._known))
         with watch_stages():  # of single timings nobody is told
             found = [self._subject_cycles(place, values, profile) for place in places]
-        return np.array(found, np.float64)[self._rows]
+        return self._in_units(found, profile)
 
-    def exact_cycles(self, values: Values) -> Floats:
+    def exact_times(self, values: Values) -> Floats:
         """The same, timed anew; InternalError where what was kept differs from it."""
         profile = self.profile(values)
         with watch_stages():
             exact = [self._time(subject, profile) for subject in self.subjects]
-        cycles = np.array(exact, np.float64)[self._rows]
-        if not np.array_equal(cycles, self.cycles(values)):
+        times = self._in_units(exact, profile)
+        if not np.array_equal(times, self.times(values)):
             raise InternalError("times depend on figures that the timed machine did not look at")
-        return cycles
+        return times
+
+    def _in_units(self, by_subject: Sequence[float], profile: TimingProfile) -> Floats:
+        cycles = np.array(by_subject, np.float64)[self._rows]
+        return np.where(self._in_cycles, cycles, cycles / (profile.get(*CLOCK) or 1))
 
     def profile(self, values: Values) -> TimingProfile:
         """The figures that hold with these values."""

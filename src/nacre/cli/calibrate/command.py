@@ -53,16 +53,6 @@ def _parse_set(text: str) -> tuple[str, int]:
     return found["name"], int(found["value"])
 
 
-def _parse_clock(text: str) -> float:
-    try:
-        clock = float(text)
-    except ValueError:
-        clock = -1.0
-    if not 0 < clock < float("inf"):
-        raise ValueError(f"{backquote(text)} is no clock, expected a positive number of MHz")
-    return clock
-
-
 def _parse_name(text: str) -> str:
     if _NAME.fullmatch(text) is None:
         raise ValueError(f"{backquote(text)} is no name of a device")
@@ -88,9 +78,9 @@ def _parse_name(text: str) -> str:
 )
 @click.option(
     "--clock",
-    type=option_value(_parse_clock),
+    type=click.IntRange(1, 1_000_000),
     metavar="MHZ",
-    help="The clock that cycles are counted by; needed where times are seconds.",
+    help="The clock that cycles are counted in, short for --set NMU.clock=MHZ: seconds need it.",
 )
 @click.option(
     "--starts",
@@ -118,7 +108,7 @@ def calibrate(
     rows: Path,
     free: tuple[tuple[str, Range | None], ...],
     fixed: tuple[tuple[str, int], ...],
-    clock: float | None,
+    clock: int | None,
     starts: int,
     name: str | None,
     source: str,

@@ -68,7 +68,6 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     overall: ErrorBand
     classes: Mapping[str, ErrorBand]
     figures: tuple[FigureRecord, ...]
-    clock_mhz: float | None = None  # by which seconds became cycles
 
     def band(self, kind: str | None = None) -> ErrorBand:
         """The band of a class; that of all rows where the class has none."""
@@ -134,6 +133,3 @@ def _problems(calibration: Calibration) -> Iterator[str]:
             yield f"has a band of {backquote(name)} from {band.low:g} to {band.high:g}"
         if not -1 <= band.rank <= 1 or not 0 <= (band.inside or 0) <= 1 or band.rows < 1:
             yield f"has a rank, a share or a number of rows of {backquote(name)} that is none"
-    clock = calibration.clock_mhz
-    if clock is not None and not 0 < clock < math.inf:
-        yield f"has a clock of {clock:g} MHz"
