@@ -50,6 +50,9 @@ class Labels:
     # Constants that are parameters: what the model calls each, further names of tied ones behind.
     # Such constants stay apart however equal their elements are, see `without_parameters`.
     parameters: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    # First names of those that training leaves as they are, such as buffers; None where the model
+    # does not say.
+    fixed: frozenset[str] | None = None
 
     def names(self, value: int) -> tuple[str, ...]:
         """Every node that a value comes from, that after which it is called first."""

@@ -119,10 +119,11 @@ def _operations(contents: Overview) -> str:
 
 
 def _parameters(contents: Overview) -> str:
-    rows = [("id", "parameter", "shape", "stored as", "quantisation", "bytes")]
+    rows = [("id", "parameter", "shape", "stored as", "quantisation", "bytes", "training")]
     for p in contents.parameters:
         shape = "?" if p.shape is None else str(list(p.shape))
-        rows.append((str(p.id), p.name, shape, p.stored or "?", p.quant or "?", f"{p.bytes:,}"))
+        stored = p.stored or "?", p.quant or "?", f"{p.bytes:,}"
+        rows.append((str(p.id), p.name, shape, *stored, p.training or ""))
     return table(rows, frozenset({0, 5}))
 
 

@@ -33,18 +33,22 @@ class Derivations(Generic[BuilderT]):
 
     _known: dict[Key, _Derivation[BuilderT]] = field(default_factory=dict)
     _made: dict[Key, int | None] = field(default_factory=dict)
+    _roots: set[Key] = field(default_factory=set)  # what others were computed from, itself given
 
     def __contains__(self, key: Key) -> bool:
         return key in self._known
 
     def fork(self) -> Derivations[BuilderT]:
         """The same for another builder, which goes its own way."""
-        return Derivations(self._known, dict(self._made))
+        return Derivations(self._known, dict(self._made), self._roots)
 
     def add(
         self, key: Key, owner: object, operands: Sequence[Key], emit: Emitter[BuilderT]
     ) -> None:
         """A tensor that was computed; one that is there already only lies under another name."""
+        self._roots.update(operand for operand in operands if operand not in self._known)
+        if key in self._roots:  # laid out there and back, it is the parameter again
+            return
         found = tuple(operand for operand in operands if operand in self._known)
         self._known.setdefault(key, _Derivation(owner, found, emit))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from nacre.core.builder import Builder
 from nacre.core.importing.derivations import Derivations, Emitter, Key
-from nacre.core.importing.origins import Origins, array_span
+from nacre.core.importing.origins import Origins, Span, array_span
 from nacre.core.module import TensorType
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, Attributes
@@ -55,6 +55,7 @@ class ModelBuilder(Builder):
         self.origins = Origins()
         self.derivations = Derivations[ModelBuilder]()
         self.parameters: dict[int, tuple[str, ...]] = {}  # names of constants that are parameters
+        self.shared: set[str] = set()  # names of parameters that are laid out in several ways
 
     def fork(self) -> ModelBuilder:
         """A builder with the same operations, which goes its own way."""
@@ -68,6 +69,7 @@ class ModelBuilder(Builder):
         copy.origins = self.origins
         copy.derivations = self.derivations.fork()
         copy.parameters = dict(self.parameters)
+        copy.shared = self.shared
         return copy
 
     def constant(
@@ -106,7 +108,15 @@ class ModelBuilder(Builder):
         """Whether an array is a float parameter, which training changes, or follows from one."""
         is_float = array.dtype.kind not in "biuOSU"
         is_parameter = is_float and bool(self.origins.owners(array_span(array)))
-        return is_parameter or array_key(array) in self.derivations
+        return is_parameter or self.is_derived(array)
+
+    def is_derived(self, array: Array) -> bool:
+        """Whether an array was computed from a parameter."""
+        return array_key(array) in self.derivations
+
+    def is_shared(self, span: Span) -> bool:
+        """Whether memory is that of a parameter that stays one: the module computes layouts."""
+        return not self.shared.isdisjoint(self.origins.owners(span))
 
     def add_derived(self, array: Array, sources: Sequence[Array], emit: Emit) -> None:
         """An array that was computed, from which others, and how a module computes it."""

@@ -7,7 +7,7 @@ lies in the memory of what it looks at; of a copy the importer says what it was 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nacre.core.values import Array
@@ -32,6 +32,7 @@ class Origins:
     _starts: list[int] = field(default_factory=list)
     _known: dict[int, _Parameter] = field(default_factory=dict)  # by where they start
     _kept: list[object] = field(default_factory=list)  # an address is only its own while it lives
+    _owners: dict[str, str] = field(default_factory=dict)  # by the names of parts
 
     def add(self, owner: object, span: Span, names: Names) -> None:
         """A parameter lies in the memory of an owner; two in the same memory are tied."""
@@ -55,11 +56,21 @@ class Origins:
         if parameter is None:
             return ()
         number = parameter.parts.setdefault(span, len(parameter.parts))
-        return (
-            parameter.names
-            if number == 0
-            else tuple(f"{name}.{number}" for name in parameter.names)
-        )
+        if number == 0:
+            return parameter.names
+        parts = tuple(f"{name}.{number}" for name in parameter.names)
+        self._owners.update(zip(parts, parameter.names, strict=True))
+        return parts
+
+    def parts_of(self, owners: Container[str], names: Iterable[Names]) -> frozenset[str]:
+        """Of parameters and parts of them the first names of those that are of some owners."""
+        return frozenset(first for first, *_ in names if self._owner_of(first) in owners)
+
+    def _owner_of(self, name: str) -> str:
+        """The name of the parameter that a part of that name belongs to."""
+        while name in self._owners:
+            name = self._owners[name]
+        return name
 
     def owners(self, span: Span) -> Names:
         """The names of the parameter that memory belongs to, whichever part of it that is."""

@@ -53,6 +53,10 @@ class Constants:
         owners = self.builder.origins.owners(_span(tensor)) if tensor.is_floating_point() else ()
         return self.is_derived(tensor) or not self.fixed.issuperset(owners)
 
+    def is_shared(self, tensor: Any) -> bool:  # noqa: ANN401 - torch.Tensor
+        """Whether a tensor is a parameter that stays one, whose layouts the module computes."""
+        return self.builder.is_shared(_span(tensor))
+
     def add_derived(self, tensor: Any, sources: Sequence[Any], emit: Emit) -> None:  # noqa: ANN401
         """A tensor that was computed, from which others, and how a module computes it."""
         if isinstance(tensor, torch().Tensor) and tensor.layout == torch().strided:
@@ -97,6 +101,8 @@ class KnownTensor(ConstantTensor):
         """The constant that it is, in another type too, unless operations compute it."""
         found, constants = self.tensor, self.constants
         if dtype is not None and self.type.dtype != dtype and not constants.is_derived(found):
+            if constants.is_changeable(found) and constants.is_shared(found):
+                return constants.builder.add("Cast", constants.value(found), to=dtype)
             found = found.to(dtype_of(dtype))
             constants.add_parameter(found, constants.names_of(self.tensor))
         return constants.value(found)
@@ -107,4 +113,12 @@ class KnownTensor(ConstantTensor):
 
     def transpose(self) -> KnownTensor:
         """The same with its last two axes changed."""
-        return KnownTensor(self.tensor.mT, self.constants)
+        turned, constants = self.tensor.mT, self.constants
+        if constants.is_changeable(self.tensor) and constants.is_shared(self.tensor):
+            constants.add_derived(turned, [self.tensor], self._emit_transpose)
+        return KnownTensor(turned, constants)
+
+    def _emit_transpose(self, builder: ModelBuilder) -> int:
+        *order, rows, columns = range(self.tensor.dim())
+        value = self.constants.value(self.tensor)
+        return builder.add("Transpose", value, permutation=(*order, columns, rows))

@@ -25,6 +25,7 @@ from nacre.core.torch.elements import dtype_of
 from nacre.core.torch.exporting import program_of
 from nacre.core.torch.folding import can_fold, fill, fold, is_layout, leaves_of
 from nacre.core.torch.interface import Interface, interface_of, is_empty, is_open, static_type
+from nacre.core.torch.layouts import is_computed, shared_parameters
 from nacre.core.torch.library import silenced, torch
 from nacre.core.torch.nodes import (
     argument,
@@ -137,6 +138,9 @@ class Walk:
         for node, names in interface.names.items():
             self.constants.add_parameter(self.tensors[node], names)
         self.constants.fixed |= interface.fixed
+        if self.builder.keep_parameters:
+            for node in shared_parameters(graph_module.graph, interface.names):
+                self.builder.shared |= set(interface.names[node])
         self._total = len(graph_module.graph.nodes)
         self.calls(graph_module, self.tensors)
 
@@ -285,6 +289,8 @@ class Walk:
         """What was computed; a parameter that was laid out anew is still that parameter."""
         source = args[0] if args and is_layout(key_of(node.target)) else None
         names = self.constants.names_of(source) if isinstance(source, torch().Tensor) else ()
+        if self.builder.keep_parameters and names:
+            names = () if is_computed(self.constants, node.target, args, results) else names
         for tensor in leaves_of(results) if names else ():
             self.constants.add_parameter(tensor, names)
         if self.builder.keep_parameters and not names:
@@ -358,7 +364,8 @@ class Walk:
         for name, output, start in states:
             self.builder.state(name, output, start)
         named = self.builder.parameters
-        labels = Labels(nodes=self.labels, source=self.name, parameters=named)
+        fixed = self.builder.origins.parts_of(interface.untrained, named.values())
+        labels = Labels(nodes=self.labels, source=self.name, parameters=named, fixed=fixed)
         return replace(self.builder.module(*outputs), labels=labels)
 
     def _output(self, place: object, node: Any) -> int:  # noqa: ANN401 - fx.Node or a number

@@ -31,6 +31,7 @@ class Interface:
     outputs: list[Any] = field(default_factory=list)  # nodes or numbers
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of weights in the model
     fixed: set[str] = field(default_factory=set)  # names of buffers that are saved with no model
+    untrained: set[str] = field(default_factory=set)  # names of buffers and of frozen parameters
 
 
 def interface_of(
@@ -63,6 +64,8 @@ def interface_of(
                 if spec.kind.name in _PARAMETERS:
                     tied = ties.get(spec.target, ())
                     interface.names[node.name] = tuple(dict.fromkeys((spec.target, *tied)))
+                    if not _is_trained(spec, interface.known[node.name]):
+                        interface.untrained.update(interface.names[node.name])
                     if spec.target not in program.state_dict:
                         interface.fixed.update(interface.names[node.name])
         except Unsupported as problem:
@@ -73,6 +76,11 @@ def interface_of(
         findings.append(finding(TCH02, name, message, f'shapes={{"{title}": {example}}}'))
     _outputs(interface, program, kept, findings, name)
     return interface, findings
+
+
+def _is_trained(spec: Any, tensor: Any) -> bool:  # noqa: ANN401 - a spec and its tensor
+    """Whether an optimiser of PyTorch would change a tensor."""
+    return bool(spec.kind.name == "PARAMETER" and tensor.requires_grad)
 
 
 def _changed_states(program: Any) -> set[str]:  # noqa: ANN401 - ExportedProgram

@@ -107,7 +107,8 @@ class _CanonicalBuilder:
         parameters = {
             self._ids[v]: names for v, names in labels.parameters.items() if v in self._ids
         }
-        return Labels(labels.outputs, dict(self._named_values()), parameters=parameters)
+        nodes = dict(self._named_values())
+        return Labels(labels.outputs, nodes, parameters=parameters, fixed=labels.fixed)
 
     def _named_values(self) -> Iterator[tuple[int, str]]:
         assert self.module.labels is not None

@@ -14,7 +14,7 @@ in which `initial` is one number for all elements, a list of them in order, or `
 and `output` the operand of `<OUTPUT B=0>` that becomes the next state. An output that feeds a state
 is not returned unless it is listed with `"returned": true`. Names of parameters that share a tensor
 are in a resource of their own, see `parameters`, and so is what is known of calls that nothing here
-computes, see `operation_calls`.
+computes, see `operation_calls`, and what training leaves as it is, see `trainable`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import Bytes, NacFile, Tensor
 from nacre.nac.program.operation_calls import OPERATIONS, OperationTable, table_problems
 from nacre.nac.program.parameters import PARAMETERS, ParameterNames, ParameterTable, parameter_names
+from nacre.nac.program.trainable import TRAINING, TrainingRecord
 from nacre.nac.rules.running import NAC42, NAC43
 from nacre.nac.spec.constants import STRING
 from nacre.nac.spec.elements import DTYPES, FP16, MOST_AXES, QUANTIZATIONS, STORED_AS
@@ -43,7 +44,7 @@ from nacre.nac.spec.instructions import INPUT, LIFTED, STATE, USER
 INTERFACE = "nacre.interface.json"
 STATES = "nacre.state.json"
 OWN_RESOURCES = frozenset(
-    {INTERFACE, STATES, PARAMETERS, OPERATIONS}
+    {INTERFACE, STATES, PARAMETERS, OPERATIONS, TRAINING}
 )  # written anew with every program
 _MOST_ELEMENTS = 1 << 30  # of a state
 Number = int | float  # integers of 64 bits have more digits than a float
@@ -107,6 +108,7 @@ class ProgramInterface:
     states: dict[int, StateRecord]
     output_names: tuple[str, ...]
     parameters: ParameterNames = field(default_factory=ParameterNames)
+    fixed: frozenset[str] | None = None  # what training leaves; None where the file does not say
 
 
 def program_interface(
@@ -133,7 +135,9 @@ def program_interface(
     place = _place(file, PARAMETERS)
     findings += [finding(NAC43, source, place, f"{PARAMETERS}: {problem}") for problem in wrong]
     findings += _operation_findings(file, source)
-    return ProgramInterface(inputs, states, outputs, parameters), findings
+    training = _decode(file, source, TRAINING, TrainingRecord, findings)
+    fixed = None if training is None else frozenset(training.fixed)
+    return ProgramInterface(inputs, states, outputs, parameters, fixed), findings
 
 
 def _operation_findings(file: NacFile, source: Source) -> list[Diagnostic]:

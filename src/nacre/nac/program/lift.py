@@ -292,7 +292,7 @@ class _Lifter:
         parameters = {value.id: names.with_ties(name) for (_, name), value in loaded}
         nodes = {value: names[0] for value, names in parameters.items()}
         nodes |= domain.calls
-        labels = Labels(around.output_names, nodes, parameters=parameters)
+        labels = Labels(around.output_names, nodes, parameters=parameters, fixed=around.fixed)
         return arrange(replace(module, labels=labels))
 
     def result_types(self) -> dict[int, list[TensorType]]:

@@ -47,6 +47,7 @@ from nacre.nac.program.operation_calls import OPERATIONS, OperationTable
 from nacre.nac.program.parameters import PARAMETERS, ParameterTable
 from nacre.nac.program.reach import RELAY, Reach
 from nacre.nac.program.schedule import make_schedule
+from nacre.nac.program.trainable import TRAINING, training_record
 from nacre.nac.spec.calls import constant_code, schemas, tensor_code
 from nacre.nac.spec.elements import STORED_AS
 from nacre.nac.spec.header import CURRENT
@@ -324,6 +325,9 @@ class _Lowerer:
         names = ParameterTable(self.assembler.load_names, tied)
         if names != ParameterTable():
             resources.append(Resource(PARAMETERS, encode_record(names)))
+        training = training_record(self.module, self._parameters)
+        if training is not None:
+            resources.append(Resource(TRAINING, encode_record(training)))
         return [*resources, *self.resources]
 
 

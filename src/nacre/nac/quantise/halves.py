@@ -50,7 +50,8 @@ def widen_halves(module: Module) -> Module:
     outputs = tuple(new[value] for value in module.outputs)
     given = None
     if module.labels is not None:
-        given = Labels(module.labels.outputs, labels, parameters=parameters)
+        outputs_, fixed = module.labels.outputs, module.labels.fixed
+        given = Labels(outputs_, labels, parameters=parameters, fixed=fixed)
     return Module(tuple(operations), outputs, states, labels=given)
 
 

@@ -24,7 +24,8 @@ NAC43 = declare(
     "NAC43", "interface", _SYSTEM,
     """
     The resource `nacre.interface.json`, which says the types of inputs,
-    `nacre.parameters.json`, which has names of parameters that share a tensor, or
+    `nacre.parameters.json`, which has names of parameters that share a tensor,
+    `nacre.training.json`, which has names of what is not trained, or
     `nacre.operations.json`, which has what calls give that are known by their names alone, is
     malformed or speaks of an input, a parameter or a call that the program does not have.
     """, language=_NAC)  # fmt: skip

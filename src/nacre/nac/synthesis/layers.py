@@ -63,7 +63,9 @@ class Layers:
 
     def module(self, output: Value) -> Module:
         """What was written."""
-        labels = Labels(outputs=("y",), parameters=dict(self._names))
+        firsts = (names[0] for names in self._names.values())
+        fixed = frozenset(name for name in firsts if name.endswith(STATISTICS))
+        labels = Labels(outputs=("y",), parameters=dict(self._names), fixed=fixed)
         return replace(self._builder.module(output.id), labels=labels)
 
     # Products

@@ -12,9 +12,10 @@ from msgspec import Struct
 from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import TensorType
 from nacre.core.values import Array
+from nacre.nac.program.trainable import fixed_constants
 from nacre.nac.synthesis.derivation import Derivation, write_module
 from nacre.nac.synthesis.examples import Examples
-from nacre.nac.synthesis.layers import INPUT, STATISTICS
+from nacre.nac.synthesis.layers import INPUT
 from nacre.nac.training.module import open_parameters, training_module
 
 _FIRST, _SECOND, _LEAST = 0.9, 0.99, 1e-8  # of Adam
@@ -44,7 +45,8 @@ def train(derivation: Derivation, examples: Examples, course: Course) -> Trained
     inputs, labels = examples.train
     batch = min(course.batch, len(labels))
     module = write_module(derivation, course.seed, batch)
-    names = [n for (n,) in module.parameter_names.values() if not n.endswith(STATISTICS)]
+    fixed = fixed_constants(module)
+    names = [n for value, (n,) in module.parameter_names.items() if value not in fixed]
     opened, (target,) = training_module(
         module, "cross_entropy", [TensorType("i64", (batch,))], names
     )

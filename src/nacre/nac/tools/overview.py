@@ -6,12 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 from nacre.base.diagnostics import InputError
+from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import NacFile
 from nacre.nac.mep.answers import Prompt, prompts_of
 from nacre.nac.mep.program import program_of
 from nacre.nac.operations.registry import is_known
-from nacre.nac.program.interface import program_interface
-from nacre.nac.spec.elements import QUANTIZATIONS
+from nacre.nac.program.interface import ProgramInterface, program_interface
+from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS
 from nacre.nac.spec.header import SECTIONS
 from nacre.nac.tools.listing import action_name
 from nacre.nac.tools.opening import OpenedFile, stored_type, true_shape
@@ -49,6 +50,7 @@ class Parameter:
     shape: tuple[int, ...] | None
     quant: str | None
     bytes: int  # with its scales
+    training: str | None = None  # `trained`, `fixed` or `both`, as parameters share it
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def overview(opened: OpenedFile) -> Overview:
         inputs=tuple(
             Input(i.name, i.dtype, i.shape, i.instruction, i.is_optional) for i in around.inputs
         ),
-        parameters=_parameters(opened),
+        parameters=_parameters(opened, around),
         resources={resource.name: len(resource.data) for resource in file.resources},
         prompts=_prompts(opened),
     )
@@ -153,8 +155,9 @@ def _records(opened: OpenedFile, tag: str) -> int:
     return len(content)
 
 
-def _parameters(opened: OpenedFile) -> tuple[Parameter, ...]:
+def _parameters(opened: OpenedFile, around: ProgramInterface) -> tuple[Parameter, ...]:
     parameters = []
+    roles = _roles(around)
     for id_, name in opened.parameters.items():
         tensor = opened.tensors.get(id_)
         if tensor is None:
@@ -162,6 +165,21 @@ def _parameters(opened: OpenedFile) -> tuple[Parameter, ...]:
             continue
         size = len(tensor.data) + len(tensor.scales)
         quant = QUANTIZATIONS[tensor.quant].name
-        row = Parameter(id_, name, stored_type(tensor), true_shape(tensor), quant, size)
-        parameters.append(row)
+        shape, role = true_shape(tensor), roles.get(id_)
+        is_float = DTYPES[tensor.dtype].startswith(("f", "bf")) or is_scaled(tensor.quant)
+        stored = stored_type(tensor)
+        parameters.append(
+            Parameter(id_, name, stored, shape, quant, size, role if is_float else None)
+        )
     return tuple(parameters)
+
+
+def _roles(around: ProgramInterface) -> dict[int, str]:
+    """What training does with each tensor, by id; nothing where the file does not say."""
+    names = around.parameters
+    found: dict[int, set[str]] = {}
+    for instruction, id_ in names.loaded.items() if around.fixed is not None else ():
+        assert around.fixed is not None
+        is_fixed = names.of_load(instruction) in around.fixed
+        found.setdefault(id_, set()).add("fixed" if is_fixed else "trained")
+    return {id_: roles.pop() if len(roles) == 1 else "both" for id_, roles in found.items()}

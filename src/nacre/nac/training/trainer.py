@@ -23,11 +23,14 @@ from nacre.core.values import Array
 from nacre.nac.format.values import NacFile, Tensor
 from nacre.nac.program.assembly import tensor_of
 from nacre.nac.program.lift import lift_literally
+from nacre.nac.program.trainable import fixed_constants
 from nacre.nac.rules.running import NAC55
 from nacre.nac.run.model import NacModel, model_of
 from nacre.nac.training.losses import LOSSES
 from nacre.nac.training.module import open_parameters, training_module
 from nacre.nac.training.replacement import with_tensors
+
+_CHOOSE = "name what to change: `parameters=[..]`; `Trainer.weights` has all floats by their names"
 
 
 class _Step(Struct, frozen=True, eq=False):
@@ -52,11 +55,24 @@ class Trainer:
         self._steps: dict[object, _Step] = {}
         self._changed: set[str] = set()
         self.weights: dict[str, Array] = {}  # by name, once the types of inputs are known
+        self._fixed: frozenset[str] = frozenset()
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the model's inputs."""
         return tuple(one.name for one in self._model.inputs)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of what a step changes, unless it is told otherwise.
+
+        InputError where the types of inputs are not known yet: the file does not say them, and
+        there was no run.
+        """
+        if not self.weights:
+            with _refusals(self._model):
+                self._module({})
+        return tuple(name for name in self.weights if name not in self._fixed)
 
     def step(
         self,
@@ -67,7 +83,10 @@ class Trainer:
         loss: str = "cross_entropy",
         parameters: Sequence[str] | None = None,
     ) -> float:
-        """Change parameters, or all of them, by the gradient times a rate; the loss before.
+        """Change parameters by the gradient times a rate; the loss before.
+
+        Without names those that are parameters of the model: not its buffers, the statistics of
+        its batch norms or numbers of its source. With names these, whatever they are.
 
         Targets belong to the first outputs. `loss` is `cross_entropy`, of scores [.., classes] and
         the numbers of the right classes, or `mse`.
@@ -133,14 +152,16 @@ class Trainer:
             self._modules[key] = module = lift_literally(self._model, types)
             if not self.weights:
                 self.weights = dict(open_parameters(module).weights)
+                fixed, names = fixed_constants(module), module.parameter_names
+                self._fixed = frozenset(names[value][0] for value in fixed if value in names)
         return self._modules[key]
 
     def _chosen(self, parameters: Sequence[str] | None) -> tuple[str, ...]:
         """The parameters to train; Unsupported where one is asked for that is not there."""
-        if not self.weights:
-            raise Unsupported("the model has no parameters of floats")
         if parameters is None:
-            return tuple(self.weights)
+            if not self.parameters:
+                raise Unsupported("the model has no parameters of floats", _CHOOSE)
+            return self.parameters
         for name in parameters:
             if name not in self.weights:
                 hint = did_you_mean(name, self.weights)

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from nacre.core.importing.origins import array_span
 from nacre.core.onnx.findings import INFERENCE, Unsound
 from nacre.core.onnx.handlers.arithmetic import Expr
 from nacre.core.onnx.handlers.elementwise import element_name
@@ -25,7 +26,7 @@ def batch_norm(node: OnnxNode) -> Sequence[Tensor]:
         raise Unsupported("`is_test` is 0: before opset 7 that means training", INFERENCE)
     if len(node.shape(0)) < 2:
         raise Unsound(f"its input has the shape {list(node.shape(0))}, expected channels")
-    given = [node.value(i) for i in range(1, 5)]
+    given = [node.value(1), node.value(2), _statistic(node, 3), _statistic(node, 4)]
     if node.attribute("training_mode", 0):
         moments_ = _batch_moments(node)
         running = [_running_moment(node, i, own) for i, own in zip((3, 4), moments_, strict=True)]
@@ -33,6 +34,17 @@ def batch_norm(node: OnnxNode) -> Sequence[Tensor]:
     if not node.attribute("spatial", 1):
         return [_by_element(node, given)]
     return [_by_channel(node, given)]
+
+
+def _statistic(node: OnnxNode, index: int) -> int:
+    """A mean or a variance. Exporters make one tensor of it and of weights that are equal to it.
+
+    It is another one all the same: training changes weights.
+    """
+    known, builder = node.known(index), node.builder
+    if known is not None and builder.keep_parameters and builder.is_shared(array_span(known)):
+        return node.constant(known.copy())
+    return node.value(index)
 
 
 def _by_channel(node: OnnxNode, parameters: Sequence[int]) -> int:

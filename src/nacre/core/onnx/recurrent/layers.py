@@ -77,10 +77,17 @@ def recurrent(node: OnnxNode) -> list[Tensor]:
     rows = kind.gates * sizes.hidden
     expect_shape(node, 1, (sizes.directions, rows, sizes.inputs))
     expect_shape(node, 2, (sizes.directions, rows, sizes.hidden))
-    held = {index: node.tensor(index) for index in (1, 2)}
+    held = {index: learned_tensor(node, index) for index in (1, 2)}
     return layer(
         node, kind, sizes, lambda i, direction: Weights(select_index(node, held[i], 0, direction))
     )
+
+
+def learned_tensor(node: OnnxNode, index: int) -> Tensor:
+    """An operand; one that follows from parameters is computed before anything is cut from it."""
+    known, builder = node.known(index), node.builder
+    is_computed = known is not None and builder.keep_parameters and builder.is_derived(known)
+    return node.value(index) if is_computed else node.tensor(index)
 
 
 def sizes_of(node: OnnxNode) -> Sizes:
@@ -219,7 +226,9 @@ class _Direction(Struct, frozen=True):
             return None, None
         every = self.kind.gates * size
         expect_shape(node, _BIAS, (self.sizes.directions, 2 * every))
-        own = select_index(node, node.tensor(_BIAS), 0, self.index)
+        own = select_index(node, learned_tensor(node, _BIAS), 0, self.index)
+        if node.builder.keep_parameters and isinstance(own, np.ndarray):
+            own = node.constant(own)  # a parameter, of which the module computes the sum
         first, second = (
             slice_tensor(node, own, 0, 0, every),
             slice_tensor(node, own, 0, every, 2 * every),
@@ -256,7 +265,7 @@ class _Direction(Struct, frozen=True):
         if self.kind.step is not lstm or not node.has(_PEEPHOLES):
             return ()
         expect_shape(node, _PEEPHOLES, (self.sizes.directions, 3 * hidden))
-        own = select_index(node, node.tensor(_PEEPHOLES), 0, self.index)
+        own = select_index(node, learned_tensor(node, _PEEPHOLES), 0, self.index)
         parts = [slice_tensor(node, own, 0, at * hidden, (at + 1) * hidden) for at in range(3)]
         return tuple(node.materialise(found) for found in parts)
 

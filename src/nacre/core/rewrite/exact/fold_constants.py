@@ -44,10 +44,11 @@ def fold_constants(module: Module) -> Module:
     - `Reshape`, `Transpose`, `ExpandDims`, `Squeeze`, `Slice`, and `Index` and `Gather` inside of
       the tensor
 
-    Parameters that have names are only moved: with their elements in other numbers they would be
-    none. Only i32, i64, f32 and f64, and at most 65,536 elements. What depends on the order
-    of summation or on the platform's mathematics (float sums, products of matrices, `Exp`, `Log`)
-    is left to the run. Scalars become `ConstI64`, `ConstF32` or `ConstF64`.
+    Parameters that have names are only moved, and only where they are used once: with their
+    elements in other numbers they would be none, and in two places they would be two. Only i32,
+    i64, f32 and f64, and at most 65,536 elements. What depends on the order of summation or on the
+    platform's mathematics (float sums, products of matrices, `Exp`, `Log`) is left to the run.
+    Scalars become `ConstI64`, `ConstF32` or `ConstF64`.
     """
     return simplify(module, fold_rules())
 
@@ -88,8 +89,14 @@ def _may_fold(op: CoreOperation) -> bool:
 
 
 def _changes_parameter(site: RewriteSite) -> bool:
-    is_move = site.op.opcode in _MOVES
-    return not is_move and any(value in site.parameters for value in site.operands)
+    """Whether a fold would give a parameter other elements, or some of them a second time."""
+    changed = [value for value in site.operands if value in site.parameters]
+    if not changed or site.op.opcode not in _MOVES:
+        return bool(changed)
+    if not site.is_single(changed[0]):
+        return True
+    indices = site.constant(site.operands[1]) if site.op.opcode == "Gather" else None
+    return indices is not None and np.unique(indices).size < indices.size
 
 
 def compute_safely(site: RewriteSite, arrays: Sequence[Array]) -> Array | None:
