@@ -12,12 +12,15 @@ import pytest
 from nacre.nac.tisa import character_data as data
 from nacre.nac.tisa.budget import Budget
 from nacre.nac.tisa.characters import category, code_points, lowercase, normal_form
-from nacre.nac.tisa.patterns.nodes import DIGIT, SPACE, WORD, WORD_OF_PATTERNS, Chars
+from nacre.nac.tisa.instructions import CATEGORIES, MAJOR_CATEGORIES
+from nacre.nac.tisa.patterns.nodes import WORD, Chars, PatternError
+from nacre.nac.tisa.patterns.reading import parse_pattern
 from nacre.nac.tisa.patterns.scanner import Scanner
 from nacre.nac.tisa.patterns.script_ranges import SCRIPT_RANGES
 from nacre.nac.tisa.text.charsmap import Charsmap
 from nacre.nac.tisa.text.scripts import script_starts
 from tests.nac.tisa.charsmaps import charsmap, precompiled
+from tests.nac.tisa.drawn_patterns import POSIX, PROPERTIES
 from tests.nac.tisa.made import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 EVERY = [chr(p) for p in range(sys.maxunicode + 1) if not 0xD800 <= p <= 0xDFFF]
@@ -49,22 +52,32 @@ def _matched(chars: Chars, characters: Iterable[str]) -> set[str]:
     return {text[start] for start, _, _ in found}
 
 
-CLASSES = {
-    **{rf"\p{{{name}}}": Chars(listed) for name, listed in SCRIPT_RANGES.items()},
-    **{rf"\p{{{name}}}": Chars(categories=(name,)) for name in "LMNPSZC"},
-    **{rf"\p{{{name}}}": Chars(categories=(name,)) for name in ("Lu", "Ll", "Mn", "Nd", "Pc")},
-    r"\s": SPACE,
-    r"\d": DIGIT,
-    r"\w": WORD_OF_PATTERNS,
-}
+CLASSES = (
+    *(rf"\p{{{name}}}" for name in (*SCRIPT_RANGES, *PROPERTIES)),
+    *(rf"\p{{{name}}}" for name in sorted(CATEGORIES | MAJOR_CATEGORIES)),
+    *(f"[[:{name}:]]" for name in POSIX), "[[:^alpha:]_]", "[^[:punct:][:^upper:]]",
+    r"\s", r"\d", r"\w", r"\W", r"[\w]", r"[\W]", r"[^\w\s]", r"[\w&&[^\d_]]", r"[\p{Word}]", r"\h",
+    r"\H", r"\N", r"\O", ".", "(?i)[a-z]", "(?i)[^k-s]", "(?i)s", r"(?i)[\w&&[^a-k]]",
+    r"(?i)\p{Lu}",
+    r"[\p{L}&&\p{Latin}&&[^a-z]]", r"[^\p{^L}]",
+)  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @EVERY_CHARACTER
 @pytest.mark.parametrize("source", CLASSES)
 def test_classes_of_patterns(source: str, characters: list[str]) -> None:
+    try:
+        tree = parse_pattern(source, "hub")
+    except PatternError:
+        assert source in UNKNOWN_CLASSES
+        return
+    assert isinstance(tree, Chars)
     split = pre_tokenizers.Split(Regex(source), "removed")
-    assert _matched(CLASSES[source], characters) == _removed_by(split, characters)
+    assert _matched(tree, characters) == _removed_by(split, characters)
+
+
+UNKNOWN_CLASSES = (r"\p{Emoji}", r"\p{Script=Han}")
 
 
 @EVERY_CHARACTER

@@ -102,7 +102,8 @@ REFUSED = {
     "[" * 60 + "a" + "]" * 60: "deep", "a+++": "of a repetition",
     "[a&&]": "an empty class",
     "(?i:ss)": "folds to", "(?i:\u00e9)": "not ASCII", "a{x}": "without numbers", "[]": "empty",
-    r"\UFFFFFFFF": "outside of Unicode", "(?i:[a-z])": "around a range", r"\q": "`\\q`",
+    r"\UFFFFFFFF": "outside of Unicode", "(?i:[a-\u00e9])": "not ASCII",
+    "[[:alpha:]]": "by a name", r"\012": "octal", r"\q": "`\\q`",
     "(?:" * 60 + "a" + ")" * 60: "deep", "((a{200}){200}){200}": "too large together",
 }  # fmt: skip
 

@@ -111,11 +111,13 @@ Step = (
 )  # fmt: skip
 
 
-class TokenDecoder(Struct, frozen=True, forbid_unknown_fields=True):
+class TokenDecoder(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How ids become text: without a decoder tokens stand with spaces between them."""
 
     decoder: tuple[Step, ...] | None
     special: tuple[int, ...] = ()  # ids that are left out on request, in order
+    # Ids whose text is not their token: added ones that are looked for in another form.
+    texts: dict[int, str] = {}
 
     @property
     def joins_bytes(self) -> bool:

@@ -38,7 +38,7 @@ from nacre.nac.tisa.models.extents import UnknownError
 from nacre.nac.tisa.options import EncodingOptions, Padding, Side, Truncation, read_options
 from nacre.nac.tisa.resources import VOCABULARY, Vocabulary, read_vocabulary
 from nacre.nac.tisa.streaming import TextStream
-from nacre.nac.tisa.text.spans import Spans, span_of
+from nacre.nac.tisa.text.spans import BytePlaces, Spans, span_of
 
 _WHITE = "".join(map(chr, code_points(WHITE_SPACE)))
 Text = str | tuple[str, str]  # a text, or a pair of them
@@ -174,8 +174,9 @@ class TisaProgram:
     ) -> str:
         """The text of ids; `clean_up` takes the spaces away that tokens have before punctuation."""
         tokens: list[str] = []
+        changed = self.token_decoder.texts
         for index in ids:
-            token = self._tokens.get(index)
+            token = changed.get(index) or self._tokens.get(index)
             if token is None:
                 raise refusal(NAC70, f"no token has the id {index!r}")
             if not (skip_special_tokens and index in self._special):
@@ -248,12 +249,16 @@ class TisaProgram:
         check_text(text)
         budget = Budget(len(text))
         rows: list[tuple[int, tuple[int, int], str, int]] = []
+        outside = BytePlaces(text)
         with _limits(text):
             for word, (part, token, spans) in enumerate(self._cut(text, budget, 0)):
                 if token is None:
-                    for index, start, end, shown in self._model.extents(part, budget):
+                    for index, start, end, shown, is_outside in self._model.extents(part, budget):
                         found = self._tokens[index] if shown is None else shown
-                        rows.append((index, span_of(spans, start, end), found, word))
+                        place = (
+                            outside.span(start, end) if is_outside else span_of(spans, start, end)
+                        )
+                        rows.append((index, place, found, word))
                 else:
                     index = self._protected_id(part, token)
                     rows.append((index, span_of(spans, 0, len(part)), part, word))

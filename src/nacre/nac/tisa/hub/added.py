@@ -119,6 +119,12 @@ def _find_tokens(tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]
     return step("FIND_TOKENS", tuple(sought))
 
 
+def shown_texts(tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]) -> dict[int, str]:
+    """The text of every added token on the way back."""
+    run = fragment_steps(normalizer)
+    return {t.id: _changed(t, run) if t.is_normalized else t.content for t in tokens}
+
+
 def _changed(token: AddedToken, run: Sequence[Step]) -> str:
     """What a normaliser makes of a token."""
     fragments: list[Fragment] = [(token.content, None, None)]

@@ -14,7 +14,13 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.nac.tisa import manifest
 from nacre.nac.tisa.bundle import Bundle, broken_as_input_error
 from nacre.nac.tisa.decoders import RESOURCE, TokenDecoder, encode_decoder
-from nacre.nac.tisa.hub.added import AddedToken, added_token_steps, added_tokens, check_ids
+from nacre.nac.tisa.hub.added import (
+    AddedToken,
+    added_token_steps,
+    added_tokens,
+    check_ids,
+    shown_texts,
+)
 from nacre.nac.tisa.hub.decoders import decoder_steps
 from nacre.nac.tisa.hub.lengths import padding_of, truncation_of
 from nacre.nac.tisa.hub.models import Model, compile_model
@@ -101,8 +107,17 @@ class _TokenizerCompiler:
         return Bundle(raw, resources)
 
     def _token_decoder(self) -> TokenDecoder:
-        special = {token.id for token in self._tokens if token.is_special}
-        return TokenDecoder(decoder_steps(self._whole.get("decoder")), tuple(sorted(special)))
+        """How ids become text: tokens that are normalised do so in that form, special or not."""
+        decoder = decoder_steps(self._whole.get("decoder"))
+        special = {token.content for token in self._tokens if token.is_special}
+        if not any(token.is_normalized for token in self._tokens):
+            left_out = {token.id for token in self._tokens if token.is_special}
+            return TokenDecoder(decoder, tuple(sorted(left_out)))
+        changes = normalizer_steps(self._whole.get("normalizer"), spaces_ideographs=True)
+        shown = shown_texts(self._tokens, changes)
+        left_out = {index for index, text in shown.items() if text in special}
+        changed = {t.id: shown[t.id] for t in self._tokens if shown[t.id] != t.content}
+        return TokenDecoder(decoder, tuple(sorted(left_out)), changed)
 
     def _steps(self, make: Callable[[], list[Instruction]]) -> list[Instruction]:
         return self._attempt(make, list[Instruction]())

@@ -15,6 +15,7 @@ class Extent(NamedTuple):
     start: int
     end: int
     text: str | None = None
+    is_outside: bool = False  # start and end are bytes, and the fragment does not have all of them
 
 
 class Model(Protocol):
@@ -43,13 +44,21 @@ def extents_of_character(byte_ids: list[int], start: int, end: int) -> list[Exte
 
 
 def extents_of_bytes(fragment: str, ids: list[int], lengths: list[int]) -> list[Extent]:
-    """Extents of ids that follow each other and take so many bytes each."""
+    """Extents of ids that follow each other and take so many bytes each.
+
+    Bytes of a prefix or a suffix count as well: what they push behind the end is outside.
+    """
     ends = list(accumulate(lengths))
-    if fragment.isascii():
-        return [Extent(i, end - n, end) for i, n, end in zip(ids, lengths, ends, strict=True)]
-    owners = [at for at, c in enumerate(fragment) for _ in range(len(c.encode("utf-8")))]
-    last = len(owners) - 1  # a suffix that became bytes has no place of its own
+    is_ascii = fragment.isascii()
+    owners = (
+        range(len(fragment))
+        if is_ascii
+        else [at for at, c in enumerate(fragment) for _ in range(len(c.encode("utf-8")))]
+    )
+    size = len(owners)
     return [
-        Extent(i, owners[min(end - n, last)], owners[min(end - 1, last)] + 1)
+        Extent(i, owners[end - n], owners[end - 1] + 1)
+        if end <= size
+        else Extent(i, end - n, end, None, True)
         for i, n, end in zip(ids, lengths, ends, strict=True)
     ]

@@ -8,7 +8,6 @@ from nacre.nac.tisa.character_data import (
     JOINERS,
     WHITE_SPACE,
     WORDS_BESIDE,
-    WORDS_OF_PATTERNS,
     Ranges,
 )
 
@@ -64,11 +63,10 @@ class Repeat(Struct, frozen=True):
 
 Node = Chars | Near | Sequence | Choice | Repeat
 
-_WORD = ("L", "M", "Nd", "Nl", "Pc")
+WORD_CATEGORIES = ("L", "M", "Nd", "Nl", "Pc")
 SPACE = Chars(WHITE_SPACE)
 DIGIT = Chars(categories=("Nd",))
-WORD = Chars(WORDS_BESIDE + JOINERS, _WORD)
-WORD_OF_PATTERNS = Chars(WORDS_BESIDE + WORDS_OF_PATTERNS, _WORD)
+WORD = Chars(WORDS_BESIDE + JOINERS, WORD_CATEGORIES)
 ANY = Chars(((0, LARGEST),))
 _SPECIAL = frozenset(r"\.[]{}()*+?^$|")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from nacre.nac.tisa.text.tracing import Origins
 
 Span = tuple[int, int]
@@ -42,3 +44,27 @@ def is_at_start(spans: Spans) -> bool:
     if isinstance(spans, int):
         return spans == 0
     return not spans or spans[0][0] == 0
+
+
+class BytePlaces:
+    """Where bytes of a text stand among its characters.
+
+    Bytes that a fragment does not have are taken for some of the whole text, which is what the
+    `tokenizers` library does.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _owners(self) -> list[int]:
+        return [at for at, c in enumerate(self._text) for _ in range(len(c.encode("utf-8")))]
+
+    def span(self, start: int, end: int) -> Span:
+        """The place of some bytes; what it is given where the text does not have the first."""
+        owners, size = self._owners, len(self._owners)
+        if start >= size:
+            return start, end
+        if end < size:
+            return owners[start], owners[end]
+        return owners[start], (owners[end - 1] if end == size else owners[start] + 1) + 1
