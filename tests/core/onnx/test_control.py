@@ -376,3 +376,14 @@ def test_a_loop_that_never_runs_and_says_nothing_of_its_result() -> None:
     (found,) = refusals(proto.SerializeToString())
     assert "it never runs, so that `s` has an axis of length 0" in found.message
     assert "Core IR has no axes of length 0" in (found.help or "")
+
+
+@pytest.mark.parametrize("known", [(), ("c",)])
+def test_a_condition_is_one_truth_value(known: tuple[str, ...]) -> None:
+    chosen = node("If", "c", "y", then_branch=graph([node("Abs", "x", "t")], [], [info("t")]),
+                  else_branch=graph([node("Neg", "x", "e")], [], [info("e")]))  # fmt: skip
+    inputs = [info("x", F32, (2, 3))] + [info("c", BOOL, (2,))] * (not known)
+    held = {"c": np.array([True, False])} if known else {}
+    raw = model(graph([chosen], inputs, [info("y", F32, (2, 3))], **held))
+    with pytest.raises(InputError, match="its condition has 2 elements, expected 1"):
+        from_onnx(raw)

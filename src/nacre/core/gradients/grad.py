@@ -16,6 +16,7 @@ from nacre.base.excerpt import backquote
 from nacre.base.suggest import Suggestions
 from nacre.core.canonical import canonicalise
 from nacre.core.evaluation.run import operation_span
+from nacre.core.gradients.choices import ALWAYS, conditions_of, find_needs, mask
 from nacre.core.gradients.site import GradientSite
 from nacre.core.gradients.table import REFUSED, rule_of, rules_of
 from nacre.core.gradients.writer import NoGradient, Value, Writer
@@ -150,6 +151,7 @@ class _BackwardWalk:
         self._named = named
         self._homes, self._given = homes, given
         self._active = _needed_values(module, _dependent_values(module, named))
+        self._needs = find_needs(module, self._active)
         self._writer = Writer(module, not has_errors(verify(module, "core-v1")))
         self._parts: dict[int, list[Value]] = {}  # of the gradient by each value
         self._findings: list[Diagnostic] = []
@@ -202,9 +204,19 @@ class _BackwardWalk:
             y = self._value(op.value_id)
             site = GradientSite(self._writer, op, attributes, values, y, compact_g, index, shared)
             try:
-                self._parts.setdefault(operand, []).append(rule(site))
+                gradient = self._leave_branch(op.value_id, operand, rule(site))
+                self._parts.setdefault(operand, []).append(gradient)
             except NoGradient as reason:
                 self._findings.append(self._refusal(op, str(reason)))
+
+    def _leave_branch(self, value: int, operand: int, gradient: Value) -> Value:
+        """A gradient by an operand, which is 0 where the value is of a branch that is not taken."""
+        need = self._needs.get(value, ALWAYS)
+        is_input = self._module.by_id[operand].opcode == "Input"
+        if need == (ALWAYS if is_input else self._needs.get(operand, ALWAYS)):
+            return gradient
+        conditions = {condition: self._value(condition) for condition in conditions_of(need)}
+        return mask(gradient, need, conditions)
 
     def _value(self, value: int) -> Value:
         return Value(self._writer, value, self._module.by_id[value].type)

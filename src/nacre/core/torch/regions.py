@@ -72,7 +72,13 @@ class RegionCall:
 def cond(
     call: RegionCall, predicate: Tensor, true: Graph, false: Graph, operands: Sequence[Tensor] = ()
 ) -> list[Tensor]:
-    """The branch of a known predicate; else both, and of each output the one that is meant."""
+    """The branch of a known predicate; else both, and of each output the one that is meant.
+
+    A predicate that follows from a parameter may be otherwise once that is trained.
+    """
+    tensor, keeps = torch().Tensor, call.builder.keep_parameters
+    if keeps and isinstance(predicate, tensor) and call.constants.is_derived(predicate):
+        predicate = Value(call.constants.value(predicate))
     if not isinstance(predicate, Value):
         return call.nested(true if bool(predicate) else false, operands)
     start = call.builder.count

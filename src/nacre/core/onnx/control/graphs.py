@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -36,8 +37,13 @@ _TRUE: Array = np.array(True)
 def if_(node: OnnxNode, scope: Scope) -> list[Tensor]:
     """The branch of a known condition; else both, and of each output the one that is meant."""
     branches = (node.require("then_branch"), node.require("else_branch"))
-    condition = node.known(0)
-    if condition is None:
+    condition, builder = node.known(0), scope.builder
+    count = prod(node.shape(0))
+    if count != 1:
+        raise Unsound(f"its condition has {count:,} elements, expected 1")
+    # What follows from a parameter may be otherwise once that is trained.
+    may_change = builder.keep_parameters and condition is not None and builder.is_derived(condition)
+    if condition is None or may_change:
         return _both_branches(node, scope, branches)
     return scope.nested(branches[0 if _is_true(condition) else 1], ())
 
