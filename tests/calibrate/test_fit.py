@@ -125,3 +125,14 @@ def test_what_is_set_holds_for_every_row() -> None:
     found = fit(DEVICE, rows, {"DMA.latency": (0, 5000)}, fixed={"DMA.bandwidth": 11}, starts=1)
     assert found.figures[0].value == pytest.approx(300, abs=2)
     assert np.allclose(found.modelled, found.measured, rtol=0.01)
+
+
+@pytest.mark.heavy("sizes are tried one by one, each with a descent")
+def test_sizes_come_back_though_no_slope_leads_to_them() -> None:
+    hidden = {"NMU": {"latency": 60, "tile_channels": 16}}
+    channels = [8, 16, 20, 24, 33, 40, 48, 56, 64, 72, 90, 100]
+    rows = measure([convolution(10, 64, 1, count) for count in channels], hidden, noise=0.01)
+    free = {"NMU.latency": (0, 1000), "NMU.tile_channels": (1, 64)}
+    found = fit(DEVICE, rows, free, starts=3)
+    assert found.figures[1].figure.is_size
+    assert [one.value for one in found.figures] == [pytest.approx(60, rel=0.1), 16]

@@ -16,10 +16,11 @@ from nacre.calibrate.cross_validation import LeftOut, cross_validate
 from nacre.calibrate.errors import error_band
 from nacre.calibrate.free_figures import FreeFigure, Key, Range, fixed_figures, free_figures
 from nacre.calibrate.identifiability import Combination, identify
-from nacre.calibrate.least_squares import Problem, fit_values, starting_values
+from nacre.calibrate.least_squares import Problem
 from nacre.calibrate.measurements import UNITS, Measurement, time_problem
 from nacre.calibrate.reading import read_measurements
 from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14
+from nacre.calibrate.search import fit_values
 from nacre.calibrate.subjects import load_subjects
 from nacre.calibrate.timed_rows import CLOCK, Floats, TimedRows
 from nacre.compile.target import target_of
@@ -112,12 +113,11 @@ def fit(
     timed = TimedRows(subjects, index, in_cycles, figures, known)
     measured = np.array([row.amount for row in measurements], np.float64)
     problem = Problem(timed, np.log(measured), np.ones(len(measured), np.bool_))
-    first = starting_values(figures, max(1, starts), seed)
-    values = fit_values(problem, first)
+    values = fit_values(problem, max(1, starts), seed)
     left_out = cross_validate(problem, [row.group_name for row in measurements], values)
     found = identify(problem, values)
     fitted = tuple(map(FittedFigure, figures, values, found.errors))
-    before, modelled = timed.times(first[0]), timed.exact_times(values)
+    before, modelled = timed.times(tuple(f.first for f in figures)), timed.exact_times(values)
     predicted = modelled if left_out is None else left_out.times
     folds = None if left_out is None else left_out.folds
     overall = error_band(predicted, measured, folds)

@@ -24,7 +24,8 @@ _REQUEST = whole_file("<calibrate>")
 _STEP = 1.03  # between neighbouring integers that are tried, where they are not neighbours already
 _UNKNOWN_MOST = 1 << 16  # where starts are drawn for a figure that nobody has given
 _START_FACTOR = 64  # how far from a value that is known
-_RATE, _COST = "/cycle", "cycles"  # in the measures of figures: fast ones and small ones cost least
+# What the measures of rates, costs and clocks have in them; all other figures are sizes.
+_RATE, _COST, _CLOCK = "/cycle", "cycles", "MHz"
 _RANGE = re.compile(r"(?P<low>\d{1,13})\.\.(?P<high>\d{1,13})")
 
 
@@ -51,6 +52,11 @@ class FreeFigure:
         while rungs[-1] < self.high:
             rungs.append(min(self.high, max(rungs[-1] + 1, round(rungs[-1] * _STEP))))
         return tuple(rungs)
+
+    @property
+    def is_size(self) -> bool:
+        """Whether it is the size of something, and neither a rate, a cost nor a clock."""
+        return not any(word in self.measure for word in (_RATE, _COST, _CLOCK))
 
     @property
     def first(self) -> int:
