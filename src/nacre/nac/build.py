@@ -11,6 +11,7 @@ from nacre.core.constants import constant_array
 from nacre.core.models import Progress, Shapes
 from nacre.core.module import Module
 from nacre.nac.format.values import NacFile, Plan, Resource
+from nacre.nac.mep.plan_sources import PlanSource, plan_of
 from nacre.nac.program.canonical import canonical
 from nacre.nac.program.interface import OWN_RESOURCES
 from nacre.nac.program.lower import lower
@@ -42,7 +43,7 @@ def build(
     d_model: int | None = None,
     resources: Mapping[str, bytes] | None = None,
     manifest: bytes = b"",
-    plan: Plan | None = None,
+    plan: PlanSource | None = None,
     on_report: OnReport | None = None,
     progress: Progress | None = None,
     warn: Warn | None = None,
@@ -56,7 +57,9 @@ def build(
     - `shapes`: sizes of inputs that leave them open
     - `keep`, `keep_norms`, `least_rank`: weights that are not quantised, see `nac.quantise`
     - `d_model`: the width that the header says; without it the model's own
-    - `resources`, `manifest`, `plan`: files, tokenizer and execution plan to go into the file
+    - `resources`, `manifest`, `plan`: files, tokenizer and execution plan to go into the file; the
+      plan as its bytes (`nacre.nac.mep.assemble(text)`), the path of a `.mep` text, or the name of
+      one that comes along (`nacre.nac.mep.plan_names()`)
     - `on_report`: is shown what quantisation does to each weight
     - `progress`: is told how many nodes of how many are imported
     - `warn`: is told what is odd about a model but does not stand in the way, such as operations
@@ -75,7 +78,7 @@ def build(
         "d_model": width,
         "resources": [Resource(name, more[name]) for name in sorted(more)],
         "manifest": manifest or _manifest(source),
-        "plan": plan or _plan(source),
+        "plan": _plan(source) if plan is None else plan_of(plan),
     }
     with stage("lowering"):
         file = lower(module, **given)

@@ -196,3 +196,9 @@ def test_memory_of_blocks_is_given_back() -> None:
     (found,) = machine.run({"x": X})
     np.testing.assert_array_equal(found, as_written(model, X))
     assert machine.peak_bytes < 1 << 14
+
+
+def test_an_output_is_no_place_for_a_result() -> None:
+    model = chosen()
+    with pytest.raises(BlockError, match="is an output; set the results that it names"):
+        BlockRun(model).set_result(len(model.program) - 1, ROW)

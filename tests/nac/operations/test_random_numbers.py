@@ -16,6 +16,7 @@ import pytest
 from nacre import nac
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
+from nacre.nac.mep import Machine, assemble
 from nacre.nac.operations.registry import our_operations
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.run.opaque import Randomness
@@ -197,3 +198,36 @@ def test_no_kernel_of_ours_is_without_a_shape() -> None:
         assert name.startswith("aten.")
         assert operation.shape is not None
         assert operation.schema is not None
+
+
+@pytest.mark.parametrize("seed", [None, 1.5, "1", True])
+def test_a_seed_is_an_integer(seed: Loose) -> None:
+    model = program(("rand.default", SIZE))
+    takers: list[Callable[[], object]] = [
+        lambda: model.run({"x": X}, seed=seed),
+        lambda: model.session(seed=seed),
+        lambda: Machine(assemble("halt"), seed=seed),
+        lambda: nac.synthesise([], (1, 1, 8, 8), seed=seed),
+    ]
+    for taker in takers:
+        with pytest.raises(InputError, match=r"NAC73.*expected an integer"):
+            taker()
+
+
+def test_the_seed_of_a_plan_is_that_of_its_models() -> None:
+    text = """
+        src_user_prompt %x, str, "x"
+        res_load_model 0, "m"
+        model_run_static 0, [%x], [%y]
+        block_set 0, 0, %x
+        block_run 0, 0, 1
+        block_get 0, 1, %z
+        return [%y, %z]
+    """
+    model = program(("rand.default", SIZE))
+    first, second = (
+        Machine(assemble(text), models={"m": model}, seed=seed).run({"x": X}) for seed in (3, 4)
+    )
+    for at in (0, 1):
+        np.testing.assert_array_equal(first[at], draw("rand.default", SIZE, seed=3))
+        np.testing.assert_array_equal(second[at], draw("rand.default", SIZE, seed=4))

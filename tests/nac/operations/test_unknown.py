@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from nacre.nac.operations import registry
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.canonical import canonical
 from nacre.nac.program.lift import lift
+from nacre.nac.run.block_run import BlockRun
 from nacre.nac.tools.genome import gene
 from nacre.nac.tools.listing import listing
 from nacre.nac.tools.opening import open_nac
 from nacre.nac.tools.overview import overview
+from nacre.nac.training.trainer import Trainer
 
 Loose = Any
 GATE = "mylib.gate.default"
@@ -138,6 +141,7 @@ def test_a_quantised_file_keeps_them_too(tmp_path: Path) -> None:
     ("kernel", "told"),
     [
         (lambda x, w, beta: 1 / 0, "ZeroDivisionError"),
+        (lambda x, w, beta: sys.exit(3), "SystemExit: 3"),
         (lambda x, w: x, "TypeError"),
         (lambda x, w, beta: x[:1], "gives float32[1, 3], expected float32[2, 3]"),
         (lambda x, w, beta: x.astype(np.int32) > 0, None),
@@ -354,3 +358,40 @@ def test_an_operation_that_makes_no_sense(given: dict[str, Loose], told: str) ->
         opaque(builder, x, **{"name": GATE, "schema": "x:T", **given})
     assert refused.value.diagnostics[0].code == "NCR01"
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(("number", "is_held"), [(2**63 - 1, True), (2**63, False)])
+def test_integers_do_not_wrap(number: int, is_held: bool) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 3))
+    y = opaque(builder, x, name=GATE, schema="x:T", dtype="i64", shape=(1,))
+    nac.register_operation(GATE, lambda x: np.array([number], np.uint64))
+    model = nac.build(builder.module(y))
+    if is_held:
+        assert model.run({"x": X})[0].tolist() == [number]
+        return
+    with pytest.raises(InputError, match=r"NAC47.*gives 9223372036854775808, which int64 does not"):
+        model.run({"x": X})
+
+
+def test_a_block_with_a_call_that_has_no_kernel_names_it() -> None:
+    model = nac.build(gated())
+    run = BlockRun(model)
+    run.set_result(0, X)
+    run.run(0, 2)
+    with pytest.raises(InputError) as refused:
+        run.run(3, len(model.program) - 1)
+    assert {d.code for d in refused.value.diagnostics} == {"NAC71"}
+    assert GATE in refused.value.diagnostics[0].message
+
+
+def test_such_a_model_is_not_trained() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 3))
+    w = builder.constant(np.ones((2, 3), np.float32))
+    y = opaque(builder, x, w, name=GATE, arguments=(Operand(0), Operand(1), 0.5))
+    trainer = Trainer(nac.build(builder.module(y)))
+    with pytest.raises(InputError) as refused:
+        trainer.step({"x": X}, [X], 0.1, loss="mse", parameters=list(trainer.weights) or ["c1"])
+    assert codes(refused.value.diagnostics) == ["error NAC55"]
+    assert "Opaque" in refused.value.diagnostics[0].message

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import backquote, safe
-from nacre.base.source import Unreadable, read_bytes, read_source, whole_file
+from nacre.base.source import Unreadable, read_bytes, read_source
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable
 from nacre.cli.core.files import (
@@ -229,23 +229,14 @@ def _read_resources(names: tuple[str, ...]) -> dict[str, bytes]:
 
 def _read_plan(name: str) -> Plan:
     """A plan of the package by its name, or out of its text."""
-    from nacre.nac.mep import assemble, plan_names
-    from nacre.nac.mep.plans import plan_text
-    from nacre.nac.mep.program import read
-    from nacre.nac.rules.plans import NAC80
+    from nacre.nac.mep import plan_names
+    from nacre.nac.mep.plan_sources import plan_of
 
-    if name in plan_names():
-        return read(assemble(plan_text(name), name))
-    source = read_source(Path(name))
+    source = None if name in plan_names() else read_source(Path(name))
     if isinstance(source, Unreadable):
         known = ", ".join(plan_names())
         raise WrongUsage(f"{safe(name)} {source.reason}, and is none of the plans {known}")
-    plan = read(assemble(source.text, name))
-    if not plan.bytecode:
-        message = "the plan has no instructions, expected one at least"
-        help_ = f"write one, or take one of {', '.join(plan_names())}"
-        raise InputError([NAC80.at(whole_file(name), message, help=help_)])
-    return plan
+    return plan_of(name)
 
 
 def _read_tokenizer(path: Path | None, unlimited: bool) -> tuple[bytes, dict[str, bytes]]:

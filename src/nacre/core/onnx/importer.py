@@ -16,6 +16,7 @@ from nacre.core.onnx.bindings import bind_inputs
 from nacre.core.onnx.control.scopes import LostTensor
 from nacre.core.onnx.defaults import warn_of_fixed_inputs
 from nacre.core.onnx.functions import find_recursion, local_functions
+from nacre.core.onnx.layouts import shared_initialisers
 from nacre.core.onnx.outputs import module_of
 from nacre.core.onnx.reading.files import parse_model, read_model
 from nacre.core.onnx.reading.nodes import opsets_of
@@ -80,6 +81,8 @@ def walk_model(
     builder, opsets = ModelBuilder(keep_parameters), opsets_of(model.opset_import)
     walk = Walk(name, folder, opsets, finite, endless, read.detached, progress, builder=builder)
     walk.keep_unknown = keep_unknown
+    if keep_parameters:
+        builder.shared |= shared_initialisers(model.graph)
     for repeated in twice:
         walk.unsound(f"the function {backquote(repeated)} is defined twice", RENAME)
     for ring in recursions:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from nacre.core.importing.model_builder import ModelBuilder
+from nacre.core.importing.origins import array_span
 from nacre.core.onnx.folding.reference import LAID_OUT, fold
 from nacre.core.onnx.reading.nodes import Node
 from nacre.core.values import Array
@@ -19,7 +21,21 @@ from nacre.core.values import Array
 _REPEATING = frozenset({"Expand", "Gather", "GatherElements", "GatherND", "Tile"})
 
 
-def repeats_elements(
+def is_computed(
+    builder: ModelBuilder,
+    node: Node,
+    operands: Sequence[Array | None],
+    results: Sequence[Array],
+) -> bool:
+    """Whether a module computes a layout of an initialiser, as others share its elements."""
+    source = operands[0]
+    if not builder.keep_parameters or source is None or not builder.is_changeable(source):
+        return False
+    is_shared = builder.is_derived(source) or builder.is_shared(array_span(source))
+    return is_shared or _repeats_elements(node, operands, results)
+
+
+def _repeats_elements(
     node: Node, operands: Sequence[Array | None], results: Sequence[Array]
 ) -> bool:
     """Whether a layout of its first operand has an element of it several times."""

@@ -15,7 +15,6 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.model_builder import ModelBuilder
-from nacre.core.importing.origins import array_span
 from nacre.core.module import TensorType
 from nacre.core.onnx.control.graphs import CONTROL
 from nacre.core.onnx.control.scopes import (
@@ -40,7 +39,7 @@ from nacre.core.onnx.functions import (
 from nacre.core.onnx.handlers.catalogue import handlers
 from nacre.core.onnx.handlers.refusals import FOLDED_ONLY, LAYOUT_HELP, LAYOUTS
 from nacre.core.onnx.interface import input_types, type_only_inputs
-from nacre.core.onnx.layouts import repeats_elements, shared_initialisers
+from nacre.core.onnx.layouts import is_computed
 from nacre.core.onnx.onnx_node import OnnxNode, Tensor, describe_error
 from nacre.core.onnx.opaque_nodes import Declared, declared_types, keep_node
 from nacre.core.onnx.reading.files import tensor_array
@@ -82,8 +81,6 @@ class Walk(Reports):
     def import_graph(self, graph: Any, shapes: Mapping[str, Sequence[int]]) -> None:  # noqa: ANN401
         """Initialisers, inputs and nodes."""
         self.initialisers(graph)
-        if self.builder.keep_parameters:
-            self.builder.shared |= shared_initialisers(graph)
         for name in self.states:
             start = self.tensors.pop(name)
             if isinstance(start, np.ndarray):  # else it is lost, which has been reported
@@ -245,22 +242,12 @@ class Walk(Reports):
         """An initialiser that was laid out anew is still that initialiser."""
         origins, source = self.builder.origins, next(iter(sources), None)
         names = origins.of_array(source) if node.op in LAID_OUT and source is not None else ()
-        if names and self._is_computed(node, results, sources):
+        if names and is_computed(self.builder, node, sources, results):
             names = ()
         for array in results if names else ():
             origins.add_array(array, names)
         if self.builder.keep_parameters and not names:
             self._record_derivation(node, results, sources)
-
-    def _is_computed(
-        self, node: Node, results: Sequence[Array], sources: Sequence[Array | None]
-    ) -> bool:
-        """Whether the module computes a layout of an initialiser, as others share its elements."""
-        source, builder = sources[0], self.builder
-        if not builder.keep_parameters or source is None or not builder.is_changeable(source):
-            return False
-        is_shared = builder.is_derived(source) or builder.is_shared(array_span(source))
-        return is_shared or repeats_elements(node, sources, results)
 
     def _record_derivation(
         self, node: Node, results: Sequence[Array], sources: Sequence[Array | None]

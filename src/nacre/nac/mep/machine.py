@@ -21,6 +21,7 @@ from nacre.nac.mep.program import Program, program_of
 from nacre.nac.mep.values import Fault, Value, brief_error
 from nacre.nac.mep.work import Mode, Model, Surroundings, Work, Written
 from nacre.nac.rules.plans import NAC89, NAC91, NAC96, NAC97
+from nacre.nac.rules.seeds import require_seed
 
 MAX_STEPS = 1_000_000
 MAX_BYTES = 1 << 30
@@ -58,7 +59,7 @@ class Machine:
         self._surroundings = Surroundings(
             models or {}, tokenizer, arrays or {}, folder, mode, resources or {}
         )
-        self._seed = seed
+        self._seed = require_seed(seed)
         self._limits = (max_steps, max_bytes)
         self._actions = actions_of(self._program)
         self.written: tuple[Written, ...] = ()  # by the last run
@@ -86,7 +87,7 @@ class Machine:
             raise InputError(wrong)
         budget = Budget(*self._limits)
         chance = np.random.Generator(np.random.PCG64(self._seed))
-        work = Work(self._surroundings, budget, chance, answers)
+        work = Work(self._surroundings, budget, chance, answers, self._seed)
         work.loop_ends = self._program.loop_ends
         try:
             with np.errstate(all="ignore"):

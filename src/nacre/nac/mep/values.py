@@ -170,6 +170,8 @@ def _check_array(array: Array, what: str, rule: Rule) -> Value:
     is_known = array.dtype.kind in _KINDS or array.dtype.name in ("bfloat16", "float16")
     if not is_known or not array.dtype.isnative:
         raise Fault(rule, f"{what} is an array of {array.dtype.name}, expected numbers or texts")
+    if array.dtype.kind == "u" and array.size and int(array.max()) not in INT64:
+        raise Fault(rule, f"{what} has {int(array.max())}, an integer of more than 64 bits")
     return slot_value(array)
 
 

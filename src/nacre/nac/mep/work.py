@@ -89,6 +89,7 @@ class Work:
     budget: Budget
     chance: np.random.Generator
     answer: Callable[[str], object]  # to a prompt
+    seed: int = 0  # of what the models that it runs leave to chance
     slots: list[Any] = field(default_factory=lambda: [EMPTY] * SLOTS)
     models: dict[int, LoadedModel] = field(default_factory=dict)
     trainers: dict[int, Any] = field(default_factory=dict)  # of models that are trained

@@ -18,6 +18,7 @@ from nacre.nac.run.interpreter import Interpreter
 from nacre.nac.run.limits import Limits, limits_for
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.memory import keep_all
+from nacre.nac.run.opaque import Randomness, require_kernels
 from nacre.nac.run.states import initial_state
 from nacre.nac.spec.instructions import USER
 
@@ -29,13 +30,13 @@ class BlockError(Exception):
 class BlockRun:
     """The results of one run of a program, of which any block may be run in any order."""
 
-    def __init__(self, program: LoadedProgram) -> None:
+    def __init__(self, program: LoadedProgram, seed: int = 0) -> None:
         self._program = program
         self._given: dict[int, Array] = {}
         self._budget = Budget(self._limits())
         records = program.surroundings.states
         state = {id_: initial_state(program, record) for id_, record in records.items()}
-        domain = ArrayDomain(program, self._given, state, self._budget)
+        domain = ArrayDomain(program, self._given, state, self._budget, randomness=Randomness(seed))
         schedule = keep_all(len(program.program))
         self._interpreter = Interpreter(program, domain, self._budget.memory, schedule)
 
@@ -45,6 +46,8 @@ class BlockRun:
         The array must not change from now on.
         """
         self._require_instruction(index)
+        if self._program.program[index].kind == "output":
+            raise BlockError(f"instruction {index} is an output; set the results that it names")
         for wanted in self._program.all_inputs:
             if wanted.instruction == index:
                 array = check_input(self._program, wanted, array)
@@ -60,6 +63,7 @@ class BlockRun:
         as in any run.
         """
         self._require_whole(first, last)
+        require_kernels(self._program, range(first, last + 1))
         self._budget.work = 0  # each block may take as much as a run
         program, behind = self._program.program, self._program.blocks.behind
         index = first

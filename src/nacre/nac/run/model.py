@@ -15,6 +15,7 @@ from nacre.nac.format.file import FileSource
 from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import program_interface
+from nacre.nac.rules.seeds import require_seed
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.optimised import OptimisedPrograms
 from nacre.nac.run.program import prepare
@@ -45,7 +46,7 @@ class NacModel(LoadedProgram):
         except IndexError:
             session = self.session()
         session.reset()
-        session.seed = seed
+        session.seed = require_seed(seed)
         try:
             return session.run(inputs)
         finally:

@@ -24,6 +24,7 @@ from nacre.nac.operations.operation import ArrayType, Operation, Types, types_fr
 from nacre.nac.operations.registry import find_operation
 from nacre.nac.program.binding import Given
 from nacre.nac.rules.operations import NAC40, NAC71
+from nacre.nac.rules.seeds import require_seed
 from nacre.nac.run.interpreter import Operands
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.program import PreparedInstruction
@@ -31,7 +32,6 @@ from nacre.nac.spec.calls import schemas
 
 _MOST_TEXT = 200  # characters of what a kernel says
 _LINEAR = 32  # steps for an element of a kernel that goes over them a few times
-_SEEDS = 1 << 64  # whatever else is given stands for one of them
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Randomness:
         """The generator of an instruction: Philox, its key the seed."""
         counter = np.array([0, 0, instruction, self.run], np.uint64)
         return np.random.Generator(
-            np.random.Philox(key=np.array([self.seed % _SEEDS, 0], np.uint64), counter=counter)
+            np.random.Philox(key=np.array([require_seed(self.seed), 0], np.uint64), counter=counter)
         )
 
 
@@ -84,7 +84,7 @@ def call_types(
     args, kwargs = _arguments(instruction, operands, operands.tensors)
     try:
         found = types_from(operation.shape(*args, **kwargs), operands.tensors)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Unsupported(f"it has no shape: {_text(error)}") from None
     if declared is not None and not _agree(found, declared):
         raise Unsupported(
@@ -146,7 +146,7 @@ def run_kernel(
             found = operation.kernel(*args, **kwargs)
     except MemoryError:
         raise
-    except Exception as error:  # whatever a kernel raises
+    except (Exception, SystemExit) as error:  # whatever a kernel raises, even to end all
         raise Unsupported(f"its kernel refuses it: {_text(error)}") from None
     if isinstance(found, list | tuple):
         return _checked_list(found, types)
@@ -178,7 +178,11 @@ def _checked(found: Any, type_: ArrayType | None, is_list: bool) -> Array:  # no
     if array.shape != type_.shape or not np.can_cast(array.dtype, type_.dtype, "same_kind"):
         made = ArrayType(array.dtype, array.shape)
         raise Unsupported(f"its kernel gives {made}, expected {type_}")
-    return array.astype(type_.dtype, copy=False)
+    cast = array.astype(type_.dtype, copy=False)
+    if array.dtype.kind in "iu" and cast.dtype.kind in "iu" and (cast != array).any():
+        wrong = array[cast != array].flat[0]
+        raise Unsupported(f"its kernel gives {wrong}, which {type_.dtype.name} does not hold")
+    return cast
 
 
 def _locked(array: Array) -> Array:
@@ -208,7 +212,7 @@ def _plain(value: Given, arrays: Sequence[Any]) -> Any:  # noqa: ANN401 - an arr
     return tuple(_plain(part, arrays) for part in value) if isinstance(value, tuple) else value
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:_MOST_TEXT]
 
@@ -216,11 +220,11 @@ def _text(error: Exception) -> str:
 # Programs with such calls
 
 
-def unknown_calls(program: LoadedProgram) -> Mapping[str, list[int]]:
-    """The instructions of operations that have no kernel, by name."""
+def unknown_calls(program: LoadedProgram, within: range | None = None) -> Mapping[str, list[int]]:
+    """The instructions of operations that have no kernel, by name; of a block, or of all."""
     calls: dict[str, list[int]] = {}
     for index, instruction in enumerate(program.program):
-        if instruction.opaque is not None:
+        if instruction.opaque is not None and (within is None or index in within):
             calls.setdefault(instruction.name, []).append(index)
     return {name: users for name, users in calls.items() if find_operation(name) is None}
 
@@ -242,8 +246,8 @@ def unknown_findings(program: LoadedProgram) -> list[Diagnostic]:
     ]
 
 
-def require_kernels(program: LoadedProgram) -> None:
-    """InputError where a run would come to operations that no kernel computes."""
+def require_kernels(program: LoadedProgram, within: range | None = None) -> None:
+    """InputError where a run, or a block, would come to operations that no kernel computes."""
     findings = [
         program.finding(
             users[0],
@@ -251,7 +255,7 @@ def require_kernels(program: LoadedProgram) -> None:
             f"no kernel is registered for {backquote(name, 80)}, {_use_count_text(len(users))}",
             _how(name),
         )
-        for name, users in unknown_calls(program).items()
+        for name, users in unknown_calls(program, within).items()
     ]
     if findings:
         raise InputError(findings)

@@ -10,6 +10,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
 from nacre.nac.program.interface import StateRecord
+from nacre.nac.rules.seeds import require_seed
 from nacre.nac.run.arrays import ArrayDomain
 from nacre.nac.run.calls import Budget
 from nacre.nac.run.dry_run import dry_run
@@ -48,7 +49,7 @@ class NacSession:
             model.max_work if max_work is None else max_work,
         )
         self._is_timed = timed
-        self.seed = seed  # of the random numbers of a run
+        self.seed = require_seed(seed)  # of the random numbers of a run
         self._runs = 0  # since the start
         self._optimised = optimised  # None: the program is run as it is written
         self._state: dict[int, Array] = {}

@@ -67,7 +67,8 @@ def _problems(arrays: Mapping[str, Array]) -> list[str]:
         found.append(f"{len(inputs)} inputs and {len(labels)} labels, expected {_LEAST_EXAMPLES}"
                      " or more, as many of both")  # fmt: skip
     elif int(labels.min()) < 0 or int(labels.max()) >= MOST_CLASSES:
-        found.append(f"labels up to {int(labels.max())}, expected 0 to {MOST_CLASSES - 1}")
+        least, most = int(labels.min()), int(labels.max())
+        found.append(f"labels from {least} to {most}, expected 0 to {MOST_CLASSES - 1}")
     return found
 
 

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from nacre.nac.rules.seeds import require_seed
 from nacre.nac.synthesis.derivation import Counts, Derivation, count
 from nacre.nac.synthesis.grammar import Grammar
 from nacre.nac.synthesis.pareto import Point, best_order, front, hypervolume
@@ -109,7 +110,7 @@ def search(
     as many cycles as any network takes.
     """
     require_possible(grammar, request)
-    run = _Run(grammar, request, evaluate, evaluations, seed, tuner, watch, reference)
+    run = _Run(grammar, request, evaluate, evaluations, require_seed(seed), tuner, watch, reference)
     first = max(2, min(_KEPT, evaluations // _FIRST_SHARE))
     while run.evaluations < evaluations:
         is_first = len(run.seen) < first or len(run.found) < 2
@@ -127,7 +128,7 @@ def random_search(
 ) -> SearchResult:
     """As many networks, each drawn from the grammar."""
     require_possible(grammar, request)
-    run = _Run(grammar, request, evaluate, evaluations, seed, None, watch)
+    run = _Run(grammar, request, evaluate, evaluations, require_seed(seed), None, watch)
     while run.evaluations < evaluations:
         run.take(*run.draw())
     return SearchResult(tuple(run.found), evaluations)

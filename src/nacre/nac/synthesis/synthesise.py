@@ -12,6 +12,7 @@ from nacre.base.diagnostics import InputError, InternalError, has_errors
 from nacre.base.source import whole_file
 from nacre.nac.build import build
 from nacre.nac.format.file import to_bytes
+from nacre.nac.rules.seeds import require_seed
 from nacre.nac.rules.synthesis import NAC57
 from nacre.nac.run.model import NacModel
 from nacre.nac.synthesis.blocks import JOINTS
@@ -84,6 +85,7 @@ def synthesise(
 
     InputError where budgets cannot be met, with the smallest network that there is.
     """
+    seed = require_seed(seed)
     corpus = as_corpus(like)
     request = request_of(corpus.grammar, input, params, macs, classes)
     if not 1 <= count <= MOST_COUNT:

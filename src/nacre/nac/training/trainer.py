@@ -30,6 +30,7 @@ from nacre.nac.training.losses import LOSSES
 from nacre.nac.training.module import open_parameters, training_module
 from nacre.nac.training.replacement import with_tensors
 
+_PART = "train parameters behind it: `parameters=[..]`"
 _CHOOSE = "name what to change: `parameters=[..]`; `Trainer.weights` has all floats by their names"
 
 
@@ -179,9 +180,17 @@ class Trainer:
         key = (loss, _types_key(given), tuple((t.dtype, t.shape) for t in targets), trained)
         if key not in self._steps:
             types = [TensorType(dtype_name(t.dtype), t.shape) for t in targets]
-            opened, names = training_module(module, loss, types, trained)
+            try:
+                opened, names = training_module(module, loss, types, trained)
+            except InputError as error:  # operations without a gradient
+                raise self._untrainable(error) from None
             self._steps[key] = _Step(CoreSession(opened.module), opened.inputs, names)
         return self._steps[key]
+
+    def _untrainable(self, error: InputError) -> InputError:
+        """What says so about a module, about the model."""
+        place = whole_file(self._model.source.name)
+        return InputError([NAC55.at(place, one.message, help=_PART) for one in error.diagnostics])
 
 
 def _require_classes(module: Module, targets: Sequence[Array]) -> None:

@@ -58,7 +58,7 @@ def _block_run(work: Work, model: int) -> BlockRun:
 
         trainer = work.trainers.get(model)
         program = source if trainer is None else trainer.model()
-        work.blocks[model] = _call(work, model, lambda: BlockRun(program))
+        work.blocks[model] = _call(work, model, lambda: BlockRun(program, work.seed))
     found: BlockRun = work.blocks[model]
     return found
 

@@ -54,12 +54,23 @@ def res_load_model(work: Work, model: int, name: str) -> None:
     if loaded is None:
         loaded = _from_file(work, name)
     try:
-        runner = loaded.session() if hasattr(loaded, "session") else loaded
+        run = _runner(loaded, work.seed)
         inputs = tuple(str(getattr(one, "name", one)) for one in loaded.inputs)
     except Exception as error:
         raise Fault(NAC97, f"model {backquote(name)} failed: {brief_error(error)}") from None
     work.forget_model(model)
-    work.models[model] = LoadedModel(name, runner.run, inputs, loaded)
+    work.models[model] = LoadedModel(name, run, inputs, loaded)
+
+
+def _runner(model: Model, seed: int) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+    """What runs a model: a session where it has such; ours draws from the machine's seed."""
+    from nacre.nac.run.model import NacModel
+
+    if isinstance(model, NacModel):
+        return model.session(seed=seed).run
+    run: Callable[[Mapping[str, Any]], Sequence[Any]]
+    run = (model.session() if hasattr(model, "session") else model).run
+    return run
 
 
 def _from_file(work: Work, name: str) -> Model:

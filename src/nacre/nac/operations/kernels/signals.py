@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -50,95 +51,93 @@ class _Frames:
         return self.length // 2 + 1 if is_half else self.length
 
 
-def _signal_shape(
-    x: Array,
-    n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Array | None,
-    center: bool,
-    pad_mode: str,
-    normalized: bool,
-    onesided: bool | None,
-    return_complex: bool | None,
-    align_to_window: bool | None,
-) -> ArrayType:
-    frames = _Frames.of(n_fft, hop_length, win_length)
-    is_complex = x.dtype.kind == "c" or (window is not None and window.dtype.kind == "c")
-    length = x.shape[-1] + (2 * (n_fft // 2) if center else 0)
-    if x.ndim not in (1, 2) or length < n_fft or align_to_window:
-        raise ValueError(f"a signal {list(x.shape)} in frames of {n_fft}")
-    is_half = not is_complex if onesided is None else onesided
-    count = 1 + (length - n_fft) // frames.hop
-    shape = (*x.shape[:-1], frames.bins(is_half), count)
-    if return_complex or (return_complex is None and is_complex):
-        return ArrayType(complex_of(x.dtype), shape)
-    return ArrayType(real_of(x.dtype), (*shape, 2))
+@dataclass(frozen=True)
+class _Transform:
+    """What `stft` is asked for, in the order of its arguments behind the signal."""
+
+    n_fft: int
+    hop_length: int | None
+    win_length: int | None
+    window: Array | None
+    center: bool
+    pad_mode: str
+    normalized: bool
+    onesided: bool | None
+    return_complex: bool | None
+    align_to_window: bool | None
+
+    @staticmethod
+    def uncentred(n_fft: int, hop: int | None, win: int | None, window: Array | None,
+                  *rest: bool | None) -> _Transform:  # fmt: skip
+        """The same for the call that pads nothing."""
+        return _Transform(n_fft, hop, win, window, False, "", *rest)  # type: ignore[arg-type]
+
+    @property
+    def frames(self) -> _Frames:
+        return _Frames.of(self.n_fft, self.hop_length, self.win_length)
+
+    def _is_complex(self, x: Array) -> bool:
+        return x.dtype.kind == "c" or (self.window is not None and self.window.dtype.kind == "c")
+
+    def _is_half(self, x: Array) -> bool:
+        return not self._is_complex(x) if self.onesided is None else self.onesided
+
+    def _returns_complex(self, x: Array) -> bool:
+        return self._is_complex(x) if self.return_complex is None else self.return_complex
+
+    def shape(self, x: Array) -> ArrayType:
+        """The type of the spectra; ValueError where a signal has none."""
+        frames, n_fft = self.frames, self.n_fft
+        length = x.shape[-1] + (2 * (n_fft // 2) if self.center else 0)
+        if x.ndim not in (1, 2) or length < n_fft or self.align_to_window:
+            raise ValueError(f"a signal {list(x.shape)} in frames of {n_fft}")
+        count = 1 + (length - n_fft) // frames.hop
+        shape = (*x.shape[:-1], frames.bins(self._is_half(x)), count)
+        if self._returns_complex(x):
+            return ArrayType(complex_of(x.dtype), shape)
+        return ArrayType(real_of(x.dtype), (*shape, 2))
+
+    def spectra(self, x: Array) -> Array:
+        """A spectrum for each frame."""
+        frames, signal = self.frames, self._padded(inexact(x))
+        weights = frames.weights(self.window, x)
+        windows = np.lib.stride_tricks.sliding_window_view(signal, self.n_fft, axis=-1)
+        cut = windows[..., :: frames.hop, :]
+        transform = np.fft.rfft if self._is_half(x) else np.fft.fft
+        spectra = transform(cut * weights, axis=-1, norm="ortho" if self.normalized else "backward")
+        found: Array = np.swapaxes(spectra, -1, -2).astype(complex_of(x.dtype))
+        if self._returns_complex(x):
+            return found
+        return np.stack([found.real, found.imag], axis=-1)
+
+    def _padded(self, signal: Array) -> Array:
+        """With `center` there is something around the signal, so that frames are around it."""
+        if not self.center:
+            return signal
+        around = [(0, 0)] * (signal.ndim - 1) + [(self.n_fft // 2, self.n_fft // 2)]
+        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[self.pad_mode]
+        padded: Array = np.pad(signal, around, mode=mode)  # type: ignore[call-overload]
+        return padded
 
 
-@computes("stft.center", schema=_HEAD + _PADDED + _TAIL, shape=_signal_shape)
-def stft_centred(
-    x: Array,
-    n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Array | None,
-    center: bool,
-    pad_mode: str,
-    normalized: bool,
-    onesided: bool | None,
-    return_complex: bool | None,
-    align_to_window: bool | None,
-) -> Array:
-    """A spectrum for each frame; with `center` the signal is padded, so that frames are around."""
-    frames = _Frames.of(n_fft, hop_length, win_length)
-    weights = frames.weights(window, x)
-    signal = inexact(x)
-    if center:
-        around = [(0, 0)] * (x.ndim - 1) + [(n_fft // 2, n_fft // 2)]
-        mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}[pad_mode]
-        signal = np.pad(signal, around, mode=mode)  # type: ignore[call-overload]
-    cut = np.lib.stride_tricks.sliding_window_view(signal, n_fft, axis=-1)[..., :: frames.hop, :]
-    is_complex = signal.dtype.kind == "c" or weights.dtype.kind == "c"
-    is_half = not is_complex if onesided is None else onesided
-    transform = np.fft.rfft if is_half else np.fft.fft
-    spectra = transform(cut * weights, axis=-1, norm="ortho" if normalized else "backward")
-    found: Array = np.swapaxes(spectra, -1, -2).astype(complex_of(x.dtype))
-    if return_complex or (return_complex is None and is_complex):
-        return found
-    return np.stack([found.real, found.imag], axis=-1)
+@computes(
+    "stft.center",
+    schema=_HEAD + _PADDED + _TAIL,
+    shape=lambda x, *options: _Transform(*options).shape(x),
+)
+def stft_centred(x: Array, *options: Any) -> Array:  # noqa: ANN401 - as the schema has them
+    """A spectrum for each frame of a signal that may be padded."""
+    return _Transform(*options).spectra(x)
 
 
-def _plain_shape(
-    x: Array,
-    n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Array | None,
-    normalized: bool,
-    onesided: bool | None,
-    return_complex: bool | None,
-    align_to_window: bool | None,
-) -> ArrayType:
-    rest = (normalized, onesided, return_complex, align_to_window)
-    return _signal_shape(x, n_fft, hop_length, win_length, window, False, "", *rest)
-
-
-@computes("stft.default", schema=_HEAD + _TAIL, shape=_plain_shape)
-def stft(
-    x: Array,
-    n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Array | None,
-    normalized: bool,
-    onesided: bool | None,
-    return_complex: bool | None,
-    align_to_window: bool | None,
-) -> Array:
+@computes(
+    "stft.default",
+    schema=_HEAD + _TAIL,
+    shape=lambda x, *options: _Transform.uncentred(*options).shape(x),
+)
+def stft(x: Array, *options: Any) -> Array:  # noqa: ANN401 - as the schema has them
     """The same of a signal that is padded already, or not."""
-    rest = (normalized, onesided, return_complex, align_to_window)
-    return stft_centred(x, n_fft, hop_length, win_length, window, False, "", *rest)
+    return _Transform.uncentred(*options).spectra(x)
 
 
 def _inverse_length(frames: _Frames, count: int, center: bool, length: int | None) -> int:
