@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import pytest
 
 from nacre.base.diagnostics import InputError
 from nacre.nac import tisa
-from tests.nac.tisa.made import Made, Tokenizer
+from tests.nac.tisa.made import Made, Tokenizer, tokenizer
 
 Json = dict[str, Any]
 Text = str | tuple[str, str]
@@ -20,10 +21,50 @@ _LISTS = (
 )  # fmt: skip
 
 
+@cache
+def program(name: str) -> tisa.TisaProgram:
+    """The program of a tokenizer that is trained here, compiled once."""
+    return tisa.load(tisa.compile_tokenizer(tokenizer(name)))
+
+
 def both(whole: Json | str) -> tuple[Made, tisa.TisaProgram]:
     """The library's tokenizer and ours."""
     library = Tokenizer.from_str(whole if isinstance(whole, str) else json.dumps(whole))
     return library, tisa.load(tisa.compile_tokenizer(library.to_str()))
+
+
+def both_or_refused(whole: Json) -> tuple[Made, tisa.TisaProgram] | None:
+    """The same; None where the library cannot read it, or a program cannot say it (NAC69)."""
+    try:
+        library = Tokenizer.from_str(json.dumps(whole))
+    except Exception:
+        return None
+    try:
+        return library, tisa.load(tisa.compile_tokenizer(library.to_str()))
+    except InputError as error:
+        if {each.code for each in error.diagnostics} != {"NAC69"}:
+            raise
+        return None
+
+
+def require_same_texts(library: Made, made: tisa.TisaProgram, texts: Iterable[Text]) -> None:
+    """What ids become, with special tokens and without; where the library panics, ours is ours."""
+    for each in texts:
+        parts = (each,) if isinstance(each, str) else each
+        try:
+            ids = made.encode(*parts)
+        except InputError:
+            continue
+        if any(library.id_to_token(index) is None for index in ids):
+            continue
+        for skip in (True, False):
+            try:
+                expected = library.decode(ids, skip_special_tokens=skip)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                continue
+            assert made.decode(ids, skip_special_tokens=skip) == expected, ascii((parts, ids))
 
 
 def require_equal(library: Made, made: tisa.TisaProgram, texts: Iterable[Text]) -> None:

@@ -4,6 +4,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+from tests.effort import PROFILE, commit_number
+
+Item = TypeVar("Item")
+
+
+def sample(items: Sequence[Item], share: int) -> Sequence[Item]:
+    """Every so many of them in the tier of CI, others with every commit; all in the others."""
+    return items[commit_number() % share :: share] if PROFILE == "fast" else items
+
 
 CORPUS = (
     "The quick brown fox jumps over the lazy dog. It wasn't the dog's fault, they'll say!",

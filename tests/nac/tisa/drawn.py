@@ -9,6 +9,8 @@ from random import Random
 from typing import Any
 
 from tests.nac.tisa.charsmaps import precompiled
+from tests.nac.tisa.drawn_models import drawn_decoder, drawn_model
+from tests.nac.tisa.drawn_patterns import drawn_class
 from tests.nac.tisa.made import LLAMA3, tokenizer
 
 Json = dict[str, Any]
@@ -31,8 +33,16 @@ def _flip(draw: Random) -> bool:
     return draw.random() < 0.5
 
 
+def _class_pattern(draw: Random) -> Json:
+    """A class of any kind, once or in a row: no engine tries long to match it."""
+    return {"Regex": drawn_class(draw) + draw.choice(("", "", "+", "{1,2}"))}
+
+
 def _normalizer(draw: Random) -> Json:
-    kind = draw.randrange(10)
+    kind = draw.randrange(11)
+    if kind == 10:
+        content = draw.choice(("", "!", "xy"))
+        return {"type": "Replace", "pattern": _class_pattern(draw), "content": content}
     if kind == 0:
         return {
             "type": "BertNormalizer", "clean_text": _flip(draw), "lowercase": _flip(draw),
@@ -80,7 +90,8 @@ def _pre_tokenizer(draw: Random) -> Json:
         case 6:
             return {"type": "FixedLength", "length": draw.choice((1, 3, 5))}
         case 7:
-            split: Json = {"type": "Split", "pattern": draw.choice(PATTERNS)}
+            pattern = draw.choice((*PATTERNS, _class_pattern(draw)))
+            split: Json = {"type": "Split", "pattern": pattern}
             return {**split, "behavior": draw.choice(BEHAVIOURS), "invert": _flip(draw)}
         case _:
             return {"type": draw.choice(plain)}
@@ -108,12 +119,18 @@ def _post_processor(draw: Random) -> Json | None:
         },
     }
     ends = {"sep": ["b", 5], "cls": ["a", 3]}
-    return draw.choice(
-        (
-            None, level, template, {"type": "Sequence", "processors": [level, template]},
-            {"type": "BertProcessing", **ends}, {"type": "RobertaProcessing", **ends, **trim},
-        )
-    )  # fmt: skip
+    bert: Json = {"type": "BertProcessing", **ends}
+    roberta: Json = {"type": "RobertaProcessing", **ends, **trim}
+    several: tuple[list[Json], ...] = (
+        [level, template],
+        [template, level],
+        [level, bert],
+        [roberta],
+        [level, level],
+        [],
+    )
+    sequence = {"type": "Sequence", "processors": draw.choice(several)}
+    return draw.choice((None, level, template, sequence, bert, roberta))
 
 
 def _special(name: str, type_id: int) -> Json:
@@ -153,7 +170,7 @@ def _add_tokens(draw: Random, whole: Json) -> None:
     fresh = len(vocabulary)
     for name in draw.sample(names, draw.randrange(5)):
         if name in known:
-            continue
+            continue  # it would have the id that it has
         flags = {key: draw.random() < 0.3 for key in ("single_word", "lstrip", "rstrip")}
         more = {"normalized": _flip(draw), "special": _flip(draw)}
         whole["added_tokens"].append({"id": fresh, "content": name, **flags, **more})
@@ -162,7 +179,10 @@ def _add_tokens(draw: Random, whole: Json) -> None:
 
 def _lengths(draw: Random) -> Json:
     cut: Json = {"max_length": draw.choice((6, 7, 12)), "stride": draw.choice((0, 2))}
-    cut |= {"strategy": draw.choice(("LongestFirst", "OnlyFirst"))}
+    if _flip(draw):
+        cut = {"max_length": draw.randrange(9), "stride": 0}
+        cut["stride"] = draw.randrange(max(cut["max_length"], 1))
+    cut |= {"strategy": draw.choice(("LongestFirst", "OnlyFirst", "OnlySecond"))}
     padding: Json = {"strategy": draw.choice(("BatchLongest", {"Fixed": 20}))}
     padding |= {"pad_to_multiple_of": draw.choice((None, 8)), "pad_id": 1, "pad_type_id": 3}
     side = {"direction": draw.choice(("Left", "Right"))}
@@ -170,6 +190,18 @@ def _lengths(draw: Random) -> Json:
         "truncation": {**cut, **side} if draw.random() < 0.15 else None,
         "padding": {**padding, "pad_token": "P", **side} if draw.random() < 0.15 else None,
     }
+
+
+def small_tokenizer(draw: Random) -> Json:
+    """A `tokenizer.json` with a vocabulary of few letters, and any decoder."""
+    whole: Json = {"version": "1.0", "added_tokens": []}
+    whole["normalizer"] = _one_or_several(draw, _normalizer, "normalizers")
+    whole["pre_tokenizer"] = _one_or_several(draw, _pre_tokenizer, "pretokenizers")
+    whole["post_processor"] = _post_processor(draw)
+    whole["model"] = drawn_model(draw)
+    whole["decoder"] = drawn_decoder(draw)
+    _add_tokens(draw, whole)
+    return whole | _lengths(draw)
 
 
 @cache

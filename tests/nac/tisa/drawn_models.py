@@ -61,7 +61,8 @@ def _bpe(draw: Random) -> Json:
     merges: list[tuple[str, str]] = []
     for _ in range(draw.randrange(12) if len(pool) > 1 else 0):
         first, second = draw.choice(pool), draw.choice(pool)
-        if len(second) <= cut:
+        # The library cuts so many bytes off, and ends the process where that is half a letter.
+        if len(second) <= cut or not second.startswith(prefix or ""):
             continue
         merges.append((first, second))
         pool = [*pool, first + second[cut:]]

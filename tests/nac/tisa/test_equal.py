@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from nacre.nac import tisa
 from tests.effort import scaled
+from tests.nac.tisa.compared import program
 from tests.nac.tisa.corpus import CORPUS, strings
 from tests.nac.tisa.made import BUILDERS, Tokenizer, tokenizer
 
 EVERY = pytest.mark.parametrize("name", BUILDERS)
-
-
-@cache
-def program(name: str) -> tisa.TisaProgram:
-    return tisa.load(tisa.compile_tokenizer(tokenizer(name)))
 
 
 def require_same_ids(name: str, texts: list[str]) -> None:
@@ -28,7 +23,7 @@ def require_same_ids(name: str, texts: list[str]) -> None:
 
 @EVERY
 def test_ids_are_those_of_the_library(name: str) -> None:
-    require_same_ids(name, [*CORPUS, *strings(400, seed=7)])
+    require_same_ids(name, [*CORPUS, *strings(scaled(400), seed=7)])
 
 
 @pytest.mark.full

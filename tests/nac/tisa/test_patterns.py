@@ -121,7 +121,7 @@ HARD = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("pattern", HARD)
 @pytest.mark.parametrize("unit", ["a", " ", "ab", "<mask", "\n ", "'"])
 def test_steps_grow_with_the_text(pattern: str, unit: str) -> None:

@@ -127,6 +127,13 @@ NO_FORM: dict[str, tuple[Json, str, str]] = {
         ),
         "added_tokens[0]: ", "leaves nothing",
     ),
+    "two tokens that are looked for as one": (
+        _with(
+            normalizer={"type": "Lowercase"},
+            added_tokens=[_token(4, "TH", normalized=True), _token(5, "Th", normalized=True)],
+        ),
+        "added_tokens[1]: ", "by chance",
+    ),
     "unknown model": (_model(type="Odd"), "model: ", "no model `Odd`"),
 }  # fmt: skip
 

@@ -29,8 +29,10 @@ _BYTE = re.compile(r"<0x([0-9a-fA-F]{2})>")
 # What WordPiece writes apart and people do not, in the order of the replacements.
 _CLEANED = (
     (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"),
-    (" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
+    (" 'm", "'m"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
 )  # fmt: skip
+# Decoders of the `tokenizers` library have one more, which `transformers` does not.
+_CLEANED_TOKENS = (*_CLEANED[:7], (" do not", " don't"), *_CLEANED[7:])
 
 
 class ByteLevel(Struct, frozen=True, tag=True, tag_field="type"):
@@ -183,13 +185,21 @@ def _word_piece(step: WordPiece, tokens: list[str]) -> list[str]:
         if index:
             is_part = token.startswith(step.prefix)
             token = token.replace(step.prefix, "", 1) if is_part else f" {token}"
-        made.append(clean_text(token) if step.cleanup else token)
+        made.append(_clean_token(token) if step.cleanup else token)
     return made
 
 
 def clean_text(text: str) -> str:
     """A text without the spaces that tokens have before punctuation and short forms."""
-    for written, meant in _CLEANED:
+    return _replace_all(text, _CLEANED)
+
+
+def _clean_token(token: str) -> str:
+    return _replace_all(token, _CLEANED_TOKENS)
+
+
+def _replace_all(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
+    for written, meant in pairs:
         text = text.replace(written, meant)
     return text
 
@@ -240,7 +250,7 @@ def _ctc(step: CTC, tokens: list[str]) -> list[str]:
     for token, _ in groupby(tokens):
         text = token.replace(step.pad_token, "") if step.pad_token else token
         if step.cleanup:
-            text = clean_text(text).replace(step.word_delimiter_token, " ")
+            text = _clean_token(text).replace(step.word_delimiter_token, " ")
         made += [text] if text else []
     return made
 

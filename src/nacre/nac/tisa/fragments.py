@@ -32,28 +32,38 @@ Step = Callable[[list[Fragment], Budget], list[Fragment]]
 def fragment_steps(instructions: Iterable[Instruction]) -> list[Step]:
     """What a program does to fragments, in order."""
     steps: list[Step] = []
-    single: dict[int, str] = {}  # characters that REPLACE makes another one or none, up to here
+    single = _SingleReplacements()
     for instruction in instructions:
-        if _joins_translation(instruction, single):
+        if single.take(instruction):
             continue
-        if single:
-            steps.append(_translation(single))
-            single = {}
-            if _joins_translation(instruction, single):
+        if single.table:
+            steps.append(_translation(single.table))
+            single = _SingleReplacements()
+            if single.take(instruction):
                 continue
         steps.append(_MAKERS[instruction.operation.name](instruction))
-    return [*steps, _translation(single)] if single else steps
+    return [*steps, _translation(single.table)] if single.table else steps
 
 
-def _joins_translation(instruction: Instruction, single: dict[int, str]) -> bool:
-    """Whether a REPLACE of one character can go together with those before it, in one walk."""
-    if instruction.operation.name != "REPLACE":
-        return False
-    pattern, value = cast(tuple[str, str], instruction.operands)
-    if len(pattern) != 1 or len(value) > 1 or ord(pattern) in single or pattern in single.values():
-        return False
-    single[ord(pattern)] = value
-    return True
+class _SingleReplacements:
+    """REPLACE of one character by another one or none, as many as can go together, in one walk."""
+
+    def __init__(self) -> None:
+        self.table: dict[int, str] = {}
+        self._values: set[str] = set()
+
+    def take(self, instruction: Instruction) -> bool:
+        """Whether an instruction goes together with those before it."""
+        if instruction.operation.name != "REPLACE":
+            return False
+        pattern, value = cast(tuple[str, str], instruction.operands)
+        if len(pattern) != 1 or len(value) > 1:
+            return False
+        if ord(pattern) in self.table or pattern in self._values:
+            return False
+        self.table[ord(pattern)] = value
+        self._values.add(value)
+        return True
 
 
 def _text_step(change: TextChange) -> Step:

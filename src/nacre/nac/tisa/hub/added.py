@@ -109,10 +109,16 @@ def added_token_steps(
 def _find_tokens(tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]) -> Instruction:
     run = fragment_steps(normalizer)
     sought: list[SoughtToken] = []
+    known: dict[str, AddedToken] = {}
     for token in sorted(tokens, key=lambda token: not token.is_special):
         text = _changed(token, run)
         if not text:
             raise token.part.unsupported(f"the normaliser leaves nothing of {token.content!r}")
+        if (other := known.setdefault(text, token)).id != token.id:
+            raise token.part.unsupported(
+                f"{token.content!r} and {other.content!r} are both looked for as {text!r}; the"
+                " library takes one or the other, by chance"
+            )
         flags = (token.is_word, WHOLE_WORD), (token.takes_left, TAKES_LEFT)
         asked = sum(flag for wanted, flag in (*flags, (token.takes_right, TAKES_RIGHT)) if wanted)
         sought.append(SoughtToken(text, token.id, asked))
