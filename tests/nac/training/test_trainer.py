@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,7 @@ def test_a_target_is_a_class_of_its_output(wrong: int) -> None:
     assert [found.code for found in caught.value.diagnostics] == ["NAC55"]
 
 
-@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -float("inf"), 1e300])
 def test_a_rate_is_a_number(rate: float) -> None:
     trainer = Trainer(perceptron())
     with pytest.raises(InputError, match="expected a finite number") as caught:
@@ -188,3 +189,97 @@ def test_a_rate_is_a_number(rate: float) -> None:
     assert trainer.step({"x": X}, [CLASSES], RATE) == pytest.approx(
         Trainer(perceptron()).step({"x": X}, [CLASSES], RATE)
     )
+
+
+def test_a_rate_of_zero_changes_nothing() -> None:
+    trainer = Trainer(perceptron())
+    trainer.step({"x": X}, [CLASSES], 0.0)
+    untouched = Trainer(perceptron())
+    assert set(trainer.parameters) == set(untouched.parameters)
+    for name, array in untouched.weights.items():
+        np.testing.assert_array_equal(trainer.weights[name], array)
+
+
+@pytest.mark.parametrize(
+    ("odd", "code", "words"),
+    [
+        ({"rate": "0.1"}, "NAC55", "the rate is a str, expected a number"),
+        ({"rate": None}, "NAC55", "the rate is a NoneType"),
+        ({"rate": np.array([0.1, 0.2])}, "NAC55", "the rate is a ndarray"),
+        ({"loss": "hinge"}, "NAC55", "there is no loss `hinge`, only cross_entropy, mse"),
+        ({"parameters": "c1"}, "NAC55", "parameters are a str, expected a list of names"),
+        ({"parameters": [3]}, "NAC55", "there is no parameter `3`"),
+        ({"targets": [np.array(["a"] * 16)]}, "NAC55", "no array of numbers"),
+        ({"targets": [[[1], [2, 3]]]}, "NAC55", "no array of numbers but of list"),
+        ({"targets": {"y": CLASSES}}, "NAC55", "targets are a dict, expected a list"),
+        ({"targets": [CLASSES[:0]]}, "NAC55", "has no elements"),
+        ({"inputs": {"x": X[:2]}}, "NAC46", "shape [2, 6], expected [16, 6]"),
+        ({"inputs": {"x": np.ones((16, 6), np.uint64)}}, "NAC46", "no element type"),
+        ({"inputs": {}}, "NAC44", "input `x` is missing"),
+        ({"inputs": X}, "NAC46", "expected arrays by name"),
+    ],
+)
+def test_a_request_that_makes_no_sense(odd: dict[str, Any], code: str, words: str) -> None:
+    given: dict[str, Any] = {"inputs": {"x": X}, "targets": [CLASSES], "rate": RATE, **odd}
+    with pytest.raises(InputError) as refused:
+        Trainer(perceptron()).step(**given)
+    assert refused.value.diagnostics[0].code == code
+    assert words in refused.value.diagnostics[0].message
+
+
+def test_classes_of_any_integers_and_targets_of_any_floats() -> None:
+    expected = Trainer(perceptron()).step({"x": X}, [CLASSES], RATE)
+    for dtype in ("u1", "i4", "u8"):
+        assert Trainer(perceptron()).step({"x": X}, [CLASSES.astype(dtype)], RATE) == expected
+    wide = Trainer(perceptron()).step({"x": X}, [np.zeros((16, 3))], RATE, loss="mse")
+    narrow = np.zeros((16, 3), np.float32)
+    assert wide == Trainer(perceptron()).step({"x": X}, [narrow], RATE, loss="mse")
+
+
+def test_weights_that_somebody_has_put_in_are_written() -> None:
+    trainer = Trainer(perceptron())
+    name = trainer.parameters[0]
+    trainer.weights[name] = trainer.weights[name] * 2
+    expected = trainer.run({"x": X})[0]
+    assert not np.allclose(expected, perceptron().run({"x": X})[0])
+    np.testing.assert_allclose(trainer.model().run({"x": X})[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "words"),
+    [
+        ("c1", np.zeros((2, 2), np.float32), "is float32[2, 2], expected float32[8, 6]"),
+        ("c1", 3, "is a int, expected float32[8, 6]"),
+        ("other", np.zeros(2, np.float32), "there is no parameter `other`"),
+    ],
+)
+def test_weights_that_do_not_fit(name: str, array: Any, words: str) -> None:  # noqa: ANN401
+    trainer = Trainer(perceptron())
+    assert "c1" in trainer.parameters
+    trainer.weights[name] = array
+    uses: list[Callable[[], object]] = [
+        lambda: trainer.step({"x": X}, [CLASSES], RATE),
+        lambda: trainer.run({"x": X}),
+        trainer.model,
+    ]
+    for use in uses:
+        with pytest.raises(InputError) as refused:
+            use()
+        assert words in refused.value.diagnostics[0].message
+
+
+def test_training_goes_on_from_a_file_that_was_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "m.nac"
+    nac.save(perceptron(), path)
+    straight = Trainer(perceptron())
+    for _ in range(3):
+        resumed = Trainer(nac.load(path))
+        loss = resumed.step({"x": X}, [CLASSES], RATE)
+        assert loss == straight.step({"x": X}, [CLASSES], RATE)
+        nac.save(resumed.model(), path)
+
+
+@pytest.mark.parametrize("model", ["m.nac", None, 3])
+def test_what_is_no_model(model: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InputError, match="NAC55"):
+        Trainer(model)

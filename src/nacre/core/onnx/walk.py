@@ -242,19 +242,17 @@ class Walk(Reports):
         """An initialiser that was laid out anew is still that initialiser."""
         origins, source = self.builder.origins, next(iter(sources), None)
         names = origins.of_array(source) if node.op in LAID_OUT and source is not None else ()
-        if names and is_computed(self.builder, node, sources, results):
-            names = ()
-        for array in results if names else ():
-            origins.add_array(array, names)
-        if self.builder.keep_parameters and not names:
+        if names and not is_computed(self.builder, node, sources, results):
+            for array in results:
+                origins.add_array(array, names)
+        elif self.builder.keep_parameters:
             self._record_derivation(node, results, sources)
 
     def _record_derivation(
         self, node: Node, results: Sequence[Array], sources: Sequence[Array | None]
     ) -> None:
         """How arrays were computed that follow from initialisers."""
-        known = [array for array in sources if array is not None]
-        given = [array for array in known if self.builder.is_changeable(array)]
+        given = [a for a in sources if a is not None and self.builder.is_changeable(a)]
         handler = handlers().get(node.key)
         if handler is None or not given or node.op in MEASURES:
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,9 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
-from nacre.base.excerpt import backquote
 from nacre.base.source import whole_file
-from nacre.base.suggest import did_you_mean
 from nacre.core.builder import dtype_name
 from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import Module, TensorType
@@ -25,10 +22,17 @@ from nacre.nac.program.assembly import tensor_of
 from nacre.nac.program.lift import lift_literally
 from nacre.nac.program.trainable import fixed_constants
 from nacre.nac.rules.running import NAC55
+from nacre.nac.run.inputs import check_inputs
 from nacre.nac.run.model import NacModel, model_of
-from nacre.nac.training.losses import LOSSES
 from nacre.nac.training.module import open_parameters, training_module
 from nacre.nac.training.replacement import with_tensors
+from nacre.nac.training.requests import (
+    names_of,
+    rate_of,
+    require_loss,
+    require_weights,
+    targets_of,
+)
 
 _PART = "train parameters behind it: `parameters=[..]`"
 _CHOOSE = "name what to change: `parameters=[..]`; `Trainer.weights` has all floats by their names"
@@ -50,11 +54,16 @@ class Trainer:
     """
 
     def __init__(self, model: NacModel) -> None:
+        if not isinstance(model, NacModel):
+            message = (
+                f"found a {type(model).__name__}, expected what `nac.load` or `nac.build` give"
+            )
+            raise InputError([NAC55.at(whole_file("<trainer>"), message)])
         self._model = model
         self._modules: dict[object, Module] = {}
         self._runs: dict[object, tuple[CoreSession, Mapping[str, str]]] = {}
         self._steps: dict[object, _Step] = {}
-        self._changed: set[str] = set()
+        self._stored: Mapping[str, Array] = {}  # what weights were in the file
         self.weights: dict[str, Array] = {}  # by name, once the types of inputs are known
         self._fixed: frozenset[str] = frozenset()
 
@@ -92,16 +101,13 @@ class Trainer:
         Targets belong to the first outputs. `loss` is `cross_entropy`, of scores [.., classes] and
         the numbers of the right classes, or `mse`.
         """
-        if loss not in LOSSES:
-            raise ValueError(f"there is no loss {loss!r}, only {', '.join(LOSSES)}")
-        given = {name: np.asarray(array) for name, array in inputs.items()}
-        wanted = [np.asarray(target) for target in targets]
+        given = self._arrays(inputs)
         with _refusals(self._model):
-            if not math.isfinite(rate):
-                raise Unsupported(f"the rate is {rate}, expected a finite number")
+            require_loss(loss)
+            speed = rate_of(rate)
             module = self._module(given)
-            if loss == "cross_entropy":
-                _require_classes(module, wanted)
+            require_weights(self.weights, self._stored)
+            wanted = targets_of(module, targets, loss)
             trained = self._chosen(parameters)
             step = self._step_session(module, loss, given, wanted, trained)
         values = {step.inputs[name]: array for name, array in self.weights.items()}
@@ -109,18 +115,18 @@ class Trainer:
         before, *gradients = step.session.run({**given, **values})
         for name, gradient in zip(trained, gradients, strict=True):
             weight = self.weights[name]
-            self.weights[name] = (weight - np.float32(rate) * gradient).astype(weight.dtype)
-        self._changed.update(trained)
+            self.weights[name] = (weight - speed * gradient).astype(weight.dtype)
         return float(before)
 
     def run(self, inputs: Mapping[str, Any]) -> list[Array]:
         """The outputs of the model with the weights as they are."""
-        given = {name: np.asarray(array) for name, array in inputs.items()}
+        given = self._arrays(inputs)
         key = _types_key(given)
-        if key not in self._runs:
-            with _refusals(self._model):
+        with _refusals(self._model):
+            if key not in self._runs:
                 opened = open_parameters(self._module(given))
-            self._runs[key] = CoreSession(opened.module), opened.inputs
+                self._runs[key] = CoreSession(opened.module), opened.inputs
+            require_weights(self.weights, self._stored)
         session, names = self._runs[key]
         values = {names[name]: array for name, array in self.weights.items()}
         return list(session.run({**given, **values}))
@@ -133,7 +139,10 @@ class Trainer:
         names = self._model.surroundings.parameters
         is_quantised = bool(self._model.file.header.quant)
         given: dict[tuple[int, str], Tensor] = {}
-        for name in self.weights if is_quantised else sorted(self._changed):
+        with _refusals(self._model):
+            require_weights(self.weights, self._stored)
+        changed = [name for name, was in self._stored.items() if self.weights[name] is not was]
+        for name in self.weights if is_quantised else sorted(changed):
             id_ = names.ids[name]
             given[id_, name] = tensor_of(id_, np.ascontiguousarray(self.weights[name]))
         made = with_tensors(self._model, given)
@@ -141,6 +150,12 @@ class Trainer:
             header = replace(made.file.header, quant=0)
             made = model_of(NacFile(header, made.file.sections, made.file.gaps))
         return made
+
+    def _arrays(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Inputs by name; InputError has all that is wrong with them, as before any run."""
+        names = {one.instruction: one.name for one in self._model.all_inputs}
+        checked = check_inputs(self._model, inputs)
+        return {names[instruction]: array for instruction, array in checked.items()}
 
     def _module(self, given: Mapping[str, Array]) -> Module:
         """The module for inputs of these types; the first decides what there is to train."""
@@ -152,7 +167,8 @@ class Trainer:
             }
             self._modules[key] = module = lift_literally(self._model, types)
             if not self.weights:
-                self.weights = dict(open_parameters(module).weights)
+                self._stored = open_parameters(module).weights
+                self.weights = dict(self._stored)
                 fixed, names = fixed_constants(module), module.parameter_names
                 self._fixed = frozenset(names[value][0] for value in fixed if value in names)
         return self._modules[key]
@@ -163,11 +179,7 @@ class Trainer:
             if not self.parameters:
                 raise Unsupported("the model has no parameters of floats", _CHOOSE)
             return self.parameters
-        for name in parameters:
-            if name not in self.weights:
-                hint = did_you_mean(name, self.weights)
-                raise Unsupported(f"there is no parameter {backquote(name)} of floats", hint)
-        return tuple(dict.fromkeys(parameters))
+        return names_of(parameters, self.weights)
 
     def _step_session(
         self,
@@ -191,19 +203,6 @@ class Trainer:
         """What says so about a module, about the model."""
         place = whole_file(self._model.source.name)
         return InputError([NAC55.at(place, one.message, help=_PART) for one in error.diagnostics])
-
-
-def _require_classes(module: Module, targets: Sequence[Array]) -> None:
-    """Unsupported where a target is no class of its output."""
-    for place, (output, target) in enumerate(zip(module.outputs, targets, strict=False)):
-        shape = module.by_id[output].type.shape
-        if target.dtype.kind not in "iu" or not target.size or not shape:
-            continue  # which the loss refuses
-        least, most = int(target.min()), int(target.max())
-        if least < 0 or most >= shape[-1]:
-            wrong = least if least < 0 else most
-            message = f"target {place} has class {wrong}, expected 0 to {shape[-1] - 1}"
-            raise Unsupported(message)
 
 
 @contextmanager
