@@ -34,11 +34,13 @@ RUN_PAGES = [
     "docs/timing.md",
     "docs/tour.md",
     "docs/binding.md",
+    "docs/calibrate.md",
 ]
 SESSION_PAGES = [
     "README.md",
     "docs/running.md",
     "docs/timing.md",
+    "docs/calibrate.md",
     "docs/compile.md",
     "docs/examples.md",
     "docs/shapes.md",
