@@ -101,8 +101,15 @@ class _Search:
             if op.value_id in self._varying:
                 learned.update(self._learned_operands(op))
             elif op.value_id in learned:  # computed from weights alone, as a transposed one
-                learned.update(value for value in op.operands if self._can_learn(value))
+                learned.update(self._learned_sources(op))
         return {value for value in learned if self._is_candidate(value)}
+
+    def _learned_sources(self, op: CoreOperation) -> Iterator[int]:
+        """The operands of what is computed from constants, but for a state that starts as zeros."""
+        for place, value in enumerate(op.operands):
+            is_state = place == 0 and op.opcode in _WITH_BIAS and self._is_zero(value)
+            if self._can_learn(value) and not is_state:
+                yield value
 
     def _is_candidate(self, value: int) -> bool:
         """Whether a constant may be a parameter at all."""
