@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.nac.tisa.charsmaps import precompiled
 from tests.nac.tisa.drawn_models import drawn_decoder, drawn_model
-from tests.nac.tisa.drawn_patterns import drawn_class
 from tests.nac.tisa.made import LLAMA3, tokenizer
+from tests.nac.tisa.patterns.drawn_patterns import drawn_class
 
 Json = dict[str, Any]
 BEHAVIOURS = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nacre.nac import tisa
-from tests.nac.tisa.sentence_files import ranked_file
+from tests.nac.tisa.files.sentence_files import ranked_file
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 General categories are those of Unicode 16.0, which is what the pattern engines of the `tokenizers`
 library know. Other parts of that library have older tables, measured here code point by code point
-(`tests/nac/tisa/test_characters.py` measures them again).
+(`tests/nac/tisa/patterns/test_characters.py` measures them again).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _DIGITS = {"x": 2, "u": 4, "U": 8}
 _HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 # Categories that hold both forms of a letter or no letter at all.
 _CASELESS = ("N", "P", "S", "Z", "C")
-_CASELESS_CLASSES = (SPACE, DIGIT, HEXADECIMAL, WORD_IN_CLASS)
+_CASELESS_CLASSES = (SPACE, DIGIT, HEXADECIMAL)
 
 
 class ClassReader:
@@ -124,19 +124,26 @@ class ClassReader:
             return Chars(categories=(name,), negated=refused)
         raise PatternError(f"the property `{name}`, which is no general category", start)
 
-    def _class(self, folded: bool, depth: int = 0) -> Chars:
+    def _class(self, folded: bool, depth: int = 0, within_negated: bool = False) -> Chars:
         start = self.at - 1
         if depth > _MOST_DEPTH:
             raise PatternError(f"classes are nested more than {_MOST_DEPTH} deep", start)
         refused = self._accept("^")
+        if self._dialect == "hub" and refused and (within_negated or (folded and depth)):
+            # The library's engine loses characters that are taken out twice, and folds before it
+            # takes any out.
+            raise PatternError("a class that is turned around inside of another", start)
         sets = [_ClassMembers([], [])]
         while not self._accept("]"):
             if self._accept("&&"):
+                if folded:
+                    raise PatternError("`(?i:` around an intersection", start)
                 sets.append(_ClassMembers([], []))
             elif self._peek("[:"):
                 self._add_class(sets[-1], self._posix(), folded, start)
             elif self._accept("["):
-                sets[-1].inner.append(self._class(folded, depth + 1))
+                inner = self._class(folded, depth + 1, refused or within_negated)
+                sets[-1].inner.append(inner)
             else:
                 self._add_member(sets[-1], folded, start)
         if not all(each.listed or each.inner for each in sets):
@@ -208,10 +215,11 @@ def fold_letter(letter: str) -> set[str]:
 
 
 def _is_caseless(chars: Chars) -> bool:
-    if chars in _CASELESS_CLASSES or negate(chars) in _CASELESS_CLASSES:
+    """Whether a class has no letter of two forms, and none that folds to two letters."""
+    if chars in _CASELESS_CLASSES:
         return True
     has_categories = bool(chars.categories) and all(c[0] in _CASELESS for c in chars.categories)
-    return has_categories and not (chars.ranges or chars.inner)
+    return has_categories and not (chars.ranges or chars.inner or chars.negated)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from nacre.base.diagnostics import InputError
 from nacre.nac import tisa
 from nacre.nac.tisa.files.sentence_model import ModelType, PieceType
 from tests.effort import PROFILE
-from tests.nac.tisa.sentence_files import (
+from tests.nac.tisa.files.sentence_files import (
     BYTES,
     CONTROLS,
     UNKNOWN,

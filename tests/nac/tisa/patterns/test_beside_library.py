@@ -13,8 +13,8 @@ from nacre.nac.tisa.patterns.nodes import PatternError
 from nacre.nac.tisa.patterns.reading import parse_pattern
 from nacre.nac.tisa.patterns.scanner import Scanner
 from nacre.nac.tisa.patterns.writing import pattern_text
-from tests.nac.tisa.drawn_patterns import drawn_class, drawn_pattern
 from tests.nac.tisa.made import Regex, pre_tokenizers
+from tests.nac.tisa.patterns.drawn_patterns import drawn_class, drawn_pattern
 
 # Letters with several forms, small digits, ends of lines, signs, and ligatures of two letters.
 LETTERS = (
@@ -95,7 +95,7 @@ REFUSED = (
     r"\X", r"(?>ab|a)c", r"(?<=ab)c", r"(a)\1", r"\p{Emoji}", r"\p{Script=Han}", r"[[:foo:]]",
     r"\U00000041", r"\xe9", r"\012", r"a{2}?b", r"a(?i)b", r"(?m).", r"\Z", r"\Ka", r"\Ga", r"\pL",
     r"(?i)\u00e9", r"(?i)(?:s)s", r"(?i)[\p{Lu}]", r"(?i)[[:upper:]]", r"(?<n>a)", r"\b+a",
-    "(?~a)b",
+    "(?~a)b", r"(?i)[\w]", r"(?i)[\S]", "(?i)[[^a]]", "(?i)[a-z&&[^A]]", "[^[^a]]", r"(?i)[\H]",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from nacre.nac import tisa
 from nacre.nac.tisa.files.byte_ranks import PATTERNS
 from tests.nac.tisa.corpus import CORPUS, strings
-from tests.nac.tisa.sentence_files import ranked_file
+from tests.nac.tisa.files.sentence_files import ranked_file
 
 _EDGES = (
     "  foo <sep>  bar ow the quick brown \u2581 x\u2581\u2581 ", "\u2581", "\t\n", "\x01",
