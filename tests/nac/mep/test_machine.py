@@ -51,6 +51,7 @@ def test_prompts_are_answered_by_name_or_in_order() -> None:
         (None, "`src_user_prompt`: there is no answer to `a`"),
         ({"a": "x"}, "the answer to `a` is `x`, expected a whole number of 64 bits"),
         ({"a": 2**70}, "the answer to `a` is an integer of more than 64 bits"),
+        ({"a": np.array([1, 2**63], np.uint64)}, "has 9223372036854775808, an integer of more"),
         ({"a": str(2**70)}, "expected a whole number of 64 bits"),
         ({"a": "9" * 5000}, "expected a whole number of 64 bits"),
         ({"a": 1.5}, "the answer to `a` is the number 1.5, expected a whole number of 64 bits"),

@@ -208,6 +208,28 @@ def test_a_tied_initialiser_is_one(way: str, tmp_path: Path) -> None:
     assert sorted(trainer.weights[name].size for name in trainer.parameters) == [5, 25, 35]
 
 
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_parts_are_what_the_whole_is(is_fixed: bool) -> None:
+    class Parts(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(6)
+            self.w = torch.nn.Parameter(torch.randn(12, 6), requires_grad=not is_fixed)
+            self.last = torch.nn.Linear(6, 3)
+
+        def forward(self, x: Any) -> Any:  # noqa: ANN401
+            one, other = self.w.chunk(2)
+            return self.last(torch.tanh(x @ one) * (x @ other.T))
+
+    network, x = Parts().eval(), torch.randn(4, 6)
+    trainer = follow(network, nac.build(network, example_args=(x,)), (x,), CLASSES)
+    parts = [name for name in trainer.weights if name.startswith("w")]
+    assert len(parts) == 2
+    assert set(trainer.parameters) == {"last.weight", "last.bias"} | (
+        set() if is_fixed else {*parts}
+    )
+
+
 class Repeated(torch.nn.Module):  # type: ignore[misc]
     """A token for every example, and rows of a table that are taken twice."""
 

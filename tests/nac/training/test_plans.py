@@ -10,7 +10,9 @@ import pytest
 
 from nacre import nac
 from nacre.base.diagnostics import InputError
+from nacre.core.builder import Builder
 from nacre.nac.mep import Machine, assemble, shipped_plan
+from nacre.nac.program.lower import lower
 from nacre.nac.training.trainer import Trainer
 from tests.nac.training.test_trainer import CLASSES, RATE, X, perceptron
 
@@ -84,3 +86,27 @@ def test_a_plan_reads_what_it_is_asked_to_do() -> None:
     assert Machine(plan, mode="train").run() == ["train"]
     with pytest.raises(ValueError, match="expected one of infer, train, infer_train"):
         Machine(plan, mode="learn")  # type: ignore[arg-type]
+
+
+def test_a_plan_leaves_what_is_no_parameter(tmp_path: Path) -> None:
+    made = Builder()
+    x = made.input("x", "f32", (16, 6))
+    rng = np.random.default_rng(3)
+    weight = made.constant(rng.normal(size=(3, 6)).astype(np.float32))
+    linear = made.add("Linear", x, weight, made.constant(np.full(3, 0.25, np.float32)))
+    statistics = [made.constant(np.full(3, n, np.float32)) for n in (1.5, 0.5, 0.75, 2.5)]
+    normed = made.add("BatchNorm", linear, *statistics)
+    model = nac.load(nac.to_bytes(lower(made.module(normed))))
+    machine = Machine(shipped_plan("train"), models={"model": model}, root=tmp_path, may_write=True)
+    machine.run({**ANSWERS, "path": "trained.nac"})
+    trained = Trainer(nac.load(tmp_path / "trained.nac"))
+    trainer = Trainer(model)
+    for _ in range(8):
+        trainer.step({"x": X}, [CLASSES], RATE)
+    assert set(trained.parameters) == set(trainer.parameters)
+    for name, array in trained.weights.items():
+        np.testing.assert_allclose(array, trainer.weights[name], rtol=1e-5, atol=1e-6)
+    kept = [
+        float(array.flat[0]) for n, array in trained.weights.items() if n not in trained.parameters
+    ]
+    assert sorted(kept) == [0.75, 2.5]
