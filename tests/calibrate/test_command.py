@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,15 @@ def test_wrong_usage_is_refused_before_the_work(
     outcome = run(capsys, table, *LATENCY, *options)
     assert outcome.status == 2
     assert message in outcome.err
+
+
+def test_without_scipy_it_says_what_to_install(
+    capsys: Capsys, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    outcome = run(capsys, table, *LATENCY)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "nacre: calibrate needs scipy: install `nacre[calibrate]`\n"
 
 
 def test_files_that_are_there_are_kept_unless_forced(

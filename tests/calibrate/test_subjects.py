@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nacre
 from nacre import core
@@ -18,6 +20,7 @@ from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.api.timing import time_plan
 from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.opcodes import OPCODES
+from tests.effort import scaled
 
 DEVICE = builtin_device("npm4k")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -144,3 +147,25 @@ def test_networks_are_fitted_without_being_compiled_again(tmp_path: Path) -> Non
     ]
     found = fit("npm4k", rows, {"sDMA.latency": (0, 5000)}, starts=1)
     assert found.figures[0].value == pytest.approx(400, rel=0.02)
+
+
+DIMS = st.integers(0, 5) | st.sampled_from([64, 10**6, 10**9])
+
+
+@settings(max_examples=scaled(120), deadline=None)
+@given(
+    name=st.sampled_from(sorted(OPCODES)),
+    shapes=st.lists(st.lists(DIMS, max_size=5).map(tuple), max_size=4).map(tuple),
+    elem=st.sampled_from(["i4", "i8", "u8", "f16", "f32"]),
+    pair=st.tuples(st.integers(-1, 3), st.integers(-1, 3)),
+)
+def test_no_workload_is_more_than_refused(
+    name: str, shapes: tuple[tuple[int, ...], ...], elem: str, pair: tuple[int, int]
+) -> None:
+    lists = [a.name for a in OPCODES[name].attributes if a.type == "int_list" and a.length == 2]
+    workload = Workload(name, shapes, elem, dict.fromkeys(lists, pair))
+    try:
+        codes = ["CAL06"] if cycles(Measurement(workload, 1.0))[0] > 0 else []
+    except InputError as error:
+        codes = [d.code for d in error.diagnostics]
+    assert codes == ["CAL06"]
