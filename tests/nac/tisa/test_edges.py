@@ -103,6 +103,25 @@ CASES: dict[str, tuple[Json, list[str]]] = {
         ),
         ["XYZ", "aXyZa", "QQ", "qq", "QQxyz QQ"],
     ),
+    "normalised ideographs that are added tokens": (
+        _whole(
+            _WORDS, pre_tokenizer={"type": "BertPreTokenizer"},
+            normalizer={"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
+                        "strip_accents": None, "lowercase": True},
+            added_tokens=[
+                _added(9, "\u4e2d", normalized=True), _added(10, "foo a", normalized=True),
+            ],
+        ),
+        ["\u4e2d", "a\u4e2da", "foo a", "a\u4e2d\u4e2d foo a", "\u6587\u4e2d"],
+    ),
+    "bytes behind the end": (
+        _whole(
+            _bpe("<unk> a @b <0x40> <0x7A> <0x2F>", [], continuing_subword_prefix="@",
+                 end_of_word_suffix="/", byte_fallback=True),
+            normalizer={"type": "Replace", "pattern": {"String": "x"}, "content": ""},
+        ),
+        ["az", "axz", "xxz", "zzz", "ab", "xabxz"],
+    ),
     "added tokens of the model": (
         _whole(_WORDS, pre_tokenizer=_SPLIT, added_tokens=[_added(6, "foo"), _added(9, "[N]")]),
         ["foo", "afooa", "[N]foo", "FOO"],
@@ -149,7 +168,11 @@ def test_edges(name: str) -> None:
     text = json.dumps(whole)
     library, made = Tokenizer.from_str(text), tisa.load(tisa.compile_tokenizer(text))
     for each in texts:
-        assert made.encode(each) == library.encode(each).ids, ascii(each)
+        found, expected = made.encode_whole(each), library.encode(each)
+        assert made.encode(each) == found.ids == expected.ids, ascii(each)
+        assert found.offsets == expected.offsets, ascii(each)
+        assert found.tokens == expected.tokens, ascii(each)
+        assert made.decode(found.ids) == library.decode(expected.ids), ascii(each)
 
 
 def test_decimals_are_read_as_the_library_reads_them() -> None:

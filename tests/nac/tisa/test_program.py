@@ -211,6 +211,24 @@ def test_calls_that_ask_for_what_cannot_be(asked: Any, words: str) -> None:  # n
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"padding": {"length": None, "multiple": 10**30}}, "pads to multiples of 1,000,"),
+        ({"padding": {"length": 4, "id": -3}}, "the id -3"),
+        ({"truncation": {"max_length": 10**25}}, "cuts at 10,000,"),
+        ({"truncation": {"max_length": 4, "stride": 4}}, "overlap by 4"),
+        ({"single": [{"type": "text", "index": 1}]}, "a second text"),
+    ],
+)
+def test_a_resource_with_odd_lengths(options: dict[str, Any], words: str) -> None:
+    bundle = tisa.split(tisa.compile_tokenizer(json.dumps(small())))
+    files = {**bundle.resources, "nacre.encoding.json": json.dumps(options).encode()}
+    with pytest.raises(InputError, match="NAC65") as caught:
+        tisa.load(bundle.manifest, files)
+    assert words in str(caught.value)
+
+
 @pytest.mark.parametrize("texts", [(), ("a", "b", "c"), ["a"] * 5])
 def test_a_batch_has_texts_and_pairs(texts: Any) -> None:  # noqa: ANN401 - wrong on purpose
     with pytest.raises(InputError, match=rf"NAC70.*found {len(texts)} texts"):

@@ -110,6 +110,8 @@ def _reason(options: EncodingOptions) -> str | None:
         return reason
     if padding and (reason := padding_problem(padding)):
         return reason
+    if any(isinstance(item, TextSlot) and item.index for item in options.single or ()):
+        return "has a second text in the template for one"
     for template in (options.single, options.pair):
         for item in template or ():
             if isinstance(item, SpecialTokens) and len(item.ids) != len(item.tokens):

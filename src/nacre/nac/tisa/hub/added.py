@@ -87,7 +87,6 @@ def added_token_steps(
     tokens: Sequence[AddedToken],
     normalizer: Sequence[Instruction],
     ids: Mapping[str, int],
-    has_ideographs: bool = False,
 ) -> list[Instruction]:
     """The instruction that finds some tokens in a text that some steps have changed.
 
@@ -97,7 +96,7 @@ def added_token_steps(
     if not tokens:
         return []
     try:
-        check_normalized(tokens, normalizer, has_ideographs)
+        check_normalized(tokens, normalizer)
         _check_overlaps(tokens)
         check_lookup(tokens, ids)
     except UnsupportedPart:
@@ -194,9 +193,7 @@ def _has_border(text: str) -> bool:
     return any(text.endswith(text[:size]) for size in range(1, len(text)))
 
 
-def check_normalized(
-    tokens: Sequence[AddedToken], normalizer: Sequence[Instruction], has_ideographs: bool
-) -> None:
+def check_normalized(tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]) -> None:
     """What is looked for in normalised text must be its own normal form: that is what is found."""
     run = fragment_steps(normalizer)
     for token in tokens:
@@ -206,10 +203,15 @@ def check_normalized(
                 f"{token.content!r} is looked for as {after!r}, and TISA takes the id of the text"
                 " that it finds"
             )
-        if has_ideographs and (token.is_word or any(_parts(c) for c in token.content)):
+
+
+def require_no_spaces(tokens: Sequence[AddedToken]) -> None:
+    """Refuse tokens that are not found in the same way if ideographs have no spaces around them."""
+    for token in tokens:
+        if token.is_normalized and (token.is_word or any(_parts(c) for c in token.content)):
             raise token.part.unsupported(
                 f"{token.content!r} is looked for where the normaliser has put spaces around"
-                " ideographs, which TISA cannot"
+                " ideographs, which the format's instructions cannot"
             )
 
 

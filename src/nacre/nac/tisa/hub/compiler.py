@@ -19,6 +19,7 @@ from nacre.nac.tisa.hub.added import (
     added_token_steps,
     added_tokens,
     check_ids,
+    require_no_spaces,
     shown_texts,
 )
 from nacre.nac.tisa.hub.decoders import decoder_steps
@@ -54,7 +55,6 @@ class _TextSteps:
 
     changes: list[Instruction]
     cuts: list[Instruction]
-    cuts_ideographs: bool  # instead of putting spaces around them
 
 
 class _TokenizerCompiler:
@@ -68,7 +68,7 @@ class _TokenizerCompiler:
     def run(self, unlimited: bool) -> Bundle:
         """Every part; InputError with all that cannot be said."""
         limits = EncodingOptions() if unlimited else self._attempt(self._limits, EncodingOptions())
-        texts = self._attempt(self._text_steps, _TextSteps([], [], False))
+        texts = self._attempt(self._text_steps, _TextSteps([], []))
         # Whether a model can be said depends on what comes before it.
         model = None if self._findings else self._attempt(lambda: self._model(texts), None)
         post_processor = self._whole.get("post_processor")
@@ -142,13 +142,15 @@ class _TokenizerCompiler:
         changes = self._steps(lambda: normalizer_steps(normalizer))
         cuts = self._steps(lambda: pre_tokenizer_steps(pre_tokenizer))
         if self._findings:
-            return _TextSteps(changes, cuts, False)
+            return _TextSteps(changes, cuts)
         try:
             apart = sets_ideographs_apart(normalizer)
+            if apart:
+                require_no_spaces(self._tokens)
             before = ideograph_steps(pre_tokenizer) if apart else []
         except UnsupportedPart:
-            return _TextSteps(normalizer_steps(normalizer, spaces_ideographs=True), cuts, False)
-        return _TextSteps(changes, before + cuts, apart)
+            return _TextSteps(normalizer_steps(normalizer, spaces_ideographs=True), cuts)
+        return _TextSteps(changes, before + cuts)
 
     def _model(self, texts: _TextSteps) -> Model:
         added = {token.content: token.id for token in self._tokens}
@@ -167,7 +169,7 @@ class _TokenizerCompiler:
         return [
             *added_token_steps(raw, [], ids),
             *texts.changes,
-            *added_token_steps(normalized, texts.changes, ids, texts.cuts_ideographs),
+            *added_token_steps(normalized, texts.changes, ids),
             *texts.cuts,
         ]
 

@@ -194,7 +194,7 @@ class ClassReader:
         if not self._peek("-") or self._source[self.at : self.at + 2] == "-]":
             return first
         self.at += 1
-        if self._peek("["):
+        if self._peek("[") or self._peek("&&"):
             raise PatternError("a range whose ends are no characters in order", start)
         last = self._member(start)
         if isinstance(last, Chars) or last < first:
