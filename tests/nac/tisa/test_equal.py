@@ -58,7 +58,7 @@ def test_texts_of_ids_are_those_of_the_library(name: str) -> None:
         assert shown == library.decode(ids, skip_special_tokens=False), ascii(text)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @EVERY
 def test_the_same_bytes_from_an_object_a_file_and_a_text(name: str, tmp_path: Path) -> None:
     text = tokenizer(name).to_str(pretty=True)

@@ -25,7 +25,7 @@ def program(name: str) -> tisa.TisaProgram:
 def test_ids_and_places_are_those_of_the_library(name: str) -> None:
     texts = [*CORPUS, *OTHER_SCRIPTS, *strings(20, seed=21)]
     pairs = list(zip(texts[:9], texts[9:18], strict=True))
-    require_equal(family(name), program(name), [*sample(texts, 4), *sample(pairs, 3)])
+    require_equal(family(name), program(name), [*sample(texts, 6), *sample(pairs, 3)])
 
 
 @EVERY

@@ -73,7 +73,7 @@ def _require_equal(post_processor: str, **parts: Json) -> None:
     require_equal(*both(whole), TEXTS)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", POST_PROCESSORS)
 @pytest.mark.parametrize("strategy", ["LongestFirst", "OnlyFirst", "OnlySecond"])
 @pytest.mark.parametrize("direction", ["Left", "Right"])

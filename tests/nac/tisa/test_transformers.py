@@ -156,11 +156,13 @@ LENGTHS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @EVERY
 def test_calls_give_what_programs_give(name: str) -> None:
     _require_plain_calls(name, [*sample(EXTREMES, 8), EXTREMES[-1], *strings(8, seed=31)])
 
 
+@pytest.mark.sampled(2)
 @EVERY
 def test_calls_with_lengths(name: str) -> None:
     texts = ["The quick brown fox", "of dogs , it 's not the dog 's fault", "\u4e2d\u6587 a"]
@@ -174,6 +176,7 @@ def test_two_thousand_strings(name: str) -> None:
     _require_calls_with_lengths(name, [*EXTREMES[:20], *strings(40, seed=41)], LENGTHS)
 
 
+@pytest.mark.sampled(2)
 @EVERY
 def test_a_batch_is_padded_to_its_longest(name: str) -> None:
     outer, texts = wrapped(name), ["a", "The quick brown fox jumps", "\u4e2d", "of the"]

@@ -65,7 +65,7 @@ CLASSES = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize(
     "characters",
     [
@@ -124,7 +124,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 def test_normal_forms(form: str, characters: list[str]) -> None:
     library = getattr(normalizers, form)()
     for pattern in ("{}", "a\u0345{}\u0334", "a{}\u0316\u0301", "{}\u0307"):
-        for character in sample(characters, 3):
+        for character in sample(characters, 6):
             text = pattern.format(character)
             assert FORMS[form](text) == library.normalize_str(text), ascii(text)
 
@@ -197,5 +197,5 @@ def test_graphemes_end_where_they_do_in_the_library(before: str, characters: lis
     whole["normalizer"] = precompiled({before: "Z"})
     library = Tokenizer.from_str(json.dumps(whole)).normalizer
     table = Charsmap(charsmap({before: "Z"}))
-    text = "|".join(f"{before}{character}x" for character in sample(characters, 3))
+    text = "|".join(f"{before}{character}x" for character in sample(characters, 6))
     assert table.apply(text) == library.normalize_str(text)
