@@ -15,13 +15,14 @@ from nacre.calibrate.free_figures import FreeFigure
 from nacre.calibrate.least_squares import Problem, descend
 from nacre.calibrate.timed_rows import Values
 
-_SCAN = 16  # places of a range that are tried, one figure at a time
+_SCAN = 8  # places of a range that are tried, one figure at a time
 _DRAWN = 12  # places that are looked at for one that a descent starts from
 _LEADING = 2  # starts whose sizes are tried
 _TRIED_SIZES = 3  # of a figure, each with a short descent
 _SHORT = 6  # steps of such a descent
 _GAIN = 1e-4  # what a better value must win, as a share
-_MOST_ROUNDS = 6  # of going through all figures
+_FINEST = 256  # figures are polished to this share of them, which no measurement can tell
+_MOST_ROUNDS = 4  # of going through all figures
 
 
 def fit_values(problem: Problem, starts: int, seed: int) -> Values:
@@ -96,8 +97,10 @@ def _scan(problem: Problem, values: Values) -> Values:
     """Whether another place of one range is better."""
     best, loss = values, problem.loss(values)
     for place, figure in enumerate(problem.free):
-        spaced = {_place_value(figure, at / (_SCAN - 1)) for at in range(_SCAN)}
-        for tried in _moved(best, place, sorted(spaced | set(_powers_of_two(figure)))):
+        values_tried = {_place_value(figure, at / (_SCAN - 1)) for at in range(_SCAN)}
+        if figure.is_size:
+            values_tried |= set(_powers_of_two(figure))
+        for tried in _moved(best, place, sorted(values_tried)):
             found = problem.loss(tried)
             if found < loss * (1 - _GAIN):
                 best, loss = tried, found
@@ -110,8 +113,8 @@ def polish(problem: Problem, values: Values) -> Values:
     for _ in range(_MOST_ROUNDS):
         before = loss
         for place, figure in enumerate(problem.free):
-            step = max(1, best[place] // 16)
-            while step >= 1:
+            step, least = max(1, best[place] // 16), max(1, best[place] // _FINEST)
+            while step >= least:
                 ends = (best[place] + step, best[place] - step)
                 inside = [end for end in ends if figure.low <= end <= figure.high]
                 moved = [(problem.loss(m), m) for m in _moved(best, place, inside)]
