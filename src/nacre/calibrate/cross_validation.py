@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nacre.base.stages import stage
-from nacre.calibrate.least_squares import Problem, descend
+from nacre.calibrate.least_squares import Problem
+from nacre.calibrate.search import refit_values
 from nacre.calibrate.timed_rows import Floats, Values
 
 FOLDS = 5
@@ -35,7 +36,7 @@ def cross_validate(problem: Problem, groups: Sequence[str], found: Values) -> Le
     with stage("leaving groups out", "parts", lambda: (done, count)):
         for fold in range(count):
             inside = folds == fold
-            values = descend(replace(problem, used=~inside), found)
+            values = refit_values(replace(problem, used=~inside), found)
             times[inside] = problem.rows.times(values)[inside]
             done += 1
     return LeftOut(times, tuple(folds.tolist()))

@@ -38,6 +38,11 @@ def fit_values(problem: Problem, starts: int, seed: int) -> Values:
     return polish(problem, best if elsewhere == best else descend(problem, elsewhere))
 
 
+def refit_values(problem: Problem, found: Values) -> Values:
+    """The best figures of other rows, from those that were found for all: sizes are tried anew."""
+    return _search_sizes(problem, descend(problem, found))
+
+
 def starting_values(problem: Problem, count: int, seed: int) -> list[Values]:
     """What the device has, then places all over the ranges at which times are most alike.
 
