@@ -10,10 +10,11 @@ from nacre.base.excerpt import backquote
 from nacre.base.source import whole_file
 from nacre.compile.rules import CMP04
 from nacre.nem.checks.engine import named_device
-from nacre.nem.model.builtins import builtin_file, builtin_names
+from nacre.nem.model.builtins import builtin, builtin_file, builtin_names
 from nacre.nem.model.devices import Device
 from nacre.nem.model.figures import figure_problems
 from nacre.nem.model.target import UnknownDeviceError
+from nacre.nem.syntax.parser import parse
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,21 @@ def _head(device: Device) -> tuple[str, ...]:
             f"device `{device.name}` does not extend a built-in device",
             "let it extend `nem_baseline_1_0`",
         )
+    sources = dict.fromkeys(d.source for d in chain if d.source is not None)
+    documents = {source: parse(source).document for source in sources}
+    shipped = dict.fromkeys([builtin_file(at.name)])
+    for document in documents.values():
+        shipped |= dict.fromkeys(i.path.value for i in document.includes if builtin(i.path.value))
     # The first device that a program writes out is the one that it is for.
     texts = [d.source.text[d.node.start : d.node.end] for d in chain]  # type: ignore[union-attr]
-    return (f'include "{builtin_file(at.name)}"', "", *texts)
+    for family in (family for document in documents.values() for family in document.families):
+        if any(f"{family.name.name}<" in text or f"{family.name.name}." in text for text in texts):
+            raise request_error(
+                f"device `{device.name}` has operations of `{family.name.name}`, a type family of its "
+                "file, and a program defines none",
+                "compile for a device without them: one that this device extends, or a copy",
+            )
+    return (*(f'include "{name}"' for name in shipped), "", *texts)
 
 
 def _is_builtin(device: Device) -> bool:
