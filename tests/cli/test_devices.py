@@ -23,6 +23,7 @@ NAMES = [
     "npm64k",
     "nem_reference",
 ]
+FITTED = ["intel_npu27", "intel_npu40"]  # to measurements
 F, A = "fact", "assumption"
 _PRODUCTS = [A] * 5  # npm4k to npm64k
 
@@ -107,7 +108,7 @@ def figure(device: dict[str, Any], name: str) -> int | None:
 
 def test_all_built_in_devices_are_listed(described: dict[str, dict[str, Any]]) -> None:
     assert list(described) == list(builtin_names())
-    assert set(described) == {*NAMES, "nem_baseline_1_0", "npm_pro_x1", "npm_lite_ex"}
+    assert set(described) == {*NAMES, *FITTED, "nem_baseline_1_0", "npm_pro_x1", "npm_lite_ex"}
 
 
 @pytest.mark.parametrize("name", NAMES)

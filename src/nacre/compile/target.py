@@ -73,11 +73,12 @@ def _head(device: Device) -> tuple[str, ...]:
         shipped |= dict.fromkeys(i.path.value for i in document.includes if builtin(i.path.value))
     # The first device that a program writes out is the one that it is for.
     texts = [d.source.text[d.node.start : d.node.end] for d in chain]  # type: ignore[union-attr]
-    for family in (family for document in documents.values() for family in document.families):
-        if any(f"{family.name.name}<" in text or f"{family.name.name}." in text for text in texts):
+    families = (family.name.name for one in documents.values() for family in one.families)
+    for name in families:
+        if any(f"{name}<" in text or f"{name}." in text for text in texts):
             raise request_error(
-                f"device `{device.name}` has operations of `{family.name.name}`, a type family of its "
-                "file, and a program defines none",
+                f"device `{device.name}` has operations of `{name}`, a type family of its file, "
+                "and a program defines none",
                 "compile for a device without them: one that this device extends, or a copy",
             )
     return (*(f'include "{name}"' for name in shipped), "", *texts)

@@ -35,6 +35,7 @@ def layer_view(estimate: Estimate, *, is_derated: bool = True) -> dict[str, Any]
         "precision": estimate.precision,
         "clock_mhz": estimate.clock_mhz,
         "milliseconds": plan.ideal.milliseconds,
+        "band": plan.band.as_json(plan.ideal.cycles) if is_derated else None,
         "derated_cycles": plan.derated.cycles if is_derated else None,
         "derated_milliseconds": plan.derated.milliseconds if is_derated else None,
         "derated_added": _added_cycles(plan) if is_derated else [],

@@ -9,11 +9,7 @@ from typing import Any
 
 from nacre.base.diagnostics import InputError, InternalError, Warn
 from nacre.compile.bundle.bundle import Bundle
-from nacre.compile.estimate.assumptions import (
-    DEFAULT_CLOCK_MHZ,
-    assumptions_of,
-    derated_figures,
-)
+from nacre.compile.estimate.assumptions import assumptions_of, clock_of, derated_figures
 from nacre.compile.estimate.bounds import ModelBounds, model_bounds
 from nacre.compile.estimate.from_bundle import bundle_bounds
 from nacre.compile.estimate.in_floats import cycles_in_floats
@@ -84,7 +80,7 @@ def estimate(
     base = Estimate(
         target,
         precision,
-        clock_mhz or DEFAULT_CLOCK_MHZ,
+        clock_mhz or clock_of(target),
         derated_figures(target, precision),
         assumptions_of(target, clock_mhz, precision, ranges),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.manifest import LayerEntry, Origin
-from nacre.compile.estimate.assumptions import DEFAULT_CLOCK_MHZ, assumptions_of, derated_figures
+from nacre.compile.estimate.assumptions import assumptions_of, clock_of, derated_figures
 from nacre.compile.estimate.bounds import ModelBounds, model_bounds
 from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
@@ -32,9 +32,9 @@ def estimate_bundle(
     """What is known of a bundle's plan on its device; `timed` is a run of it with other figures."""
     if clock_mhz is not None:
         require_clock(clock_mhz)
-    clock = clock_mhz or DEFAULT_CLOCK_MHZ
     precision = bundle.manifest.precision
     device = bundle.runnable_program.device if timed is None else timed.timeline.device
+    clock = clock_mhz or clock_of(device)
     ideal = bundle.time(clock_mhz=clock) if timed is None else timed
     profile = timing_profile(device) if timed is None else timed.timeline.profile
     bounds = bundle_bounds(bundle, device, profile)

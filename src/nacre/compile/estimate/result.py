@@ -10,9 +10,11 @@ from typing import Any
 from nacre.base.diagnostics import Diagnostic, InternalError
 from nacre.base.rendering import to_json
 from nacre.compile.bundle.compiled_model import CompiledModel
+from nacre.compile.estimate.bands import TimeBand, assumed_band, fitted_band
 from nacre.compile.estimate.bounds import ModelBounds
 from nacre.compile.estimate.layer_times import LayerTime, operation_times
 from nacre.compile.options import Precision
+from nacre.nem.model.calibration import calibration_of
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.bounds import ddr_bytes
 from nacre.nem.run.timing.profile import Figures
@@ -31,8 +33,8 @@ class PlanTimes:
 
     @cached_property
     def derated(self) -> TimedResult:
-        """The same plan with derated figures."""
-        return self._timed(self.derating)
+        """The same plan with derated figures; a calibrated device has none."""
+        return self._timed(self.derating) if self.derating else self.ideal
 
     @cached_property
     def derating_costs(self) -> dict[str, int]:
@@ -47,6 +49,17 @@ class PlanTimes:
             added[".".join((unit, *entries))] = cycles - before
             before = cycles
         return added
+
+    @cached_property
+    def band(self) -> TimeBand:
+        """How sure the cycles are."""
+        device = self.ideal.timeline.device
+        calibration = calibration_of(device)
+        if calibration is not None:
+            return fitted_band(calibration)
+        return assumed_band(
+            device, self.derating, self.ideal.cycles, lambda figures: self._timed(figures).cycles
+        )
 
     def _timed(self, figures: Figures) -> TimedResult:
         result = self.bundle.time(figures, self.clock_mhz)
@@ -65,10 +78,16 @@ class PlanTimes:
         busy = [e["busy"] for name, e in self.ideal.units.items() if name.startswith("VPU")]
         return max(busy, default=0) / max(1, self.ideal.cycles)
 
+    def _layer_json(self, layer: LayerTime) -> dict[str, Any]:
+        """A layer with the cycles that it may take."""
+        low, high = (round(share * layer.cycles) for share in (self.band.low, self.band.high))
+        return {**layer.as_json(), "low_cycles": low, "high_cycles": high}
+
     def as_json(self) -> dict[str, Any]:
         """What only a plan has, as plain values."""
         manifest = self.bundle.manifest
         return {
+            "band": self.band.as_json(self.ideal.cycles),
             "macs_by_unit": self.ideal.macs_by_unit,
             "cycles_by_unit": self.ideal.cycles_by_unit,
             "ddr_bytes": self.ddr_bytes,
@@ -78,7 +97,7 @@ class PlanTimes:
             "weight_bytes": len(self.bundle.weights),
             "l2_peak": manifest.l2_peak,
             "l2_bound": manifest.l2_bound,
-            "layers": [layer.as_json() for layer in self.layers],
+            "layers": [self._layer_json(layer) for layer in self.layers],
             "operations": [row.as_json(self.ideal.cycles) for row in operation_times(self.layers)],
             "notes": list(manifest.notes),
         }
@@ -87,6 +106,7 @@ class PlanTimes:
 def _without_a_plan() -> dict[str, Any]:
     """The same where there is none."""
     unknown = (
+        "band",
         "macs",
         "plan_macs",
         "float_share",
@@ -203,7 +223,7 @@ class Estimate:
         }
 
     def _derated(self) -> dict[str, Any]:
-        timed = self.plan.derated if self.plan is not None else None
+        timed = self.plan.derated if self.plan is not None and self.derating else None
         return {
             "cycles": timed.cycles if timed else None,
             "milliseconds": timed.milliseconds if timed else None,

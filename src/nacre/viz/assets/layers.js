@@ -80,16 +80,25 @@ function breakable(text) {
   return text.split(/(?<=\/)(?=[^/])/).flatMap((part, index) => (index ? [el('wbr'), part] : [part]));
 }
 
+/** A time of milliseconds, or of microseconds where that is easier to read. */
+function milliseconds(value) {
+  if (value === null) return '–';
+  return value < 0.1 ? `${Number((1000 * value).toPrecision(4))} µs` : `${Number(value.toPrecision(4))} ms`;
+}
+
+/** From when to when a run may take, and what says so. */
+function bandText(raw) {
+  const ends = [raw.band.low, raw.band.high].map((share) => milliseconds(share * raw.milliseconds));
+  return `${ends.join(' to ')}, ${raw.band.basis}`;
+}
+
 function layerFigures(model, raw) {
   const times = (bound) => (bound ? `${(model.cycles / bound).toFixed(2)}×` : '–');
   const clock = `at ${whole(raw.clock_mhz)} MHz`;
-  const milliseconds = (value) => {
-    if (value === null) return '–';
-    return value < 0.1 ? `${Number((1000 * value).toPrecision(4))} µs` : `${Number(value.toPrecision(4))} ms`;
-  };
   return [
     ['Precision', raw.precision],
     [`Time ${clock}`, milliseconds(raw.milliseconds ?? model.cycles / (1000 * raw.clock_mhz))],
+    ...(raw.band ? [[raw.band.calibrated ? '80 % band' : 'Not calibrated', bandText(raw)]] : []),
     ...(raw.derated_cycles === null ? [] : [['Derated', `${whole(raw.derated_cycles)} cycles, ${milliseconds(raw.derated_milliseconds)}`]]),
     ...raw.derated_added.map(([factor, cycles]) => [`Derated: ${factor}`, `${cycles < 0 ? '' : '+'}${whole(cycles)} cycles`]),
     ['Over the layer bound', times(raw.layer_bound)],
