@@ -29,20 +29,22 @@ def fit_intel(device: str, folder: Path) -> Fit:
     """One of Intel's NPUs, fitted to single tasks and transfers."""
     chip = CHIPS / f"intel_{device}.nem"
     rows = intel.measurements(folder, device)
-    return fit(chip, rows, intel.FREE, clock_mhz=intel.CLOCKS[device])
+    return fit(chip, rows, intel.FREE)
 
 
 def main() -> int:
     """Fit, print, write; the exit status."""
     names = [f"intel_{device}" for device in intel.DEVICES]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("devices", nargs="*", default=names, choices=[*names, []])
+    parser.add_argument("devices", nargs="*", metavar="DEVICE", help=", ".join(names))
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     chosen = parser.parse_args()
+    if unknown := set(chosen.devices) - set(names):
+        parser.error(f"no device {', '.join(sorted(unknown))}; known are {', '.join(names)}")
     if not (chosen.data / "vpunn.csv").is_file():
         print(f"{chosen.data} has no vpunn.csv", file=sys.stderr)
         return 2
-    for name in chosen.devices:
+    for name in chosen.devices or names:
         found = fit_intel(name.removeprefix("intel_"), chosen.data)
         print(f"{name}\n{fit_text(found)}\n", flush=True)
         source = intel.SOURCE.format(name.removeprefix("intel_npu"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.compile.api import estimate
+from nacre.compile.estimate.estimate import estimate
 from nacre.compile.estimate.result import Estimate
 from nacre.compile.estimate.text import estimate_text
 from nacre.core import Builder, Module
