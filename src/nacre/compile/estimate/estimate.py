@@ -25,6 +25,7 @@ from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.sampling.draw import draw_inputs
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes
+from nacre.nem.model.calibration import calibration_of
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
@@ -112,7 +113,8 @@ def _time_bundle(bundle: Bundle, base: Estimate, bounds: ModelBounds) -> PlanTim
     if ideal.status != "completed":
         raise InternalError(f"the plan for {base.device.name} does not end: {ideal.sentence()}")
     layers = layer_times(ideal.timeline, bundle.manifest, bounds)
-    return PlanTimes(bundle, ideal, layers, base.derating, base.clock_mhz)
+    calibration = calibration_of(base.device)
+    return PlanTimes(bundle, ideal, layers, base.derating, base.clock_mhz, calibration)
 
 
 class _StageRecorder:

@@ -13,6 +13,7 @@ from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
 from nacre.compile.request import require_clock
 from nacre.core.module import CoreOperation
+from nacre.nem.model.calibration import calibration_of
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.result import TimedResult
@@ -49,7 +50,7 @@ def estimate_bundle(
         assumptions_of(device, clock_mhz, precision, ranges),
         bounds=bounds,
         escaped={name: why for _, name, why in _vpu_operations(bundle)},
-        plan=PlanTimes(bundle, ideal, layers, derating, clock),
+        plan=PlanTimes(bundle, ideal, layers, derating, clock, calibration_of(device)),
     )
 
 

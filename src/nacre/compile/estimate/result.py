@@ -14,7 +14,7 @@ from nacre.compile.estimate.bands import TimeBand, assumed_band, fitted_band
 from nacre.compile.estimate.bounds import ModelBounds
 from nacre.compile.estimate.layer_times import LayerTime, operation_times
 from nacre.compile.options import Precision
-from nacre.nem.model.calibration import calibration_of
+from nacre.nem.model.calibration import Calibration
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.bounds import ddr_bytes
 from nacre.nem.run.timing.profile import Figures
@@ -30,6 +30,7 @@ class PlanTimes:
     layers: tuple[LayerTime, ...]
     derating: Figures
     clock_mhz: float
+    calibration: Calibration | None  # of the device that was asked for
 
     @cached_property
     def derated(self) -> TimedResult:
@@ -53,13 +54,10 @@ class PlanTimes:
     @cached_property
     def band(self) -> TimeBand:
         """How sure the cycles are."""
-        device = self.ideal.timeline.device
-        calibration = calibration_of(device)
-        if calibration is not None:
-            return fitted_band(calibration)
-        return assumed_band(
-            device, self.derating, self.ideal.cycles, lambda figures: self._timed(figures).cycles
-        )
+        if self.calibration is not None:
+            return fitted_band(self.calibration)
+        device, cycles = self.ideal.timeline.device, self.ideal.cycles
+        return assumed_band(device, self.derating, cycles, lambda f: self._timed(f).cycles)
 
     def _timed(self, figures: Figures) -> TimedResult:
         result = self.bundle.time(figures, self.clock_mhz)
