@@ -24,17 +24,18 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
+from benchmarks.silicon import intel
+from benchmarks.silicon.fit_devices import fit_intel
 from benchmarks.silicon.fits import Errors, Rows, cross_validate, fit_call_cost, fit_scale
 from benchmarks.silicon.networks import PRECISIONS, network_rows
-from benchmarks.silicon.tasks import read_rows, task_rows
+from benchmarks.silicon.tasks import DATA, read_rows, task_rows
 
-DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "silicon"
 HEAD = f"{'':44}{'rows':>6}{'median':>9}{'90%':>9}{'ranks':>8}"
 
 
-def print_line(what: str, errors: Errors) -> None:
+def print_line(what: str, errors: Errors, more: str = "") -> None:
     """One line of a table."""
-    print(f"{what:<44}{errors}", flush=True)
+    print(f"{what:<44}{errors}{more}", flush=True)
 
 
 def tasks(folder: Path) -> None:
@@ -51,6 +52,18 @@ def tasks(folder: Path) -> None:
         today, macs = joined([one.today for one in parts]), joined([one.macs for one in parts])
         print_line(f"{device} conv and dw: today's model", cross_validate(today, fit_scale))
         print_line(f"{device} conv and dw: MACs alone", cross_validate(macs, fit_scale))
+
+
+def fitted_devices(folder: Path) -> None:
+    """The second edition: a device for each chip, six figures fitted to all of its rows."""
+    print(f"\nDevices fitted to tasks and transfers together, six figures each\n{HEAD}")
+    for device in intel.DEVICES:
+        found = fit_intel(device, folder)
+        for kind, band in {**found.classes, "all": found.overall}.items():
+            errors = Errors(band.rows, band.median, band.most, band.rank)
+            inside = "" if band.inside is None else f"  {band.inside:.0%} in the band"
+            span = f"  band {band.low:.2f} to {band.high:.2f}"
+            print_line(f"intel_{device} {kind}", errors, span + inside)
 
 
 def joined(parts: list[Rows]) -> Rows:
@@ -101,6 +114,7 @@ def main() -> int:
         return 2
     tasks(chosen.data)
     transfers(chosen.data)
+    fitted_devices(chosen.data)
     if chosen.networks:
         networks(chosen.data, chosen.precision)
     return 0

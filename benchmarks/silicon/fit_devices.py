@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.silicon import intel
-from benchmarks.silicon.__main__ import DATA
+from benchmarks.silicon.tasks import DATA
 from nacre.calibrate import Fit, fit
 from nacre.calibrate.device_file import device_file
 from nacre.calibrate.report import fit_text

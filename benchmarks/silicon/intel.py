@@ -21,7 +21,6 @@ FREE = {
     "sDMA.write_latency": (1, 5000),
     "sDMA.write_bandwidth": (4, 256),
 }
-_FOLDS = 5
 _MEMORIES = {"DRAM": "DDR", "CMX": "L1"}
 
 
@@ -68,8 +67,7 @@ _COLUMNS = (
 
 
 def transfer_measurements(folder: Path, device: str) -> Iterator[Measurement]:
-    """Transfers between DDR and a tile's memory; parts of a sweep are left out in turn."""
-    place = 0
+    """Transfers between DDR and a tile's memory; each size is a group."""
     for row in read_rows(folder / "vpunn_dma.csv"):
         levels = [_MEMORIES[row["source_memory"]], _MEMORIES[row["target_memory"]]]
         if row["device"] != device or row["sweep"] != "default" or len(set(levels)) == 1:
@@ -78,5 +76,4 @@ def transfer_measurements(folder: Path, device: str) -> Iterator[Measurement]:
                         target=levels[1])  # fmt: skip
         microseconds = float(row["measured_cycles"]) / float(row["clock_mhz"])
         kind = "transfer in" if levels[0] == "DDR" else "transfer out"
-        yield Measurement(copy, microseconds, "us", f"transfer {place % _FOLDS}", kind)
-        place += 1
+        yield Measurement(copy, microseconds, "us", f"{kind} of {row['bytes']}", kind)

@@ -16,6 +16,7 @@ from nacre.nem.api.timing import time_plan
 from nacre.nem.checks.engine import CheckOptions
 
 Row = Mapping[str, str]
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "silicon"
 CLASSES = ("conv", "dw", "eltwise", "maxpool")
 ELEMENTS = {"uint8": "u8", "float16": "f16"}
 # One tile of either chip; MACs are the maker's, all else is what NEM assumes of any device.

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from nacre.calibrate.timed_rows import Floats
 from nacre.nem.model.calibration import ErrorBand
 
+Names = npt.NDArray[np.object_]
 COVERED = 0.8  # the share of true times that a band is to hold
 _LEAST_OTHERS = 10  # rows that a band is found from, for others to be held against it
 
 
-def error_band(modelled: Floats, measured: Floats, folds: Sequence[int] | None) -> ErrorBand:
+def error_band(
+    modelled: Floats, measured: Floats, groups: Sequence[str], folds: Sequence[int] | None
+) -> ErrorBand:
     """Errors of rows, and their band; with folds, the share that bands without them hold."""
     off = np.abs(modelled / measured - 1)
-    ratios = np.log(measured / modelled)
-    low, high = _band(ratios)
+    ratios, names = np.log(measured / modelled), np.array(groups, np.object_)
+    low, high = _band(ratios, names)
     return ErrorBand(
         len(off),
         float(np.median(off)),
@@ -25,25 +29,38 @@ def error_band(modelled: Floats, measured: Floats, folds: Sequence[int] | None) 
         rank_correlation(modelled, measured),
         float(np.exp(low)),
         float(np.exp(high)),
-        None if folds is None else _share_inside(ratios, np.asarray(folds)),
+        None if folds is None else _share_inside(ratios, names, np.asarray(folds)),
     )
 
 
-def _band(ratios: Floats) -> tuple[float, float]:
-    """The middle 80 % of ratios, wider where rows are few."""
+def _band(ratios: Floats, groups: Names) -> tuple[float, float]:
+    """The middle 80 % of ratios, wider where rows or their groups are few."""
     tail = (1 - COVERED) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail], method="weibull")
-    return float(low), float(high)
+    low, middle, high = np.quantile(ratios, [tail, 0.5, 1 - tail], method="weibull")
+    widening = _widening(len(set(groups.tolist())))
+    return float(middle + widening * (low - middle)), float(middle + widening * (high - middle))
 
 
-def _share_inside(ratios: Floats, folds: Floats) -> float | None:
+def _widening(groups: int) -> float:
+    """How much wider a band of a few groups has to be to hold as much of the next one.
+
+    Rows of a group are off together, so that groups are what was drawn: Student's quantile beside
+    the normal one, and the error of the middle.
+    """
+    from scipy.stats import norm, t
+
+    share = (1 + COVERED) / 2
+    return float(t.ppf(share, max(1, groups - 1)) / norm.ppf(share) * np.sqrt(1 + 1 / groups))
+
+
+def _share_inside(ratios: Floats, groups: Names, folds: Floats) -> float | None:
     """The share of rows that lie in the band of the other folds."""
     inside, count = 0, 0
     for fold in np.unique(folds):
         others, own = ratios[folds != fold], ratios[folds == fold]
         if len(others) < _LEAST_OTHERS:
             continue
-        low, high = _band(others)
+        low, high = _band(others, groups[folds != fold])
         inside += int(np.sum((own >= low) & (own <= high)))
         count += len(own)
     return inside / count if count else None

@@ -120,7 +120,7 @@ def fit(
     before, modelled = timed.times(tuple(f.first for f in figures)), timed.exact_times(values)
     predicted = modelled if left_out is None else left_out.times
     folds = None if left_out is None else left_out.folds
-    overall = error_band(predicted, measured, folds)
+    overall = error_band(predicted, measured, [r.group_name for r in measurements], folds)
     return Fit(
         target, fitted, given, measurements, measured, before, modelled, left_out, overall,
         _class_bands(measurements, predicted, measured, folds), found.alike,
@@ -200,7 +200,8 @@ def _class_bands(
         own = kinds == kind
         if int(own.sum()) >= _LEAST_OF_CLASS or len(set(kinds.tolist())) == 1:
             parts = None if folds is None else np.asarray(folds)[own].tolist()
-            bands[kind] = error_band(predicted[own], measured[own], parts)
+            groups = [row.group_name for row, is_own in zip(rows, own, strict=True) if is_own]
+            bands[kind] = error_band(predicted[own], measured[own], groups, parts)
     return bands
 
 
