@@ -88,6 +88,6 @@ NAC55 = declare(
     "NAC55", "no-training", _EXECUTION,
     """
     A model cannot be trained as it was asked: it has no parameters of floats, or none of a name, a
-    target does not fit its output, the rate is no number, there is no such loss, a weight was
-    replaced by one of another shape, or an operation has no gradient.
+    target does not fit its output, the rate is no number or below 0, there is no such loss, a
+    weight was replaced by one of another shape, or an operation has no gradient.
     """, language=_NAC)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from nacre.core.builder import Builder
@@ -17,12 +17,23 @@ def cross_entropy(made: Builder, output: int, target: int) -> int:
     scores, classes = made.type_of(output), made.type_of(target)
     if not scores.shape or classes.shape != scores.shape[:-1] or not classes.element.is_integer:
         expected = TensorType("i64", scores.shape[:-1]) if scores.shape else "scores"
-        raise Unsupported(f"the target of {scores} is {classes}, expected {expected}")
+        reason = f"the target of {scores} is {classes}, expected {expected}"
+        raise Unsupported(reason, _transpose_help(scores.shape, classes.shape))
     axis = len(scores.shape) - 1
     logarithms = made.add("LogSoftmax", output, axis=axis)
     places = made.add("ExpandDims", target, axes=(axis,))
     right = made.add("GatherElements", logarithms, places, axis=axis)
     return made.add("Neg", _mean(made, right))
+
+
+def _transpose_help(scores: Sequence[int], classes: Sequence[int]) -> str | None:
+    """What to do where classes lie on axis 1, as PyTorch has them; None where they do not."""
+    rank = len(scores)
+    if rank < 3 or tuple(classes) != (scores[0], *scores[2:]):
+        return None
+    order = ", ".join(map(str, (0, *range(2, rank), 1)))
+    problem = "classes are the last axis of scores, and these seem to have them on axis 1"
+    return f"{problem}: build the model with `scores.permute({order})` as its output"
 
 
 def mean_squared_error(made: Builder, output: int, target: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,22 @@ from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, array_or_none
 from nacre.nac.training.losses import LOSSES
 
+# What a target of a loss has, and the NumPy type of it.
+_TARGETS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"cross_entropy": ("numbers of classes", "int64"), "mse": ("floats", "float32")}
+)
+
 
 def rate_of(given: object) -> np.float32:
-    """How far a step goes; Unsupported for what is no number of 32 bits."""
+    """How far a step goes; Unsupported for what is no number of 32 bits, or below 0."""
     if not isinstance(given, Real | np.floating) or isinstance(given, bool):
         raise Unsupported(f"the rate is a {type(given).__name__}, expected a number")
     with np.errstate(over="ignore"):
         rate = np.float32(float(given))
     if not np.isfinite(rate):
         raise Unsupported(f"the rate is {given}, expected a finite number of 32 bits")
+    if rate < 0:
+        raise Unsupported(f"the rate is {given}, expected 0 or more: a step goes down the gradient")
     return rate
 
 
@@ -43,6 +51,10 @@ def targets_of(module: Module, given: Sequence[Any], loss: str) -> list[Array]:
         if array is None or array.dtype.kind not in "biuf":
             kind = type(target).__name__ if array is None else array.dtype.name
             raise Unsupported(f"target {place} is no array of numbers but of {kind}")
+        if array.dtype.kind == "b":
+            kind, type_ = _TARGETS[loss]
+            remedy = f"convert them if they mean that: `target.astype(np.{type_})`"
+            raise Unsupported(f"target {place} has booleans, expected {kind}", remedy)
         output = module.by_id[module.outputs[place]] if place < len(module.outputs) else None
         fitted = array if output is None else _fit(array, output.type, loss, place)
         if 0 in fitted.shape:
@@ -56,7 +68,7 @@ def _fit(array: Array, output: TensorType, loss: str, place: int) -> Array:
     if loss != "cross_entropy":
         is_float = array.dtype.kind == "f" and output.element.kind == "float"
         return array.astype(output.element.dtype) if is_float else array
-    if array.dtype.kind not in "iu" or not array.size or not output.shape:
+    if array.dtype.kind not in "iu" or not array.size or array.shape != output.shape[:-1]:
         return array  # which the loss refuses
     least, most = int(array.min()), int(array.max())
     if least < 0 or most >= output.shape[-1]:

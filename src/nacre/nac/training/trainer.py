@@ -64,7 +64,7 @@ class Trainer:
         self._runs: dict[object, tuple[CoreSession, Mapping[str, str]]] = {}
         self._steps: dict[object, _Step] = {}
         self._stored: Mapping[str, Array] = {}  # what weights were in the file
-        self.weights: dict[str, Array] = {}  # by name, once the types of inputs are known
+        self._weights: dict[str, Array] = {}  # by name, once the types of inputs are known
         self._fixed: frozenset[str] = frozenset()
 
     @property
@@ -73,15 +73,26 @@ class Trainer:
         return tuple(one.name for one in self._model.inputs)
 
     @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of what a step changes, unless it is told otherwise.
+    def weights(self) -> dict[str, Array]:
+        """All floats by name, as they are now; arrays that are put in are used from then on.
 
         InputError where the types of inputs are not known yet: the file does not say them, and
         there was no run.
         """
-        if not self.weights:
+        if not self._weights:
             with _refusals(self._model):
                 self._module({})
+        return self._weights
+
+    @weights.setter
+    def weights(self, given: Mapping[str, Array]) -> None:
+        given = dict(given)  # which may be what is cleared, as in `trainer.weights |= ..`
+        self.weights.clear()
+        self._weights.update(given)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of what a step changes unless it is given others; InputError as `weights`."""
         return tuple(name for name in self.weights if name not in self._fixed)
 
     def step(
@@ -106,16 +117,17 @@ class Trainer:
             require_loss(loss)
             speed = rate_of(rate)
             module = self._module(given)
-            require_weights(self.weights, self._stored)
+            require_weights(self._weights, self._stored)
             wanted = targets_of(module, targets, loss)
             trained = self._chosen(parameters)
             step = self._step_session(module, loss, given, wanted, trained)
-        values = {step.inputs[name]: array for name, array in self.weights.items()}
+        values = {step.inputs[name]: array for name, array in self._weights.items()}
         values |= dict(zip(step.targets, wanted, strict=True))
         before, *gradients = step.session.run({**given, **values})
         for name, gradient in zip(trained, gradients, strict=True):
-            weight = self.weights[name]
-            self.weights[name] = (weight - speed * gradient).astype(weight.dtype)
+            weight = self._weights[name]
+            # Of arrays without axes, arithmetic makes numbers, which are no weights.
+            self._weights[name] = np.asarray(weight - speed * gradient, weight.dtype)
         return float(before)
 
     def run(self, inputs: Mapping[str, Any]) -> list[Array]:
@@ -126,9 +138,9 @@ class Trainer:
             if key not in self._runs:
                 opened = open_parameters(self._module(given))
                 self._runs[key] = CoreSession(opened.module), opened.inputs
-            require_weights(self.weights, self._stored)
+            require_weights(self._weights, self._stored)
         session, names = self._runs[key]
-        values = {names[name]: array for name, array in self.weights.items()}
+        values = {names[name]: array for name, array in self._weights.items()}
         return list(session.run({**given, **values}))
 
     def model(self) -> NacModel:
@@ -140,11 +152,11 @@ class Trainer:
         is_quantised = bool(self._model.file.header.quant)
         given: dict[tuple[int, str], Tensor] = {}
         with _refusals(self._model):
-            require_weights(self.weights, self._stored)
-        changed = [name for name, was in self._stored.items() if self.weights[name] is not was]
-        for name in self.weights if is_quantised else sorted(changed):
+            require_weights(self._weights, self._stored)
+        changed = [name for name, was in self._stored.items() if self._weights[name] is not was]
+        for name in self._weights if is_quantised else sorted(changed):
             id_ = names.ids[name]
-            given[id_, name] = tensor_of(id_, np.ascontiguousarray(self.weights[name]))
+            given[id_, name] = tensor_of(id_, np.asarray(self._weights[name], order="C"))
         made = with_tensors(self._model, given)
         if is_quantised and not any(tensor.quant for tensor in made.file.data.tensors):
             header = replace(made.file.header, quant=0)
@@ -166,9 +178,9 @@ class Trainer:
                 for name, array in given.items()
             }
             self._modules[key] = module = lift_literally(self._model, types)
-            if not self.weights:
+            if not self._weights:
                 self._stored = open_parameters(module).weights
-                self.weights = dict(self._stored)
+                self._weights = dict(self._stored)
                 fixed, names = fixed_constants(module), module.parameter_names
                 self._fixed = frozenset(names[value][0] for value in fixed if value in names)
         return self._modules[key]
@@ -176,10 +188,10 @@ class Trainer:
     def _chosen(self, parameters: Sequence[str] | None) -> tuple[str, ...]:
         """The parameters to train; Unsupported where one is asked for that is not there."""
         if parameters is None:
-            if not self.parameters:
+            if not self._weights or not self.parameters:
                 raise Unsupported("the model has no parameters of floats", _CHOOSE)
             return self.parameters
-        return names_of(parameters, self.weights)
+        return names_of(parameters, self._weights)
 
     def _step_session(
         self,
