@@ -51,10 +51,13 @@ def test_a_plan_is_run(capsys: Capsys) -> None:
 
 def test_prompts_are_listed(capsys: Capsys) -> None:
     told = invoke(capsys, "nac", "info", "m.nac").out
-    rows = [line.split() for line in told.partition("prompt of the plan")[2].splitlines()[1:5]]
-    assert rows == [["text", "str"], ["tokens", "int"], ["window", "int"], ["end", "int"]]
+    rows = [line.split() for line in told.partition("prompt of the plan")[2].splitlines()[1:6]]
+    assert rows[:4] == [["text", "str"], ["tokens", "int"], ["window", "int"], ["end", "int"]]
+    assert rows[4] == ["text", "that", "is", "not", "empty", "str"]
     as_json = json.loads(invoke(capsys, "nac", "info", "m.nac", "--format", "json").out)
-    assert [row["text"] for row in as_json["prompts"]] == ["text", "tokens", "window", "end"]
+    assert [row["text"] for row in as_json["prompts"]] == [
+        "text", "tokens", "window", "end", "text that is not empty",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("given", [(), ANSWERS[:1], ANSWERS[2:3]])
@@ -96,6 +99,7 @@ def test_the_program_is_run_where_that_is_asked_for(capsys: Capsys) -> None:
     ("answers", "flags", "status", "said"),
     [
         (ANSWERS[1:], (), 1, "NAC96"),
+        (("text=", *ANSWERS[1:]), (), 1, "no answer to `text that is not empty`"),
         ((*ANSWERS, "txt=a"), (), 1, "did you mean `text`"),
         (("text=abc", "tokens=x", *ANSWERS[2:]), (), 1, "NAC96"),
         (ANSWERS, ("--steps", "50"), 1, "NAC88"),

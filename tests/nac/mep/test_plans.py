@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from nacre import core, nac
+from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.nac.format.file import to_bytes
 from nacre.nac.mep import Machine, assemble, disassemble, plan_names, shipped_plan
@@ -33,7 +35,8 @@ def test_the_plans() -> None:
         machine = Machine(raw)
         asked = [line for line in plan_text(name).splitlines() if line.startswith(";   ")]
         words = {line.split()[1] for line in asked if line[4] != " "}
-        assert words == {prompt.text for prompt in machine.prompts}
+        again = set(re.findall(r"^; Asks for a `(.*)` where", plan_text(name), re.M))
+        assert words | again == {prompt.text for prompt in machine.prompts}
     with pytest.raises(KeyError, match=f"there is no plan 'beam', only {', '.join(PLANS)}"):
         plan_text("beam")
 
@@ -217,6 +220,43 @@ def test_a_gap_is_filled() -> None:
     np.testing.assert_allclose(shares, wanted[best], rtol=1e-5)
     lines = [f"{chr(ord('a') + token)}: {wanted[token]:.2%}" for token in best]
     assert text == "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "mask"), [("abcd", 25), ("abzcz", 25), ("zz", 25), ("abzcd", 99), ("", 25), ("", 0)]
+)
+def test_a_text_without_a_gap_or_with_several_is_asked_for_again(text: str, mask: int) -> None:
+    models = {"model": Rows(3)}
+    machine = Machine(shipped_plan("fill_mask"), models=models, tokenizer=Alphabet())
+    with pytest.raises(InputError) as caught:
+        machine.run({"text": text, "mask": mask, "n": 3})
+    (found,) = caught.value.diagnostics
+    assert found.code == "NAC96"
+    assert found.message.endswith("`src_user_prompt`: there is no answer to `text with one mask`")
+    assert not models["model"].runs
+    if mask == 25:
+        again = {"text": text, "mask": mask, "n": 3, "text with one mask": "z"}
+        assert machine.run(again)[0] == machine.run({"text": "z", "mask": mask, "n": 3})[0]
+
+
+@pytest.mark.parametrize("window", [0, 8])
+@pytest.mark.parametrize("name", ["cached", "greedy", "speculative", "top_k"])
+def test_an_empty_text_has_nothing_to_go_on_from(name: str, window: int) -> None:
+    models: dict[str, Model] = {"model": Rows(1), "draft": Rows(1)}
+    machine = Machine(shipped_plan(name), models=models, tokenizer=Alphabet())
+    known = {"tokens": 5, "window": window, "end": -1, "ahead": 2, "temperature": 1.0, "k": 0}
+    asked = {prompt.text for prompt in machine.prompts}
+    given = {"text": "", **{k: v for k, v in known.items() if k in asked}}
+    with pytest.raises(InputError) as caught:
+        machine.run(given)
+    (found,) = caught.value.diagnostics
+    assert found.code == "NAC96"
+    assert found.message.endswith(
+        "`src_user_prompt`: there is no answer to `text that is not empty`"
+    )
+    if name != "cached":
+        again = machine.run({**given, "text that is not empty": "abc"})
+        assert again[0] == machine.run({**given, "text": "abc"})[0]
 
 
 class Moods:
