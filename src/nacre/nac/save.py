@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.base.files import file_set
+from nacre.base.source import whole_file
+from nacre.base.suggest import did_you_mean
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.external import (
     external_parts,
@@ -23,6 +25,7 @@ from nacre.nac.format.external import (
 )
 from nacre.nac.format.file import map_file, parts, read
 from nacre.nac.format.values import Data, NacFile
+from nacre.nac.rules.building import NAC50
 from nacre.nac.run.model import NacModel
 
 Storage = Literal["internal", "external"]
@@ -33,12 +36,10 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
 
     A file whose weights stay inside is written as it was read, byte for byte. Weights go over such
     as the file of that name has beside it; any other `.safetensors` of that name is kept:
-    FileExistsError.
+    FileExistsError. InputError for a folder, and for weights that are neither inside nor beside.
     """
     target = Path(path)
-    # Before anything is written beside it.
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    _require_storage(target, weights)
     if target.is_symlink() and os.path.islink(os.path.realpath(target)):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(target))
     is_internal = weights == "internal"
@@ -61,6 +62,24 @@ def save(model: NacModel, path: str | os.PathLike[str], weights: Storage = "inte
         stored = files.add(external_path(target).name, beside)
         written = list(parts(with_weights_digest(file, stored.sha256)))
         files.commit(cast("list[bytes]", written), moved=[stored], old=old)
+
+
+def _require_storage(target: Path, weights: object) -> None:
+    """Refuse what cannot be meant, before anything is written; InputError has all of it."""
+    findings = []
+    if not isinstance(weights, str) or weights not in get_args(Storage):
+        shown = (
+            backquote(weights, 40) if isinstance(weights, str) else f"a {type(weights).__name__}"
+        )
+        hint = did_you_mean(weights, get_args(Storage)) if isinstance(weights, str) else None
+        message = f"`weights` is {shown}, expected `internal` or `external`"
+        findings.append(NAC50.at(whole_file(str(target)), message, help=hint))
+    if target.is_dir():
+        message = f"{backquote(str(target))} is a folder, expected the name of a file"
+        remedy = "name a file in it, such as `model.nac`"
+        findings.append(NAC50.at(whole_file(str(target)), message, help=remedy))
+    if findings:
+        raise InputError(findings)
 
 
 def _names_beside(target: Path) -> set[str]:

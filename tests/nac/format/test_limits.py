@@ -27,7 +27,7 @@ from nacre.nac.run.shape_only import shape_only_array
 from nacre.nac.verify import verify
 from tests.cli.runner import invoke
 from tests.clock import in_time
-from tests.nac.files import FIXTURES
+from tests.nac.files import FIXTURES, small
 
 X = np.ones((1, 1, 4, 4), np.float32)
 MOST = 32 * 2**20
@@ -246,3 +246,29 @@ def test_a_run_takes_what_its_dry_run_took(path: Path) -> None:
     given = {model.inputs[0].instruction: shape_only_array(array.dtype, array.shape)}
     peak = dry_run(model, given, {}, limits_for(model.file_bytes, [array]))
     assert peak == session.peak_bytes
+
+
+@pytest.mark.parametrize("value", ["a", True, -5, 0, 1.5, [1]])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("max_bytes", "NAC48"), ("max_work", "NAC52"), ("memory_limit", "NAC54")],
+)
+def test_a_limit_is_a_positive_integer(name: str, code: str, value: Any) -> None:  # noqa: ANN401
+    raw = to_bytes(small())
+    uses = [lambda: load(raw, **{name: value}), lambda: verify(raw, **{name: value})]
+    if name != "memory_limit":
+        uses.append(lambda: load(raw).session(**{name: value}))
+    for use in uses:
+        with pytest.raises(
+            InputError, match=f"`{name}` is .*, expected an integer from 1"
+        ) as found:
+            use()
+        assert [d.code for d in found.value.diagnostics] == [code]
+
+
+def test_all_limits_are_refused_at_once() -> None:
+    wrong: Any = "a"
+    with pytest.raises(InputError) as refused:
+        load(to_bytes(small()), max_bytes=wrong, max_work=-1, memory_limit=wrong, keep_bytes=-1)
+    codes = [d.code for d in refused.value.diagnostics]
+    assert codes == ["NAC48", "NAC52", "NAC48", "NAC54"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
+from nacre.nac.format.external import with_weights_digest
 from nacre.nac.format.file import read, to_bytes, write
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.format.values import NacFile, Tensor
@@ -226,6 +228,8 @@ def test_a_tensor_that_nobody_knows_is_a_warning(tmp_path: Path) -> None:
     save(load(to_bytes(small())), tmp_path / "m.nac", weights="external")
     arrays = load_file(tmp_path / "m.safetensors")
     save_file({**arrays, "lost": np.ones(3, np.float32)}, tmp_path / "m.safetensors")
+    # As other writers have it: without the hash of the weights.
+    write(with_weights_digest(read(tmp_path / "m.nac"), None), tmp_path / "m.nac")
     (found,) = verify(tmp_path / "m.nac")
     assert (found.code, found.severity) == ("NAC53", "warning")
     assert "`lost`" in found.message
@@ -290,9 +294,33 @@ def test_internal_weights_are_not_replaced_by_a_file_beside(tmp_path: Path) -> N
 
 
 def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(InputError, match="is a folder, expected the name of a file") as refused:
         save(load(to_bytes(small())), tmp_path, weights="external")
+    assert [d.code for d in refused.value.diagnostics] == ["NAC50"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("weights", ["externl", "both", "", None, 3, ["internal"]])
+def test_weights_lie_inside_or_beside(tmp_path: Path, weights: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InputError, match="expected `internal` or `external`") as refused:
+        save(load(to_bytes(small())), tmp_path / "m.nac", weights=weights)
+    assert [d.code for d in refused.value.diagnostics] == ["NAC50"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_notices_other_bytes_beside(tmp_path: Path) -> None:
+    path, beside = tmp_path / "m.nac", tmp_path / "m.safetensors"
+    save(load(to_bytes(small())), path, weights="external")
+    assert verify(path) == []
+    whole = beside.read_bytes()
+    beside.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    (found,) = verify(path)
+    assert found.code == "NAC39"
+    assert sha256(whole).hexdigest()[:16] in found.message
+    assert "restore the weights" in str(found.help)
+    again = tmp_path / "again.nac"
+    save(load(path), again, weights="external")  # loading stays fast and takes them
+    assert verify(again) == []
 
 
 def test_loading_reads_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import backquote
 from nacre.nac.checks.examination import Examination
+from nacre.nac.format.external import weights_digest
 from nacre.nac.format.scales import scale_problem
 from nacre.nac.rules.program import NAC38, NAC39, NAC53
 from nacre.nac.spec.elements import QUANTIZATIONS
 from nacre.nac.spec.instructions import INPUT, PARAMETER
+
+_SHOWN_DIGITS = 16  # of a hash
+_RESTORE = "restore the weights; if they were changed on purpose, load the file and save it again"
 
 
 def quantization(case: Examination) -> Iterator[Diagnostic]:
@@ -45,6 +49,18 @@ def external(case: Examination) -> Iterator[Diagnostic]:
     layout_problem = weights.layout_problem() if is_sound else None
     if layout_problem is not None:
         yield case.at(NAC39, case.position("DATA", 0), layout_problem)
+
+
+def unchanged(case: Examination) -> Iterator[Diagnostic]:
+    """The file beside is the one that this file was written with, byte for byte."""
+    expected = weights_digest(case.file) if case.has("RSRC") else None
+    if case.external is None or expected is None:
+        return
+    found = case.external.sha256()
+    if found != expected:
+        message = "the weights beside the file are not those that it was written with"
+        digests = f"SHA-256 {found[:_SHOWN_DIGITS]}.., expected {expected[:_SHOWN_DIGITS]}.."
+        yield case.at(NAC39, case.position("DATA", 0), f"{message}: {digests}", _RESTORE)
 
 
 def find_unused(case: Examination) -> Iterator[Diagnostic]:

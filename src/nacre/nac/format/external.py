@@ -9,6 +9,7 @@ model's own have the entry `{"quant_code": 0}`: nothing else tells them from tho
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import struct
@@ -24,7 +25,7 @@ from nacre.base.excerpt import backquote
 from nacre.base.files import hashed_name
 from nacre.nac.format.cursor import Broken
 from nacre.nac.format.packing import pack
-from nacre.nac.format.pages import mapped_pages
+from nacre.nac.format.pages import mapped_pages, parts_of
 from nacre.nac.format.positions import Position
 from nacre.nac.format.scales import is_scaled, scale_problem
 from nacre.nac.format.values import Bytes, NacFile, Resource, Tensor
@@ -85,9 +86,14 @@ class External:
     """The tensors of a file; each is looked at when it is asked for."""
 
     def __init__(
-        self, view: memoryview, rows: Mapping[str, msgspec.Raw], quants: Mapping[str, _PackedQuant]
+        self,
+        whole: memoryview,
+        start: int,
+        rows: Mapping[str, msgspec.Raw],
+        quants: Mapping[str, _PackedQuant],
     ) -> None:
-        self._view = view  # behind the header
+        self._whole = whole
+        self._view = whole[start:]  # behind the header
         self._rows = rows
         self._quants = quants
 
@@ -100,6 +106,16 @@ class External:
     def names(self) -> frozenset[str]:
         """The names of all tensors, and of those that are said to be quantised."""
         return frozenset({*self._rows, *self._quants})
+
+    def sha256(self) -> str:
+        """The hash of the whole file, which is read for it; no more than a part stays in memory."""
+        found = hashlib.sha256()
+        pages = mapped_pages(self._whole)
+        for part in parts_of(len(self._whole), 1):
+            found.update(self._whole[part])
+            if pages is not None:
+                pages.give_back(part.start, part.stop)
+        return found.hexdigest()
 
     def problem(self, name: str, quant: int) -> str | None:
         """Why a tensor of a file of that quantisation cannot be had; None where it can."""
@@ -193,12 +209,8 @@ def external_path(path: Path) -> Path:
     return path.with_suffix(SUFFIX)
 
 
-def staged_path(path: Path, file: NacFile) -> Path | None:
-    """Where the weights of a file lie until they get their name; None where it does not say.
-
-    They are written under a name with their hash, then the file that has the hash, then they move.
-    Whoever reads a file whose writer was interrupted between the two finds them here.
-    """
+def weights_digest(file: NacFile) -> str | None:
+    """The SHA-256 of the weights that a file was written with; None where it does not say."""
     raw = file.resource(WRITTEN)
     try:
         digest = None if raw is None else msgspec.json.decode(bytes(raw), type=_WeightsDigest)
@@ -206,7 +218,19 @@ def staged_path(path: Path, file: NacFile) -> Path | None:
         return None
     if digest is None or _DIGEST.fullmatch(digest.sha256) is None:
         return None
-    return path.with_name(hashed_name(external_path(path).name, digest.sha256))
+    return digest.sha256
+
+
+def staged_path(path: Path, file: NacFile) -> Path | None:
+    """Where the weights of a file lie until they get their name; None where it does not say.
+
+    They are written under a name with their hash, then the file that has the hash, then they move.
+    Whoever reads a file whose writer was interrupted between the two finds them here.
+    """
+    digest = weights_digest(file)
+    if digest is None:
+        return None
+    return path.with_name(hashed_name(external_path(path).name, digest))
 
 
 def weights_path(path: Path, file: NacFile) -> Path:
@@ -246,7 +270,7 @@ def read_external(view: memoryview) -> External:
         read.give_back()
     # Scales may be most of the header, which a row that looks at it would keep.
     own = {name: row.copy() for name, row in rows.items() if name != _METADATA}
-    return External(view[start:], own, quants)
+    return External(view, start, own, quants)
 
 
 def _quants(raw: msgspec.Raw | None) -> dict[str, _PackedQuant]:

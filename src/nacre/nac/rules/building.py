@@ -12,7 +12,8 @@ NAC50 = declare(
     "NAC50", "build-request", _ECOSYSTEM,
     """
     A file cannot be built of what was given: a source that is no model, a quantisation that the
-    format does not have, a pattern that no weight has a name like.
+    format does not have, a pattern that no weight has a name like. Nor can it be saved over a
+    folder, or with weights that are neither `internal` nor `external`.
     """, language=_NAC)  # fmt: skip
 NAC51 = declare(
     "NAC51", "weights-widened", _HEADER,

@@ -143,7 +143,8 @@ NAC39 = declare(
     "NAC39", "external-weights", _DATA,
     """
     The weights lie in a `.safetensors` file of the same name beside this one, and that file is
-    missing, damaged, or lacks a tensor; or it has a tensor of a type that the format does not have,
+    missing, damaged, or lacks a tensor; or `verify` finds another hash than that of the weights
+    which the file was written with; or it has a tensor of a type that the format does not have,
     integers without the scales that the quantisation of the file needs, or bytes of no tensor.
     """, language=_NAC)  # fmt: skip
 NAC53 = declare(

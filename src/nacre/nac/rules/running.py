@@ -58,7 +58,8 @@ NAC48 = declare(
     The tensors that are alive at one time need more memory than the run may have: 32 MiB, eight
     times the file, 256 times the inputs, and 64 bytes for each pair of places of their longest
     axis, or what the caller says. Sizes follow from types, so that a run is refused before it
-    computes anything; `verify` does so where the file says the types of its inputs.
+    computes anything; `verify` does so where the file says the types of its inputs. Also a
+    `max_bytes=` or `keep_bytes=` that is no such number.
     """, language=_NAC)  # fmt: skip
 NAC49 = declare(
     "NAC49", "no-form", _EXECUTION,
@@ -73,7 +74,8 @@ NAC52 = declare(
     The instructions of a run take more steps than it may take. A step is about one element that is
     computed, or eight products of a sum. A run has 2^27, and four for each element of its inputs
     with each byte of the file and with each element of its inputs, or what the caller says. A
-    small file can ask for windows or repetitions that nobody waits for; who means it says so.
+    small file can ask for windows or repetitions that nobody waits for; who means it says so. Also
+    a `max_work=` that is no positive integer.
     """, language=_NAC)  # fmt: skip
 NAC54 = declare(
     "NAC54", "memory-limit", _EXECUTION,
@@ -82,7 +84,7 @@ NAC54 = declare(
     must be room for the weights that it uses, for what it makes, and for results that are used
     later; weights that it does not use are loaded later or again. The message says which
     instruction needs most and what takes the memory there, the help the least limit that can be
-    met.
+    met. Also a `memory_limit=` that is no positive integer.
     """, language=_NAC)  # fmt: skip
 NAC55 = declare(
     "NAC55", "no-training", _EXECUTION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from nacre.base.diagnostics import InputError, has_errors, in_order
 from nacre.base.source import Source
@@ -15,6 +15,7 @@ from nacre.nac.format.file import FileSource
 from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import NacFile
 from nacre.nac.program.interface import program_interface
+from nacre.nac.rules.limits import require_limits
 from nacre.nac.rules.seeds import require_seed
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.optimised import OptimisedPrograms
@@ -97,11 +98,15 @@ def load(
     when they are needed, several calls ahead where there is room, and their pages go back to the
     system. A run raises InputError where that cannot be, with the least limit that can be met.
     """
+    limits = require_limits(
+        max_bytes=max_bytes, max_work=max_work, keep_bytes=keep_bytes, memory_limit=memory_limit
+    )
+    kept = limits.pop("keep_bytes")
     examined, external, findings = check_file(path)
     if examined.file is None or has_errors(findings):
         raise InputError(in_order(d for d in findings if d.severity == "error"))
-    model = model_of(examined.file, examined.source, external, keep_bytes)
-    return replace(model, max_bytes=max_bytes, max_work=max_work, memory_limit=memory_limit)
+    model = model_of(examined.file, examined.source, external, kept)
+    return replace(model, **cast("Any", limits))
 
 
 def model_of(

@@ -10,6 +10,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.core.values import Array
 from nacre.nac.program.interface import StateRecord
+from nacre.nac.rules.limits import require_limits
 from nacre.nac.rules.seeds import require_seed
 from nacre.nac.run.arrays import ArrayDomain
 from nacre.nac.run.calls import Budget
@@ -44,9 +45,10 @@ class NacSession:
         seed: int = 0,
     ) -> None:
         self._model = model
+        most = require_limits(max_bytes=max_bytes, max_work=max_work)
         self._most = (
-            model.max_bytes if max_bytes is None else max_bytes,
-            model.max_work if max_work is None else max_work,
+            model.max_bytes if max_bytes is None else most["max_bytes"],
+            model.max_work if max_work is None else most["max_work"],
         )
         self._is_timed = timed
         self.seed = require_seed(seed)  # of the random numbers of a run
