@@ -172,6 +172,12 @@ def test_a_folder_without_files(capsys: Capsys, folder: Path) -> None:
 
 # Transplants
 
+ONE = """%0 = Input () {name="x"} : tensor<f32[2, 3]>
+%1 = ConstTensor () {data=[1.0, 0.5, 2.0], dtype=f32, shape=[3]} : tensor<f32[3]>
+%2 = Mul (%0, %1) : tensor<f32[2, 3]>
+outputs: %2
+"""
+
 
 def test_weights_are_transplanted_with_a_report(capsys: Capsys) -> None:
     other = FOLDER / "mlp.INT8_TENSOR.v16.nac"
@@ -184,6 +190,20 @@ def test_weights_are_transplanted_with_a_report(capsys: Capsys) -> None:
     made, given = load("t.nac").weights, load(other).weights
     for id_ in given.names:
         np.testing.assert_array_equal(made[id_], given[id_])
+
+
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_a_transplant_that_copies_nothing_says_so(capsys: Capsys, format_: str) -> None:
+    Path("one.core").write_text(ONE)
+    assert invoke(capsys, "nac", "build", "one.core", "-o", "one.nac").status == 0
+    outcome = invoke(
+        capsys, "nac", "transplant", "one.nac", MLP, "-o", "t.nac", "--format", format_
+    )
+    assert outcome.status == 0
+    said = "nacre: note: no weight was copied, t.nac has those of"
+    assert outcome.err.startswith(said)
+    for id_ in load(MLP).weights.names:
+        np.testing.assert_array_equal(load("t.nac").weights[id_], load(MLP).weights[id_])
 
 
 def test_a_transplant_as_json_with_prefixes(capsys: Capsys) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nacre.base.hints import at_terminal
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import TensorType
 from nacre.core.torch import library
@@ -166,6 +167,9 @@ def test_open_sizes_that_nobody_gives() -> None:
     assert only[0] == "TCH02"
     assert "input `xs_0` has the shape [" in only[1]
     assert only[2] == 'shapes={"xs_0": (2, 4)}'
+    with at_terminal():
+        (only,) = findings(open_program())
+    assert only[2] == "`--shape xs_0=2x4`"
 
 
 def test_shapes_that_do_not_fit() -> None:

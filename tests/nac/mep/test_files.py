@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nacre import nac
 from nacre.base.diagnostics import InputError
 from nacre.nac.format.file import to_bytes
 from nacre.nac.mep import Machine, assemble
@@ -26,7 +27,8 @@ from nacre.nac.mep.files import read_npy
 from nacre.nac.mep.images import prepare_image, read_image, write_png
 from nacre.nac.mep.values import Fault
 from nacre.nac.program.assembly import Assembler
-from tests.nac.mep.running import codes_of, refused, run
+from tests.nac.mep.carrying import successor
+from tests.nac.mep.running import Successor, codes_of, refused, run
 
 LOAD = 'src_user_prompt %p, str, "p"\nres_load_dynamic %x, %p, {}\nreturn [%x]'
 NPY, IMAGE = LOAD.format("npy"), LOAD.format("image")
@@ -87,6 +89,22 @@ def test_no_path_leads_out_of_the_folder(root: Path, path: str) -> None:
     model = f"res_load_model 0, $p\n.const p = {json.dumps(path)}"
     assert refused(model, root=root).code == "NAC94"
     assert sorted(root.parent.rglob("*")) == before
+
+
+def test_a_model_is_found_by_its_name_with_and_without_a_suffix(root: Path) -> None:
+    load = 'res_load_model 0, "{}"\nhalt'
+    found = refused(load.format("draft"), root=root, models={"model": Successor()})
+    assert found.code == "NAC94"
+    assert found.help == "looked for `draft` and `draft.nac` in the folder; given are `model`"
+    assert refused(load.format("b.nac"), root=root).help == "looked for `b.nac` in the folder"
+    found = refused(load.format("draft"), models={"model": Successor()})
+    assert found.help == "give the machine a `root`"
+    file = to_bytes(nac.lower(successor()))
+    (root / "draft.nac").write_bytes(file)
+    for name in ("draft", "draft.nac"):
+        assert run(load.format(name), root=root) == []
+    (root / "draft").write_bytes(b"none")  # the name itself comes first
+    assert refused(load.format("draft"), root=root).code == "NAC97"
 
 
 def test_without_a_folder_there_are_no_files(root: Path) -> None:

@@ -216,6 +216,7 @@ def test_the_commands(folder: Path, capsys: Capsys) -> None:
         ("synthesise --like . --input axb", 2, "is no shape"),
         ("synthesise --like . --input 1x2x3x4x5", 2, "NxCxHxW"),
         ("synthesise --like . --input 1x1x8x8 --device nowhere", 1, "nowhere"),
+        ("synthesise --like missing.nac --input 1x1x8x8 --device nowhere", 1, "nowhere"),
         ("synthesise --like missing.nac --input 1x1x8x8", 2, "missing.nac"),
         ("synthesise --like . --input 9x9999x9999x9999", 2, "elements"),
         ("grammar broken.json", 1, "NAC58"),

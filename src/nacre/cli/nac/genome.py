@@ -229,6 +229,9 @@ def transplant(
         )
         is_internal = recipient.file.header.is_internal
         written = save_model(result, out, "internal" if is_internal else "external")
+        if not report.copied:
+            said = f"no weight was copied, {safe(str(out))} has those of {safe(target)}"
+            click.echo(f"nacre: note: {said}", err=True)
         if output == "json":
             click.echo(json.dumps({"path": str(out), **asdict(report)}, indent=2))
             return

@@ -171,11 +171,12 @@ def synthesise(
     def work() -> None:
         from nacre.nac.synthesis.synthesise import synthesise as synthesised
 
+        cycles = cycles_on(device, include_roots)  # first: learning takes its time
         corpus = corpus_or_families(like)
         try:
             made = synthesised(
                 corpus, shape, params=params, macs=macs, classes=classes, count=count, seed=seed,
-                cycles=cycles_on(device, include_roots),
+                cycles=cycles,
             )  # fmt: skip
         except ValueError as error:
             raise click.UsageError(str(error)) from None

@@ -13,7 +13,7 @@ from nacre.core.rules.torch import TCH01, TCH02
 from nacre.core.torch.elements import element_name
 from nacre.core.torch.library import torch
 from nacre.core.torch.remedies import NEWER
-from nacre.core.torch.sizes import Shapes, suggestions
+from nacre.core.torch.sizes import Shapes, shape_option, suggestions
 from nacre.core.torch.ties import Ties
 from nacre.core.unsupported import Unsupported
 
@@ -73,7 +73,7 @@ def interface_of(
             findings.append(finding(TCH01, name, message, problem.help))
     for title, (dims, example) in suggestions(program, shapes).items():
         message = f"input `{title}` has the shape [{dims}], expected sizes"
-        findings.append(finding(TCH02, name, message, f'shapes={{"{title}": {example}}}'))
+        findings.append(finding(TCH02, name, message, shape_option(title, example)))
     _outputs(interface, program, kept, findings, name)
     return interface, findings
 

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from nacre.base.diagnostics import InputError
+from nacre.base.hints import setting
 from nacre.base.suggest import did_you_mean
 from nacre.core.importing.findings import finding
 from nacre.core.rules.torch import TCH06
@@ -104,6 +105,12 @@ def examples_of(program: Any, shapes: Shapes, name: str) -> tuple[Any, Any] | No
     return args, kwargs
 
 
+def shape_option(name: str, shape: Sequence[int]) -> str:
+    """How a shape is given to an input."""
+    sizes = "x".join(map(str, shape))
+    return setting(f"`--shape {name}={sizes}`", f'shapes={{"{name}": {tuple(shape)}}}')
+
+
 def suggestions(program: Any, shapes: Shapes) -> dict[str, tuple[str, tuple[int, ...]]]:  # noqa: ANN401
     """Open inputs that no shape was given for: what the program says, and what would fit."""
     metas = _input_metas(program)
@@ -133,7 +140,7 @@ def _objections(
             yield f"the program has no input `{given}`", hint
         elif not _are_sizes(wanted):
             message = f"input `{given}` was given the shape {wanted!r}, expected integers from 1"
-            yield message, f'shapes={{"{given}": {sizes.example(metas[given])}}}'
+            yield message, shape_option(given, sizes.example(metas[given]))
         elif not _fits(metas[given], wanted):
             message = f"input `{given}` was given the shape {list(wanted)}, the program says"
             yield f"{message} [{_shape_text(metas[given])}]", _EVERY

@@ -16,7 +16,8 @@ def read(view: memoryview) -> tuple[Header, dict[str, int]]:
     """The header and the offsets of the sections that are there."""
     cursor = Cursor(view)
     if bytes(view[: len(MAGIC)]) != MAGIC[: len(view)] or not len(view):
-        message = f"begins with {bytes(view[:3])!r}, expected {MAGIC!r}"
+        begins = f"begins with {bytes(view[:3])!r}" if len(view) else "is empty"
+        message = f"{begins}, expected {MAGIC!r}"
         help_ = "of a model of another kind, `nacre nac build MODEL -o FILE.nac` makes a file"
         raise Broken(NAC02, Position(0), message, help_)
     cursor.take(len(MAGIC), "the magic")

@@ -100,7 +100,8 @@ ROWS: tuple[Row, ...] = (
     Row(0x05, "src_exec_mode", (_OUT,),
         "what the caller wants of the plan: the text `infer`, `train` or `infer_train`", "1.8"),
     Row(0x10, "res_load_model", (_MODEL, _text("name")),
-        "a model by its name: one that the caller has given, else a `.nac` file in the folder"),
+        "a model by its name: one that the caller has given, else a file of that name"
+        " in the folder, or of that name with `.nac` behind it"),
     Row(0x11, "res_load_datafile", (_OUT, _choice("format", npy=2), _text("path")),
         "an array of a file in the folder"),
     Row(0x12, "res_load_extern", (_OUT, _choice("type", tokenizer=0, constant=1), _const("id")),

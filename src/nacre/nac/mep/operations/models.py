@@ -34,6 +34,7 @@ from nacre.nac.rules.plans import NAC87, NAC90, NAC91, NAC94, NAC97
 if TYPE_CHECKING:
     from nacre.nac.run.model import NacModel
 
+_SUFFIX = ".nac"
 _TOKEN_IDS = ("token_id", "token_to_id")  # as tokenizers call it: ours, and others
 
 
@@ -74,12 +75,7 @@ def _runner(model: Model, seed: int) -> Callable[[Mapping[str, Any]], Sequence[A
 
 
 def _from_file(work: Work, name: str) -> Model:
-    try:
-        view = work.surroundings.folder.view(name)
-    except Fault as fault:
-        known = ", ".join(backquote(one) for one in list(work.surroundings.models)[:10])
-        message = f"the caller has given no model {backquote(name)}, and as a file: {fault.message}"
-        raise Fault(NAC94, message, f"given are {known}" if known else fault.help) from None
+    view = _model_file(work, name)
     # Imported where a plan needs it: running models loads all of their kernels.
     from nacre.nac.run.model import load
 
@@ -87,6 +83,25 @@ def _from_file(work: Work, name: str) -> Model:
         return load(view)
     except InputError as error:
         raise CalleeError(f"model {backquote(name)} cannot be loaded", error) from None
+
+
+def _model_file(work: Work, name: str) -> memoryview:
+    """The bytes of a model's file, whose name may stand in a plan without its suffix."""
+    folder, names = work.surroundings.folder, [name]
+    if not name.endswith(_SUFFIX):
+        names.append(name + _SUFFIX)
+    faults = []
+    for one in names:
+        try:
+            return folder.view(one)
+        except Fault as fault:
+            faults.append(fault)
+    known = ", ".join(backquote(one) for one in list(work.surroundings.models)[:10])
+    looked = f"looked for {' and '.join(map(backquote, names))} in the folder"
+    help_ = faults[0].help or (f"{looked}; given are {known}" if known else looked)
+    said = faults[0].message
+    message = f"the caller has given no model {backquote(name)}, and as a file: {said}"
+    raise Fault(NAC94, message, help_)
 
 
 @performs("res_unload", "model")
