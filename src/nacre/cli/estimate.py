@@ -31,12 +31,11 @@ from nacre.cli.core.files import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.options import form_option, include_root_option
-from nacre.cli.outputs import require_distinct_files
+from nacre.cli.outputs import require_distinct_files, require_page_name
 
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
 
-_ENDINGS = (".html", ".htm")
 _OF_BUNDLES = frozenset({"model", "clock", "most", "report", "form"})  # options that they take too
 
 
@@ -182,8 +181,7 @@ def _pages(report: Path | None, devices: tuple[str, ...]) -> dict[str, Path]:
     """Where the page of each device goes: the file itself, or one beside it for each of several."""
     if report is None:
         return {}
-    if report.suffix.lower() not in _ENDINGS:
-        raise click.UsageError(f"a report ends in .html, found {safe(report.name)}")
+    require_page_name(report, "a report")
     names = list(dict.fromkeys(devices))
     pages = {name: report.with_name(f"{report.stem}-{Path(name).stem}{report.suffix}")
              for name in names}  # fmt: skip

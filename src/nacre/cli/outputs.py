@@ -11,10 +11,15 @@ import click
 
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import is_special
-from nacre.cli.arrays import report_write_errors, write_all_or_none
+from nacre.cli.arrays import (
+    WrongUsage,
+    report_write_errors,
+    write_all_or_none,
+)
 from nacre.nem.bytecode.magic import SUFFIX
 
 STDOUT = "-"
+_PAGE_ENDINGS = (".html", ".htm")
 _MOST_NAMED = 4  # of files that are there already
 
 force_option = click.option(
@@ -44,6 +49,26 @@ def _file_read(path: str | Path) -> str | Path | None:
         ways = [path, *(parent for parent in Path(path).parents if parent.suffix == SUFFIX)]
         return next((way for way in ways if str(way) != STDOUT and os.path.isfile(way)), None)
     return None
+
+
+def require_page_name(path: Path, what: str = "a page") -> None:
+    """UsageError for a name that browsers would not know, as that of a model."""
+    if path.suffix.lower() not in _PAGE_ENDINGS:
+        raise click.UsageError(f"{what} ends in .html, found {safe(path.name)}")
+
+
+def require_empty_folder(folder: Path) -> None:
+    """WrongUsage for a folder with files, which would lie among those of this run, or for none."""
+    name = safe(str(folder))
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise WrongUsage(f"cannot write to {name}: the folder is not empty")
+        if not folder.absolute().parent.is_dir():
+            remedy = "" if folder.absolute().parent.exists() else "; make it first"
+            parent = safe(str(folder.parent))
+            raise WrongUsage(f"cannot write {name}: {parent} is no folder{remedy}")
+    except OSError as error:
+        raise WrongUsage(f"cannot write {name}: {error.strerror}") from None
 
 
 def require_unchanged(files: Mapping[Path, str | bytes], is_forced: bool) -> None:

@@ -17,6 +17,7 @@ from nacre.base.excerpt import safe
 from nacre.cli.arrays import report_write_errors, require_writable
 from nacre.cli.machine import Setup, usage_error
 from nacre.cli.options import options_of
+from nacre.cli.outputs import require_page_name
 
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
@@ -57,8 +58,7 @@ class TimedOptions:
         if self.no_values and has_outputs:
             raise click.UsageError("--no-values computes nothing that --output could write")
         if self.report is not None:
-            if self.report.suffix.lower() not in (".html", ".htm"):
-                raise click.UsageError(f"a report ends in .html, found {safe(self.report.name)}")
+            require_page_name(self.report, "a report")
             require_writable(self.report)
 
 

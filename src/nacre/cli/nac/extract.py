@@ -15,10 +15,11 @@ import click
 
 from nacre.base.excerpt import safe
 from nacre.base.files import sync_folder, write_whole
-from nacre.cli.arrays import WrongUsage, report_write_errors
+from nacre.cli.arrays import report_write_errors
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import nac, open_file
 from nacre.cli.options import out_option
+from nacre.cli.outputs import require_empty_folder
 
 if TYPE_CHECKING:
     from nacre.nac.tools.extraction import Parts
@@ -47,7 +48,7 @@ _PARTS = ("weights", "resources", "tokenizer", "plan", "kept")
 @format_option
 def extract(file: str, out: Path, chosen: tuple[str, ...], dequantise: bool, output: str) -> int:
     """Write what FILE carries into a folder: weights, resources, tokenizer, plan."""
-    _require_empty(out)
+    require_empty_folder(out)
 
     def work() -> None:
         from nacre.nac.tools.extraction import PARTS, weights
@@ -70,19 +71,6 @@ def extract(file: str, out: Path, chosen: tuple[str, ...], dequantise: bool, out
             click.echo("the file carries nothing of that: no folder was made")
 
     return report_findings(work, output)
-
-
-def _require_empty(folder: Path) -> None:
-    name = safe(str(folder))
-    try:
-        if folder.exists() and any(folder.iterdir()):
-            raise WrongUsage(f"cannot write to {name}: the folder is not empty")
-        if not folder.absolute().parent.is_dir():
-            remedy = "" if folder.absolute().parent.exists() else "; make it first"
-            parent = safe(str(folder.parent))
-            raise WrongUsage(f"cannot write {name}: {parent} is no folder{remedy}")
-    except OSError as error:
-        raise WrongUsage(f"cannot write {name}: {error.strerror}") from None
 
 
 def _write(folder: Path, entries: Mapping[str, Parts]) -> None:

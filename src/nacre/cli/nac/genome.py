@@ -25,7 +25,7 @@ from nacre.cli.nac.files import (
     table,
 )
 from nacre.cli.options import out_option
-from nacre.cli.outputs import require_distinct_files
+from nacre.cli.outputs import require_distinct_files, require_page_name
 
 if TYPE_CHECKING:
     from nacre.nac.genome.corpus import CorpusProgram
@@ -77,6 +77,8 @@ def genome(
     written = [path for path in (newick_file, svg, html) if path is not None]
     for path in written:
         require_writable(path)
+    if html is not None:
+        require_page_name(html)
 
     def work() -> None:
         from nacre.nac.genome.corpus import corpus_program

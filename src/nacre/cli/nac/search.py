@@ -21,7 +21,12 @@ from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import expand_paths, nac, table
 from nacre.cli.nac.synthesis import corpus_or_families, cycles_on, like_option, number_option
 from nacre.cli.options import include_root_option, out_option
-from nacre.cli.outputs import require_distinct_files, write_into_folder
+from nacre.cli.outputs import (
+    require_distinct_files,
+    require_empty_folder,
+    require_page_name,
+    write_into_folder,
+)
 from nacre.cli.terminal.progress import watch_progress
 
 if TYPE_CHECKING:
@@ -50,7 +55,11 @@ _MOST_NUMBER = 1 << 60
               help="Let optuna propose widths and repetitions, too (extra `search`).")  # fmt: skip
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE",
               help="Write a page with all networks and the front.")  # fmt: skip
-@out_option("FOLDER", "Write the front as trained `.nac` files into this folder.", is_folder=True)
+@out_option(
+    "FOLDER",
+    "Write the front as trained `.nac` files into this folder, new or empty.",
+    is_folder=True,
+)
 @format_option
 def search(
     like: tuple[str, ...],
@@ -73,7 +82,10 @@ def search(
     networks of which no other is better in one way and no worse in the other.
     """
     if html is not None:
+        require_page_name(html)
         require_writable(html)
+    if out is not None:
+        require_empty_folder(out)
     tuner = None if tune is None else _tuner(seed)
 
     def work() -> None:

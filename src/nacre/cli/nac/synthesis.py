@@ -19,7 +19,7 @@ from nacre.cli.arrays import (
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import expand_paths, nac, program_names, table
 from nacre.cli.options import Option, include_root_option, out_option
-from nacre.cli.outputs import require_distinct_files, write_into_folder
+from nacre.cli.outputs import require_distinct_files, require_empty_folder, write_into_folder
 
 if TYPE_CHECKING:
     from nacre.nac.synthesis.grammar import Grammar
@@ -147,7 +147,9 @@ def _grammar_text(learned: Grammar) -> str:
               help="How many networks.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, _MOST_NUMBER), default=0, show_default=True,
               help="The same seed gives the same bytes.")  # fmt: skip
-@out_option("FOLDER", "Write each network as a `.nac` into this folder.", is_folder=True)
+@out_option(
+    "FOLDER", "Write each network as a `.nac` into this folder, new or empty.", is_folder=True
+)
 @format_option
 def synthesise(
     like: tuple[str, ...],
@@ -167,6 +169,8 @@ def synthesise(
     Each is verified, runs and can be trained; its weights are drawn. Without --like the grammar is
     that of the network families which come along.
     """
+    if out is not None:
+        require_empty_folder(out)
 
     def work() -> None:
         from nacre.nac.synthesis.synthesise import synthesise as synthesised
