@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import click
 
 from nacre.base.excerpt import backquote, safe
-from nacre.base.files import is_special
+from nacre.base.files import is_special, sync_folder, write_whole
 from nacre.cli.arrays import (
     WrongUsage,
     report_write_errors,
@@ -114,3 +117,28 @@ def write_into_folder(folder: Path) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def write_new_folder(folder: Path, entries: Mapping[str, Sequence[bytes | memoryview]]) -> None:
+    """All files or none: they are written elsewhere and the folder takes its place at the end."""
+    with report_write_errors(folder):
+        with _temporary_folder(folder) as temporary:
+            for name, parts in entries.items():
+                path = temporary / name
+                path.parent.mkdir(exist_ok=True)
+                write_whole(path, cast("list[bytes]", parts))
+            os.replace(temporary, folder.absolute())
+        sync_folder(folder.absolute().parent)
+
+
+@contextlib.contextmanager
+def _temporary_folder(folder: Path) -> Iterator[Path]:
+    """A folder that is gone in the end unless it was given another name."""
+    parent = folder.absolute().parent
+    outer = Path(tempfile.mkdtemp(dir=parent, prefix=".extract."))
+    try:
+        inner = outer / "files"
+        inner.mkdir()  # with the rights of any other folder
+        yield inner
+    finally:
+        shutil.rmtree(outer, ignore_errors=True)

@@ -210,8 +210,8 @@ VERBS = {
     "nac synthesise": Verb(
         lambda g, o, n: ["nac", "synthesise", "--like", g / "net1.nac", "--input", "1x1x8x8",
                          "--params", str(1000 * n), "--count", "2", "-o", o / "made"],
+        lambda folder: contents(folder / "made"),
         has_old=False,
-        is_loose=True,
     ),
     "nac search": Verb(
         lambda g, o, n: ["nac", "search", "--params", str(1000 * n), "--evaluations", "1",

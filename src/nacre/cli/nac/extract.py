@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.base.excerpt import safe
-from nacre.base.files import sync_folder, write_whole
-from nacre.cli.arrays import report_write_errors
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import nac, open_file
 from nacre.cli.options import out_option
-from nacre.cli.outputs import require_empty_folder
+from nacre.cli.outputs import require_empty_folder, write_new_folder
 
 if TYPE_CHECKING:
     from nacre.nac.tools.extraction import Parts
@@ -60,7 +53,8 @@ def extract(file: str, out: Path, chosen: tuple[str, ...], dequantise: bool, out
                 entries.update(weights(opened, as_stored=not dequantise))
             else:
                 entries.update(PARTS[name](opened))
-        _write(out, entries)
+        if entries:
+            write_new_folder(out, entries)
         sizes = {name: sum(map(len, parts)) for name, parts in entries.items()}
         if output == "json":
             click.echo(json.dumps({"folder": str(out), "files": sizes}, indent=2))
@@ -71,30 +65,3 @@ def extract(file: str, out: Path, chosen: tuple[str, ...], dequantise: bool, out
             click.echo("the file carries nothing of that: no folder was made")
 
     return report_findings(work, output)
-
-
-def _write(folder: Path, entries: Mapping[str, Parts]) -> None:
-    """All files or none: they are written elsewhere and the folder takes its place at the end."""
-    if not entries:
-        return
-    with report_write_errors(folder):
-        with _temporary_folder(folder) as temporary:
-            for name, parts in entries.items():
-                path = temporary / name
-                path.parent.mkdir(exist_ok=True)
-                write_whole(path, cast("list[bytes]", parts))
-            os.replace(temporary, folder.absolute())
-        sync_folder(folder.absolute().parent)
-
-
-@contextlib.contextmanager
-def _temporary_folder(folder: Path) -> Iterator[Path]:
-    """A folder that is gone in the end unless it was given another name."""
-    parent = folder.absolute().parent
-    outer = Path(tempfile.mkdtemp(dir=parent, prefix=".extract."))
-    try:
-        inner = outer / "files"
-        inner.mkdir()  # with the rights of any other folder
-        yield inner
-    finally:
-        shutil.rmtree(outer, ignore_errors=True)

@@ -19,7 +19,7 @@ from nacre.cli.arrays import (
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import expand_paths, nac, program_names, table
 from nacre.cli.options import Option, include_root_option, out_option
-from nacre.cli.outputs import require_distinct_files, require_empty_folder, write_into_folder
+from nacre.cli.outputs import require_distinct_files, require_empty_folder, write_new_folder
 
 if TYPE_CHECKING:
     from nacre.nac.synthesis.grammar import Grammar
@@ -210,9 +210,8 @@ def save_all(made: Sequence[Individual], folder: Path, read: Sequence[Path] = ()
 
     require_distinct_files([folder / f"{one.name}.nac" for one in made], read)
     paths = [folder / f"{one.name}.nac" for one in made]
-    with write_into_folder(folder):
-        for path, one in zip(paths, made, strict=True):
-            write_whole(path, [to_bytes(one.model.file)])
+    files = {path.name: [to_bytes(one.model.file)] for path, one in zip(paths, made, strict=True)}
+    write_new_folder(folder, files)
     return paths
 
 
