@@ -226,6 +226,7 @@ MORE: tuple[tuple[str, str, Callable[[], Broken]], ...] = (
 
 # Files with one finding: a name, its code, a part of its message, the file.
 WORDED: tuple[tuple[str, str, str, Callable[[], Broken]], ...] = (
+    ("nothing", "NAC02", "header, byte 0: is empty, expected b'NAC'", lambda: b""),
     ("padding", "NAC10", "header, byte 84: the padding is not 0",
      lambda: headed(small(), padding=b"\0\0\1\0")),
     ("cut-in-instruction", "NAC04",

@@ -68,10 +68,10 @@ NAC69 = declare(
     "NAC69", "tokenizer-no-form", _PROC,
     """
     A program cannot say what the tokenizer does: a part that the `tokenizers` library does not have
-    either, a pattern that is not matched in linear time, merges that are left out at random. The
-    message says which part and why. Nothing is approximated: a program that gives other ids for
-    some text is none. A file of tiktoken does not say how text is cut; without a pattern there is
-    no program.
+    either, a pattern that is not matched in linear time, merges that are left out at random, a
+    template that has a text twice. The message says which part and why. Nothing is approximated: a
+    program that gives other ids for some text is none. A file of tiktoken does not say how text is
+    cut; without a pattern there is no program.
 
     The finding names the part by its place in `tokenizer.json`, or the file.
     """, language=_NAC)  # fmt: skip
