@@ -173,6 +173,8 @@ def test_the_commands_print_what_the_page_shows(block: list[Step], folder: Path)
         ("1.25x of it\n", "1.26x of it\n", False),
         ("SQNR 49.9 dB\n", "SQNR 45.4 dB\n", True),
         ("SQNR 49.9 dB\n", "SQNR 29.9 dB\n", False),
+        ("15.0 dB; error 2.97e-03\n", "15.0 dB; error 5.07e-03\n", True),
+        ("15.0 dB; error 2.97e-03\n", "15.0 dB; error 2.97e-02\n", False),
     ],
 )
 def test_an_output_is_held_to_the_page(shown: str, found: str, is_same: bool) -> None:

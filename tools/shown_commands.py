@@ -41,7 +41,8 @@ _MARKED = re.compile(
 # with such scales in it; ratios that depend on them.
 _TIMES = re.compile(r"\(\d+\.\d s\)|\btook \d+ s\b")
 _NEARLY = re.compile(
-    r"\d+\.\d{6,}(?:e-?\d+)?|\d+\.\d+(?= dB)|[\d,]+(?= bytes\))|[\d,]+(?= bytes of page)"
+    r"\d+\.\d{6,}(?:e-?\d+)?|\d+\.\d+(?= dB)|(?<=; error )\d+\.\d+e-?\d+"
+    r"|[\d,]+(?= bytes\))|[\d,]+(?= bytes of page)"
 )
 _NEARLY_BY = 0.02
 _DECIBELS = 6.0  # one step of a quantised output more or less, of a picture that is all but right
@@ -160,7 +161,9 @@ def _is_alike(shown: str, found: str) -> bool:
 def _are_near(shown: re.Match[str], found: re.Match[str]) -> bool:
     a, b = (float(one.group().replace(",", "")) for one in (shown, found))
     is_ratio = shown.string.startswith(" dB", shown.end())
-    return math.isclose(a, b, rel_tol=_NEARLY_BY, abs_tol=_DECIBELS if is_ratio else 0)
+    is_error = shown.string.endswith("; error ", 0, shown.start())  # as the ratio before it
+    nearly_by = 0.5 if is_error else _NEARLY_BY
+    return math.isclose(a, b, rel_tol=nearly_by, abs_tol=_DECIBELS if is_ratio else 0)
 
 
 def renew(page: Path) -> int:
