@@ -16,9 +16,12 @@ from pathlib import Path
 
 from benchmarks.silicon import intel
 from benchmarks.silicon.tasks import DATA
+from nacre.base.diagnostics import InputError
 from nacre.calibrate import Fit, fit
-from nacre.calibrate.device_file import device_file
+from nacre.calibrate.device_file import calibration_record
 from nacre.calibrate.report import fit_text
+from nacre.compile.target import target_of
+from nacre.nem.model.calibration import companion_path
 
 ROOT = Path(__file__).resolve().parents[2]
 CHIPS = Path(__file__).resolve().parent / "devices"
@@ -30,6 +33,23 @@ def fit_intel(device: str, folder: Path) -> Fit:
     chip = CHIPS / f"intel_{device}.nem"
     rows = intel.measurements(folder, device)
     return fit(chip, rows, intel.FREE)
+
+
+def write_device(found: Fit, name: str, source: str) -> None:
+    """One device of what is known of a chip and of what was fitted, and its calibration."""
+    if found.problems:
+        raise InputError(found.problems)
+    path = SHIPPED / f"{name}.nem"
+    text = (CHIPS / path.name).read_text(encoding="utf-8").replace(f"{name}_chip", name)
+    for one in found.figures:
+        line = f"            {one.figure.key} = {one.value}  # fitted: to {len(found.rows)} rows, "
+        line += f"standard error {one.error:.2g}\n"
+        head = f"        {one.figure.unit} {{\n"
+        end = text.index("        }\n", text.index(head, text.index("unit_characteristics")))
+        text = text[:end] + line + text[end:]
+    path.write_text(text, encoding="utf-8")
+    record = calibration_record(found, target_of(path).device, source)
+    companion_path(path).write_text(record.as_json(), encoding="utf-8")
 
 
 def main() -> int:
@@ -48,7 +68,7 @@ def main() -> int:
         found = fit_intel(name.removeprefix("intel_"), chosen.data)
         print(f"{name}\n{fit_text(found)}\n", flush=True)
         source = intel.SOURCE.format(name.removeprefix("intel_npu"))
-        device_file(found, SHIPPED / f"{name}.nem", source=source).save()
+        write_device(found, name, source)
     return 0
 
 

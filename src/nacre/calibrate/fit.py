@@ -11,6 +11,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote
+from nacre.base.hints import setting
 from nacre.base.source import whole_file
 from nacre.calibrate.cross_validation import LeftOut, cross_validate
 from nacre.calibrate.errors import error_band
@@ -177,7 +178,7 @@ def _time_findings(rows: Sequence[Measurement], has_clock: bool) -> list[Diagnos
         units = ", ".join(dict.fromkeys(row.unit for row in in_seconds))
         mixed = "; other rows are in cycles" if len(in_seconds) < len(rows) else ""
         message = f"times are in {units}, and no clock says how many cycles they are{mixed}"
-        help_ = f"give `{_CLOCK}` in MHz: `--clock`, or `clock_mhz=` in Python"
+        help_ = f"give `{_CLOCK}` in MHz: {setting('`--clock`', '`clock_mhz=`')}"
         findings.append(CAL04.at(in_seconds[0].span, message, help=help_))
     return findings
 
@@ -212,7 +213,8 @@ def _edge_findings(fitted: Sequence[FittedFigure]) -> list[Diagnostic]:
             figure = one.figure
             message = (f"`{figure.name}` fits best at {one.value}, the edge of its range "
                        f"{figure.low}..{figure.high}")  # fmt: skip
-            help_ = f"widen the range, or set it: `--set {figure.name}={one.value}`"
+            given = setting(f"`--set {figure.name}={one.value}`", "`fixed=`")
+            help_ = f"widen the range, or set it: {given}"
             findings.append(CAL10.at(_REQUEST, message, help=help_))
     return findings
 

@@ -122,7 +122,7 @@ def test_a_device_file_holds_the_one_device_it_is_named_after(path: Path) -> Non
 def test_every_figure_and_variant_says_whether_it_is_fact_or_assumption(path: Path) -> None:
     items = [line for line in path.read_text().splitlines() if re.match(r" +[^\s}].*[^{]$", line)]
     assert items
-    said = re.compile(r" +\S.*\S  # (fact|assumption)(: \S.*)?")
+    said = re.compile(r" +\S.*\S  # (fact|assumption|fitted)(: \S.*)?")
     assert [line for line in items if not said.fullmatch(line)] == []
 
 
