@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -255,7 +255,10 @@ def test_a_run_takes_what_its_dry_run_took(path: Path) -> None:
 )
 def test_a_limit_is_a_positive_integer(name: str, code: str, value: Any) -> None:  # noqa: ANN401
     raw = to_bytes(small())
-    uses = [lambda: load(raw, **{name: value}), lambda: verify(raw, **{name: value})]
+    uses: list[Callable[[], object]] = [
+        lambda: load(raw, **{name: value}),
+        lambda: verify(raw, **{name: value}),
+    ]
     if name != "memory_limit":
         uses.append(lambda: load(raw).session(**{name: value}))
     for use in uses:
