@@ -27,9 +27,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("genome s.nac --svg s.nac", "`s.nac` is read, and would be written over"),
-        ("genome . --newick ./s.nac", "is read, and would be written over"),
-        ("genome s.nac --svg a.svg --newick ./a.svg", "`a.svg` would be written twice"),
+        ("genome s.nac --svg s.nac", "a picture ends in .svg, found s.nac"),
+        ("genome none.nac --svg a.png", "a picture ends in .svg, found a.png"),
+        ("genome none.nac --svg .", "cannot write .: it is a folder"),
+        ("genome none.nac --svg no/a.svg", "cannot write no/a.svg: no is no folder; make it"),
+        ("genome none.nac --newick .", "cannot write .: it is a folder"),
+        ("genome none.nac --newick no/a.nwk", "cannot write no/a.nwk: no is no folder; make it"),
+        ("genome . --newick ./s.nac", "a tree as Newick text ends in .nwk, found s.nac"),
+        ("genome s.nac --html a.html --newick a.svg", "ends in .nwk, found a.svg"),
         ("genome s.nac --html x.nac", "a page ends in .html, found x.nac"),
         ("genome s.nac --html s.nac", "a page ends in .html, found s.nac"),
         ("search --html s.nac", "a page ends in .html, found s.nac"),
@@ -62,7 +67,8 @@ def test_what_is_read_stays_as_it_is(arguments: str, said: str, capsys: Capsys) 
     [
         "convert s.nac -o shut/o.nac --weights external",
         "extract s.nac -o shut/parts",
-        "genome s.nac --svg shut/a.svg",
+        "genome none.nac --svg shut/a.svg",
+        "genome none.nac --newick shut/a.nwk",
         "run s.nac --input x=x.npy --output 0=shut/o.npy",
         "transplant s.nac s.nac -o shut/o.nac",
     ],

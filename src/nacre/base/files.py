@@ -52,8 +52,11 @@ def write_whole(path: Path, parts: Parts) -> None:
 
 
 @contextlib.contextmanager
-def write_together() -> Iterator[None]:
-    """Files that are written inside take their places at the end; where one fails, none does."""
+def write_together(last: Callable[[], object] | None = None) -> Iterator[None]:
+    """Files that are written inside take their places at the end; where one fails, none does.
+
+    `last` is what commits behind them, as renaming a folder that they belong to.
+    """
     if _BATCH.get() is not None:
         yield
         return
@@ -61,8 +64,9 @@ def write_together() -> Iterator[None]:
     token = _BATCH.set(batch)
     try:
         yield
-        with _replace_files(batch, is_all=True):
-            pass
+        with _replace_files(batch, is_all=last is None):
+            if last is not None:
+                last()
     finally:
         _BATCH.reset(token)
         for temporary in batch:
@@ -104,7 +108,7 @@ def _hard_link(target: Path) -> Path | None:
     """Another name of a file, which keeps its contents; None where there is no file."""
     if not target.exists():
         return None
-    second = _temporary_name(target.parent)
+    second = temporary_name(target.parent)
     os.link(target, second)
     return second
 
@@ -120,7 +124,7 @@ class _Temporary:
 
     @staticmethod
     def write_to(target: Path, parts: Parts) -> _Temporary:
-        path = _temporary_name(target.parent)
+        path = temporary_name(target.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         handle = os.open(path, flags, 0o666)
         digest = hashlib.sha256()
@@ -353,7 +357,8 @@ def _write_through(path: Path, parts: Parts) -> None:
         stream.writelines(_encode(parts))
 
 
-def _temporary_name(folder: Path) -> Path:
+def temporary_name(folder: Path) -> Path:
+    """A name that nothing has, and by which what an interrupted write leaves is known."""
     return folder / f".nacre-{secrets.token_hex(8)}.tmp"
 
 

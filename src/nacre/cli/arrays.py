@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import math
 import os
@@ -16,7 +17,7 @@ import click
 
 from nacre.base.elements import ELEMENT_TYPES, ElementType, bytes_needed
 from nacre.base.excerpt import backquote, safe
-from nacre.base.files import write_together
+from nacre.base.files import is_special, write_together
 from nacre.base.source import Unreadable, read_bytes
 from nacre.base.suggest import did_you_mean
 from nacre.cli.exit_status import MACHINE_FAULTS
@@ -298,7 +299,7 @@ def write_all_or_none() -> Iterator[None]:
 
 
 def require_writable(path: Path) -> None:
-    """A folder that is missing is noticed before a run, not after it."""
+    """A folder that is missing or may not be written to is noticed before a run, not after it."""
     name = safe(str(path))
     try:
         if not path.parent.is_dir():
@@ -307,7 +308,14 @@ def require_writable(path: Path) -> None:
             raise WrongUsage(f"cannot write {name}: {parent} is no folder{remedy}")
         if path.is_dir():
             raise WrongUsage(f"cannot write {name}: it is a folder")
+        if not is_special(path) and not os.access(_folder_of(path), os.W_OK | os.X_OK):
+            raise WrongUsage(f"cannot write {name}: {os.strerror(errno.EACCES)}")
     except OSError as error:
         raise WrongUsage(f"cannot write {name}: {error.strerror}") from None
     except ValueError as error:  # a name with a NUL byte
         raise WrongUsage(f"cannot write {name}: {error}") from None
+
+
+def _folder_of(path: Path) -> str:
+    """The folder in which a file is written: that of what a link leads to."""
+    return os.path.dirname(os.path.realpath(path))

@@ -5,24 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import click
 
 from nacre.base.excerpt import backquote, safe
-from nacre.base.files import is_special, sync_folder, write_whole
-from nacre.cli.arrays import (
-    WrongUsage,
-    report_write_errors,
-    write_all_or_none,
+from nacre.base.files import (
+    is_special,
+    sync_folder,
+    temporary_name,
+    write_together,
+    write_whole,
 )
+from nacre.cli.arrays import WrongUsage, report_write_errors
 from nacre.nem.bytecode.magic import SUFFIX
 
 STDOUT = "-"
-_PAGE_ENDINGS = (".html", ".htm")
+PAGE_ENDINGS = (".html", ".htm")
 _MOST_NAMED = 4  # of files that are there already
 
 force_option = click.option(
@@ -56,8 +58,13 @@ def _file_read(path: str | Path) -> str | Path | None:
 
 def require_page_name(path: Path, what: str = "a page") -> None:
     """UsageError for a name that browsers would not know, as that of a model."""
-    if path.suffix.lower() not in _PAGE_ENDINGS:
-        raise click.UsageError(f"{what} ends in .html, found {safe(path.name)}")
+    require_ending(path, what, PAGE_ENDINGS)
+
+
+def require_ending(path: Path, what: str, endings: Sequence[str]) -> None:
+    """UsageError for a file whose name is that of another kind; pipes and devices have any name."""
+    if path.suffix.lower() not in endings and not is_special(path):
+        raise click.UsageError(f"{what} ends in {endings[0]}, found {safe(path.name)}")
 
 
 def require_empty_folder(folder: Path) -> None:
@@ -103,42 +110,33 @@ def _is_standard_output(path: Path) -> bool:
         return False
 
 
-@contextlib.contextmanager
-def write_into_folder(folder: Path) -> Iterator[None]:
-    """Make a folder for files that are written together; it goes where none of them is written."""
-    is_new = not folder.exists()
-    with report_write_errors(folder):
-        folder.mkdir(exist_ok=True)
-    try:
-        with write_all_or_none():
-            yield
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
+def write_new_folder(
+    folder: Path,
+    entries: Mapping[str, Sequence[bytes | memoryview]],
+    beside: Mapping[Path, str] = MappingProxyType({}),
+) -> None:
+    """All files or none: they are written elsewhere and the folder takes its place at the end.
 
-
-def write_new_folder(folder: Path, entries: Mapping[str, Sequence[bytes | memoryview]]) -> None:
-    """All files or none: they are written elsewhere and the folder takes its place at the end."""
-    with report_write_errors(folder):
-        with _temporary_folder(folder) as temporary:
-            for name, parts in entries.items():
-                path = temporary / name
-                path.parent.mkdir(exist_ok=True)
-                write_whole(path, cast("list[bytes]", parts))
-            os.replace(temporary, folder.absolute())
-        sync_folder(folder.absolute().parent)
+    Files beside it come with it; what is to lie in the folder itself is an entry of it.
+    """
+    target = folder.resolve()
+    with report_write_errors(folder), _temporary_folder(target.parent) as temporary:
+        for name, parts in entries.items():
+            path = temporary / name
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, cast("list[bytes]", parts))
+        with write_together(last=lambda: os.replace(temporary, target)):
+            for path, text in beside.items():
+                write_whole(path, [text])
+        sync_folder(target.parent)
 
 
 @contextlib.contextmanager
-def _temporary_folder(folder: Path) -> Iterator[Path]:
+def _temporary_folder(parent: Path) -> Iterator[Path]:
     """A folder that is gone in the end unless it was given another name."""
-    parent = folder.absolute().parent
-    outer = Path(tempfile.mkdtemp(dir=parent, prefix=".extract."))
+    folder = temporary_name(parent)
+    folder.mkdir()
     try:
-        inner = outer / "files"
-        inner.mkdir()  # with the rights of any other folder
-        yield inner
+        yield folder
     finally:
-        shutil.rmtree(outer, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -118,8 +118,7 @@ class Bench:
 
 
 def _is_litter(name: str) -> bool:
-    path = Path(name)
-    return is_temporary(path.name) or path.parts[0].startswith(".extract.")
+    return any(map(is_temporary, Path(name).parts))
 
 
 def _says_why(ending: Ending) -> bool:

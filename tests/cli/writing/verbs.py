@@ -106,8 +106,10 @@ def bundle_state(folder: Path) -> State:
 
 
 def contents(folder: Path) -> State:
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and not is_temporary(p.name))
-    return tuple((str(path.relative_to(folder)), path.read_bytes()) for path in files)
+    """Its files but those that an interrupted write has left."""
+    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    kept = sorted(name for name in files if not any(map(is_temporary, name.parts)))
+    return tuple((str(name), files[name].read_bytes()) for name in kept)
 
 
 def _demo(folder: Path) -> State:
@@ -217,6 +219,7 @@ VERBS = {
         lambda g, o, n: ["nac", "search", "--params", str(1000 * n), "--evaluations", "1",
                          "--steps", "1", "--data", "figures", "--html", o / "page.html",
                          "-o", o / "front"],
+        lambda folder: (contents(folder / "front"), contents(folder)[-1:]),
         has_old=False,
         is_loose=True,
         is_slow=True,

@@ -25,7 +25,7 @@ from nacre.cli.nac.files import (
     table,
 )
 from nacre.cli.options import out_option
-from nacre.cli.outputs import require_distinct_files, require_page_name
+from nacre.cli.outputs import PAGE_ENDINGS, require_distinct_files, require_ending
 
 if TYPE_CHECKING:
     from nacre.nac.genome.corpus import CorpusProgram
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _SHOWN_CALLS = 8  # of a block
 _SHOWN_GENES = 12  # of a corpus
 _SHOWN_GRAMS = 10
+_NEWICK_ENDINGS = (".nwk", ".newick", ".nw", ".tree", ".tre", ".treefile", ".txt")
 
 
 @nac.command()
@@ -75,10 +76,7 @@ def genome(
     genes that they share.
     """
     written = [path for path in (newick_file, svg, html) if path is not None]
-    for path in written:
-        require_writable(path)
-    if html is not None:
-        require_page_name(html)
+    _require_targets(newick_file, svg, html)
 
     def work() -> None:
         from nacre.nac.genome.corpus import corpus_program
@@ -115,6 +113,19 @@ def genome(
             click.echo(f"wrote {safe(str(target))}")
 
     return report_findings(work, output)
+
+
+def _require_targets(newick_file: Path | None, svg: Path | None, html: Path | None) -> None:
+    """UsageError for what cannot be written, before programs are read and compared."""
+    kinds = (
+        (newick_file, "a tree as Newick text", _NEWICK_ENDINGS),
+        (svg, "a picture", (".svg",)),
+        (html, "a page", PAGE_ENDINGS),
+    )
+    for path, what, endings in kinds:
+        if path is not None:
+            require_writable(path)
+            require_ending(path, what, endings)
 
 
 def _write(path: Path, text: str) -> None:

@@ -25,7 +25,7 @@ from nacre.cli.outputs import (
     require_distinct_files,
     require_empty_folder,
     require_page_name,
-    write_into_folder,
+    write_new_folder,
 )
 from nacre.cli.terminal.progress import watch_progress
 
@@ -141,28 +141,36 @@ def _write_all(
     out: Path | None,
     read: Sequence[Path],
 ) -> list[Path]:
-    """Write the page and the files of the front; what was written."""
-    from nacre.nac.format.file import to_bytes
+    """Write the page and the files of the front, all or none; what was written."""
     from nacre.nac.synthesis.page import About, search_page
 
-    written: list[Path] = []
-    models = {} if out is None else _front_models(result, evaluator, out)
-    require_distinct_files(models, read)
-    with write_all_or_none() if out is None else write_into_folder(out):
-        if html is not None:
-            examples, course = evaluator.examples, evaluator.course
-            about = About(examples.name, device, course.steps, result.reference(examples.classes))
-            write_whole(html, [search_page(result, about)])
-            written.append(html)
-        for path, model in models.items():
-            write_whole(path, [to_bytes(model.file)])
-            written.append(path)
-    return written
+    pages: dict[Path, str] = {}
+    if html is not None:
+        examples, course = evaluator.examples, evaluator.course
+        about = About(examples.name, device, course.steps, result.reference(examples.classes))
+        pages[html] = search_page(result, about)
+    if out is None:
+        with write_all_or_none():
+            for path, text in pages.items():
+                write_whole(path, [text])
+        return list(pages)
+    networks = _front_files(result, evaluator)
+    require_distinct_files([out / name for name in networks], read)
+    inside = {path.name: [text.encode()] for path, text in pages.items() if _lies_in(path, out)}
+    beside = {path: text for path, text in pages.items() if not _lies_in(path, out)}
+    write_new_folder(out, {**networks, **inside}, beside)
+    return [*pages, *(out / name for name in networks)]
 
 
-def _front_models(result: SearchResult, evaluator: Evaluator, out: Path) -> dict[Path, Any]:
+def _lies_in(path: Path, folder: Path) -> bool:
+    return path.absolute().parent.resolve() == folder.resolve()
+
+
+def _front_files(result: SearchResult, evaluator: Evaluator) -> dict[str, list[bytes]]:
+    from nacre.nac.format.file import to_bytes
+
     return {
-        out / f"front-{at}.nac": evaluator.trained_model(one.derivation)
+        f"front-{at}.nac": [to_bytes(evaluator.trained_model(one.derivation).file)]
         for at, one in enumerate(result.front)
     }
 
