@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.silicon.tasks import Row, read_rows
+from benchmarks.silicon.tasks import Row, read_rows, workload_of
 from nacre.calibrate import Measurement, Workload
 
 DEVICES = ("npu27", "npu40")
@@ -37,33 +37,11 @@ def task_measurements(folder: Path, device: str) -> Iterator[Measurement]:
             kind = row["operation"]
             if _skips_zeros(row):
                 kind += ", sparse"
-            yield Measurement(window_workload(row), microseconds, "us", row["split_group"], kind)
+            yield Measurement(workload_of(row), microseconds, "us", row["split_group"], kind)
 
 
 def _skips_zeros(row: Row) -> bool:
     return "True" in (row["act_sparsity_enabled"], row["weight_sparsity_enabled"])
-
-
-def window_workload(row: Row) -> Workload:
-    """The convolution of a row; it reads no padding, which is not stored."""
-    sizes = {name: int(float(row[name])) for name in _COLUMNS}
-    height = (sizes["out_h"] - 1) * sizes["stride_h"] + sizes["kernel_h"]
-    width = (sizes["out_w"] - 1) * sizes["stride_w"] + sizes["kernel_w"]
-    is_depthwise = row["operation"] == "dw"
-    depth = 1 if is_depthwise else sizes["in_c"]
-    return Workload(
-        "conv2d",
-        ((1, height, width, sizes["in_c"]),
-         (sizes["kernel_h"], sizes["kernel_w"], depth, sizes["out_c"])),
-        "f16" if row["in_dtype"] == "float16" else "i8",
-        {"strides": (sizes["stride_h"], sizes["stride_w"]),
-         **({"groups": sizes["in_c"]} if is_depthwise else {})},
-    )  # fmt: skip
-
-
-_COLUMNS = (
-    "in_c", "out_w", "out_h", "out_c", "kernel_w", "kernel_h", "stride_w", "stride_h",
-)  # fmt: skip
 
 
 def transfer_measurements(folder: Path, device: str) -> Iterator[Measurement]:

@@ -13,7 +13,7 @@ from benchmarks.silicon.fits import (
     fit_scale,
 )
 from benchmarks.silicon.networks import build
-from benchmarks.silicon.tasks import Row, cycles_of, macs_of, program_of
+from benchmarks.silicon.tasks import Row, cycles_of, macs_of, workload_of
 
 VALUES = np.linspace(10.0, 500.0, 40)
 GROUPS = tuple(str(place // 4) for place in range(40))
@@ -73,7 +73,7 @@ def task(operation: str, **given: object) -> Row:
 )
 def test_a_row_becomes_a_task_of_as_many_macs(row: Row, macs: int, rate: int) -> None:
     assert macs_of(row) == macs
-    assert cycles_of(program_of(row)) == 2 + -(-macs // rate)
+    assert cycles_of(workload_of(row)) == 2 + -(-macs // rate)
 
 
 @pytest.mark.parametrize(

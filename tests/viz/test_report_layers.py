@@ -101,6 +101,21 @@ def test_a_task_leads_to_its_layer_and_the_view_keeps_its_numbers(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_the_cycles_that_layers_may_take_are_drawn(page: Any, found: Estimate) -> None:  # noqa: ANN401
+    assert found.plan is not None
+    ranges = page.locator("#layers-table td.range-cell .range")
+    expected = [found.plan.layer_band(layer) for layer in found.plan.layers]
+    assert sorted(ranges.evaluate_all("all => all.map(one => one.title)")) == sorted(
+        f"{one['low_cycles']:,} to {one['high_cycles']:,}" for one in expected
+    )
+    most = max(one["high_cycles"] for one in expected)
+    widths = ranges.locator(".span").evaluate_all("all => all.map(one => one.style.width)")
+    shares = sorted(float(width.rstrip("%")) / 100 for width in widths)
+    assert shares == pytest.approx(
+        sorted((one["high_cycles"] - one["low_cycles"]) / most for one in expected), abs=1e-4
+    )
+
+
 @pytest.mark.parametrize("width", [800, 1280, 1920])
 def test_no_table_scrolls(page: Any, width: int) -> None:  # noqa: ANN401
     page.set_viewport_size({"width": width, "height": 900})

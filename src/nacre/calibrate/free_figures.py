@@ -15,7 +15,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.calibrate.rules import CAL08, CAL09
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.profile import timing_profile
-from nacre.nem.spec.figures import PARAMETERS, Bounds, bounds_of
+from nacre.nem.spec.figures import PARAMETERS, Bounds, Kind, bounds_of
 
 Key = tuple[str, str]  # unit and figure, as profiles have them
 Range = tuple[int, int]
@@ -24,8 +24,6 @@ _REQUEST = whole_file("<calibrate>")
 _STEP = 1.03  # between neighbouring integers that are tried, where they are not neighbours already
 _UNKNOWN_MOST = 1 << 16  # where starts are drawn for a figure that nobody has given
 _START_FACTOR = 64  # how far from a value that is known
-# What the measures of rates, costs and clocks have in them; all other figures are sizes.
-_RATE, _COST, _CLOCK = "/cycle", "cycles", "MHz"
 _RANGE = re.compile(r"(?P<low>\d{1,13})\.\.(?P<high>\d{1,13})")
 
 
@@ -35,7 +33,7 @@ class FreeFigure:
 
     unit: str
     key: str
-    measure: str
+    kind: Kind
     low: int
     high: int
     start: int | None  # as the device has it; None where nobody has given it
@@ -56,14 +54,14 @@ class FreeFigure:
     @property
     def is_size(self) -> bool:
         """Whether it is the size of something, and neither a rate, a cost nor a clock."""
-        return not any(word in self.measure for word in (_RATE, _COST, _CLOCK))
+        return self.kind == "size"
 
     @property
     def first(self) -> int:
         """Where a fit starts: what the device has; else where the figure changes least."""
         if self.start is not None:
             return min(max(self.start, self.low), self.high)
-        return self.start_range[1] if _RATE in self.measure else self.low
+        return self.start_range[1] if self.kind == "rate" else self.low
 
     @property
     def start_range(self) -> Range:
@@ -153,11 +151,11 @@ def fixed_figures(fixed: Mapping[str, int]) -> dict[Key, int]:
 def _free_figure(name: str, range_: Range | None, figures: Mapping[Key, int]) -> FreeFigure:
     unit, key = _key(name)
     bounds = _bounds(name)
-    measure = next(p.measure for p in PARAMETERS if (p.unit, p.key) == (unit, key))
+    kind = next(p.kind for p in PARAMETERS if (p.unit, p.key) == (unit, key))
     # A rate or a size of 0 is none at all: from there to 1 is no small step.
-    least = bounds.least if measure.startswith(_COST) else max(1, bounds.least)
+    least = bounds.least if kind == "cost" else max(1, bounds.least)
     low, high = range_ or (least, bounds.most)
-    return FreeFigure(unit, key, measure, low, high, figures.get((unit, key)))
+    return FreeFigure(unit, key, kind, low, high, figures.get((unit, key)))
 
 
 def _name_finding(name: str) -> Diagnostic | None:

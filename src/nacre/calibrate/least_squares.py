@@ -50,7 +50,7 @@ class Problem:
         """What is made small: squares near zero, further off no more than distances."""
         return robust_loss(self.residuals(values))
 
-    def spread(self, values: Values) -> float:
+    def scale_free_loss(self, values: Values) -> float:
         """The same, but for a factor by which all times are off."""
         off = self.residuals(values)
         return robust_loss(off - np.median(off))

@@ -58,7 +58,7 @@ def starting_values(problem: Problem, count: int, seed: int) -> list[Values]:
         tuple(_size_near(f, _place_value(f, float(rng.random()))) for f in free)
         for _ in range(_DRAWN * (count - 2))
     ]
-    return [known, middle, *sorted(drawn, key=problem.spread)[: count - 2]]
+    return [known, middle, *sorted(drawn, key=problem.scale_free_loss)[: count - 2]]
 
 
 def _place_value(figure: FreeFigure, share: float) -> int:
@@ -85,7 +85,7 @@ def _search_sizes(problem: Problem, values: Values) -> Values:
         before = loss
         for place in places:
             tried = list(_moved(best, place, _powers_of_two(problem.free[place])))
-            for start in sorted(tried, key=problem.spread)[:_TRIED_SIZES]:
+            for start in sorted(tried, key=problem.scale_free_loss)[:_TRIED_SIZES]:
                 found = descend(problem, start, _SHORT)
                 if problem.loss(found) < loss * (1 - _GAIN):
                     best, loss = found, problem.loss(found)

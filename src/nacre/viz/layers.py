@@ -36,8 +36,8 @@ def layer_view(estimate: Estimate, *, is_derated: bool = True) -> dict[str, Any]
         "clock_mhz": estimate.clock_mhz,
         "milliseconds": plan.ideal.milliseconds,
         "band": plan.band.as_json(plan.ideal.cycles) if is_derated else None,
-        "derated_cycles": plan.derated.cycles if is_derated else None,
-        "derated_milliseconds": plan.derated.milliseconds if is_derated else None,
+        "derated_cycles": plan.derated.cycles if is_derated and plan.derating else None,
+        "derated_milliseconds": plan.derated.milliseconds if is_derated and plan.derating else None,
         "derated_added": _added_cycles(plan) if is_derated else [],
         "layer_bound": bounds.layer,
         "whole_bound": bounds.whole,
@@ -47,7 +47,10 @@ def layer_view(estimate: Estimate, *, is_derated: bool = True) -> dict[str, Any]
         "assumptions": list(estimate.assumptions),
         "escaped": [[op, why] for op, why in (estimate.escaped or {}).items()],
         "operations": [row.as_json(plan.ideal.cycles) for row in operation_times(plan.layers)],
-        "rows": [_row(layer, number) for layer in plan.layers],
+        "rows": [
+            {**_row(layer, number), **(plan.layer_band(layer) if is_derated else {})}
+            for layer in plan.layers
+        ],
     }
 
 

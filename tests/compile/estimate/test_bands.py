@@ -68,6 +68,8 @@ def test_a_calibrated_device_has_the_band_of_its_rows(board: Path) -> None:
     assert (layer["low_cycles"], layer["high_cycles"]) == (
         round(0.5 * layer["cycles"]), round(3.0 * layer["cycles"]),
     )  # fmt: skip
+    shown = f"{layer['cycles']:,}  {layer['low_cycles']:,} to {layer['high_cycles']:,}"
+    assert shown in estimate_text("model", {"board": found})
 
 
 def test_networks_that_were_measured_say_more_than_tasks(board: Path) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 from nacre.nem.model.calibration import Calibration
 from nacre.nem.model.devices import Device
 from nacre.nem.model.provenance import figures
-from nacre.nem.run.timing.profile import Figures, timing_figures
-from nacre.nem.spec.figures import bounds_of
+from nacre.nem.run.timing.profile import Figures, timing_profile
+from nacre.nem.spec.figures import PARAMETERS, bounds_of
 
 MODEL = "model"  # the class of rows that are whole networks
 _SAMPLES, _SEED = 8, 1
@@ -85,7 +85,9 @@ def _draw(device: Device, derating: Figures, generator: np.random.Generator) -> 
 def _assumed_figures(device: Device) -> Iterator[tuple[str, str, int, tuple[float, float]]]:
     """Figures of the timing that nobody knows, and by how much they may differ."""
     known = {row.name for row in figures(device) if row.basis in ("fact", "fitted")}
-    for row in timing_figures(device):
-        if row.value and f"{row.unit}.{row.key}" not in known and row.unit != "SEQ":
-            is_latency = row.measure.startswith("cycles")
-            yield row.unit, row.key, row.value, _LATENCY_FACTORS if is_latency else _RATE_FACTORS
+    profile = timing_profile(device)
+    for one in PARAMETERS:
+        value = profile.get(one.unit, one.key)
+        if value and f"{one.unit}.{one.key}" not in known and one.unit != "SEQ":
+            factors = _LATENCY_FACTORS if one.kind == "cost" else _RATE_FACTORS
+            yield one.unit, one.key, value, factors

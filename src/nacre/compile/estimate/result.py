@@ -76,10 +76,10 @@ class PlanTimes:
         busy = [e["busy"] for name, e in self.ideal.units.items() if name.startswith("VPU")]
         return max(busy, default=0) / max(1, self.ideal.cycles)
 
-    def _layer_json(self, layer: LayerTime) -> dict[str, Any]:
-        """A layer with the cycles that it may take."""
+    def layer_band(self, layer: LayerTime) -> dict[str, int]:
+        """From how many to how many cycles a layer may take."""
         low, high = (round(share * layer.cycles) for share in (self.band.low, self.band.high))
-        return {**layer.as_json(), "low_cycles": low, "high_cycles": high}
+        return {"low_cycles": low, "high_cycles": high}
 
     def as_json(self) -> dict[str, Any]:
         """What only a plan has, as plain values."""
@@ -95,7 +95,7 @@ class PlanTimes:
             "weight_bytes": len(self.bundle.weights),
             "l2_peak": manifest.l2_peak,
             "l2_bound": manifest.l2_bound,
-            "layers": [self._layer_json(layer) for layer in self.layers],
+            "layers": [{**layer.as_json(), **self.layer_band(layer)} for layer in self.layers],
             "operations": [row.as_json(self.ideal.cycles) for row in operation_times(self.layers)],
             "notes": list(manifest.notes),
         }

@@ -187,10 +187,17 @@ def _layers(name: str, one: Estimate, most: int) -> str:
     if len(layers) > len(costly):
         title += f": the {len(costly)} of {len(layers)} that take longest"
     rows = [_layer_row(layer, total) for layer in costly]
+    words = (0, 1, 7, 8)
+    if one.plan.band.is_calibrated:
+        heading = (*heading[:4], "80 % band", *heading[4:])
+        bands = [one.plan.layer_band(layer).values() for layer in costly]
+        spans = [" to ".join(f"{cycles:,}" for cycles in band) for band in bands]
+        rows = [(*row[:4], span, *row[4:]) for row, span in zip(rows, spans, strict=True)]
+        words = (0, 1, 8, 9)
     if any(layer.nodes for layer in costly):
         heading = (*heading, "node")
         rows = [(*row, _node(layer)) for row, layer in zip(rows, costly, strict=True)]
-    table = _table(heading, rows, words=(0, 1, 7, 8))
+    table = _table(heading, rows, words=words)
     return "\n".join([title, table, *map(_group, (each for each in costly if each.members))])
 
 

@@ -64,7 +64,7 @@ def likely_parameters(module: Module) -> frozenset[int]:
     several elements. Statistics of batch norms, masks and what has no name beside others that have
     one are none.
     """
-    return frozenset(_Search(module).found())
+    return frozenset(_Search(module).constants())
 
 
 def _constants(module: Module) -> Iterator[tuple[int, Array]]:
@@ -94,8 +94,8 @@ class _Search:
         names = self._module.parameter_names.get(value, ())
         return any(not _INVENTED.fullmatch(name) for name in names)
 
-    def found(self) -> set[int]:
-        """The constants."""
+    def constants(self) -> set[int]:
+        """Constants that a step of training may change."""
         learned: set[int] = set()
         for op in reversed(self._module.operations):
             if op.value_id in self._varying:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 from nacre.nem.spec.limits import MAX_ENGINES, MAX_FIGURE, MAX_UNITS
 from nacre.nem.spec.units import UNITS
 
+Kind = Literal["rate", "cost", "clock", "size"]
 TOPOLOGY = "topology"  # the group of figures that are no characteristics of a unit
 
 
@@ -36,6 +38,15 @@ class Parameter:
     default: int | None
     measure: str
     source: str
+
+    @property
+    def kind(self) -> Kind:
+        """Whether more of it is faster or slower; its measure says so."""
+        if "MHz" in self.measure:
+            return "clock"
+        if "/cycle" in self.measure:
+            return "rate"
+        return "cost" if self.measure.startswith("cycles") else "size"
 
 
 _TEXT = "sample profile of the interpreter text"

@@ -236,3 +236,12 @@ function spanBar(row, total) {
     style: { left: `${(100 * row.start) / total}%`, width: `${Math.max(0.3, (100 * (row.end - row.start)) / total)}%` },
   }));
 }
+
+/** From least to most with a mark between them, in a bar that goes from none to `total`. */
+function rangeBar({ low, value, high }, total) {
+  const text = `${whole(low)} to ${whole(high)}`;
+  const place = (amount) => `${Math.min(100, (100 * amount) / Math.max(1, total))}%`;
+  return el('span', { class: 'range', role: 'img', 'aria-label': text, title: text },
+    el('span', { class: 'span', style: { left: place(low), width: place(high - low) } }),
+    el('span', { class: 'mark', style: { left: place(value) } }));
+}

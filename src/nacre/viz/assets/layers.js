@@ -26,6 +26,7 @@ function fillLayers(model, { chooseLayer }) {
       { title: 'MACs', value: (row) => row.macs, numeric: true, cell: (row) => fittedNumber(row.macs) },
       { title: 'DDR bytes', value: (row) => row.bytes, numeric: true, cell: (row) => fittedNumber(row.bytes) },
       { title: 'Cycles', value: (row) => row.cycles, numeric: true },
+      ...bandColumn(raw, rows),
       { title: 'Of the run', value: (row) => row.cycles, numeric: true, cell: (row) => percent(row.cycles, model.cycles) },
       { title: 'Bound', value: (row) => row.bound, numeric: true, cell: (row) => boundText(row) },
       { title: 'Over', value: (row) => row.over, numeric: true, cell: (row) => (row.bound ? `${row.over.toFixed(2)}×` : '–') },
@@ -92,13 +93,27 @@ function bandText(raw) {
   return `${ends.join(' to ')}, ${raw.band.basis}`;
 }
 
+/** The same for each layer, where the page knows it: all of them against the one that takes longest. */
+function bandColumn(raw, rows) {
+  if (!raw.band) return [];
+  const most = Math.max(...rows.map((row) => row.high_cycles));
+  const cell = (row) => rangeBar({ low: row.low_cycles, value: row.cycles, high: row.high_cycles }, most);
+  return [{ title: raw.band.calibrated ? '80 % band' : 'Spread', value: (row) => row.high_cycles, cell, class: 'range-cell' }];
+}
+
+/** The words of the band above its drawing. */
+function bandFigure(raw, cycles) {
+  const { low_cycles: low, high_cycles: high } = raw.band;
+  return el('span', {}, bandText(raw), rangeBar({ low, value: cycles, high }, 1.1 * high));
+}
+
 function layerFigures(model, raw) {
   const times = (bound) => (bound ? `${(model.cycles / bound).toFixed(2)}×` : '–');
   const clock = `at ${whole(raw.clock_mhz)} MHz`;
   return [
     ['Precision', raw.precision],
     [`Time ${clock}`, milliseconds(raw.milliseconds ?? model.cycles / (1000 * raw.clock_mhz))],
-    ...(raw.band ? [[raw.band.calibrated ? '80 % band' : 'Not calibrated', bandText(raw)]] : []),
+    ...(raw.band ? [[raw.band.calibrated ? '80 % band' : 'Not calibrated', bandFigure(raw, model.cycles)]] : []),
     ...(raw.derated_cycles === null ? [] : [['Derated', `${whole(raw.derated_cycles)} cycles, ${milliseconds(raw.derated_milliseconds)}`]]),
     ...raw.derated_added.map(([factor, cycles]) => [`Derated: ${factor}`, `${cycles < 0 ? '' : '+'}${whole(cycles)} cycles`]),
     ['Over the layer bound', times(raw.layer_bound)],

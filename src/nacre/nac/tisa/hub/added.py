@@ -124,7 +124,9 @@ def _find_tokens(tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]
     return step("FIND_TOKENS", tuple(sought))
 
 
-def shown_texts(tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]) -> dict[int, str]:
+def decoded_texts(
+    tokens: Sequence[AddedToken], normalizer: Sequence[Instruction]
+) -> dict[int, str]:
     """The text of every added token on the way back."""
     run = fragment_steps(normalizer)
     return {t.id: _changed(t, run) if t.is_normalized else t.content for t in tokens}

@@ -19,8 +19,8 @@ from nacre.nac.tisa.hub.added import (
     added_token_steps,
     added_tokens,
     check_ids,
+    decoded_texts,
     require_no_spaces,
-    shown_texts,
 )
 from nacre.nac.tisa.hub.decoders import decoder_steps
 from nacre.nac.tisa.hub.lengths import padding_of, truncation_of
@@ -114,7 +114,7 @@ class _TokenizerCompiler:
             left_out = {token.id for token in self._tokens if token.is_special}
             return TokenDecoder(decoder, tuple(sorted(left_out)))
         changes = normalizer_steps(self._whole.get("normalizer"), spaces_ideographs=True)
-        shown = shown_texts(self._tokens, changes)
+        shown = decoded_texts(self._tokens, changes)
         left_out = {index for index, text in shown.items() if text in special}
         changed = {t.id: shown[t.id] for t in self._tokens if shown[t.id] != t.content}
         return TokenDecoder(decoder, tuple(sorted(left_out)), changed)

@@ -63,7 +63,7 @@ def array_cycles(call: Call, work: Work, operation: str, rate: int, profile: Tim
     if shape is None:
         return _ceil(2 * work.macs, rate)
     tiles = _tiles(shape, profile)
-    computed = _ceil(2 * padded_macs(work, shape, tiles, profile), rate)
+    computed = _ceil(2 * _padded_macs(work, shape, tiles, profile), rate)
     fetched = _fetch_cycles(shape, tiles, profile)
     issued = tiles.count * (profile.get("NMU", "tile_issue") or 0)
     loading = profile.get("NMU", "weight_bandwidth")
@@ -89,7 +89,7 @@ def _tiles(shape: ProductShape, profile: TimingProfile) -> _Tiles:
     return _Tiles(count * height * width, count * blocks)
 
 
-def padded_macs(work: Work, shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> int:
+def _padded_macs(work: Work, shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> int:
     """MACs with the places of the array that stay empty, where its geometry is given."""
     depth, channels = profile.lanes or (
         profile.get("NMU", "tile_depth") or 1,

@@ -126,6 +126,17 @@ _WITHOUT = {
     ("NMU", "int16_macs"): "int8_macs holds",
     ("NMU", "fp16_macs"): "int8_macs holds",
     ("NMU", "mac_throughput"): "the figure for the operands' types holds",
+    ("CSTL", "transcendental_throughput"): "eltwise_throughput holds",
+    ("DMA", "write_bandwidth"): "bandwidth holds",
+    ("DMA", "write_latency"): "latency holds",
+    ("sDMA", "write_bandwidth"): "bandwidth holds",
+    ("sDMA", "write_latency"): "latency holds",
+    ("NMU", "clock"): "whatever the caller says",
+    **{
+        (p.unit, p.key): "that of the NMU"
+        for p in PARAMETERS
+        if p.key == "clock" and p.unit != "NMU"
+    },
     ("SEQ", "max_active_tokens"): "unlimited",
 }
 
