@@ -5,7 +5,7 @@ of the others: the median, what nine in ten stay below, and the correlation of r
 one group alone, they are those of the rows that were fitted, with a star. The tables are read where
 they lie; nothing of them is kept but what nacre itself says of the networks.
 
-    python -m benchmarks.silicon                   single tasks and transfers
+    python -m benchmarks.silicon                   single tasks, transfers, language models
     python -m benchmarks.silicon --networks        whole networks too: an hour at first
     python -m benchmarks.silicon --data FOLDER     tables that lie elsewhere
 """
@@ -24,9 +24,17 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-from benchmarks.silicon import intel
+from benchmarks.silicon import intel, llm, rockchip
 from benchmarks.silicon.fit_devices import fit_intel
-from benchmarks.silicon.fits import Errors, Rows, cross_validate, fit_call_cost, fit_scale
+from benchmarks.silicon.fits import (
+    Errors,
+    Rows,
+    cross_validate,
+    errors_of,
+    fit_call_cost,
+    fit_scale,
+    predict_left_out,
+)
 from benchmarks.silicon.networks import PRECISIONS, network_rows
 from benchmarks.silicon.tasks import DATA, read_rows, task_rows
 
@@ -102,6 +110,25 @@ def networks(folder: Path, precisions: list[str]) -> None:
                 print_line(f"{device[:24]} {precision}: {name}", fit(rows))
 
 
+def decoding(folder: Path) -> None:
+    """Tokens per second of language models: parameters over a rate, and bytes with a cost."""
+    print(f"\nDecoding, tokens per second, architectures left out\n{HEAD}")
+    for device, rows in llm.qualcomm_rows(folder):
+        naive = cross_validate(rows["parameters"], llm.fit_parameters)
+        print_line(f"{device}: parameters / rate", naive)
+        for name in ("bytes", "bytes, by runtime"):
+            print_line(f"{device}: {name}", cross_validate(rows[name], llm.fit_decoding))
+    found = rockchip.decodings(folder)
+    shared = rockchip.shared_rows(found)
+    predicted = 1 / predict_left_out(shared, rockchip.fit_shared)
+    for chip in rockchip.PINS:
+        own = np.array([one.device == chip for one in found])
+        rows = llm.decoding_rows([one for one in found if one.device == chip])
+        naive = cross_validate(rows["parameters"], llm.fit_parameters)
+        print_line(f"{chip}: parameters / rate", naive)
+        print_line(f"{chip}: bytes", errors_of(predicted[own], 1 / shared.measured[own]))
+
+
 def main() -> int:
     """Print the tables; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -115,6 +142,7 @@ def main() -> int:
     tasks(chosen.data)
     transfers(chosen.data)
     fitted_devices(chosen.data)
+    decoding(chosen.data)
     if chosen.networks:
         networks(chosen.data, chosen.precision)
     return 0

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.silicon import intel
+from benchmarks.silicon import intel, rockchip
 from benchmarks.silicon.tasks import DATA
 from nacre.base.diagnostics import InputError
 from nacre.calibrate import Fit, fit
@@ -26,6 +28,15 @@ from nacre.nem.model.calibration import companion_path
 ROOT = Path(__file__).resolve().parents[2]
 CHIPS = Path(__file__).resolve().parent / "devices"
 SHIPPED = ROOT / "src" / "nacre" / "nem" / "spec" / "devices"
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a device is fitted: which table it needs, where that is from, and what fits it."""
+
+    table: str
+    source: str
+    fit: Callable[[Path], Fit]
 
 
 def fit_intel(device: str, folder: Path) -> Fit:
@@ -52,23 +63,40 @@ def write_device(found: Fit, name: str, source: str) -> None:
     companion_path(path).write_text(record.as_json(), encoding="utf-8")
 
 
+def fit_intel_device(name: str) -> Fitting:
+    """How one of Intel's NPUs is fitted."""
+    device = name.removeprefix("intel_")
+    source = intel.SOURCE.format(device.removeprefix("npu"))
+    return Fitting("vpunn.csv", source, lambda folder: fit_intel(device, folder))
+
+
+def fit_rockchip(folder: Path) -> Fit:
+    """The RK3588, fitted to the decoding of language models."""
+    return rockchip.fit_rk3588(CHIPS / f"{rockchip.NAME}.nem", folder)
+
+
+DEVICES: dict[str, Fitting] = {
+    **{f"intel_{device}": fit_intel_device(f"intel_{device}") for device in intel.DEVICES},
+    rockchip.NAME: Fitting("rockchip_llm.csv", rockchip.SOURCE, fit_rockchip),
+}
+
+
 def main() -> int:
     """Fit, print, write; the exit status."""
-    names = [f"intel_{device}" for device in intel.DEVICES]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("devices", nargs="*", metavar="DEVICE", help=", ".join(names))
+    parser.add_argument("devices", nargs="*", metavar="DEVICE", help=", ".join(DEVICES))
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the tables")
     chosen = parser.parse_args()
-    if unknown := set(chosen.devices) - set(names):
-        parser.error(f"no device {', '.join(sorted(unknown))}; known are {', '.join(names)}")
-    if not (chosen.data / "vpunn.csv").is_file():
-        print(f"{chosen.data} has no vpunn.csv", file=sys.stderr)
-        return 2
-    for name in chosen.devices or names:
-        found = fit_intel(name.removeprefix("intel_"), chosen.data)
+    if unknown := set(chosen.devices) - set(DEVICES):
+        parser.error(f"no device {', '.join(sorted(unknown))}; known are {', '.join(DEVICES)}")
+    for name in chosen.devices or DEVICES:
+        fitting = DEVICES[name]
+        if not (chosen.data / fitting.table).is_file():
+            print(f"{chosen.data} has no {fitting.table}", file=sys.stderr)
+            return 2
+        found = fitting.fit(chosen.data)
         print(f"{name}\n{fit_text(found)}\n", flush=True)
-        source = intel.SOURCE.format(name.removeprefix("intel_npu"))
-        write_device(found, name, source)
+        write_device(found, name, fitting.source)
     return 0
 
 

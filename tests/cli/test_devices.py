@@ -23,7 +23,7 @@ NAMES = [
     "npm64k",
     "nem_reference",
 ]
-FITTED = ["intel_npu27", "intel_npu40"]  # to measurements
+FITTED = ["intel_npu27", "intel_npu40", "rockchip_rk3588"]  # to measurements
 F, A = "fact", "assumption"
 _PRODUCTS = [A] * 5  # npm4k to npm64k
 

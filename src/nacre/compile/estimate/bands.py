@@ -21,6 +21,7 @@ from nacre.nem.run.timing.profile import Figures, timing_profile
 from nacre.nem.spec.figures import PARAMETERS, bounds_of
 
 MODEL = "model"  # the class of rows that are whole networks
+DECODE = "decode"  # the class of tokens of a language model, of which no network says anything
 _SAMPLES, _SEED = 8, 1
 _QUANTILES = (0.1, 0.9)
 # What is assumed may be as much less or more; latencies of chips were found to be far longer.
@@ -49,6 +50,11 @@ class TimeBand:
         }
 
 
+def covers_networks(calibration: Calibration) -> bool:
+    """Whether anything was measured that a network consists of."""
+    return set(calibration.classes) != {DECODE}
+
+
 def fitted_band(calibration: Calibration) -> TimeBand:
     """The band of whole networks; of all rows where no networks were measured."""
     band = calibration.band(MODEL)
@@ -59,7 +65,11 @@ def fitted_band(calibration: Calibration) -> TimeBand:
 
 
 def assumed_band(
-    device: Device, derating: Figures, cycles: int, time: Callable[[Figures], int]
+    device: Device,
+    derating: Figures,
+    cycles: int,
+    time: Callable[[Figures], int],
+    calibration: Calibration | None = None,
 ) -> TimeBand:
     """The spread of times with other assumptions; `time` gives the cycles with some figures."""
     generator = np.random.default_rng(_SEED)
@@ -68,7 +78,10 @@ def assumed_band(
         for place in range(_SAMPLES)
     ]
     low, high = (float(np.quantile([1.0, *found], share)) for share in _QUANTILES)
-    return TimeBand(low, high, "by the spread of its assumptions", is_calibrated=False)
+    basis = "by the spread of its assumptions"
+    if calibration is not None:
+        basis += "; fitted to the decoding of language models alone"
+    return TimeBand(low, high, basis, is_calibrated=False)
 
 
 def _draw(device: Device, derating: Figures, generator: np.random.Generator) -> Figures:

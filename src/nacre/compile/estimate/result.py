@@ -10,7 +10,7 @@ from typing import Any
 from nacre.base.diagnostics import Diagnostic, InternalError
 from nacre.base.rendering import to_json
 from nacre.compile.bundle.compiled_model import CompiledModel
-from nacre.compile.estimate.bands import TimeBand, assumed_band, fitted_band
+from nacre.compile.estimate.bands import TimeBand, assumed_band, covers_networks, fitted_band
 from nacre.compile.estimate.bounds import ModelBounds
 from nacre.compile.estimate.layer_times import LayerTime, operation_times
 from nacre.compile.options import Precision
@@ -54,10 +54,13 @@ class PlanTimes:
     @cached_property
     def band(self) -> TimeBand:
         """How sure the cycles are."""
-        if self.calibration is not None:
-            return fitted_band(self.calibration)
+        calibration = self.calibration
+        if calibration is not None and covers_networks(calibration):
+            return fitted_band(calibration)
         device, cycles = self.ideal.timeline.device, self.ideal.cycles
-        return assumed_band(device, self.derating, cycles, lambda f: self._timed(f).cycles)
+        return assumed_band(
+            device, self.derating, cycles, lambda f: self._timed(f).cycles, calibration
+        )
 
     def _timed(self, figures: Figures) -> TimedResult:
         result = self.bundle.time(figures, self.clock_mhz)
