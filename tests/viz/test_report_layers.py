@@ -74,7 +74,7 @@ def test_a_click_on_a_layer_marks_its_tasks_and_shows_its_time(page: Any, found:
     assert found.plan is not None
     layer = found.plan.layers[-1]
     count = sum(1 for t in found.plan.ideal.tasks if t["name"] in layer.tasks)
-    table = page.locator("#layers-table")
+    table = page.get_by_label("Layers of the model", exact=True)
     assert table.locator("tbody tr").count() == len(found.plan.layers) > 1
     table.get_by_role("button", name=layer.name, exact=True).click()
     assert page.locator("#marked-text").inner_text() == f"{layer.name}: {count} tasks"
