@@ -97,13 +97,14 @@ def fit(
     fixed: Mapping[str, int] | None = None,
     clock_mhz: int | None = None,
     include_roots: tuple[Path, ...] = (),
-    starts: int = 4,
+    starts: int | None = None,
     seed: int = 0,
 ) -> Fit:
     """Fit figures of a device to measured times.
 
     `rows` are a CSV file or measurements; `free` are figures and their ranges, None for all that
     the figure can be; `fixed` are others that are set; `clock_mhz` is NMU.clock: seconds need it.
+    `starts` is from how many places it starts: four, or one where a timing of all takes seconds.
     InputError says what is wrong with any of them, all at once as far as that can be.
     """
     target = target_of(device, include_roots).device
@@ -114,7 +115,7 @@ def fit(
     timed = TimedRows(subjects, index, in_cycles, figures, known)
     measured = np.array([row.amount for row in measurements], np.float64)
     problem = Problem(timed, np.log(measured), np.ones(len(measured), np.bool_))
-    values = fit_values(problem, max(1, starts), seed)
+    values = fit_values(problem, starts, seed)
     left_out = cross_validate(problem, [row.group_name for row in measurements], values)
     found = identify(problem, values)
     fitted = tuple(map(FittedFigure, figures, values, found.errors))

@@ -88,6 +88,7 @@ def _slopes(problem: Problem, values: Values) -> tuple[Floats, list[float]]:
         high = round(figure.value(min(len(figure.ladder) - 1.0, at + _RUNGS)))
         distance = figure.place(high) - figure.place(low)
         moved = [(*values[:place], v, *values[place + 1 :]) for v in (low, high)]
-        columns.append((problem.residuals(moved[1]) - problem.residuals(moved[0])) / distance)
+        below, above = (problem.residuals_near(values, other) for other in moved)
+        columns.append((above - below) / distance)
         spacings.append((high - low) / distance)
     return np.stack(columns, axis=1), spacings

@@ -40,6 +40,11 @@ class Problem:
         off: Floats = (np.log(self.rows.times(values)) - self.log_measured)[self.used]
         return off
 
+    def residuals_near(self, values: Values, near: Values) -> Floats:
+        """The same with values near to others, where slopes may take the place of a timing."""
+        off: Floats = (np.log(self.rows.times_near(values, near)) - self.log_measured)[self.used]
+        return off
+
     @property
     def movable(self) -> tuple[int, ...]:
         """Figures that slopes lead to the best value of: all but sizes, if there are others."""
@@ -115,5 +120,7 @@ class _Interpolation:
         for place, figure in enumerate(self.ladders):
             above = [*moved]
             above[place] = figure.ladder[rungs[place] + 1]
-            columns.append(self._problem.residuals(self._values(above)) - base)
+            columns.append(
+                self._problem.residuals_near(self._values(moved), self._values(above)) - base
+            )
         return base, np.stack(columns, axis=1), np.asarray(places) - rungs

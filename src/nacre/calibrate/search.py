@@ -15,6 +15,7 @@ from nacre.calibrate.free_figures import FreeFigure
 from nacre.calibrate.least_squares import Problem, descend
 from nacre.calibrate.timed_rows import Values
 
+_STARTS = 4
 _SCAN = 8  # places of a range that are tried, one figure at a time
 _DRAWN = 12  # places that are looked at for one that a descent starts from
 _LEADING = 2  # starts whose sizes are tried
@@ -25,15 +26,23 @@ _FINEST = 256  # figures are polished to this share of them, which no measuremen
 _MOST_ROUNDS = 4  # of going through all figures
 
 
-def fit_values(problem: Problem, starts: int, seed: int) -> Values:
-    """The best integers that are found from any of the starts."""
-    first = starting_values(problem, starts, seed)
+def fit_values(problem: Problem, starts: int | None, seed: int) -> Values:
+    """The best integers that are found from any of the starts.
+
+    Where one timing of all rows takes seconds, slopes are all that leads: no place of a range is
+    tried for its own sake, and no integer beside the one that a descent ends at.
+    """
+    is_costly = problem.rows.is_costly
+    usual = 1 if is_costly else _STARTS
+    first = starting_values(problem, usual if starts is None else max(1, starts), seed)
     found: list[Values] = []
     with stage("fitting", "starts", lambda: (len(found), len(first))):
         for start in first:
             found.append(descend(problem, start))
     leading = sorted(set(found), key=problem.loss)[:_LEADING]
     best = min((_search_sizes(problem, values) for values in leading), key=problem.loss)
+    if is_costly:
+        return best
     elsewhere = _scan(problem, best)
     return polish(problem, best if elsewhere == best else descend(problem, elsewhere))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from nacre.base.diagnostics import Diagnostic, InputError, Related
@@ -21,9 +22,9 @@ from nacre.nem.bytecode.sources import read_program
 from nacre.nem.checks.engine import CheckOptions
 from nacre.nem.model.devices import Device
 from nacre.nem.run.sessions.steps import Steps, number_steps
-from nacre.nem.run.timing.profile import timing_profile
-from nacre.nem.run.timing.resources import NoUnitError
-from nacre.nem.run.timing.timeline import time_steps
+from nacre.nem.run.timing.profile import TimingProfile, timing_profile
+from nacre.nem.run.timing.resources import NoUnitError, StepCosts
+from nacre.nem.run.timing.timeline import Timeline, time_placed
 from nacre.nem.spec.limits import MAX_DIAGNOSTICS
 
 _MOST_RELATED = 3  # findings of a program that a row names
@@ -36,6 +37,16 @@ class LoadedSubject:
 
     steps: Steps
     device: Device
+
+    @cached_property
+    def costs(self) -> StepCosts:
+        """What its steps cost, as a function of figures."""
+        return StepCosts(self.steps, self.device)
+
+    def time(self, profile: TimingProfile) -> Timeline:
+        """When its steps run with some figures."""
+        placement = self.costs.place(profile)
+        return time_placed(self.steps, self.device, profile, placement)
 
 
 def load_subjects(
@@ -70,7 +81,7 @@ def _load(
         program = _program(row.subject, device, include_roots)
         program.require_runnable()
         subject = LoadedSubject(number_steps(program.plan), program.device)
-        timeline = time_steps(subject.steps, subject.device, timing_profile(subject.device))
+        timeline = subject.time(timing_profile(subject.device))
     except (UnfitError, NoUnitError) as error:
         findings.append(CAL06.at(row.span, str(error)))
     except InputError as error:

@@ -1,7 +1,9 @@
 """Times of all rows as a function of figures, with what was worked out before kept.
 
 A time depends on no more than the figures that the timed machine looked at on the way to it. So
-rows are timed again only where one of those has changed.
+rows are timed again only where one of those has changed. A small step of one figure changes the
+time of a large plan by what it changes of the tasks on its critical path, as long as that stays the
+path: this takes no timing at all.
 """
 
 from __future__ import annotations
@@ -14,17 +16,19 @@ import numpy.typing as npt
 
 from nacre.base.diagnostics import InternalError
 from nacre.base.stages import watch_stages
+from nacre.base.term_columns import Column
 from nacre.calibrate.free_figures import FreeFigure, Key
 from nacre.calibrate.measurements import MOST_CYCLES
 from nacre.calibrate.subjects import LoadedSubject
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.result import TimedResult
-from nacre.nem.run.timing.timeline import time_steps
 
 Floats = npt.NDArray[np.float64]
 Values = tuple[int, ...]  # of the free figures, in their order
 
 CLOCK: Key = ("NMU", "clock")  # in MHz; cycles are counted in it
+LARGE_STEPS = 2_000  # of a plan whose slopes are those of its critical path
+COSTLY_STEPS = 20_000  # of all plans, above which a fit looks no further than slopes lead
 _MOST_KEPT = 2_000_000  # times; a few hundred bytes each
 
 
@@ -47,6 +51,14 @@ class _ReadFigures(Mapping[Key, int]):
         return len(self._figures)
 
 
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """The cycles of a plan, and of a large one how many steps of each kind are on its path."""
+
+    cycles: float
+    path: Column | None
+
+
 @dataclass(eq=False)
 class TimedRows:
     """The rows of a fit: their subjects, and times that are known already.
@@ -61,7 +73,7 @@ class TimedRows:
     fixed: Mapping[Key, int] = field(default_factory=dict)
     evaluations: int = 0
     # By subject: which free figures were looked at, and times by their values.
-    _known: list[dict[tuple[int, ...], dict[Values, float]]] = field(default_factory=list)
+    _known: list[dict[tuple[int, ...], dict[Values, _Timed]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._rows = np.array(self.index, np.int64)
@@ -76,18 +88,42 @@ class TimedRows:
         profile = self.profile(values)
         places = range(len(self._known))
         with watch_stages():  # of single timings nobody is told
-            found = [self._subject_cycles(place, values, profile) for place in places]
+            found = [self._timed(place, values, profile).cycles for place in places]
         return self._in_units(found, profile)
 
     def exact_times(self, values: Values) -> Floats:
         """The same, timed anew; InternalError where what was kept differs from it."""
         profile = self.profile(values)
         with watch_stages():
-            exact = [self._time(subject, profile) for subject in self.subjects]
+            exact = [_cycles(TimedResult(s.time(profile))) for s in self.subjects]
         times = self._in_units(exact, profile)
         if not np.array_equal(times, self.times(values)):
             raise InternalError("times depend on figures that the timed machine did not look at")
         return times
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether one timing of all rows takes seconds."""
+        return sum(subject.steps.count for subject in self.subjects) > COSTLY_STEPS
+
+    def times_near(self, values: Values, near: Values) -> Floats:
+        """Times with values near to others: of large plans, by the path that is critical there."""
+        profiles = self.profile(values), self.profile(near)
+        with watch_stages():
+            found = [self._cycles_near(p, values, near, *profiles) for p in range(len(self._known))]
+        return self._in_units(found, profiles[1])
+
+    def _cycles_near(
+        self, place: int, values: Values, near: Values, profile: TimingProfile, other: TimingProfile
+    ) -> float:
+        subject = self.subjects[place]
+        if subject.steps.count < LARGE_STEPS:
+            return self._timed(place, near, other).cycles
+        known = self._timed(place, values, profile)
+        if known.path is None:
+            return known.cycles
+        lengths = [known.path @ subject.costs.kind_cycles(p) + _call(p) for p in (profile, other)]
+        return max(1.0, known.cycles + float(lengths[1] - lengths[0]))
 
     def _in_units(self, by_subject: Sequence[float], profile: TimingProfile) -> Floats:
         cycles = np.array(by_subject, np.float64)[self._rows]
@@ -102,20 +138,28 @@ class TimedRows:
             overrides.setdefault(figure.unit, {})[figure.key] = value
         return timing_profile(self.subjects[0].device, overrides)
 
-    def _subject_cycles(self, place: int, values: Values, profile: TimingProfile) -> float:
+    def _timed(self, place: int, values: Values, profile: TimingProfile) -> _Timed:
         known = self._known[place]
         for read, times in known.items():
-            time = times.get(tuple(values[i] for i in read))
-            if time is not None:
-                return time
+            found = times.get(tuple(values[i] for i in read))
+            if found is not None:
+                return found
         figures = _ReadFigures(profile.figures)
-        time = self._time(self.subjects[place], replace(profile, figures=figures))
+        subject = self.subjects[place]
+        result = TimedResult(subject.time(replace(profile, figures=figures)))
+        path = None
+        if subject.steps.count >= LARGE_STEPS and not result.timeline.is_stuck:
+            path = subject.costs.count_kinds([link.step for link in result.critical_path])
+        timed = _Timed(_cycles(result), path)
         read = tuple(sorted(self._places[key] for key in figures.read & self._places.keys()))
-        known.setdefault(read, {})[tuple(values[i] for i in read)] = time
+        known.setdefault(read, {})[tuple(values[i] for i in read)] = timed
         self.evaluations += 1
-        return time
+        return timed
 
-    @staticmethod
-    def _time(subject: LoadedSubject, profile: TimingProfile) -> float:
-        result = TimedResult(time_steps(subject.steps, subject.device, profile))
-        return MOST_CYCLES if result.timeline.is_stuck else float(max(1, result.cycles))
+
+def _cycles(result: TimedResult) -> float:
+    return MOST_CYCLES if result.timeline.is_stuck else float(max(1, result.cycles))
+
+
+def _call(profile: TimingProfile) -> int:
+    return profile.get("SEQ", "call") or 0

@@ -85,10 +85,9 @@ def _parse_name(text: str) -> str:
 @click.option(
     "--starts",
     type=click.IntRange(1, 1000),
-    default=4,
-    show_default=True,
+    default=None,
     metavar="N",
-    help="From how many places the fit starts.",
+    help="From how many places the fit starts: 4, or 1 where whole networks are timed.",
 )
 @click.option(
     "--name",
@@ -109,7 +108,7 @@ def calibrate(
     free: tuple[tuple[str, Range | None], ...],
     fixed: tuple[tuple[str, int], ...],
     clock: int | None,
-    starts: int,
+    starts: int | None,
     name: str | None,
     source: str,
     include_roots: tuple[Path, ...],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,8 @@ from nacre.nem.run.machine.signatures import Signature, extents, signatures
 from nacre.nem.run.timing.array import array_cycles
 from nacre.nem.run.timing.profile import TimingProfile
 
-_LEVELS = ("L1", "L2", "DDR")  # from near to far
+DDR = "DDR"
+_LEVELS = ("L1", "L2", DDR)  # from near to far
 
 
 def work_of(task: Task, call: Call) -> Work:
@@ -47,6 +50,47 @@ def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | C
     if task_signatures.index is None:
         return costs[0]
     return _by_row(costs, task_signatures.index)
+
+
+class CostKey(NamedTuple):
+    """All that the cycles of a task on a unit depend on beside the figures of a profile."""
+
+    operation: str
+    unit: str
+    way: Hashable  # outwards or not; where the table of a gather lies
+    work: Hashable
+    parts: tuple[int, ...] | None  # which part of the work each row has; None: all of it
+
+    @property
+    def is_by_row(self) -> bool:
+        """Whether rows have cycles of their own."""
+        return self.parts is not None
+
+
+def cost_key(task: Task, unit: str, grid: Grid) -> CostKey:
+    """Tasks of one key take the same cycles on the unit, or of DDR, whatever figures hold."""
+    if unit == DDR:
+        return _size_key("", unit, False, 1, ddr_bytes(task, grid))
+    if task.op in ("transfer", "store"):
+        return _size_key(task.op, unit, _goes_outwards(task), *_copied_runs(task, unit, grid))
+    found = signatures(task, grid)
+    calls = tuple(_call_key(s.call) for s in found.distinct if s.call is not None)
+    index = None if found.index is None else tuple(found.index)
+    return CostKey(operation_name(task), unit, table_level(task), calls, index)
+
+
+def _size_key(
+    operation: str, unit: str, way: Hashable, runs: int | Column, size: int | Column
+) -> CostKey:
+    if isinstance(runs, int) and isinstance(size, int):
+        return CostKey(operation, unit, way, (runs, size), None)
+    by_row = np.stack(np.broadcast_arrays(runs, size), axis=1)
+    return CostKey(operation, unit, way, by_row.tobytes(), tuple(range(len(by_row))))
+
+
+def _call_key(call: Call) -> Hashable:
+    types = [None if t is None else (t.elem, t.shape) for t in (*call.inputs, *call.outputs)]
+    return len(call.inputs), tuple(types), repr(sorted(call.attributes.items()))
 
 
 def latency_of(task: Task, unit: str, profile: TimingProfile) -> int:
@@ -118,23 +162,25 @@ def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> i
         rate, latency = profile.at("CSTL", "store_bandwidth"), profile.at("CSTL", "store_latency")
     else:
         rate, latency = _bandwidth(task, unit, profile), _latency(task, unit, profile)
+    runs, size = _copied_runs(task, unit, grid)
+    return latency + runs * (_run_overhead(unit, profile) + -(-size // rate))
+
+
+def _copied_runs(task: Task, unit: str, grid: Grid) -> tuple[int | Column, int | Column]:
+    """How many runs of bytes a unit has with a copy, and how long one is, in every row."""
     source, target = copy_operands(task)
     if source.region is None or target.region is None:
         raise ValueError("a copy without regions")
     if unit == WDM:
-        return latency + -(-decompressed_bytes(source.region, grid) // rate)
-    burst = _run_overhead(unit, profile)
+        return 1, decompressed_bytes(source.region, grid)
     if not copies_elements(task) or source.region.compression is not None:
-        return latency + burst + -(-extents(source.region, grid) // rate)
+        return 1, extents(source.region, grid)
     regions = (source.region, target.region)
     parts = tuple(part for r in regions for part in (*(r.shape or ()), *(r.strides or ())))
     if all(isinstance(part, int) for part in parts):
-        runs, size = _runs(regions, grid, 0)
-        return latency + runs * (burst + _ceil(size, rate))
-    runs_by_row = [_runs(regions, grid, row) for row in range(grid.rows)]
-    return np.array(
-        [latency + n * (burst + _ceil(size, rate)) for n, size in runs_by_row], np.int64
-    )
+        return _runs(regions, grid, 0)
+    by_row = np.array([_runs(regions, grid, row) for row in range(grid.rows)], np.int64)
+    return by_row[:, 0], by_row[:, 1]
 
 
 def _bandwidth(task: Task, unit: str, profile: TimingProfile) -> int:
@@ -221,15 +267,25 @@ def decompressed_bytes(region: Region, grid: Grid) -> int | Column:
 
 def ddr_bytes(task: Task, grid: Grid) -> int | Column:
     """Bytes that a task moves over DDR's own wires, in every row: twice within DDR."""
-    if table_level(task) == "DDR":
+    if table_level(task) == DDR:
         task_signatures = signatures(task, grid)
         calls = [s.call for s in task_signatures.distinct if s.call is not None]
         sizes = [sum(_ceil(t.count * t.elem.bits, 8) for t in call.outputs) for call in calls]
         return sizes[0] if task_signatures.index is None else _by_row(sizes, task_signatures.index)
+    levels = _copy_levels(task)
+    return copied_bytes(task, grid) * levels.count(DDR) if DDR in levels else 0
+
+
+def touches_ddr(task: Task) -> bool:
+    """Whether a task moves anything over DDR's wires."""
+    return table_level(task) == DDR or DDR in _copy_levels(task)
+
+
+def _copy_levels(task: Task) -> list[str | None]:
+    """The memories of a transfer or store."""
     if task.op not in ("transfer", "store"):
-        return 0
-    levels = [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
-    return copied_bytes(task, grid) * levels.count("DDR")
+        return []
+    return [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
 
 
 def ddr_cycles(task: Task, grid: Grid, profile: TimingProfile) -> int | Column:
