@@ -38,7 +38,7 @@ test: $(VENV)/.ready ## set up, then run the tests that CI runs
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not full'
 
 $(VENV)/.full: $(VENV)/.ready
-	@$(PIP) install -c constraints.txt -e '.[dev,torch,mlir,oracles,architectures]'
+	@$(PIP) install -c constraints.txt -e '.[dev,torch,mlir,oracles,architectures,browser]'
 	@touch $@
 
 test-full: $(VENV)/.full ## every test, the long ones too, with PyTorch, xDSL and IREE beside
