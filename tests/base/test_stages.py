@@ -7,8 +7,12 @@ import time
 
 import pytest
 
-from nacre.base.stages import is_watched, stage, watch_stages
+import nacre
+from nacre import core, nac
+from nacre.base.stages import Stage, is_watched, stage, watch_stages
 from nacre.cli.terminal import progress
+from nacre.core.builder import Builder
+from nacre.core.passes.runner import PIPELINE
 from nacre.nem.api import NemInterpreter
 from nacre.nem.run.timing import events
 
@@ -28,22 +32,52 @@ def test_a_stage_is_seen_while_it_lasts() -> None:
     assert not is_watched()
 
 
+def test_inside_of_a_whole_stage_nothing_else_is_seen() -> None:
+    whole = stage("training and timing", is_whole=True)
+    with watch_stages() as stages, whole, stage("scheduling"):
+        assert [str(s) for s in stages] == ["training and timing"]
+        assert not is_watched()
+
+
+def test_stages_are_called_by_words_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compiling, building and estimating say names no pass and no step of a compiler."""
+    build = Builder()
+    x = build.input("x", "f32", (2, 3))
+    module = build.module(build.add("Relu", build.add("Neg", x)))
+    seen: list[str] = []
+    monkeypatch.setattr("nacre.base.stages._STACK", _Fixed(_Noting(seen)))
+    nac.build(core.optimise(module))
+    nacre.estimate(module, "npm4k")
+    said = {text.partition(":")[0] for text in seen}
+    assert {"simplifying the model", "writing instructions", "scheduling"} <= said
+    passes = {one.name for one in PIPELINE}
+    assert not {text for text in seen if any(name in text for name in passes)}
+    assert not {"lowering", "legalising", "partitioning", "emitting"} & said
+
+
+class _Noting(list[Stage]):
+    def __init__(self, seen: list[str]) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def append(self, item: Stage) -> None:
+        self._seen.append(str(item))
+        super().append(item)
+
+
 @pytest.mark.parametrize(("mode", "expected"), [("functional", "running"), ("timed", "timing")])
 def test_checking_timing_and_running_are_stages(
     mode: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
 
-    class Noting(list[object]):
-        def append(self, item: object) -> None:
-            seen.append(str(item).partition(":")[0])
-            super().append(item)
-
-    monkeypatch.setattr("nacre.base.stages._STACK", _Fixed(Noting()))
+    monkeypatch.setattr("nacre.base.stages._STACK", _Fixed(_Noting(seen)))
     interp = NemInterpreter()
     interp.set_mode(mode)
     interp.run(interp.load_string(TEXT), {"A": bytes(64)})
-    assert {"reading", "resolving names", "checking", "running", expected} <= set(seen)
+    assert {"reading", "resolving names", "checking", "running", expected} <= {
+        text.partition(":")[0] for text in seen
+    }
 
 
 class _Fixed:

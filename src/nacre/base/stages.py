@@ -39,16 +39,24 @@ _STACK: ContextVar[list[Stage] | None] = ContextVar("stages", default=None)
 
 
 @contextmanager
-def stage(what: str, unit: str = "", count: Count | None = None) -> Iterator[None]:
-    """Announce a stage while something runs."""
+def stage(
+    what: str, unit: str = "", count: Count | None = None, *, is_whole: bool = False
+) -> Iterator[None]:
+    """Announce a stage while something runs, with words of whoever waits for it.
+
+    Stages inside of one that is whole are not shown: it says itself how far it is.
+    """
     stack = _STACK.get()
     if stack is None:
         yield
         return
     stack.append(Stage(what, unit, count))
+    token = _STACK.set(None) if is_whole else None
     try:
         yield
     finally:
+        if token is not None:
+            _STACK.reset(token)
         stack.pop()
 
 

@@ -63,7 +63,7 @@ def bind_plan(
 
     `fused` are chains of another binding of this plan, which are not chosen again.
     """
-    with stage("binding: chains"):
+    with stage("binding: fused tasks"):
         figures = options.uarch.figures
         possible = NO_CHAINS
         if options.fuse and fused is None:

@@ -33,7 +33,7 @@ def cross_validate(problem: Problem, groups: Sequence[str], found: Values) -> Le
     folds = np.array([fold_of[group] for group in groups])
     times = np.empty(len(groups), np.float64)
     done = 0
-    with stage("leaving groups out", "parts", lambda: (done, count)):
+    with stage("cross-validating", "parts", lambda: (done, count)):
         for fold in range(count):
             inside = folds == fold
             values = refit_values(replace(problem, used=~inside), found)

@@ -79,10 +79,10 @@ def run_stages(
     # Integers of 8 bits take their scales from what the floats are, or from the model itself.
     is_own = options.precision == "i8" and not _is_dynamic(module)
     plain = _with_source_name(float_model(module), module) if is_own else FloatModel(module)
-    with stage("legalising"):
+    with stage("fitting operations to the device"):
         legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
     report_stage("legalise", legal)
-    with stage("choosing layouts"):
+    with stage("choosing layouts of tensors"):
         is_i8 = options.precision == "i8"
         legal = layout(legal, lacking(options.device, "f32"), has_islands=is_i8)
         legal = split_deep_ops(legal, options)
@@ -108,7 +108,7 @@ def run_stages(
         legal = replace(legal, notes=(*legal.notes, *_float_notes(module, options)))
     if options.compress == "cluster":
         legal, quantised = _cluster(legal, quantised, module, options)
-    with stage("partitioning"):
+    with stage("grouping operations into layers"):
         layers = partition(legal, options)
     require_room(layers, options)
     report_stage("partition", layers)
@@ -154,7 +154,7 @@ def _plan(
     with stage("scheduling"):
         program = schedule(layers, tilings, placement, options)
     report_stage("schedule", statements_text(program))
-    with stage("emitting"):
+    with stage("writing the program"):
         text = emit(program, target)
     report_stage("emit", text)
     return layers, tilings, placement, program, text

@@ -80,7 +80,7 @@ def build(
         "manifest": manifest or _manifest(source),
         "plan": _plan(source) if plan is None else plan_of(plan),
     }
-    with stage("lowering"):
+    with stage("writing instructions"):
         file = lower(module, **given)
     if code == FP16 and _is_mixed(file):
         module = widen_halves(module)

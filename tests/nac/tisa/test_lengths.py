@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from nacre.base.diagnostics import InputError
+from nacre.nac import tisa
 from tests.effort import scaled
 from tests.nac.tisa.compared import both, require_equal
 
@@ -95,3 +97,49 @@ def test_what_is_cut_off_is_padded(name: str, direction: str) -> None:
             "pad_id": 1, "pad_type_id": 3, "pad_token": "P",
         }  # fmt: skip
         _require_equal(name, truncation=cut, padding=padding)
+
+
+def _padded(name: str, **parts: Json) -> tuple[Any, tisa.TisaProgram]:
+    """A file whose vocabulary has a special token of that name, not first, read by both."""
+    vocabulary = {token: id_ for token, id_ in BASE["model"]["vocab"].items() if id_}
+    vocabulary |= {"zero": 0, name: 40}
+    token = {
+        "id": 40, "content": name, "special": True, "single_word": False, "lstrip": False,
+        "rstrip": False, "normalized": False,
+    }  # fmt: skip
+    whole = BASE | {"truncation": None, "padding": None, "post_processor": None, **parts}
+    return both(whole | {"added_tokens": [token], "model": {**BASE["model"], "vocab": vocabulary}})
+
+
+@pytest.mark.parametrize("direction", ["Left", "Right"])
+def test_a_call_pads_with_what_the_file_pads_with(direction: str) -> None:
+    padding = {
+        "strategy": {"Fixed": 6}, "direction": direction, "pad_to_multiple_of": None,
+        "pad_id": 5, "pad_type_id": 3, "pad_token": "b",
+    }  # fmt: skip
+    library, program = _padded("[PAD]", padding=padding)
+    assert program.pad_id == 5
+    assert program.encode("t h e", pad_to=6) == library.encode("t h e").ids
+    assert program.encode("t h e", pad_to=6, pad_on="right", pad_id=7)[3:] == [7, 7, 7]
+
+
+@pytest.mark.parametrize("name", ["[PAD]", "<pad>"])
+def test_a_special_token_for_padding_is_known_by_its_name(name: str) -> None:
+    library, program = _padded(name)
+    library.enable_padding(length=6, pad_id=library.token_to_id(name), pad_token=name)
+    assert program.encode("t h e", pad_to=6) == library.encode("t h e").ids
+    assert program.pad_id == 40
+
+
+def test_the_first_id_is_no_padding_unless_the_call_says_so() -> None:
+    """Where the library takes 0 in silence, as it has no other default, 0 is a token like any."""
+    library, program = _padded("<fill>")
+    assert program.pad_id is None
+    with pytest.raises(InputError, match="names no token to pad with") as caught:
+        program.encode("t h e", pad_to=6)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.help) == (
+        "NAC70", "say which id, `pad_id=0`, if the model knows it as padding"
+    )  # fmt: skip
+    library.enable_padding(length=6)
+    assert program.encode("t h e", pad_to=6, pad_id=0) == library.encode("t h e").ids

@@ -197,12 +197,14 @@ def test_other_refusals() -> None:
         ({"max_length": 2.5}, "`max_length` is 2.5"),
         ({"max_length": True}, "`max_length` is True"),
         ({"max_length": 3, "truncate_from": "up"}, "`truncate_from` is 'up'"),
-        ({"pad_to": 10**12}, "pads to 1,000,000,000,000"),
-        ({"pad_to": -1}, "pads to -1"),
+        ({"pad_to": 10**12, "pad_id": 0}, "pads to 1,000,000,000,000"),
+        ({"pad_to": -1, "pad_id": 0}, "pads to -1"),
         ({"pad_to": "8"}, "`pad_to` is '8'"),
         ({"pad_to": 8, "pad_id": -5}, "pads with the id -5"),
-        ({"pad_to": 8, "pad_id": None}, "`pad_id` is None"),
-        ({"pad_to": 8, "pad_on": 1}, "`pad_on` is 1"),
+        ({"pad_to": 8, "pad_id": 0.0}, "`pad_id` is 0.0"),
+        ({"pad_to": 8}, "the tokenizer names no token to pad with"),
+        ({"pad_to": 8, "pad_id": None}, "the tokenizer names no token to pad with"),
+        ({"pad_to": 8, "pad_id": 0, "pad_on": 1}, "`pad_on` is 1"),
     ],
 )
 def test_calls_that_ask_for_what_cannot_be(asked: Any, words: str) -> None:  # noqa: ANN401 - wrong

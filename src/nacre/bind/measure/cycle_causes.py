@@ -84,7 +84,7 @@ class CycleSteps(Struct, frozen=True, eq=False):
 
 def cycle_steps(request: BindRequest, bound: Bound, program_cycles: int) -> CycleSteps:
     """Time an image with one cause after the other."""
-    with stage("timing: causes"):
+    with stage("timing: what tasks wait for"):
         instances = unroll(bound.image)
         ideal = time_image(_bind_to_ideal(request)).cycles
         unhindered = _time(instances, ())

@@ -102,7 +102,7 @@ def search(
         assert cycles is not None
         request = request_of(corpus.grammar, examples.shape, params, macs, examples.classes)
         evaluator = Evaluator(examples, cycles, Course(steps=steps, seed=seed))
-        with watch_progress("evaluating", "networks") as progress:
+        with watch_progress("training and timing", "networks", is_whole=True) as progress:
             result = searched(
                 corpus.grammar, request, evaluator, evaluations, seed, tuner=tuner, watch=progress
             )

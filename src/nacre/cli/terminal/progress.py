@@ -42,7 +42,9 @@ class Progress:
 
 
 @contextmanager
-def watch_progress(doing: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+def watch_progress(
+    doing: str, unit: str, *, is_whole: bool = False
+) -> Iterator[Callable[[int, int], None]]:
     """A stage whose work says itself how far it is."""
     done, total = 0, 0
 
@@ -50,7 +52,7 @@ def watch_progress(doing: str, unit: str) -> Iterator[Callable[[int, int], None]
         nonlocal done, total
         done, total = now, of
 
-    with stage(doing, unit, lambda: (done, total)):
+    with stage(doing, unit, lambda: (done, total), is_whole=is_whole):
         yield count
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from msgspec import Struct
@@ -78,7 +79,7 @@ def run_passes(
         raise InputError(errors)
     is_hoisted, verified, placed = not errors, module, module
     for index, one in enumerate(chosen):
-        with stage(f"rewriting: {one.name}"):
+        with _rewriting(index, len(chosen)):
             result = one.run(module)
         if result is not module and result.labels is None and module.labels is not None:
             result = replace(result, labels=module.labels)
@@ -91,6 +92,11 @@ def run_passes(
         if on_pass is not None:
             on_pass(one, module)
     return module.placed_as(placed)
+
+
+def _rewriting(done: int, total: int) -> AbstractContextManager[None]:
+    """A pass as whoever waits sees it: their names say nothing to users of models."""
+    return stage("simplifying the model", "rewrites", lambda: (done, total))
 
 
 def passes_until(passes: Sequence[Pass], until: str | None) -> tuple[Pass, ...]:

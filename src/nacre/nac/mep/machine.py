@@ -20,6 +20,7 @@ from nacre.nac.mep.operations.models import CalleeError
 from nacre.nac.mep.program import Program, program_of
 from nacre.nac.mep.values import Fault, Value, brief_error
 from nacre.nac.mep.work import Mode, Model, Surroundings, Work, Written
+from nacre.nac.rules.limits import require_plan_limits
 from nacre.nac.rules.plans import NAC89, NAC91, NAC96, NAC97
 from nacre.nac.rules.seeds import require_seed
 
@@ -35,6 +36,7 @@ class Machine:
     `models` are by the names that the plan loads them by; `tokenizer` is one, or several by the
     numbers of models; `resources` are files that it carries. `mode` is for plans that can train,
     and ask. Without `root` the plan has no other files; it writes none without `may_write`.
+    `max_steps` and `max_bytes` are integers from 1 on.
     """
 
     def __init__(
@@ -54,13 +56,14 @@ class Machine:
     ) -> None:
         if mode not in get_args(Mode):
             raise ValueError(f"the mode is {mode!r}, expected one of {', '.join(get_args(Mode))}")
+        limits = require_plan_limits(max_steps=max_steps, max_bytes=max_bytes)
         self._program = program if isinstance(program, Program) else program_of(program)
         folder = Folder(root, may_write=may_write)
         self._surroundings = Surroundings(
             models or {}, tokenizer, arrays or {}, folder, mode, resources or {}
         )
         self._seed = require_seed(seed)
-        self._limits = (max_steps, max_bytes)
+        self._limits = limits["max_steps"], limits["max_bytes"]
         self._actions = actions_of(self._program)
         self.written: tuple[Written, ...] = ()  # by the last run
         self.steps = 0  # of the last run

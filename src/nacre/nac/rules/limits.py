@@ -11,10 +11,12 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.rules import Rule
 from nacre.base.source import whole_file
+from nacre.nac.rules.plans import NAC88, NAC89
 from nacre.nac.rules.running import NAC48, NAC52, NAC54
 
-# What each limit is refused by, and the least that it can be.
-_LIMITS: Mapping[str, tuple[Rule, int]] = MappingProxyType(
+_Table = Mapping[str, tuple[Rule, int]]  # what each limit is refused by, and its least
+
+_OF_RUNS: _Table = MappingProxyType(
     {
         "max_bytes": (NAC48, 1),
         "max_work": (NAC52, 1),
@@ -22,17 +24,26 @@ _LIMITS: Mapping[str, tuple[Rule, int]] = MappingProxyType(
         "memory_limit": (NAC54, 1),
     }
 )
+_OF_PLANS: _Table = MappingProxyType({"max_steps": (NAC88, 1), "max_bytes": (NAC89, 1)})
 
 
 def require_limits(**given: object) -> dict[str, int | None]:
-    """Limits by name, None where nobody named one; InputError has all that are none."""
-    limits: dict[str, int | None] = {}
+    """Limits of a run, None where nobody named one; InputError has all that are none."""
+    named = {name: value for name, value in given.items() if value is not None}
+    return {**dict.fromkeys(given), **_integers(named, _OF_RUNS)}
+
+
+def require_plan_limits(**given: object) -> dict[str, int]:
+    """Limits of the machine of a plan; InputError has all that are none."""
+    return _integers(given, _OF_PLANS)
+
+
+def _integers(given: Mapping[str, object], table: _Table) -> dict[str, int]:
+    limits: dict[str, int] = {}
     findings = []
     for name, value in given.items():
-        rule, least = _LIMITS[name]
-        if value is None:
-            limits[name] = None
-        elif _is_integer(value) and int(value) >= least:
+        rule, least = table[name]
+        if _is_integer(value) and int(value) >= least:
             limits[name] = int(value)
         else:
             shown = str(value) if _is_integer(value) else f"a {type(value).__name__}"

@@ -56,13 +56,15 @@ NAC88 = declare(
     "NAC88", "plan-steps", _ORCH,
     """
     A plan has used up its steps. Each instruction costs one, and one more for every 4096 bytes that
-    it works on; a run of a model costs a hundred.
+    it works on; a run of a model costs a hundred. Or a caller has named a limit of steps that is no
+    integer from 1 on.
     """, language=_NAC)  # fmt: skip
 NAC89 = declare(
     "NAC89", "plan-memory", _ORCH,
     """
     What a plan holds in its slots, or an instruction needs on its way, takes more memory than the
-    machine may have. It is refused before the memory is taken.
+    machine may have. It is refused before the memory is taken. Or a caller has named a limit of
+    bytes that is no integer from 1 on.
     """, language=_NAC)  # fmt: skip
 NAC90 = declare(
     "NAC90", "plan-empty", _ORCH,

@@ -79,5 +79,6 @@ NAC70 = declare(
     "NAC70", "tokenizer-input", _PROC,
     """
     What a tokenizer is given cannot be encoded or decoded: a text with half of a surrogate pair, an
-    id that the vocabulary does not have, a length that special tokens alone exceed.
+    id that the vocabulary does not have, a length that special tokens alone exceed, padding of a
+    tokenizer that names no token for it.
     """, language=_NAC)  # fmt: skip

@@ -206,14 +206,25 @@ def asked_truncation(max_length: int, side: str) -> Truncation:
     return cut
 
 
-def asked_padding(length: int, index: int, side: str) -> Padding:
-    """How a call wants texts to be padded."""
+def asked_padding(
+    length: int, index: int | None, side: str | None, usual: Padding | None
+) -> Padding:
+    """How a call wants texts to be padded; what it does not say is as the tokenizer has it."""
     _require_integer("pad_to", length)
+    if index is None and usual is None:
+        raise refusal(NAC70, "the tokenizer names no token to pad with", help=_PAD_HELP)
+    known = usual or Padding(length)
+    if index is None:
+        index = known.id
     _require_integer("pad_id", index)
-    padding = Padding(length, index, direction=_direction("pad_on", side))
+    direction = known.direction if side is None else _direction("pad_on", side)
+    padding = Padding(length, index, direction=direction)
     if reason := padding_problem(padding):
         raise refusal(NAC70, f"the call {reason}")
     return padding
+
+
+_PAD_HELP = "say which id, `pad_id=0`, if the model knows it as padding"
 
 
 def _require_integer(name: str, value: object) -> None:

@@ -17,6 +17,8 @@ from nacre.nac.rules.tokenizer import NAC65
 
 RESOURCE = "nacre.encoding.json"
 Side = Literal["left", "right"]
+# Special tokens of these names are for padding: what `tokenizers` and SentencePiece call it.
+PAD_TOKENS = ("[PAD]", "<pad>")
 
 
 class TextSlot(Struct, frozen=True, tag="text", omit_defaults=True):

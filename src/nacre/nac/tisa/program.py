@@ -35,7 +35,14 @@ from nacre.nac.tisa.loading import (
     surrounding_ids,
 )
 from nacre.nac.tisa.models.extents import UnknownError
-from nacre.nac.tisa.options import EncodingOptions, Padding, Side, Truncation, read_options
+from nacre.nac.tisa.options import (
+    PAD_TOKENS,
+    EncodingOptions,
+    Padding,
+    Side,
+    Truncation,
+    read_options,
+)
 from nacre.nac.tisa.resources import VOCABULARY, Vocabulary, read_vocabulary
 from nacre.nac.tisa.streaming import TextStream
 from nacre.nac.tisa.text.spans import BytePlaces, Spans, span_of
@@ -106,10 +113,14 @@ class TisaProgram:
         max_length: int | None = None,
         truncate_from: Side = "right",
         pad_to: int | None = None,
-        pad_id: int = 0,
-        pad_on: Side = "right",
+        pad_id: int | None = None,
+        pad_on: Side | None = None,
     ) -> list[int]:
-        """The ids of a text or of a pair, cut and padded where that is asked for."""
+        """The ids of a text or of a pair, cut and padded where that is asked for.
+
+        Padding is what the tokenizer pads with, on its side, unless the call says otherwise;
+        InputError (NAC70) where neither names an id.
+        """
         cut, padding = self.options.truncation, self.options.padding
         if max_length is not None:
             cut = asked_truncation(max_length, truncate_from)
@@ -118,7 +129,7 @@ class TisaProgram:
                 message = f"{max_length} ids have no room for the {added} special tokens alone"
                 raise refusal(NAC70, message)
         if pad_to is not None:
-            padding = asked_padding(pad_to, pad_id, pad_on)
+            padding = asked_padding(pad_to, pad_id, pad_on, self._usual_padding)
         if pair is not None or cut is not None or padding is not None:
             whole = text if pair is None else (text, pair)
             return self._encode_batch([whole], add_special_tokens, cut, padding, False)[0].ids
@@ -199,6 +210,18 @@ class TisaProgram:
             if self.token_decoder.joins_bytes
             else {},
         )
+
+    @property
+    def pad_id(self) -> int | None:
+        """The id that texts are padded with, None where the tokenizer names none."""
+        return None if self._usual_padding is None else self._usual_padding.id
+
+    @cached_property
+    def _usual_padding(self) -> Padding | None:
+        if self.options.padding is not None:
+            return self.options.padding
+        known = ((self._ids.get(token), token) for token in PAD_TOKENS)
+        return next((Padding(None, i, token=t) for i, t in known if i in self._special), None)
 
     def token_id(self, token: str) -> int | None:
         """The id of a token as it stands in the vocabulary."""

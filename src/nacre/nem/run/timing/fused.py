@@ -77,7 +77,7 @@ def time_fused(before: TimedResult, fusion: Fusion) -> FusedResult:
     ways = (_leave_out_slow_readers, _leave_out_products)
     plans = [fusion, *(leave_out(before.timeline, fusion) for leave_out in ways)]
     different = {_links(plan): plan for plan in plans if plan.chains}
-    with stage("timing: chains"):
+    with stage("timing: fused tasks"):
         timed = [(time_chains(before, plan.chains), plan) for plan in different.values()]
     timed.append((before, _leave_out_all(fusion)))
     after, plan = min(timed, key=_rank)

@@ -136,7 +136,7 @@ def run_events(steps: Steps, placement: Placement, limits: list[int], *, compile
     fits = float(placement.duration.sum()) * (steps.count + 1) < 2.0**62
     if compile and fits:
         simulated = columns(steps, placement, limits, np.ascontiguousarray)
-        with stage("timing: compiling the event loop"):
+        with stage("timing: preparing the simulation"):
             simulate = compiled.compile_for(simulated)
         with _event_stage(simulated, steps.count):
             simulate(simulated, steps.count)
