@@ -6,7 +6,15 @@ import textwrap
 from collections.abc import Iterator
 
 from nacre.tcb.binary.words import WORDS
-from nacre.tcb.block_table import BLOCK, BLOCK_KINDS, FEATURES, RECORDS, Field, Record
+from nacre.tcb.block_table import (
+    BLOCK,
+    BLOCK_KINDS,
+    FEATURES,
+    PERIODS,
+    RECORDS,
+    Field,
+    Record,
+)
 from nacre.tcb.figures import FIGURES, FigureSpec
 from tools.generated import markdown_table
 
@@ -80,7 +88,7 @@ def render_features() -> str:
                 f"`{field.name}` of {record.of.__name__}"
                 for record in RECORDS.values()
                 for field in record.fields
-                if field.feature == feature
+                if field.feature == feature or (feature == PERIODS and field.kind == "count")
             ),
         )
         for bit, feature in enumerate(FEATURES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec.structs
@@ -59,6 +59,12 @@ def copying(**fields: Value) -> Image:
 def reading(**fields: Value) -> Image:
     """A copy whose input has other fields."""
     return copying(inputs=(changed(X, **fields),))
+
+
+def counting(values: Iterable[int]) -> Image:
+    """Blocks that wait for these values, a tag in turn."""
+    waits = [Wait(Tag(0, at % 3), value) for at, value in enumerate(values)]
+    return with_items(*(changed(COPY, position=at, waits=(w,)) for at, w in enumerate(waits)))
 
 
 def in_machine(**fields: Value) -> Image:

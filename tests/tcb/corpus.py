@@ -8,7 +8,7 @@ from pathlib import Path
 from nacre.tcb.binary.encoding import encode
 from nacre.tcb.image import Image
 from nacre.tcb.text.disassembly import disassemble
-from tests.tcb.broken import COPY, with_items
+from tests.tcb.broken import COPY, counting, with_items
 from tests.tcb.samples import sample, sample_with_host_values
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -17,6 +17,7 @@ IMAGES: Mapping[str, Callable[[], Image]] = {
     "everything": sample,
     "one_copy": lambda: with_items(COPY),
     "host_values": sample_with_host_values,
+    "periods": lambda: counting(n // 3 * 1500 + n % 3 for n in range(48)),
 }
 
 

@@ -78,6 +78,17 @@ class Section:
         (shift,) = self.column(1)
         return [value << shift for value in self.column(count)]
 
+    def counts_up(self, count: int) -> list[int]:
+        if "periods" not in self.features or count < 16:
+            return self.column(count)
+        (period,) = self.column(1)
+        numbers = self.column(count)
+        for at in range(period, count) if period else ():
+            before = numbers[at - 2 * period] if at >= 2 * period else 0
+            wrapped = numbers[at] + 2 * numbers[at - period] - before
+            numbers[at] = (wrapped + (1 << 63)) % (1 << 64) - (1 << 63)
+        return numbers
+
     def fields(self, fields: list[Field], count: int) -> list[dict[str, Value]]:
         known = [f for f in fields if f.feature is None or f.feature in self.features]
         columns = [(field.name, self.field(field, count)) for field in known]
@@ -93,8 +104,8 @@ class Section:
     def one(self, field: Field, count: int) -> list[Value]:
         if field.kind in LAYOUT:
             return self.records(field.kind, count, field.is_optional)
-        if field.kind in ("term", "address"):
-            return self.terms(count, field.kind == "address", field.is_optional)
+        if field.kind in ("term", "address", "count"):
+            return self.terms(count, field.kind, field.is_optional)
         is_aligned = field.kind in ("hexadecimal", "size")
         numbers = self.aligned(count) if is_aligned else self.column(count)
         return [self.scalar(field, number) for number in numbers]
@@ -141,7 +152,12 @@ class Section:
             return self.heap.take(number).hex()
         return self.heap.take(-1 - number).decode()
 
-    def terms(self, count: int, is_address: bool, is_optional: bool) -> list[Value]:
+    def last(self, kind: str, count: int) -> list[int]:
+        if kind == "address":
+            return self.aligned(count)
+        return self.counts_up(count) if kind == "count" else self.column(count)
+
+    def terms(self, count: int, kind: str, is_optional: bool) -> list[Value]:
         numbers = self.column(count)
         lists = self.column(max(numbers, default=-1) + 1)
         shapes = [
@@ -154,8 +170,8 @@ class Section:
                 holes = shape.count(0)
                 columns = []
                 for hole in range(holes):
-                    is_last = is_address and hole == holes - 1
-                    columns.append((self.aligned if is_last else self.column)(len(places)))
+                    is_last = hole == holes - 1
+                    columns.append(self.last(kind if is_last else "term", len(places)))
                 for row, at in enumerate(places):
                     found[at] = _term(shape, iter([column[row] for column in columns]))
         return found

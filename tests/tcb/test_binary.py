@@ -9,18 +9,22 @@ from collections.abc import Callable
 import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from nacre.base.binary.cursor import Broken
 from nacre.base.compression_forms import CompressionForm
 from nacre.base.diagnostics import InputError
-from nacre.base.terms import LoopVariable, Operation
+from nacre.base.terms import LoopVariable, Operation, fits_int64
+from nacre.tcb.binary.columns import read_periodic
 from nacre.tcb.binary.container import MAGIC
 from nacre.tcb.binary.encoding import decode, encode, features_of
-from nacre.tcb.block_table import FEATURES, RECORDS
-from nacre.tcb.image import Block, Image, Machine, Quant, Repeat
+from nacre.tcb.binary.pools import ReadPools
+from nacre.tcb.block_table import FEATURES, PERIODS, RECORDS
+from nacre.tcb.image import Block, Image, Machine, Quant, Repeat, Tag, TagSet
 from nacre.tcb.text.disassembly import disassemble
 from tests.effort import scaled
 from tests.tcb import second_reader
-from tests.tcb.broken import COPY, Value, changed, copying, reading, sealed, with_items
+from tests.tcb.broken import COPY, Value, changed, copying, counting, reading, sealed, with_items
 from tests.tcb.samples import sample, sample_with_host_values
 from tests.tcb.strategies import images
 
@@ -58,8 +62,10 @@ def test_what_repeats_is_there_once() -> None:
 
 
 def test_a_file_has_the_features_that_it_uses() -> None:
-    assert features_of(sample_with_host_values()) == set(FEATURES)
-    assert features_of(sample()) == set(FEATURES) - {"host_values"}
+    assert features_of(sample_with_host_values()) == set(FEATURES) - {PERIODS}
+    assert features_of(sample()) == set(FEATURES) - {"host_values", PERIODS}
+    assert features_of(counting(range(16))) == {PERIODS}
+    assert features_of(counting(range(15))) == set()
     assert features_of(with_items(COPY)) == set()
     form = CompressionForm("sparse")
     assert features_of(reading(compression=form)) == {"compression"}
@@ -68,7 +74,7 @@ def test_a_file_has_the_features_that_it_uses() -> None:
 
 def test_fields_with_a_feature_can_be_left_out() -> None:
     featured = [f for record in RECORDS.values() for f in record.fields if f.feature]
-    assert {field.feature for field in featured} == set(FEATURES)
+    assert {field.feature for field in featured} == set(FEATURES) - {PERIODS}
     assert all(field.default is not ... for field in featured)
 
 
@@ -93,6 +99,63 @@ def test_what_no_reader_would_take_is_not_written(build: Callable[[], Image]) ->
 def test_a_repeat_takes_bytes_as_its_text_does_not_as_its_iterations() -> None:
     sizes = [len(encode(with_items(Repeat(0, n, (COPY,))))) for n in (10, 1_000_000)]
     assert sizes[1] - sizes[0] < 8
+
+
+# Counts that rise
+
+
+WIDE = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@settings(max_examples=scaled(60))
+@given(st.lists(WIDE | st.integers(-9, 9), min_size=14, max_size=60), st.integers(1, 18))
+def test_counts_of_any_kind_are_read_as_they_were(steps: list[int], period: int) -> None:
+    rising = [step + (at // period) * 1500 for at, step in enumerate(steps)]
+    for values in (steps, [value for value in rising if fits_int64(value)]):
+        image = counting(values)
+        data = encode(image)
+        assert decode(data) == image
+        expected = plain(image)
+        assert with_defaults(expected, second_reader.read(data)) == expected
+
+
+@pytest.mark.parametrize("turns", range(1, 17))
+def test_counts_that_rise_evenly_in_turns_take_no_bytes(turns: int) -> None:
+    def size(blocks: int) -> int:
+        values = [at // turns * (1000 + at % turns) + at % turns for at in range(blocks)]
+        image = counting(values)
+        return len(encode(image)) - len(encode(counting([0] * blocks)))
+
+    assert size(200) - size(100) < 12
+
+
+def test_a_file_from_before_periods_is_read() -> None:
+    image = counting(range(40))
+    before = encode(image, features_of(image) - {PERIODS})
+    assert b"periods" not in before
+    assert decode(before) == image
+    expected = plain(image)
+    assert with_defaults(expected, second_reader.read(before)) == expected
+
+
+@pytest.mark.parametrize("period", [-1, 17, 1 << 62])
+def test_a_period_is_a_small_number(period: int) -> None:
+    class Columns:
+        pools = ReadPools(0, [], b"")
+
+        def column(self, count: int) -> list[int]:
+            return [period] * count
+
+    with pytest.raises(Broken, match="period"):
+        read_periodic(16, Columns())
+
+
+def test_sets_have_periods_too() -> None:
+    sets = (TagSet(Tag(0, at), 1, 1500 * at) for at in range(40))
+    blocks = [Block("join", at, sets=(one,)) for at, one in enumerate(sets)]
+    image = with_items(*blocks)
+    assert decode(encode(image)) == image
+    assert len(encode(image)) < len(encode(image, frozenset())) - 30
 
 
 # As the page says
@@ -190,7 +253,12 @@ def refusal(error: InputError) -> str:
 
 
 EMPTY = Machine("m", "", "u", "ab", 1, (), (), ())
-SEEDS = (sample, lambda: with_items(COPY), lambda: Image("p", EMPTY, (), (), ()))
+SEEDS = (
+    sample,
+    lambda: with_items(COPY),
+    lambda: Image("p", EMPTY, (), (), ()),
+    lambda: counting(n // 3 * 1500 + n % 3 for n in range(48)),
+)
 
 
 @pytest.mark.fuzz

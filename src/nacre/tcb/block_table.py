@@ -50,6 +50,7 @@ Kind = Literal[
     "numbers",
     "term",  # an integer over counters
     "address",  # a term that is an address
+    "count",  # a term that a tag counts up to
     "attributes",  # names with values of any kind
     "counts",  # names with integers
     "figures",  # names with integers and texts
@@ -58,7 +59,8 @@ Kind = Literal[
 ]
 BLOCK_KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
 # What a reader must know to understand a file. Places in this list are never used again.
-FEATURES: Final = ("compression", "chains", "host_values")
+PERIODS: Final = "periods"  # no field: how counts are written in files where they are many
+FEATURES: Final = ("compression", "chains", "host_values", PERIODS)
 REQUIRED: Final = ...
 FieldValue = Any  # as its kind says
 _TASKS: Final[tuple[BlockKind, ...]] = ("task",)
@@ -114,14 +116,14 @@ _WAIT = Record(
     Wait, "a condition: the counter has reached a value",
     (
         Field("tag", "record", "the counter", of=Tag, is_unshared=True),
-        Field("value", "term", "what it has to reach", ">=", is_unshared=True),
+        Field("value", "count", "what it has to reach", ">=", is_unshared=True),
     ),
 )  # fmt: skip
 _TAG_SET = Record(
     TagSet, "counters side by side that are raised to a value; none goes down",
     (
         Field("tag", "record", "the first of them", of=Tag, is_unshared=True),
-        Field("value", "term", "what they are raised to", "=", is_unshared=True),
+        Field("value", "count", "what they are raised to", "=", is_unshared=True),
         Field("count", "integer", "how many there are", "count", 1, is_unshared=True),
     ),
 )  # fmt: skip

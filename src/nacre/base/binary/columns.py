@@ -91,11 +91,19 @@ _LIST_COSTS = _list_costs()
 _WIDTHS = np.arange(MOST_BITS + 1.0)[None, :]
 
 
-def _cheapest(counts: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
-    """Heads, given how many numbers of each column have so many bits, and how many differences."""
+def _costs(counts: Integers, lengths: Integers) -> Floats:
+    """Bits of each column, by its width, as numbers and then as differences.
+
+    Counts say how many numbers of each column have so many bits, and then how many differences.
+    """
     listed = (counts.reshape(-1, 65).astype(np.float64) @ _LIST_COSTS).reshape(2, len(lengths), -1)
     costs = lengths[:, None] * _WIDTHS + 8 * listed
-    best = np.concatenate([costs[0], costs[1]], axis=1).argmin(axis=1)
+    return np.concatenate([costs[0], costs[1]], axis=1)
+
+
+def _cheapest(counts: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
+    """Heads of least cost."""
+    best = _costs(counts, lengths).argmin(axis=1)
     widths, is_difference = best % (MOST_BITS + 1), best > MOST_BITS
     heads: npt.NDArray[np.uint8] = (widths + _DIFFERENCES * is_difference).astype(np.uint8)
     return heads
@@ -130,10 +138,22 @@ def choose(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
 
 
 def _choose_few(values: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:
+    return _cheapest(_count_bits(values, lengths), lengths)
+
+
+def _count_bits(values: Integers, lengths: Integers) -> Integers:
+    """How many numbers of each column have so many bits, and then how many differences."""
     count = 2 * len(lengths)
     bits = _both_bit_lengths(values, np.cumsum(lengths) - lengths)
     bits += np.repeat(np.arange(count) * 65, np.concatenate([lengths, lengths]))
-    return _cheapest(np.bincount(bits, minlength=count * 65), lengths)
+    return np.bincount(bits, minlength=count * 65)
+
+
+def find_cheapest(columns: Sequence[Integers]) -> int:
+    """Which of some columns costs least; of equal ones the first."""
+    lengths = np.array([len(column) for column in columns], np.int64)
+    costs = _costs(_count_bits(np.concatenate(columns), lengths), lengths)
+    return int(costs.min(axis=1).argmin())
 
 
 def choose_constant(numbers: Integers, lengths: Integers) -> npt.NDArray[np.uint8]:

@@ -10,13 +10,23 @@ from itertools import chain
 from typing import Any
 
 from nacre.base.terms import fits_int64
-from nacre.tcb.binary.columns import Columns, Source, add_aligned, add_column, read_aligned
+from nacre.tcb.binary.columns import (
+    Columns,
+    Source,
+    add_aligned,
+    add_column,
+    add_periodic,
+    read_aligned,
+    read_periodic,
+)
 from nacre.tcb.binary.pools import ReadPools, WrittenPools, checked, encode_text, refuse
 from nacre.tcb.binary.shapes import hole_count, pack_term, unpack_term
-from nacre.tcb.block_table import RECORDS, Field, FieldValue, Record
+from nacre.tcb.block_table import PERIODS, RECORDS, Field, FieldValue, Kind, Record
 
 # An integer, or integers in tuples: equal where the values are, types and signs included.
 Packed = Any
+AddColumn = Callable[[Columns, Sequence[int]], None]
+ReadColumn = Callable[[int, Source], list[int]]
 
 
 class Codec(ABC):
@@ -92,9 +102,9 @@ class AlignedCodec(ScalarCodec):
 class TermCodec(Codec):
     """The shapes of a field's terms, and the integers of each, which have columns of their own."""
 
-    def __init__(self, is_optional: bool, is_address: bool) -> None:
+    def __init__(self, is_optional: bool, add_last: AddColumn, read_last: ReadColumn) -> None:
         self._is_optional = is_optional
-        self._is_address = is_address
+        self._add_last, self._read_last = add_last, read_last  # of a shape's last integers
 
     def pack(self, value: FieldValue, pools: WrittenPools) -> Packed:
         """The number, one more where None is a value, and the integers."""
@@ -114,8 +124,7 @@ class TermCodec(Codec):
         for integers_of_shape in rows.values():
             by_hole = list(zip(*integers_of_shape, strict=True))
             for hole, integers in enumerate(by_hole, 1):
-                is_aligned = self._is_address and hole == len(by_hole)
-                (add_aligned if is_aligned else add_column)(columns, integers)
+                (self._add_last if hole == len(by_hole) else add_column)(columns, integers)
 
     def read(self, count: int, source: Source) -> list[Packed]:
         """The inverse; how many integers there are, the shapes say."""
@@ -133,8 +142,7 @@ class TermCodec(Codec):
         if not holes:
             return iter([()] * count)
         columns = [source.column(count) for _ in range(holes - 1)]
-        last = read_aligned(count, source) if self._is_address else source.column(count)
-        return zip(*columns, last, strict=True)
+        return zip(*columns, self._read_last(count, source), strict=True)
 
     def _holes(self, shape: int, pools: ReadPools) -> int:
         if self._is_optional and shape == 0:
@@ -283,13 +291,22 @@ def codec_of(field: Field, features: frozenset[str]) -> Codec:
     if field.kind == "record":
         assert field.of is not None
         inner: Codec = RecordCodec(RECORDS[field.of], features, field.is_optional)
-    elif field.kind in ("term", "address"):
-        inner = TermCodec(field.is_optional, field.kind == "address")
+    elif field.kind in ("term", "address", "count"):
+        inner = TermCodec(field.is_optional, *_last_integers(field.kind, features))
     elif field.kind in ("hexadecimal", "size"):
         inner = AlignedCodec(*_INTEGER, field.is_optional)
     else:
         inner = ScalarCodec(*_scalar(field), field.is_optional)
     return ManyCodec(inner) if field.is_many else inner
+
+
+def _last_integers(kind: Kind, features: frozenset[str]) -> tuple[AddColumn, ReadColumn]:
+    """How the last integers of terms are columns."""
+    if kind == "address":
+        return add_aligned, read_aligned
+    if kind == "count" and PERIODS in features:
+        return add_periodic, read_periodic
+    return add_column, lambda count, source: source.column(count)
 
 
 def _scalar(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nacre.base.binary.cursor import Broken, ByteReader
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
+from nacre.tcb.binary.columns import LEAST_PERIODIC
 from nacre.tcb.binary.container import (
     CONSTANTS,
     HEADER,
@@ -21,7 +22,7 @@ from nacre.tcb.binary.container import (
 from nacre.tcb.binary.pools import refuse
 from nacre.tcb.binary.sections import SectionReader, SectionWriter
 from nacre.tcb.binary.streams import read_streams, write_streams
-from nacre.tcb.block_table import RECORDS
+from nacre.tcb.block_table import PERIODS, RECORDS
 from nacre.tcb.image import (
     Block,
     Constant,
@@ -38,9 +39,10 @@ _HEADER_RECORDS = (Image, Machine, Placement, Port)
 _LISTS = ((CONSTANTS, Constant), (ORIGINS, Origin))
 
 
-def encode(image: Image) -> bytes:
-    """The only bytes that stand for an image."""
-    features = features_of(image)
+def encode(image: Image, features: frozenset[str] | None = None) -> bytes:
+    """The only bytes that stand for an image, with the features of its own or with these."""
+    if features is None:
+        features = features_of(image)
     return write_file(sections_of(image, features), features)
 
 
@@ -75,12 +77,20 @@ def _require_readable(image: Image, size_bytes: int) -> None:
 
 def features_of(image: Image) -> frozenset[str]:
     """What a reader must know to understand an image."""
-    return frozenset(
+    of_fields = frozenset(
         field.feature
         for value in _values(image)
         for field in RECORDS[type(value)].fields
         if field.feature and getattr(value, field.name) != field.default
     )
+    return of_fields | {PERIODS} if _has_many_counts(image) else of_fields
+
+
+def _has_many_counts(image: Image) -> bool:
+    """Whether columns of counts can be long enough for a period."""
+    blocks = [block for stream in image.streams for block, _ in stream.blocks()]
+    waits, sets = sum(len(b.waits) for b in blocks), sum(len(b.sets) for b in blocks)
+    return max(waits, sets) >= LEAST_PERIODIC
 
 
 def _values(image: Image) -> Iterator[Block | Operand | Port]:
@@ -95,8 +105,11 @@ def _values(image: Image) -> Iterator[Block | Operand | Port]:
 def decode(data: bytes, name: str = "<bytes>") -> Image:
     """The image of a file; InputError where it is none, or is not written as it would be."""
     try:
-        image = _decode(data)
-        _require_canonical(data, encode(image))
+        sections, features = read_file(data)
+        image = _decode(sections, features)
+        # Files from before there were periods have none.
+        own = features_of(image)
+        _require_canonical(data, encode(image, own if PERIODS in features else own - {PERIODS}))
     except Broken as problem:
         message = f"at byte {problem.offset:,}: {problem.message}"
         finding = problem.rule.at(whole_file(name), message, help=problem.help)
@@ -113,8 +126,7 @@ def _require_canonical(data: bytes, expected: bytes) -> None:
     raise Broken(TCB14, at, message, "write it anew from its text")
 
 
-def _decode(data: bytes) -> Image:
-    sections, features = read_file(data)
+def _decode(sections: Mapping[int, ByteReader], features: frozenset[str]) -> Image:
     fields: dict[str, Any] = {SECTIONS[tag]: () for tag in SECTIONS if tag != HEADER}
     header = SectionReader(sections[HEADER], _HEADER_RECORDS, features, 2)
     (own,) = header.heads(Image, 1)

@@ -46,6 +46,7 @@ class ValueReader:
             "numbers": lambda: self._list(self._number),
             "term": self._term,
             "address": self._term,
+            "count": self._term,
             "attributes": lambda: self._pairs(self._attribute),
             "counts": lambda: self._pairs(self._integer),
             "figures": lambda: self._pairs(self._figure),

@@ -116,6 +116,7 @@ _WRITERS: Final[Mapping[Kind, Callable[[Any], str]]] = MappingProxyType(
         "numbers": lambda values: f"[{', '.join(map(number_text, values))}]",
         "term": term_text,
         "address": address_text,
+        "count": term_text,
         "attributes": pairs_text,
         "counts": pairs_text,
         "figures": pairs_text,
