@@ -225,3 +225,15 @@ def test_modules_that_the_page_names_are_there() -> None:
     assert paths
     gone = [n for n, p in paths.items() if not (p.is_dir() or p.with_suffix(".py").is_file())]
     assert gone == []
+
+
+def test_data_of_others_are_named_with_their_licence() -> None:
+    notice = (ROOT / "NOTICE").read_text()
+    folders = {"src/nacre/nac/synthesis/data": ["digits.npz"],
+               "src/nacre/demo": ["calibration.npz", "samples.npz"]}  # fmt: skip
+    for folder, files in folders.items():
+        assert sorted(path.name for path in (ROOT / folder).glob("*.npz")) == files
+        assert all(f"{folder}/{file}" in notice for file in files)
+        said = (ROOT / folder / "README.md").read_text()
+        assert all(words in text for text in (notice, said)
+                   for words in ("10.24432/C50P49", "CC BY 4.0", "Alpaydin"))  # fmt: skip

@@ -6,12 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+from nacre.nac.synthesis.axes import (
+    apart,
+    percent_texts,
+    round_logarithmic,
+    round_numbers,
+    round_step,
+)
 from nacre.nac.synthesis.pareto import Point
 from nacre.nac.synthesis.search import Candidate, SearchResult
 from nacre.nac.tools.html_page import escape_text, html_page
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 760, 420, 66, 46, 14, 16
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 760, 420, 78, 46, 14, 16
 _CURVE_HEIGHT = 200
+_MOST_SHARES, _MOST_CYCLES = 10, 12  # numbers at an axis
+_LEAST_SHARES = 0.01  # that the axis of accuracy spans
 _NAMES = {
     "drawn": "drawn from the grammar",
     "transplant": "stages of one in another",
@@ -48,13 +57,14 @@ class _Scale:
     low: float
     high: float
     bottom: float  # accuracy
+    top: float
 
     def x(self, cycles: float) -> float:
         share = (log10(max(cycles, 1.0)) - self.low) / (self.high - self.low)
         return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, accuracy: float) -> float:
-        share = (accuracy - self.bottom) / (1.0 - self.bottom)
+        share = (accuracy - self.bottom) / (self.top - self.bottom)
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
 
 
@@ -73,9 +83,18 @@ def search_page(result: SearchResult, about: About) -> str:
 def _scale(found: Sequence[Candidate]) -> _Scale:
     cycles = [one.score.cycles for one in found] or [1, 10]
     low, high = log10(max(1, min(cycles))), log10(max(1, max(cycles)))
-    margin = max(0.05, 0.04 * (high - low))
-    least = min((1.0 - one.score.error for one in found), default=0.0)
-    return _Scale(low - margin, high + margin, max(0.0, floor(least * 10 - 0.2) / 10))
+    margin = max(0.01, 0.04 * (high - low))
+    return _Scale(low - margin, high + margin, *_accuracies([1.0 - o.score.error for o in found]))
+
+
+def _accuracies(found: Sequence[float]) -> tuple[float, float]:
+    """The ends of the axis of accuracy: round, around all that was found, within 0 and 1."""
+    least, most = min(found, default=0.0), max(found, default=1.0)
+    missing = max(0.0, _LEAST_SHARES - (most - least)) / 2
+    step = round_step(most - least + 2 * missing, _MOST_SHARES)
+    bottom = floor((least - missing) / step - 0.2) * step
+    top = ceil((most + missing) / step + 0.2) * step
+    return max(0.0, bottom), min(1.0, top)
 
 
 def _chart(result: SearchResult, about: About) -> Iterator[str]:
@@ -104,14 +123,19 @@ def _chart(result: SearchResult, about: About) -> Iterator[str]:
 
 def _axes(scale: _Scale, about: About) -> Iterator[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    for tenth in range(round(scale.bottom * 10), 11):
-        y = scale.y(tenth / 10)
+    shares = round_numbers(scale.bottom, scale.top, _MOST_SHARES + 2)
+    for share, text in zip(shares, percent_texts(shares), strict=True):
+        y = scale.y(share)
         yield f'<path class="axis" d="M{_LEFT} {y:.1f}H{right}"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tenth * 10}%</text>\n'
-    for cycles in _round_numbers(scale):
-        x = scale.x(cycles)
-        yield f'<path class="axis" d="M{x:.1f} {_TOP}V{bottom}"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{cycles:,}</text>\n'
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>\n'
+    numbers = round_logarithmic(10**scale.low, 10**scale.high, _MOST_CYCLES)
+    texts, places = [f"{n:,}" for n in numbers], [scale.x(n) for n in numbers]
+    for at in apart(texts, places):
+        yield f'<path class="axis" d="M{places[at]:.1f} {_TOP}V{bottom}"/>'
+        yield (
+            f'<text x="{places[at]:.1f}" y="{bottom + 16}" text-anchor="middle">'
+            f"{texts[at]}</text>\n"
+        )
     middle = (_LEFT + right) / 2
     yield (
         f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">cycles on '
@@ -119,13 +143,6 @@ def _axes(scale: _Scale, about: About) -> Iterator[str]:
         f'<text x="14" y="{bottom / 2:.0f}" text-anchor="middle" '
         f'transform="rotate(-90 14 {bottom / 2:.0f})">accuracy</text>\n'
     )
-
-
-def _round_numbers(scale: _Scale) -> list[int]:
-    """1, 2 and 5 times powers of ten that lie on the axis."""
-    powers = range(max(0, floor(scale.low)), ceil(scale.high) + 1)
-    numbers = [factor * 10**power for power in powers for factor in (1, 2, 5)]
-    return [n for n in numbers if scale.low <= log10(n) <= scale.high]
 
 
 def _steps(front: Sequence[Candidate], scale: _Scale) -> str:
