@@ -183,3 +183,48 @@ def test_parts_without_scales_are_islands() -> None:
     assert kinds["Unary"] == "f16"
     sample = samples(module, 1)[0]
     assert sqnr(evaluate(module, sample)[0], stored_run(made, sample)[0]) > 30
+
+
+def _stored_input(builder: Builder, shape: tuple[int, ...]) -> int:
+    x = builder.input("x", "f32", shape)
+    scale, zero = builder.constant(np.float32(0.05)), builder.constant(np.int8(0), "i8")
+    stored = builder.add("Quantize", x, scale, zero, to="i8")
+    return builder.add("Dequantize", stored, scale, zero)
+
+
+@pytest.mark.parametrize("has_zero", [True, False])
+@pytest.mark.parametrize(("shape", "axis"), [((4, 6), 0), ((4, 6), 1), ((6, 6), 0), ((6, 6), 1)])
+def test_stored_constants_are_the_reals_that_they_stand_for(
+    shape: tuple[int, int], axis: int, has_zero: bool
+) -> None:
+    """By channel along either axis, also where both are of one length."""
+    rng = np.random.default_rng(axis)
+    stored = rng.integers(-128, 128, shape).astype(np.int8)
+    scales = rng.uniform(0.01, 0.2, shape[axis]).astype(np.float32)
+    zeros = rng.integers(-9, 9, shape[axis]).astype(np.int8) if has_zero else None
+    builder = Builder()
+    x = _stored_input(builder, (1, shape[0]))
+    operands = [builder.constant(stored, "i8"), builder.constant(scales)]
+    operands += [builder.constant(zeros, "i8")] if zeros is not None else []
+    weights = builder.add("Dequantize", *operands, axis=axis)
+    module = builder.module(builder.add("MatMul", x, weights))
+    wide = [1, 1]
+    wide[axis] = shape[axis]
+    offsets = (0 if zeros is None else zeros.astype(np.int64)) * np.ones(shape[axis], np.int64)
+    reals = (stored.astype(np.int64) - offsets.reshape(wide)) * scales.reshape(wide)
+    plain = float_model(module).module
+    found = [op.attributes["data"].array for op in plain.operations if op.opcode == "ConstTensor"]
+    assert any(np.array_equal(array, reals.astype(np.float32)) for array in found)
+    assert not any(op.opcode == "Dequantize" for op in plain.operations)
+
+
+def test_one_scale_of_many_constants_is_for_all() -> None:
+    stored = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
+    builder = Builder()
+    x = _stored_input(builder, (2, 3))
+    scale, zero = builder.constant(np.float32(0.25)), builder.constant(np.int8(3), "i8")
+    weights = builder.add("Dequantize", builder.constant(stored, "i8"), scale, zero)
+    module = builder.module(builder.add("MatMul", x, weights))
+    array = np.round(numbers(1, 2, 3), 1)
+    (found,) = evaluate(float_model(module).module, {"x": array})
+    assert np.allclose(found, array @ ((stored.astype(np.float32) - 3) * 0.25), rtol=1e-6)

@@ -147,3 +147,37 @@ def test_the_table_of_layers_has_the_whole_ones() -> None:
     named = [layer.name for layer in nacre.estimate(recurrence(1024, 1), "npm4k").layers]
     assert len(named) == len(set(named))
     assert not [name for name in named if name.endswith(("n0", "n1"))]
+
+
+@pytest.mark.parametrize("order", CELLS)
+def test_tiles_begin_behind_all_that_is_there(order: str) -> None:
+    """Also while the layer before runs: a layer's first loads come then."""
+    made = stages(two_recurrences((60, 40), 1, 3, order))
+    layers, resident = made.cut.layers, made.tilings.resident
+    users: dict[tuple[int, ...], list[int]] = {}
+    for index, layer in enumerate(layers):
+        if layer.packed is not None and layer.packed.key in resident.weights:
+            users.setdefault(layer.packed.key, []).append(index)
+    computing = [index for index, layer in enumerate(layers) if layer.main != "copy"]
+    kept, all_spans = [], []
+    for key, found in users.items():
+        packed = layers[found[0]].packed
+        assert packed is not None
+        begin, size = resident.weights[key], packed.block_bytes(layers[found[0]].columns)
+        first = max((i for i in computing if i < found[0]), default=0)
+        span = (begin + -(-size // 64) * 64, first, found[-1])
+        all_spans.append(span)
+        kept += [span] if packed.stays else []
+    all_spans += [
+        (resident.offsets[t] + -(-made.cut.tensors[t].bytes // 64) * 64, *life)
+        for t, life in lifetimes(made.cut).items()
+        if t in resident.offsets
+    ]
+    expected, before = {}, 0
+    for index in computing:
+        if any(first <= index and last >= before for _, first, last in kept):
+            there = [end for end, first, last in all_spans if first <= index and last >= before]
+            expected[layers[index].name] = max(there)
+        before = index
+    assert kept
+    assert resident.begins == expected
