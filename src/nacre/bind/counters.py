@@ -47,6 +47,10 @@ def split_number(*terms: Term) -> tuple[Term, int]:
 
 def add_number(symbolic: Term, number: int) -> Term:
     """A term and a number, as `add` writes their sum."""
+    if number > 1 and type(symbolic) is Operation:  # which is most of them
+        return Operation("+", symbolic, number, 1 + symbolic.size)
+    if not number:
+        return symbolic
     if isinstance(symbolic, int):
         return number + symbolic
     return simplify("+", symbolic, number) if number >= 0 else simplify("-", symbolic, -number)
@@ -58,6 +62,7 @@ class Counters:
     def __init__(self, values: Sequence[Term] = ()) -> None:
         self._values = values
         self._terms: dict[Term, Term] = {}  # as they become
+        self._addresses: dict[tuple[object, int], Term] = {}  # by offset and what is added to it
         self._inside: dict[Term, Counters] = {}  # by where a loop at this place begins
 
     def inside(self, loop: Loop) -> Counters:
@@ -81,6 +86,13 @@ class Counters:
             found = self._terms[term] = self._replace(term)
         return found
 
+    def address(self, offset: object, first: int) -> Term:
+        """A term of the program over counters, and a number added to it."""
+        found = self._addresses.get((offset, first))
+        if found is None:
+            found = self._addresses[offset, first] = add_number(self.term(offset), first)
+        return found
+
     def _replace(self, term: Term) -> Term:
         if isinstance(term, LoopVariable):
             return self._values[term.depth]
@@ -90,7 +102,10 @@ class Counters:
 
     def count(self, loop: Loop) -> Term:
         """How often a loop at this place repeats its body."""
-        first, last = self.term(loop.first), self.term(loop.last)
+        first, last = loop.first, loop.last
+        if type(first) is int and type(last) is int:  # which is most of them
+            return last - first + 1
+        first, last = self.term(first), self.term(last)
         if isinstance(first, int) and isinstance(last, int):
             return last - first + 1
         return simplify("+", simplify("-", last, first), 1)

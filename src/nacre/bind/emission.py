@@ -8,11 +8,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from nacre.bind.counters import Counters
+from nacre.bind.counters import Counters, add_number
 from nacre.bind.forms import FormBinder
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
-from nacre.bind.placed_tags import PlacedTags
+from nacre.bind.placed_tags import NodeTags, PlacedTags
 from nacre.bind.splitting import IterationRuns, Run
 from nacre.bind.tags import has_entry_block
 from nacre.bind.units import UnitBinder
@@ -22,6 +22,7 @@ from nacre.nem.plan.grid import Grid
 from nacre.tcb.image import DEVICE, Block, Item, Repeat, Stream, Tag, Wait
 
 Items = defaultdict[int, list[Item]]  # by stream
+_ALONE: tuple[Task, ...] = ()  # the members of no chain
 
 
 class Place:
@@ -62,9 +63,11 @@ class Emitter:
         operands: OperandBinder,
         members: Mapping[int, tuple[Task, ...]],
         stream_of: Mapping[int, int],
+        task_at: Mapping[int, Task],
         *,
         has_token_limit: bool,
     ) -> None:
+        self._task_at = task_at  # by position
         self._stream_of = stream_of  # of every task, by position
         self._units, self._operands = units, operands
         self._forms = FormBinder(units)
@@ -80,23 +83,26 @@ class Emitter:
 
     def _body(self, body: OrderBody, place: Place) -> Items:
         items: Items = defaultdict(list)
-        for node in body.nodes:
-            if isinstance(node.statement, Task):
-                self._chain(node, node.statement, place, items)
+        shift = body.shift
+        for of_node in place.tags.nodes():
+            node = of_node.node
+            kind, position = node.kind, node.position + shift
+            if kind == "task":
+                self._chain(of_node, self._task_at[position], place, items)
                 continue
-            if node.kind != "entry" or has_entry_block(node):
-                stream, block = self._join(node, place)
+            if kind != "entry" or has_entry_block(node):
+                stream, block = self._join(of_node, position, place)
                 items[stream].append(block)
-            if node.kind == "entry":
-                self._loop(node, body.inner[node.position], place, items)
+            if kind == "entry":
+                self._loop(of_node, body.inner[position], place, items)
         return items
 
-    def _loop(self, entry: OrderNode, body: OrderBody, place: Place, items: Items) -> None:
+    def _loop(self, entry: NodeTags, body: OrderBody, place: Place, items: Items) -> None:
         loop = body.loop
         if loop is None:
             raise ValueError("a loop without statement")
-        tags = place.tags
-        gate = (tags.wait_for(entry),) if has_entry_block(entry) else self._waits(entry, place)
+        tags, has_block = place.tags, has_entry_block(entry.node)
+        gate = (tags.wait_for(entry.node),) if has_block else self._waits(entry, place)
         counters = place.counters.inside(loop)
         inside = tags.inside(loop.position)
         around, start = (*place.outer, inside), (*gate, *inside.window_wait())
@@ -105,45 +111,45 @@ class Emitter:
             for stream, found in self._body(body, inner).items():
                 items[stream].append(Repeat(loop.position, run.count, tuple(found), run.start))
 
-    def _chain(self, node: OrderNode, last: Task, place: Place, items: Items) -> None:
+    def _chain(self, of_node: NodeTags, last: Task, place: Place, items: Items) -> None:
         """A task, or tasks that stream into each other: the first waits, and the last signals."""
-        waits, signal = self._waits(node, place), place.tags.signal(node)
+        waits = self._waits(of_node, place)
         found = items[self._stream_of[last.position]]
-        tasks = self._members.get(last.position)
-        if tasks is not None:
-            for task in tasks[:-1]:
+        if self._members:
+            for task in self._members.get(last.position, _ALONE)[:-1]:
                 found.append(self._task(task, place, waits, None, is_chained=True))
                 waits = ()
-        found.append(self._task(last, place, waits, signal))
+        found.append(self._task(last, place, waits, of_node.signal))
 
-    def _join(self, node: OrderNode, place: Place) -> tuple[int, Block]:
-        tags, waits = place.tags, self._waits(node, place)
-        signal = tags.signal(node)
+    def _join(self, of_node: NodeTags, position: int, place: Place) -> tuple[int, Block]:
+        tags, waits = place.tags, self._waits(of_node, place)
+        node, signal = of_node.node, of_node.signal
         if isinstance(node.statement, WaitStatement):
-            named = self._named(node.statement.tokens, node.position)
-            block = Block("wait", node.position, waits=waits, signal=signal, names=named)
+            named = self._named(node.statement.tokens, position)
+            block = Block("wait", position, waits=waits, signal=signal, names=named)
             return tags.tags.space, block
         if node.kind == "done":
-            block = Block("join", node.position, waits=waits, signal=tags.iterations)
+            block = Block("join", position, waits=waits, signal=tags.iterations)
             return tags.tags.space, block
         inner = tags.inside(node.statement.position)
         sets = inner.raises() if node.kind == "end" else ()
-        block = Block("join", node.position, waits=waits, signal=signal, sets=sets)
+        block = Block("join", position, waits=waits, signal=signal, sets=sets)
         return inner.tags.space, block
 
-    def _waits(self, node: OrderNode, place: Place) -> tuple[Wait, ...]:
+    def _waits(self, of_node: NodeTags, place: Place) -> tuple[Wait, ...]:
         """What a node waits for, in its own body and in those around it."""
-        tags = place.tags
-        if node.kind == "end":
+        tags, node = place.tags, of_node.node
+        kind, number = node.kind, tags.number
+        if kind == "end":
             done = tags.inside(_loop_of(node).position).all_done(place.counters)
             return (done, *tags.serialising_waits(node))
-        waits = []
-        for named in node.before:
-            owner = tags if named.body == tags.position else place.tags_of(named)
-            waits.append(owner.wait_for(named))
+        if of_node.waits is None:
+            waits = [place.tags_of(named).wait_for(named) for named in node.before]
+        else:
+            waits = [Wait(tag, add_number(term, n + number)) for tag, term, n in of_node.waits]
         if node.after_start:
             waits += place.start
-        if node.kind == "done":
+        if kind == "done":
             waits += tags.previous_done()
         if tags.is_serialised:
             waits += tags.serialising_waits(node)
@@ -160,7 +166,10 @@ class Emitter:
     ) -> Block:
         form = self._forms.find(task) or self._forms.make(task, place.row)
         inputs, outputs = self._operands.place(task, form, place.counters)
-        is_shared = self._stream_of[task.position] == DEVICE
+        is_shared, units = self._stream_of[task.position] == DEVICE, form.units
+        has_limit = self._has_token_limit
+        if task.decorators:
+            units = self._units.bind_instance(task, units, place.counters)
         return Block(
             "task",
             task.position,
@@ -169,37 +178,32 @@ class Emitter:
             form.is_ordered,
             inputs,
             outputs,
-            self._units.bind_instance(task, form.units, place.counters),
+            units,
             form.shared,
             self._units.engine(task, place.counters) if is_shared else None,
             form.format,
             waits=waits,
             signal=signal,
             is_chained=is_chained,
-            has_token=self._has_token_limit and not is_chained and self._makes_token(task),
-            names=self._named(task.deps, task.position),
+            has_token=has_limit and not is_chained and self._makes_token(task),
+            names=self._named(task.deps, task.position) if has_limit and task.deps else (),
         )
 
     def _makes_token(self, task: Task) -> bool:
         """Whether a task makes a token, or one that streams into it: a chain has one for all."""
-        members = self._members.get(task.position)
-        if members is None:
+        if task.token is not None or not self._members:
             return task.token is not None
-        return any(member.token is not None for member in members)
+        return any(member.token is not None for member in self._members.get(task.position, ()))
 
     def _named(self, tokens: tuple[int, ...], position: int) -> tuple[int, ...]:
         """The tokens that a block names; of a chain that of the last, and none of its own."""
         if not self._has_token_limit:
             return ()
         if not self._last_of:
-            return _each_once(tokens)
+            return tokens if len(tokens) < 2 else tuple(dict.fromkeys(tokens))
         own = self._last_of.get(position)
         found = (self._last_of.get(token, token) for token in tokens)
         return tuple(token for token in dict.fromkeys(found) if token != own)
-
-
-def _each_once(positions: tuple[int, ...]) -> tuple[int, ...]:
-    return positions if len(positions) < 2 else tuple(dict.fromkeys(positions))
 
 
 def _loop_of(node: OrderNode) -> Loop:

@@ -52,12 +52,13 @@ class FormBinder:
 
     def __init__(self, units: UnitBinder) -> None:
         self._units = units
+        self._kinds = units.kinds.numbers
         self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
         self._quants: dict[Hashable, Quant] = {}
 
     def find(self, task: Task) -> TaskForm | None:
         """The form of a task, where it is known and the same in every iteration."""
-        return self._forms.get(self._units.kinds.of(task))
+        return self._forms.get(self._kinds[task.position])
 
     def make(self, task: Task, row: Grid) -> TaskForm:
         """The form of a task in an iteration."""

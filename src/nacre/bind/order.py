@@ -8,7 +8,7 @@ body may be after nodes of the bodies around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -47,11 +47,16 @@ class OrderNode(Struct, frozen=True, eq=False, gc=False):
 
 
 class OrderBody(Struct, frozen=True, eq=False):
-    """The nodes of a body, in the order of the text, and the bodies of the loops in it."""
+    """The nodes of a body, in the order of the text, and the bodies of the loops in it.
+
+    Loops whose tasks wait for each other in the same way share their nodes, which are those of the
+    first of them: statements and positions are that loop's, `shift` further up.
+    """
 
     loop: Loop | None  # None: the program
     nodes: tuple[OrderNode, ...]
     inner: dict[int, OrderBody]  # by the position of the loop
+    shift: int = 0
 
     @property
     def position(self) -> int:
@@ -80,6 +85,19 @@ class _Orderer:
     within_chains: set[int]  # positions of the tasks that are not the last of theirs
     tasks: dict[int, OrderNode] = field(default_factory=dict)  # by position
     chain_lengths: list[int] = field(default_factory=list)
+    alike: dict[Hashable, OrderBody] = field(default_factory=dict)  # the first, by its skeleton
+
+    def skeleton(self, loop: Loop) -> Hashable | None:
+        """Who waits for whom in a loop of tasks alone that wait for nothing outside; else None."""
+        first, parts = loop.position, list[Hashable]()
+        for task in loop.body:
+            if type(task) is not Task or task.position in self.chains:
+                return None
+            if task.position in self.within_chains or (task.deps and min(task.deps) < first):
+                return None
+            parts += (task.is_sync, len(task.deps))
+            parts += [task.position - dep for dep in task.deps]
+        return (loop.end - first, *parts)
 
 
 class _BodyWriter:
@@ -128,9 +146,17 @@ class _BodyWriter:
 
     def _add_loop(self, loop: Loop) -> OrderNode:
         entry = self._add("entry", loop.position, loop, [])
+        skeleton = self._orderer.skeleton(loop)
+        same = None if skeleton is None else self._orderer.alike.get(skeleton)
+        if same is not None and same.loop is not None:
+            shift = loop.position - same.loop.position
+            self._inner[loop.position] = OrderBody(loop, same.nodes, {}, shift)
+            return self._add("end", loop.end, loop, [entry])
         start = entry.clock.with_index(entry.chain, entry.index)
         writer = _BodyWriter(self._orderer, loop, start)
-        self._inner[loop.position] = writer.write(loop.body)
+        body = self._inner[loop.position] = writer.write(loop.body)
+        if skeleton is not None:
+            self._orderer.alike[skeleton] = body
         # What somebody inside waits for is over when the loop is.
         settled = [node for node in writer.outer if node.body == self._position]
         self.outer += (node for node in writer.outer if node.body != self._position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Program, Task, Wait
+from nacre.nem.model.program import Loop, Program, Task, Wait
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.memory import memory_sizes
 from nacre.nem.run.sessions.naming import statement_name
@@ -123,9 +124,9 @@ class _Binding:
         placements = self._banks.placements
         operands = OperandBinder(placements, fused.streamed)
         has_limit = machine.token_limit is not None
-        given = (self._units, operands, fused.members, self._streams)
+        given = (self._units, operands, fused.members, self._streams, program.task_at)
         emitter = Emitter(*given, has_token_limit=has_limit)
-        blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}))
+        blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}, {}))
         plain = Image(
             self._name,
             machine,
@@ -273,12 +274,27 @@ def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
 
 
 def _origins(program: Program, layers: Mapping[str, str]) -> Iterator[Origin]:
+    starts = program.source.line_starts
+    of_loops: dict[int, str | None] = {}  # what `@debug` calls them, by position
     for statement in program.statements:
-        if isinstance(statement, Task):
-            line, _ = program.source.position(statement.node.start)
-            name = statement.token or statement_name(program, statement)
-            layer = layers.get(statement.name, statement.debug_name)
-            yield Origin(statement.position, name, line, layer)
-        elif isinstance(statement, Wait):
-            line, _ = program.source.position(statement.node.start)
+        if isinstance(statement, Loop):
+            continue
+        line = bisect_right(starts, statement.node.start)
+        if isinstance(statement, Wait):
             yield Origin(statement.position, statement_name(program, statement), line)
+            continue
+        layer = layers.get(statement.name) if layers else None
+        if layer is None:
+            layer = _debug_name(statement, of_loops)
+        name = statement.token or statement_name(program, statement)
+        yield Origin(statement.position, name, line, layer)
+
+
+def _debug_name(task: Task, of_loops: dict[int, str | None]) -> str | None:
+    """What `@debug` calls a task; most have no name of their own but that of their loops."""
+    if task.decorators or not task.loops:
+        return task.debug_name
+    innermost = task.loops[-1].position
+    if innermost not in of_loops:
+        of_loops[innermost] = task.debug_name
+    return of_loops[innermost]

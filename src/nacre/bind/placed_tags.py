@@ -2,14 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, add, add_number, simplify, split_number
 from nacre.bind.order import OrderNode
-from nacre.bind.tags import BodyTags, TagArea
+from nacre.bind.tags import BodyTags
 from nacre.tcb.image import Tag, TagSet, Wait, counter
+
+PlainWait = tuple[Tag, Term, int]  # a tag, and its value: a term, and a number to be added to it
+
+
+class NodeTags(NamedTuple):
+    """What a node waits for and signals, but for the number that its body has counted so far."""
+
+    node: OrderNode
+    waits: tuple[PlainWait, ...] | None  # None: some of it stands outside of its body
+    signal: Tag | None  # None: nobody waits for it
+
+
+class TagTerms:
+    """What the tags of loops beside each other have in common: all but the number counted so far.
+
+    `base` is where they begin, `count` what they have counted, where that is more than a number.
+    """
+
+    def __init__(self, tags: BodyTags, base: Term, count: Term) -> None:
+        loop = tags.body.loop
+        counter_: Term = 0 if loop is None else counter(loop.depth)
+        self.slot = simplify("mod", counter_, tags.window)
+        self.use = simplify("/", counter_, tags.window)
+        self._space, self._base, self._count = tags.space, base, count
+        self._chains, self._area = tags.chains, tags.area(tags.space)
+        self._tags: dict[int, Tag] = {}  # by chain
+        self._counted: dict[int, tuple[Term, int]] = {}  # by chain
+        self._waits: dict[int, PlainWait] = {}  # by id of the node that is waited for
+        self._nodes: dict[int, list[NodeTags]] = {}  # by id of the nodes of a body
+        self.iterations = Tag(tags.space, base)  # counts them
+        self.counted_iterations = split_number(count, counter_)
+
+    def tag(self, chain: int) -> Tag:
+        """The tag that nodes of a chain signal."""
+        found = self._tags.get(chain)
+        if found is None:
+            first = int(self._area.counts_iterations) + chain
+            offset = simplify("*", self.slot, self._area.stride)
+            found = self._tags[chain] = Tag(self._space, add(self._base, offset, first))
+        return found
+
+    def counted(self, chain: int) -> tuple[Term, int]:
+        """What a chain's tag has counted before its use of this iteration: a term, and a number."""
+        found = self._counted.get(chain)
+        if found is None:
+            uses = simplify("*", self.use, self._chains.lengths[chain])
+            found = self._counted[chain] = split_number(self._count, uses)
+        return found
+
+    def of(self, nodes: tuple[OrderNode, ...]) -> list[NodeTags]:
+        """The tags of all nodes of a body."""
+        found = self._nodes.get(id(nodes))
+        if found is None:
+            found = self._nodes[id(nodes)] = [self._of(node) for node in nodes]
+        return found
+
+    def _of(self, node: OrderNode) -> NodeTags:
+        signal = self._chains.signals.get(id(node))
+        tag = None if signal is None else self.tag(signal.chain)
+        # What is not signalled is the end of a loop, whose wait is another.
+        is_own = node.kind != "end" and all(named.body == node.body for named in node.before)
+        return NodeTags(node, tuple(map(self.wait, node.before)) if is_own else None, tag)
+
+    def wait(self, node: OrderNode) -> PlainWait:
+        """A node's tag, and what that has counted when the node is over: a term, and a number."""
+        found = self._waits.get(id(node))
+        if found is None:
+            chain, place = self._chains.signals[id(node)]
+            before, number = self.counted(chain)
+            found = self._waits[id(node)] = (self.tag(chain), before, number + place + 1)
+        return found
 
 
 class PlacedTags:
@@ -21,6 +93,7 @@ class PlacedTags:
         bases: Mapping[int, Term],
         counts: Mapping[int, Term],
         shared: Mapping[int, int],
+        terms: dict[Hashable, TagTerms],
     ) -> None:
         self.tags = tags
         self._bases = bases  # where its tags begin, by space
@@ -28,13 +101,14 @@ class PlacedTags:
         self._shared = shared  # how many it shares with the loops beside it
         self.position = tags.body.position
         self.is_serialised = bool(tags.chains.serialised)  # by more than the program asks for
-        self._signals: dict[int, Tag] = {}  # by chain
-        self._counted: dict[int, tuple[Term, int]] = {}  # by chain, before this use of its tag
-        self._waits: dict[int, Wait] = {}  # by id of the node
-        loop = tags.body.loop
-        self._counter: Term = 0 if loop is None else counter(loop.depth)
-        self._slot = simplify("mod", self._counter, tags.window)
-        self._use = simplify("/", self._counter, tags.window)
+        count = counts.get(tags.space, 0)
+        self.number, symbolic = (count, 0) if isinstance(count, int) else (0, count)
+        key = (id(tags.areas), symbolic)  # loops that share their areas are alike in all the rest
+        found = terms.get(key)
+        if found is None:
+            found = terms[key] = TagTerms(tags, bases.get(tags.space, 0), symbolic)
+        self._terms = found  # `terms` are those of the loops beside it
+        self.iterations = found.iterations  # the tag that counts the iterations of its loop
 
     def inside(self, position: int) -> PlacedTags:
         """The tags of a loop in it."""
@@ -43,13 +117,14 @@ class PlacedTags:
     @cached_property
     def _inner(self) -> dict[int, PlacedTags]:
         found = {}
+        terms: dict[Hashable, TagTerms] = {}
         spaces = self.tags.spaces
         bases = {space: self._inner_base(space) for space in spaces}
         shared = {space: self.tags.area(space).inner for space in spaces}
         counted = {space: self._inner_counted(space) for space in spaces}
         for position, inner in self.tags.inner.items():
             counts = {space: add_number(*counted[space]) for space in inner.spaces}
-            found[position] = PlacedTags(inner, bases, counts, shared)
+            found[position] = PlacedTags(inner, bases, counts, shared, terms)
             for space in inner.spaces:  # the next loop counts on from here
                 before, number = counted[space]
                 counted[space] = (before, number + inner.area(space).rise)
@@ -58,87 +133,60 @@ class PlacedTags:
     def _inner_base(self, space: int) -> Term:
         area = self.tags.area(space)
         base = self._bases.get(space, 0)
-        return add(base, self._slot_offset(area), int(area.counts_iterations) + area.own)
+        offset = simplify("*", self._terms.slot, area.stride)
+        return add(base, offset, int(area.counts_iterations) + area.own)
 
     def _inner_counted(self, space: int) -> tuple[Term, int]:
         """What the tags of the loops in it have counted in earlier uses: a term, and a number."""
-        uses = simplify("*", self._use, self.tags.area(space).inner_rise)
+        uses = simplify("*", self._terms.use, self.tags.area(space).inner_rise)
         return split_number(self._counts.get(space, 0), uses)
 
-    def _slot_offset(self, area: TagArea) -> Term:
-        return simplify("*", self._slot, area.stride)
-
-    def signal(self, node: OrderNode) -> Tag | None:
-        """The tag that a node of this body signals; None where nobody waits for it."""
-        signal = self.tags.chains.signals.get(id(node))
-        return None if signal is None else self._tag(signal.chain)
-
-    def _tag(self, chain: int) -> Tag:
-        found = self._signals.get(chain)
-        if found is None:
-            space = self.tags.space
-            area = self.tags.area(space)
-            first = int(area.counts_iterations) + chain
-            base = self._bases.get(space, 0)
-            found = self._signals[chain] = Tag(space, add(base, self._slot_offset(area), first))
-        return found
+    def nodes(self) -> list[NodeTags]:
+        """The tags of its nodes; to what they wait for `number` has to be added."""
+        return self._terms.of(self.tags.body.nodes)
 
     def wait_for(self, node: OrderNode) -> Wait:
         """A wait for a node of this body."""
-        found = self._waits.get(id(node))
-        if found is None:
-            chain, place = self.tags.chains.signals[id(node)]
-            before, number = self._counted_before(chain)
-            found = Wait(self._tag(chain), add_number(before, number + place + 1))
-            self._waits[id(node)] = found
-        return found
-
-    def _counted_before(self, chain: int) -> tuple[Term, int]:
-        """What a chain's tag has counted before its use of this iteration: a term, and a number."""
-        found = self._counted.get(chain)
-        if found is None:
-            uses = simplify("*", self._use, self.tags.chains.lengths[chain])
-            found = self._counted[chain] = split_number(self._count, uses)
-        return found
+        tag, before, number = self._terms.wait(node)
+        return Wait(tag, add_number(before, number + self.number))
 
     def serialising_waits(self, node: OrderNode) -> tuple[Wait, ...]:
         """A wait for who had a node's tag before it, where nothing else orders the two."""
         other = self.tags.chains.serialised.get(id(node))
         return () if other is None else (self.wait_for(other),)
 
-    @property
-    def _count(self) -> Term:
-        return self._counts.get(self.tags.space, 0)
-
-    @cached_property
-    def iterations(self) -> Tag:
-        """The tag that counts the iterations of this body's loop."""
-        return Tag(self.tags.space, self._bases[self.tags.space])
-
     def window_wait(self) -> tuple[Wait, ...]:
         """A wait for the iteration that a window has to have behind it, where there is one."""
         if self.tags.iterations <= self.tags.window:
             return ()
-        value = add(self._count, self._counter, 1 - self.tags.window)
-        return (Wait(self.iterations, value),)
+        return (Wait(self.iterations, self._iteration(1 - self.tags.window)),)
 
     def previous_done(self) -> tuple[Wait, ...]:
         """A wait for the end of the iteration before, where there can be one."""
         if self.tags.iterations <= 1:
             return ()
-        return (Wait(self.iterations, add(self._count, self._counter)),)
+        return (Wait(self.iterations, self._iteration(0)),)
+
+    def _iteration(self, further: int) -> Term:
+        """How many iterations are counted when one begins, and so many further."""
+        before, number = self._terms.counted_iterations
+        return add_number(before, number + self.number + further)
 
     def all_done(self, counters: Counters) -> Wait:
         """A wait for the end of all iterations of this body's loop."""
         loop = self.tags.body.loop
         if loop is None:
             raise ValueError("a program has no iterations")
-        return Wait(self.iterations, add(self._count, counters.count(loop)))
+        before, count = self._counts.get(self.tags.space, 0), counters.count(loop)
+        value = add_number(before, count) if isinstance(count, int) else add(before, count)
+        return Wait(self.iterations, value)
 
     def raises(self) -> tuple[TagSet, ...]:
         """What the tags of this body's loop, and of those beside it, are raised to at its end."""
         return tuple([self._raise(space) for space in sorted(self.tags.spaces)])
 
     def _raise(self, space: int) -> TagSet:
-        count = add(self._counts[space], self.tags.area(space).rise)
-        return TagSet(Tag(space, self._bases[space]), self._shared[space], count)
+        value = add_number(self._counts[space], self.tags.area(space).rise)
+        is_own = space == self.tags.space
+        first = self.iterations if is_own else Tag(space, self._bases[space])
+        return TagSet(first, self._shared[space], value)

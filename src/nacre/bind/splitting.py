@@ -28,40 +28,36 @@ class Run(Struct, frozen=True):
 
 
 class IterationRuns:
-    """Finds the runs of loops; what varies in tasks of a kind is looked for once."""
+    """Finds the runs of loops of a program whose kinds of tasks are all known."""
 
     def __init__(self, kinds: TaskKinds) -> None:
         self._kinds = kinds
-        self._terms: dict[int, tuple[Symbolic, ...]] = {}  # by kind
+        self._terms = [tuple(_varying_terms(task)) for task in kinds.examples]  # by kind
+        self._is_even = not any(self._terms)
 
-    def of(self, loop: Loop, counters: Counters, row_of: Callable[[], Grid]) -> Iterator[Run]:
+    def of(self, loop: Loop, counters: Counters, row_of: Callable[[], Grid]) -> list[Run]:
         """The runs of a loop that is reached in an iteration of the loops around it."""
         first, last = as_term(loop.first), as_term(loop.last)
         if first is None or last is None:
             raise ValueError("a loop of a program with errors")
-        found = self._varying(loop.body)
+        found = [] if self._is_even else self._varying(loop.body)
         varying = [t for t in found if loop.depth in loop_depths(t)] if found else found
         if not varying:
             value = first if isinstance(first, int) else _value(row_of(), first)
-            yield Run(0, counters.count(loop), value)
-            return
+            return [Run(0, counters.count(loop), value)]
         row = row_of()
         grid = inner_grid(row, loop, first, last, _ALL)
         starts = _run_starts(varying, loop.depth, grid)
         values = grid.values[-1]
-        for start, end in zip(starts, [*starts[1:], grid.rows], strict=True):
-            yield Run(start, end - start, int(values[start]))
+        pairs = zip(starts, [*starts[1:], grid.rows], strict=True)
+        return [Run(start, end - start, int(values[start])) for start, end in pairs]
 
     def _varying(self, body: tuple[Statement, ...]) -> list[Symbolic]:
         """Terms over loops in what blocks cannot say by a term: shapes, sizes, attributes."""
         found: list[Symbolic] = []
         for statement in body:
             if isinstance(statement, Task):
-                kind = self._kinds.of(statement)
-                terms = self._terms.get(kind)
-                if terms is None:
-                    terms = self._terms[kind] = tuple(_varying_terms(statement))
-                found += terms
+                found += self._terms[self._kinds.of(statement)]
             elif isinstance(statement, Loop):
                 found += self._varying(statement.body)
         return found

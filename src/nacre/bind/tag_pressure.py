@@ -71,6 +71,8 @@ def fit_tags(
             raise InputError([too_few_tags(program, path, space, counts.of(space) or 0, least)])
         limits |= limit
         tags = share_tags(order, stream_of, limits)
+    if tags is first:
+        return FittedTags(tags)
     return FittedTags(tags, tuple(_serialisations(first, tags, windows)))
 
 

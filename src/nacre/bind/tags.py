@@ -10,8 +10,8 @@ means one event whenever it is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -63,6 +63,9 @@ class TagArea(Struct, frozen=True):
         return self.slots * self.stride + self.counts_iterations
 
 
+_NO_LIMIT = TagLimit()
+
+
 class Chains(Struct, frozen=True, eq=False):
     """The nodes of a body that signal, in chains."""
 
@@ -84,23 +87,28 @@ class BodyTags:
         inner: Mapping[int, BodyTags],
         iterations: int,
         window: int,
+        areas: dict[int, TagArea],
     ) -> None:
         self.body, self.space, self.inner = body, space, inner
         self.chains = chains
         self.iterations = iterations  # at most
         self.window = window  # how many of them are in flight
-        self._areas: dict[int, TagArea] = {}
+        self.areas = areas  # by space, those that were asked for; loops that are alike share them
+        # The spaces in which it or a loop in it has tags.
+        self.spaces: frozenset[int] = _one_space(space).union(
+            *{tags.spaces for tags in inner.values()}
+        )
 
     def area(self, space: int) -> TagArea:
         """The tags that the body takes in a space."""
-        if space not in self._areas:
+        if space not in self.areas:
             inner = [tags.area(space) for tags in self.inner.values()]
             is_own = space == self.space
             counts = is_own and self.body.loop is not None
             uses = -(-self.iterations // self.window)
             inner_rise = sum(area.rise for area in inner)
             longest = max(self.chains.lengths, default=0) if is_own else 0
-            self._areas[space] = TagArea(
+            self.areas[space] = TagArea(
                 len(self.chains.lengths) if is_own else 0,
                 max((area.size for area in inner), default=0),
                 self.window,
@@ -108,12 +116,12 @@ class BodyTags:
                 max(uses * inner_rise, uses * longest, self.iterations if counts else 0),
                 inner_rise,
             )
-        return self._areas[space]
+        return self.areas[space]
 
-    @cached_property
-    def spaces(self) -> frozenset[int]:
-        """The spaces in which it or a loop in it has tags."""
-        return frozenset({self.space}).union(*(tags.spaces for tags in self.inner.values()))
+
+@cache
+def _one_space(space: int) -> frozenset[int]:
+    return frozenset({space})
 
 
 def share_tags(
@@ -133,25 +141,41 @@ class _Sharer:
     ) -> None:
         self._stream_of, self._limits = stream_of, limits
         self._waited: set[int] = set()  # by id: the nodes that others wait for
+        self._chains: dict[tuple[int, int | None], Chains] = {}  # by id of nodes, and their limit
+        self._areas: dict[Hashable, dict[int, TagArea]] = {}  # of loops without others in them
         for part in body.walk():
-            for node in part.nodes:
+            for node in () if part.shift else part.nodes:
                 if node.kind != "end":
                     self._waited.update(map(id, node.before))
 
     def share(self, body: OrderBody, ranges: tuple[Interval, ...]) -> BodyTags:
         """The tags of a body; `ranges` are those of the counters around it."""
         iterations = _most_iterations(body, ranges)
-        own = ranges if body.loop is None else (*ranges, (0, iterations - 1))
-        inner = {key: self.share(part, own) for key, part in body.inner.items()}
-        streams = {self._stream_of[n.position] for n in body.nodes if n.kind == "task"}
+        inner: dict[int, BodyTags] = {}
+        if body.inner:
+            own = ranges if body.loop is None else (*ranges, (0, iterations - 1))
+            inner = {key: self.share(part, own) for key, part in body.inner.items()}
+        stream_of, shift = self._stream_of, body.shift
+        streams = {stream_of[n.position + shift] for n in body.nodes if n.kind == "task"}
         streams |= {tags.space for tags in inner.values()}
         space = streams.pop() if len(streams) == 1 else DEVICE
-        limit = self._limits.get(body.position, TagLimit())
-        chains = _chain_up(self._signalling(body), limit.chains)
+        limit = self._limits.get(body.position, _NO_LIMIT)
+        chains = self._chains_of(body, limit.chains)
         window = 1 if body.loop is None else min(body.loop.window, iterations)
         if limit.window is not None:
             window = min(window, limit.window)
-        return BodyTags(body, space, chains, inner, iterations, window)
+        areas: dict[int, TagArea] = {}
+        if not inner:
+            areas = self._areas.setdefault((id(chains), space, iterations, window), areas)
+        return BodyTags(body, space, chains, inner, iterations, window, areas)
+
+    def _chains_of(self, body: OrderBody, most: int | None) -> Chains:
+        """The chains of a body; those that share their nodes share these."""
+        key = (id(body.nodes), most)
+        found = self._chains.get(key)
+        if found is None:
+            found = self._chains[key] = _chain_up(self._signalling(body), most)
+        return found
 
     def _signalling(self, body: OrderBody) -> Iterator[OrderNode]:
         """The nodes that somebody waits for; the end of an iteration has a tag of its own."""

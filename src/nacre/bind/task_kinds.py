@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from nacre.nem.model.program import Region, Task, UnitIndex
+from nacre.nem.model.program import Task, UnitIndex
 from nacre.nem.plan.placement import requested_unit
 from nacre.nem.run.machine.machine import must_be_deterministic
 
@@ -20,18 +20,18 @@ class TaskKinds:
 
     def __init__(self) -> None:
         self.requested: dict[int, UnitIndex] = {}  # what `@resource` asks for, by position
+        self.examples: list[Task] = []  # one of each kind
         self._kinds: dict[Hashable, int] = {}
-        self._types: dict[Hashable, int] = {}
-        self._type_of: dict[int, int] = {}  # by id of the region
         self._quants: dict[Hashable, int] = {}
         self._quant_of: dict[int, int] = {}  # by id: long ones are looked at once
-        self._kind_of: dict[int, int] = {}  # by position of the task
+        self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
+        self._deterministic_loops: dict[int, bool] = {}  # by position
 
     def of(self, task: Task) -> int:
         """The kind of a task."""
-        kind = self._kind_of.get(task.position)
+        kind = self.numbers.get(task.position)
         if kind is None:
-            kind = self._kind_of[task.position] = self._kind(task)
+            kind = self.numbers[task.position] = self._kind(task)
         return kind
 
     def _kind(self, task: Task) -> int:
@@ -39,31 +39,43 @@ class TaskKinds:
         if asked is not None:
             self.requested[task.position] = asked
         is_copy = task.op in COPIES
-        parts: list[Hashable] = [task.op, must_be_deterministic(task)]
+        parts: list[Hashable] = [task.op, self._is_deterministic(task)]
         if asked is not None:
             parts.append(asked.unit)
         for operand in task.operands:
             region = operand.region
             if region is None:  # of a program with errors
                 continue
-            found = self._type_of.get(id(region))
-            parts.append(self._type(region) if found is None else found)
-            parts.append(operand.access)
-            if is_copy or region.compression is not None:
+            buffer, quant, packed = region.buffer, region.quant, region.compression
+            parts += (
+                operand.access,
+                None if buffer is None else buffer.level,
+                region.elem,
+                region.shape,
+                region.strides,
+                None if quant is None else self._quant(quant),
+                None if packed is None else packed.form,
+            )
+            if is_copy or packed is not None:
                 parts.append(region.extent)
         if task.attributes:
             parts += task.attributes.items()
-        return self._kinds.setdefault(tuple(parts), len(self._kinds))
+        kind = self._kinds.setdefault(tuple(parts), len(self._kinds))
+        if kind == len(self.examples):
+            self.examples.append(task)
+        return kind
 
-    def _type(self, region: Region) -> int:
-        """The type of a region and the level that it lies in, as a number."""
-        level = None if region.buffer is None else region.buffer.level
-        compression = None if region.compression is None else region.compression.form
-        quant = None if region.quant is None else self._quant(region.quant)
-        key = (level, region.elem, region.shape, region.strides, quant, compression)
-        number = self._types.setdefault(key, len(self._types))
-        self._type_of[id(region)] = number
-        return number
+    def _is_deterministic(self, task: Task) -> bool:
+        """Whether it must be, which its loops mostly say."""
+        if task.decorators:
+            return must_be_deterministic(task)
+        if not task.loops:
+            return False
+        innermost = task.loops[-1].position
+        found = self._deterministic_loops.get(innermost)
+        if found is None:
+            found = self._deterministic_loops[innermost] = must_be_deterministic(task)
+        return found
 
     def _quant(self, quant: Hashable) -> int:
         number = self._quant_of.get(id(quant))

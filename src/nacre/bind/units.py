@@ -68,9 +68,9 @@ class UnitBinder:
             ways = self._ways[kind] = eligible_units(task, self._device)
         if not ways:
             raise NoUnitError(task)
-        asked = self.kinds.requested.get(task.position)
+        asked = self.kinds.requested.get(task.position) if task.decorators else None
         if asked is None:
-            return self._decision(task, ways[0], "free")
+            return UnitDecision(task, ways[0], "free", None, self._part(task, ways[0]))
         way = next((way for way in ways if asked.unit in way), None)
         if way is None:
             return self._decision(task, ways[0], "translated", asked.unit)
@@ -79,12 +79,15 @@ class UnitBinder:
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
 
     def _decision(
-        self, task: Task, units: UnitCombination, match: Match, requested: str | None = None
+        self, task: Task, units: UnitCombination, match: Match, requested: str
     ) -> UnitDecision:
-        part = None
-        if self._has_parts and _CSTL in units:
-            part = _STORE_BACK if task.op == "store" else _POST_PROCESSING
-        return UnitDecision(task, units, match, requested, part)
+        return UnitDecision(task, units, match, requested, self._part(task, units))
+
+    def _part(self, task: Task, units: UnitCombination) -> str | None:
+        """The part of a CSTL, where these have parts."""
+        if not self._has_parts or _CSTL not in units:
+            return None
+        return _STORE_BACK if task.op == "store" else _POST_PROCESSING
 
     def uses(self, task: Task, row: Grid) -> tuple[UnitUse, ...]:
         """The units that a task occupies, for how long in an iteration, of any instance."""
