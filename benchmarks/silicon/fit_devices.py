@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.silicon import intel, rockchip
+from benchmarks.silicon import hexagon, intel, rockchip
 from benchmarks.silicon.tasks import DATA
 from nacre.base.diagnostics import InputError
 from nacre.calibrate import Fit, fit
@@ -53,14 +53,24 @@ def write_device(found: Fit, name: str, source: str) -> None:
     path = SHIPPED / f"{name}.nem"
     text = (CHIPS / path.name).read_text(encoding="utf-8").replace(f"{name}_chip", name)
     for one in found.figures:
-        line = f"            {one.figure.key} = {one.value}  # fitted: to {len(found.rows)} rows, "
-        line += f"standard error {one.error:.2g}\n"
-        head = f"        {one.figure.unit} {{\n"
-        end = text.index("        }\n", text.index(head, text.index("unit_characteristics")))
-        text = text[:end] + line + text[end:]
+        reason = f"to {len(found.rows)} rows, standard error {one.error:.2g}"
+        line = f"            {one.figure.key} = {one.value}  # fitted: {reason}\n"
+        text = _with_figure(text, one.figure.unit, one.figure.key, line)
     path.write_text(text, encoding="utf-8")
     record = calibration_record(found, target_of(path).device, source)
     companion_path(path).write_text(record.as_json(), encoding="utf-8")
+
+
+def _with_figure(text: str, unit: str, key: str, line: str) -> str:
+    """The text of a device with the line of a figure, in place of what was guessed of it."""
+    start = text.index(f"        {unit} {{\n", text.index("unit_characteristics"))
+    end = text.index("        }\n", start)
+    kept = [
+        one
+        for one in text[start:end].splitlines(keepends=True)
+        if not one.lstrip().startswith(f"{key} = ")
+    ]
+    return text[:start] + "".join([*kept, line]) + text[end:]
 
 
 def fit_intel_device(name: str) -> Fitting:
@@ -68,6 +78,12 @@ def fit_intel_device(name: str) -> Fitting:
     device = name.removeprefix("intel_")
     source = intel.SOURCE.format(device.removeprefix("npu"))
     return Fitting("vpunn.csv", source, lambda folder: fit_intel(device, folder))
+
+
+def fit_hexagon_device(chip: hexagon.Chip) -> Fitting:
+    """How one of Qualcomm's NPUs is fitted."""
+    source = hexagon.SOURCE.format(chip.device)
+    return Fitting("qualcomm.csv", source, lambda folder: hexagon.fit_chip(chip.name, folder))
 
 
 def fit_rockchip(folder: Path) -> Fit:
@@ -78,6 +94,7 @@ def fit_rockchip(folder: Path) -> Fit:
 DEVICES: dict[str, Fitting] = {
     **{f"intel_{device}": fit_intel_device(f"intel_{device}") for device in intel.DEVICES},
     rockchip.NAME: Fitting("rockchip_llm.csv", rockchip.SOURCE, fit_rockchip),
+    **{chip.name: fit_hexagon_device(chip) for chip in hexagon.CHIP_LIST},
 }
 
 

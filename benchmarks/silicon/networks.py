@@ -99,15 +99,12 @@ def estimated(constructor: str, inputs: str, precision: str) -> Estimated:
     return Estimated(**known[key])
 
 
-def _estimate(constructor: str, inputs: str, precision: str) -> dict[str, int]:
+def first_tensor(network: Any) -> Any:  # noqa: ANN401 - modules of PyTorch
+    """A network that gives the first tensor of all that one gives."""
     import torch
 
-    import nacre
-
     class First(torch.nn.Module):  # type: ignore[misc]
-        """A network that gives one tensor."""
-
-        def __init__(self, network: Any) -> None:  # noqa: ANN401
+        def __init__(self) -> None:
             super().__init__()
             self.network = network
 
@@ -117,10 +114,18 @@ def _estimate(constructor: str, inputs: str, precision: str) -> dict[str, int]:
                 found = next(iter(found.values())) if isinstance(found, dict) else found[0]
             return found
 
+    return First()
+
+
+def _estimate(constructor: str, inputs: str, precision: str) -> dict[str, int]:
+    import torch
+
+    import nacre
+
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        network = First(build(constructor)).eval()
+        network = first_tensor(build(constructor)).eval()
         found = nacre.estimate(
             network,
             DEVICE,

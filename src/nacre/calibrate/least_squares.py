@@ -17,6 +17,9 @@ from nacre.calibrate.timed_rows import Floats, TimedRows, Values
 
 SCALE = 0.1  # logarithms further off than this count less and less
 _MOST_STEPS = 60  # of one descent
+_MOST_TIMINGS = 12  # of one descent on critical paths
+_REACH = 24  # rungs, a factor of two, that figures go on one set of paths
+_LEAST_GAIN = 2e-3  # a share of the loss that is worth another timing
 _INSIDE = 1e-3  # how far from an end of its ladder a descent starts
 
 Mask = npt.NDArray[np.bool_]
@@ -68,32 +71,64 @@ def robust_loss(off: Floats) -> float:
 
 def descend(problem: Problem, start: Values, most_steps: int = _MOST_STEPS) -> Values:
     """Least squares on the ladders, from one start; integers that are no worse than it."""
-    from scipy.optimize import least_squares
-
+    if problem.rows.is_costly:
+        return _descend_by_paths(problem, start)
     line = _Interpolation(problem, start)
     highs = np.array([len(f.ladder) - 1.0 for f in line.ladders])
-    first = [f.place(start[p]) for f, p in zip(line.ladders, problem.movable, strict=True)]
+    return min(
+        _solve(line, start, np.zeros_like(highs), highs, most_steps), start, key=problem.loss
+    )
+
+
+def _descend_by_paths(problem: Problem, start: Values) -> Values:
+    """The same with few timings: each is followed by a whole descent on the paths that it found.
+
+    Paths change on the way, so that figures go no further than some rungs before the next timing,
+    and half as far where that was too far.
+    """
+    best, loss, reach = start, problem.loss(start), float(_REACH)
+    for _ in range(_MOST_TIMINGS):
+        line = _Interpolation(problem, best, best)
+        at = line.places(best)
+        highs = np.array([len(f.ladder) - 1.0 for f in line.ladders])
+        lows, highs = np.maximum(0.0, at - reach), np.minimum(highs, at + reach)
+        found = _solve(line, best, lows, highs, _MOST_STEPS)
+        new = problem.loss(found)
+        gain = loss - new
+        if gain > 0:
+            best, loss = found, new
+        else:
+            reach /= 3
+        if reach < 1 or 0 <= gain < _LEAST_GAIN * loss:
+            break
+    return best
+
+
+def _solve(line: _Interpolation, start: Values, lows: Floats, highs: Floats, most: int) -> Values:
+    from scipy.optimize import least_squares
+
     found = least_squares(
         line.residuals,
-        np.clip(first, _INSIDE, highs - _INSIDE),
+        np.clip(line.places(start), lows + _INSIDE, highs - _INSIDE),
         line.slopes,
-        bounds=(0.0, highs),
+        bounds=(lows, highs),
         loss="soft_l1",
         f_scale=SCALE,
         x_scale=10.0,
         xtol=1e-3,
         ftol=1e-6,
         gtol=1e-8,
-        max_nfev=most_steps,
+        max_nfev=most,
     )
-    return min(line.rounded(found.x), start, key=problem.loss)
+    return line.rounded(found.x)
 
 
 class _Interpolation:
     """Residuals between the rungs of the ladders of figures that move."""
 
-    def __init__(self, problem: Problem, start: Values) -> None:
+    def __init__(self, problem: Problem, start: Values, timed: Values | None = None) -> None:
         self._problem, self._start = problem, start
+        self._timed = timed  # by whose paths others are timed; None: each by its own
         self.ladders = [problem.free[place] for place in problem.movable]
 
     def residuals(self, places: Floats) -> Floats:
@@ -102,6 +137,11 @@ class _Interpolation:
 
     def slopes(self, places: Floats) -> Floats:
         return self._around(places)[1]
+
+    def places(self, values: Values) -> Floats:
+        """Where values lie on the ladders."""
+        moved = [values[place] for place in self._problem.movable]
+        return np.array([f.place(v) for f, v in zip(self.ladders, moved, strict=True)])
 
     def rounded(self, places: Floats) -> Values:
         return self._values([round(f.value(x)) for f, x in zip(self.ladders, places, strict=True)])
@@ -115,12 +155,12 @@ class _Interpolation:
     def _around(self, places: Floats) -> tuple[Floats, Floats, Floats]:
         rungs = [min(int(x), len(f.ladder) - 2) for f, x in zip(self.ladders, places, strict=True)]
         moved = [f.ladder[rung] for f, rung in zip(self.ladders, rungs, strict=True)]
-        base = self._problem.residuals(self._values(moved))
+        here = self._values(moved)
+        timed = here if self._timed is None else self._timed
+        base = self._problem.residuals_near(timed, here)
         columns = []
         for place, figure in enumerate(self.ladders):
             above = [*moved]
             above[place] = figure.ladder[rungs[place] + 1]
-            columns.append(
-                self._problem.residuals_near(self._values(moved), self._values(above)) - base
-            )
+            columns.append(self._problem.residuals_near(timed, self._values(above)) - base)
         return base, np.stack(columns, axis=1), np.asarray(places) - rungs

@@ -43,10 +43,10 @@ class LoadedSubject:
         """What its steps cost, as a function of figures."""
         return StepCosts(self.steps, self.device)
 
-    def time(self, profile: TimingProfile) -> Timeline:
+    def time(self, profile: TimingProfile, *, compile: bool | None = None) -> Timeline:
         """When its steps run with some figures."""
         placement = self.costs.place(profile)
-        return time_placed(self.steps, self.device, profile, placement)
+        return time_placed(self.steps, self.device, profile, placement, compile=compile)
 
 
 def load_subjects(

@@ -8,8 +8,9 @@ path: this takes no timing at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,12 @@ from nacre.base.term_columns import Column
 from nacre.calibrate.free_figures import FreeFigure, Key
 from nacre.calibrate.measurements import MOST_CYCLES
 from nacre.calibrate.subjects import LoadedSubject
+from nacre.nem.run.timing import compiled
+from nacre.nem.run.timing.critical import critical_path
+from nacre.nem.run.timing.figure_memo import FigureMemo
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.result import TimedResult
+from nacre.nem.run.timing.timeline import Timeline, time_steps
 
 Floats = npt.NDArray[np.float64]
 Values = tuple[int, ...]  # of the free figures, in their order
@@ -29,26 +34,6 @@ Values = tuple[int, ...]  # of the free figures, in their order
 CLOCK: Key = ("NMU", "clock")  # in MHz; cycles are counted in it
 LARGE_STEPS = 2_000  # of a plan whose slopes are those of its critical path
 COSTLY_STEPS = 20_000  # of all plans, above which a fit looks no further than slopes lead
-_MOST_KEPT = 2_000_000  # times; a few hundred bytes each
-
-
-class _ReadFigures(Mapping[Key, int]):
-    """Figures that remember which of them were looked at."""
-
-    def __init__(self, figures: Mapping[Key, int]) -> None:
-        self._figures = figures
-        self.read: set[Key] = set()
-
-    def __getitem__(self, key: Key) -> int:
-        self.read.add(key)
-        return self._figures[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        self.read.update(self._figures)
-        return iter(self._figures)
-
-    def __len__(self) -> int:
-        return len(self._figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +56,24 @@ class TimedRows:
     in_cycles: Sequence[bool]  # of each row
     free: Sequence[FreeFigure]
     fixed: Mapping[Key, int] = field(default_factory=dict)
-    evaluations: int = 0
-    # By subject: which free figures were looked at, and times by their values.
-    _known: list[dict[tuple[int, ...], dict[Values, _Timed]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._rows = np.array(self.index, np.int64)
         self._in_cycles = np.array(self.in_cycles, np.bool_)
-        self._places = {(f.unit, f.key): place for place, f in enumerate(self.free)}
-        self._known = [{} for _ in self.subjects]
+        self._timed = [FigureMemo(partial(self._time, subject)) for subject in self.subjects]
 
     def times(self, values: Values) -> Floats:
         """The time of every row with these values of the free figures."""
-        if self.evaluations > _MOST_KEPT:
-            self._known, self.evaluations = [{} for _ in self.subjects], 0
         profile = self.profile(values)
-        places = range(len(self._known))
         with watch_stages():  # of single timings nobody is told
-            found = [self._timed(place, values, profile).cycles for place in places]
+            found = [timed(profile).cycles for timed in self._timed]
         return self._in_units(found, profile)
 
     def exact_times(self, values: Values) -> Floats:
         """The same, timed anew; InternalError where what was kept differs from it."""
         profile = self.profile(values)
         with watch_stages():
-            exact = [_cycles(TimedResult(s.time(profile))) for s in self.subjects]
+            exact = [_cycles(time_steps(s.steps, s.device, profile)) for s in self.subjects]
         times = self._in_units(exact, profile)
         if not np.array_equal(times, self.times(values)):
             raise InternalError("times depend on figures that the timed machine did not look at")
@@ -108,18 +86,17 @@ class TimedRows:
 
     def times_near(self, values: Values, near: Values) -> Floats:
         """Times with values near to others: of large plans, by the path that is critical there."""
-        profiles = self.profile(values), self.profile(near)
+        profile, other = self.profile(values), self.profile(near)
+        places = range(len(self.subjects))
         with watch_stages():
-            found = [self._cycles_near(p, values, near, *profiles) for p in range(len(self._known))]
-        return self._in_units(found, profiles[1])
+            found = [self._cycles_near(place, profile, other) for place in places]
+        return self._in_units(found, other)
 
-    def _cycles_near(
-        self, place: int, values: Values, near: Values, profile: TimingProfile, other: TimingProfile
-    ) -> float:
+    def _cycles_near(self, place: int, profile: TimingProfile, other: TimingProfile) -> float:
         subject = self.subjects[place]
         if subject.steps.count < LARGE_STEPS:
-            return self._timed(place, near, other).cycles
-        known = self._timed(place, values, profile)
+            return self._timed[place](other).cycles
+        known = self._timed[place](profile)
         if known.path is None:
             return known.cycles
         lengths = [known.path @ subject.costs.kind_cycles(p) + _call(p) for p in (profile, other)]
@@ -138,27 +115,17 @@ class TimedRows:
             overrides.setdefault(figure.unit, {})[figure.key] = value
         return timing_profile(self.subjects[0].device, overrides)
 
-    def _timed(self, place: int, values: Values, profile: TimingProfile) -> _Timed:
-        known = self._known[place]
-        for read, times in known.items():
-            found = times.get(tuple(values[i] for i in read))
-            if found is not None:
-                return found
-        figures = _ReadFigures(profile.figures)
-        subject = self.subjects[place]
-        result = TimedResult(subject.time(replace(profile, figures=figures)))
+    def _time(self, subject: LoadedSubject, profile: TimingProfile) -> _Timed:
+        is_compiled = True if self.is_costly and compiled.is_available() else None
+        timeline = subject.time(profile, compile=is_compiled)
         path = None
-        if subject.steps.count >= LARGE_STEPS and not result.timeline.is_stuck:
-            path = subject.costs.count_kinds([link.step for link in result.critical_path])
-        timed = _Timed(_cycles(result), path)
-        read = tuple(sorted(self._places[key] for key in figures.read & self._places.keys()))
-        known.setdefault(read, {})[tuple(values[i] for i in read)] = timed
-        self.evaluations += 1
-        return timed
+        if subject.steps.count >= LARGE_STEPS and not timeline.is_stuck:
+            path = subject.costs.count_kinds([link.step for link in critical_path(timeline)])
+        return _Timed(_cycles(timeline), path)
 
 
-def _cycles(result: TimedResult) -> float:
-    return MOST_CYCLES if result.timeline.is_stuck else float(max(1, result.cycles))
+def _cycles(timeline: Timeline) -> float:
+    return MOST_CYCLES if timeline.is_stuck else float(max(1, TimedResult(timeline).cycles))
 
 
 def _call(profile: TimingProfile) -> int:

@@ -55,11 +55,17 @@ def covers_networks(calibration: Calibration) -> bool:
     return set(calibration.classes) != {DECODE}
 
 
-def fitted_band(calibration: Calibration) -> TimeBand:
-    """The band of whole networks; of all rows where no networks were measured."""
-    band = calibration.band(MODEL)
+def network_class(precision: str) -> str:
+    """The class of whole networks of one precision, where precisions are told apart."""
+    return f"{MODEL} {precision}"
+
+
+def fitted_band(calibration: Calibration, precision: str) -> TimeBand:
+    """The band of whole networks, of this precision if it has one; of all rows where none are."""
+    known = [c for c in (network_class(precision), MODEL) if c in calibration.classes]
+    band = calibration.band(next(iter(known), None))
     basis = f"fitted to {calibration.rows} rows"
-    if MODEL not in calibration.classes:
+    if not any(kind.split()[0] == MODEL for kind in calibration.classes):
         basis += " of single tasks"
     return TimeBand(band.low, band.high, basis, is_calibrated=True)
 

@@ -56,7 +56,7 @@ class PlanTimes:
         """How sure the cycles are."""
         calibration = self.calibration
         if calibration is not None and covers_networks(calibration):
-            return fitted_band(calibration)
+            return fitted_band(calibration, self.bundle.manifest.precision)
         device, cycles = self.ideal.timeline.device, self.ideal.cycles
         return assumed_band(
             device, self.derating, cycles, lambda f: self._timed(f).cycles, calibration

@@ -15,6 +15,7 @@ from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import bind_units, engine_column
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.run.timing.costs import DDR, CostKey, cost_key, cycles, ddr_cycles, touches_ddr
+from nacre.nem.run.timing.figure_memo import FigureMemo
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
 
@@ -127,8 +128,10 @@ class StepCosts:
 
     def _cycles(self, profile: TimingProfile) -> Column:
         """All costs with these figures; the last is that of `NONE`."""
-        costs = [np.broadcast_to(c.cycles(profile), c.places) for c in self._costs.values()]
-        return np.concatenate([*costs, np.zeros(1, np.int64)])
+        found = np.zeros(self._cell_count + 1, np.int64)
+        for cost in self._costs.values():
+            found[cost.first : cost.first + cost.places] = cost.cycles(profile)
+        return found
 
     def _bind(self, task: Task, index: Mapping[_PoolKey, int], engine: Column) -> None:
         rows = self.steps.numbers[task.position]
@@ -161,17 +164,15 @@ class StepCosts:
         return first + np.arange(grid.rows) if key.is_by_row else first
 
 
-@dataclass(frozen=True, eq=False)
 class _Cost:
     """A task on a unit, for all that cost as much."""
 
-    task: Task
-    unit: str
-    grid: Grid
-    first: int  # of its places among all costs
-    places: int
+    def __init__(self, task: Task, unit: str, grid: Grid, first: int, places: int) -> None:
+        self.first, self.places = first, places  # among all costs
+        self._task, self._unit, self._grid = task, unit, grid
+        self.cycles = FigureMemo(self._cycles)
 
-    def cycles(self, profile: TimingProfile) -> int | Column:
-        if self.unit == DDR:
-            return ddr_cycles(self.task, self.grid, profile)
-        return cycles(self.task, self.unit, self.grid, profile)
+    def _cycles(self, profile: TimingProfile) -> int | Column:
+        if self._unit == DDR:
+            return ddr_cycles(self._task, self._grid, profile)
+        return cycles(self._task, self._unit, self._grid, profile)
