@@ -52,6 +52,7 @@ from tools.tcb_tables import (
     render_layout,
     render_words,
 )
+from tools.training_tables import render_losses, render_optimisers
 
 DOCS = ROOT / "docs"
 
@@ -368,7 +369,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "classes": _classes,
     "shape-codes": _codes(_SHAPE_CODES),
     "type-codes": _codes(_TYPE_CODES),
+    "nac-losses": render_losses,
     "nac-operations": _nac_operations,
+    "nac-optimisers": render_optimisers,
     "nac-sections": _nac_sections,
     "nac-verbs": _nac_verbs,
     "tcb-fields": render_fields,

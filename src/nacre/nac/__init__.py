@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from nacre.nac.synthesis.grammar import Grammar
     from nacre.nac.synthesis.learning import learn_grammar
     from nacre.nac.synthesis.synthesise import synthesise
+    from nacre.nac.training.optimisers import SGD, Adam, AdamW
     from nacre.nac.training.trainer import Trainer
     from nacre.nac.verify import verify
 
 __all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
     "Grammar",
     "NacFile",
     "NacModel",
@@ -52,6 +56,9 @@ __all__ = [
 load_on_use(
     __name__,
     {
+        "SGD": "training.optimisers",
+        "Adam": "training.optimisers",
+        "AdamW": "training.optimisers",
         "Grammar": "synthesis.grammar",
         "NacFile": "format.values",
         "NacModel": "run.model",

@@ -17,8 +17,9 @@ from nacre.nac.synthesis.derivation import Derivation, write_module
 from nacre.nac.synthesis.examples import Examples
 from nacre.nac.synthesis.layers import INPUT
 from nacre.nac.training.module import open_parameters, training_module
+from nacre.nac.training.optimisers import Adam, Moments
 
-_FIRST, _SECOND, _LEAST = 0.9, 0.99, 1e-8  # of Adam
+_ADAM = Adam(betas=(0.9, 0.99))  # squares of a few steps
 _LONGEST = 1.0  # gradients above are scaled down to this length
 
 
@@ -52,7 +53,7 @@ def train(derivation: Derivation, examples: Examples, course: Course) -> Trained
     )
     session = CoreSession(opened.module)
     weights = dict(opened.weights)
-    adam = _Adam(course)
+    descent = _Descent(course)
     losses = []
     for chosen in _batches(len(labels), batch, course):
         given = {opened.inputs[name]: array for name, array in weights.items()}
@@ -61,7 +62,7 @@ def train(derivation: Derivation, examples: Examples, course: Course) -> Trained
         losses.append(float(loss))
         if not np.isfinite(losses[-1]):
             break
-        weights |= adam.step(weights, dict(zip(names, gradients, strict=True)))
+        weights |= descent.step(weights, dict(zip(names, gradients, strict=True)))
     return Trained(_accuracy(derivation, examples, batch, weights), tuple(losses), weights)
 
 
@@ -94,13 +95,12 @@ def _accuracy(
 
 
 @dataclass
-class _Adam:
-    """Steps along the mean of gradients over the root of their mean square."""
+class _Descent:
+    """Adam with a rate that falls and gradients that are not too long."""
 
     course: Course
     count: int = 0
-    _means: dict[str, Array] = field(default_factory=dict)
-    _squares: dict[str, Array] = field(default_factory=dict)
+    _moments: dict[str, Moments | None] = field(default_factory=dict)
 
     def step(
         self, weights: Mapping[str, Array], gradients: Mapping[str, Array]
@@ -112,17 +112,10 @@ class _Adam:
         made = {}
         for name, gradient in gradients.items():
             small = gradient * np.float32(shorter)
-            mean = _mixed(self._means, name, small, _FIRST)
-            square = _mixed(self._squares, name, small * small, _SECOND)
-            size = np.sqrt(square / (1 - _SECOND**self.count)) + _LEAST
-            move = rate * mean / (1 - _FIRST**self.count) / size
-            made[name] = (weights[name] - move).astype(np.float32)
+            made[name], self._moments[name] = _ADAM.update(
+                weights[name], small, rate, self._moments.get(name)
+            )
         return made
-
-
-def _mixed(kept: dict[str, Array], name: str, new: Array, share: float) -> Array:
-    kept[name] = share * kept.get(name, np.zeros_like(new)) + (1 - share) * new
-    return kept[name]
 
 
 def _shortening(gradients: Sequence[Array]) -> float:

@@ -35,7 +35,11 @@ def open_parameters(module: Module) -> OpenModule:
 
 
 def training_module(
-    module: Module, loss: str, targets: Sequence[TensorType], trained: Sequence[str]
+    module: Module,
+    loss: str,
+    targets: Sequence[TensorType],
+    trained: Sequence[str],
+    smoothing: float = 0.0,
 ) -> tuple[OpenModule, tuple[str, ...]]:
     """The loss and its gradients by parameters, and the names of the inputs for targets.
 
@@ -47,7 +51,7 @@ def training_module(
     values, aims = writer.write(targets)
     made, total = writer.made, None
     for output, target in zip(module.outputs, aims, strict=False):
-        one = LOSSES[loss](made, values[output], target)
+        one = LOSSES[loss].write(made, values[output], target, smoothing)
         total = one if total is None else made.add("BinOp", total, one, op="Add")
     assert total is not None
     opened = writer.open(made.module(total))

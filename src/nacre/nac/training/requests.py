@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf, isfinite, nextafter
 from numbers import Real
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -15,16 +16,24 @@ from nacre.core.module import Module, TensorType
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, array_or_none
 from nacre.nac.training.losses import LOSSES
+from nacre.nac.training.optimisers import OPTIMISERS, SGD, Adam, AdamW, Optimiser
 
-# What a target of a loss has, and the NumPy type of it.
-_TARGETS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {"cross_entropy": ("numbers of classes", "int64"), "mse": ("floats", "float32")}
+_SHARE = (0.0, 1.0)
+# What a setting of an optimiser lies between, both included; above 1 - eps a mean never moves.
+_SETTINGS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "momentum": (0.0, inf),
+        "dampening": _SHARE,
+        "weight_decay": (0.0, inf),
+        "betas": (0.0, nextafter(1.0, 0.0)),
+        "eps": (0.0, inf),
+    }
 )
 
 
 def rate_of(given: object) -> np.float32:
     """How far a step goes; Unsupported for what is no number of 32 bits, or below 0."""
-    if not isinstance(given, Real | np.floating) or isinstance(given, bool):
+    if not _is_number(given):
         raise Unsupported(f"the rate is a {type(given).__name__}, expected a number")
     with np.errstate(over="ignore"):
         rate = np.float32(float(given))
@@ -41,6 +50,43 @@ def require_loss(given: object) -> None:
         raise Unsupported(f"there is no loss {backquote(str(given), 40)}, only {', '.join(LOSSES)}")
 
 
+def smoothing_of(given: object, loss: str) -> float:
+    """How much of a label all classes share; Unsupported for no share, or of another loss."""
+    if not _is_number(given) or not 0 <= float(given) <= 1:
+        shown = given if _is_number(given) else f"a {type(given).__name__}"
+        raise Unsupported(f"`label_smoothing` is {shown}, expected a number from 0 to 1")
+    if given and not LOSSES[loss].smooths:
+        takers = ", ".join(name for name, one in LOSSES.items() if one.smooths)
+        raise Unsupported(f"{loss} has no labels to smooth, only {takers}")
+    return float(given)
+
+
+def optimiser_of(given: object) -> Optimiser:
+    """An optimiser, by its name with its usual settings; Unsupported where there is none."""
+    if isinstance(given, str) and given in OPTIMISERS:
+        return OPTIMISERS[given]()
+    if not isinstance(given, SGD | Adam | AdamW):
+        shown = backquote(given, 40) if isinstance(given, str) else f"in a {type(given).__name__}"
+        help_ = "or a value with settings, such as `nac.AdamW(weight_decay=0.1)`"
+        raise Unsupported(f"there is no optimiser {shown}, only {', '.join(OPTIMISERS)}", help_)
+    for name, (least, most) in _SETTINGS.items():
+        found = getattr(given, name, ())
+        values = found if isinstance(found, tuple) else (found,)
+        for value in values:
+            if not _is_number(value) or not isfinite(value) or not least <= value <= most:
+                wanted = f"from {least:g} on" if most == inf else f"between {least:g} and 1"
+                raise Unsupported(f"`{name}` is {found!r}, expected numbers {wanted}")
+        if name == "betas" and values and len(values) != 2:
+            raise Unsupported(f"`betas` is {found!r}, expected two numbers")
+    if isinstance(given, SGD) and given.nesterov and (not given.momentum or given.dampening):
+        raise Unsupported("`nesterov` needs a momentum, and no dampening")
+    return given
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, Real | np.floating) and not isinstance(value, bool)
+
+
 def targets_of(module: Module, given: Sequence[Any], loss: str) -> list[Array]:
     """Targets as arrays of the types that losses take; Unsupported where one cannot be."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
@@ -52,9 +98,9 @@ def targets_of(module: Module, given: Sequence[Any], loss: str) -> list[Array]:
             kind = type(target).__name__ if array is None else array.dtype.name
             raise Unsupported(f"target {place} is no array of numbers but of {kind}")
         if array.dtype.kind == "b":
-            kind, type_ = _TARGETS[loss]
-            remedy = f"convert them if they mean that: `target.astype(np.{type_})`"
-            raise Unsupported(f"target {place} has booleans, expected {kind}", remedy)
+            wanted = LOSSES[loss]
+            remedy = f"convert them if they mean that: `target.astype(np.{wanted.dtype})`"
+            raise Unsupported(f"target {place} has booleans, expected {wanted.targets}", remedy)
         output = module.by_id[module.outputs[place]] if place < len(module.outputs) else None
         fitted = array if output is None else _fit(array, output.type, loss, place)
         if 0 in fitted.shape:

@@ -25,12 +25,15 @@ from nacre.nac.rules.running import NAC55
 from nacre.nac.run.inputs import check_inputs
 from nacre.nac.run.model import NacModel, model_of
 from nacre.nac.training.module import open_parameters, training_module
+from nacre.nac.training.optimisers import Moments, Optimiser
 from nacre.nac.training.replacement import with_tensors
 from nacre.nac.training.requests import (
     names_of,
+    optimiser_of,
     rate_of,
     require_loss,
     require_weights,
+    smoothing_of,
     targets_of,
 )
 
@@ -49,17 +52,21 @@ class _Step(Struct, frozen=True, eq=False):
 class Trainer:
     """A model whose weights change. It keeps them in f32, whatever the file stores them as.
 
-    `step` goes down the gradient once; `run` computes outputs, and `model` gives the model with the
-    weights as they are. InputError names what has no gradient.
+    `step` goes down the gradient once, as the optimiser does: `sgd`, `adam`, `adamw`, or one of
+    `nac.SGD`, `nac.Adam`, `nac.AdamW` with settings of its own. `run` computes outputs, and `model`
+    gives the model with the weights as they are. InputError names what has no gradient.
     """
 
-    def __init__(self, model: NacModel) -> None:
+    def __init__(self, model: NacModel, optimiser: str | Optimiser = "sgd") -> None:
         if not isinstance(model, NacModel):
             message = (
                 f"found a {type(model).__name__}, expected what `nac.load` or `nac.build` give"
             )
             raise InputError([NAC55.at(whole_file("<trainer>"), message)])
         self._model = model
+        with _refusals(model):
+            self._optimiser = optimiser_of(optimiser)
+        self._moments: dict[str, Moments | None] = {}  # of gradients, by parameters
         self._modules: dict[object, Module] = {}
         self._runs: dict[object, tuple[CoreSession, Mapping[str, str]]] = {}
         self._steps: dict[object, _Step] = {}
@@ -102,6 +109,7 @@ class Trainer:
         rate: float,
         *,
         loss: str = "cross_entropy",
+        label_smoothing: float = 0.0,
         parameters: Sequence[str] | None = None,
     ) -> float:
         """Change parameters by the gradient times a rate; the loss before.
@@ -110,24 +118,25 @@ class Trainer:
         its batch norms or numbers of its source. With names these, whatever they are.
 
         Targets belong to the first outputs. `loss` is `cross_entropy`, of scores [.., classes] and
-        the numbers of the right classes, or `mse`.
+        the numbers of the right classes, or one of `mse`, `l1` and `bce_with_logits`, of floats.
         """
         given = self._arrays(inputs)
         with _refusals(self._model):
             require_loss(loss)
-            speed = rate_of(rate)
+            speed = float(rate_of(rate))
+            smoothing = smoothing_of(label_smoothing, loss)
             module = self._module(given)
             require_weights(self._weights, self._stored)
             wanted = targets_of(module, targets, loss)
             trained = self._chosen(parameters)
-            step = self._step_session(module, loss, given, wanted, trained)
+            step = self._step_session(module, (loss, smoothing), given, wanted, trained)
         values = {step.inputs[name]: array for name, array in self._weights.items()}
         values |= dict(zip(step.targets, wanted, strict=True))
         before, *gradients = step.session.run({**given, **values})
         for name, gradient in zip(trained, gradients, strict=True):
-            weight = self._weights[name]
-            # Of arrays without axes, arithmetic makes numbers, which are no weights.
-            self._weights[name] = np.asarray(weight - speed * gradient, weight.dtype)
+            self._weights[name], self._moments[name] = self._optimiser.update(
+                self._weights[name], gradient, speed, self._moments.get(name)
+            )
         return float(before)
 
     def run(self, inputs: Mapping[str, Any]) -> list[Array]:
@@ -196,7 +205,7 @@ class Trainer:
     def _step_session(
         self,
         module: Module,
-        loss: str,
+        loss: tuple[str, float],  # with its smoothing
         given: Mapping[str, Array],
         targets: Sequence[Array],
         trained: tuple[str, ...],
@@ -205,7 +214,7 @@ class Trainer:
         if key not in self._steps:
             types = [TensorType(dtype_name(t.dtype), t.shape) for t in targets]
             try:
-                opened, names = training_module(module, loss, types, trained)
+                opened, names = training_module(module, loss[0], types, trained, loss[1])
             except InputError as error:  # operations without a gradient
                 raise self._untrainable(error) from None
             self._steps[key] = _Step(CoreSession(opened.module), opened.inputs, names)
