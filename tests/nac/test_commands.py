@@ -80,3 +80,10 @@ def test_a_folder_that_may_not_be_written_to(arguments: str) -> None:
     assert "cannot write" in outcome.err
     assert "ermission denied" in outcome.err
     assert os.listdir("shut") == []
+
+
+def test_a_missing_input_says_how_it_is_given(capsys: Capsys) -> None:
+    outcome = invoke(capsys, "nac", "run", "s.nac")
+    assert outcome.status == 1
+    assert "= help: give " in outcome.err + outcome.out
+    assert "`--input x=FILE.npy`" in outcome.err + outcome.out

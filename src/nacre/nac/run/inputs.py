@@ -9,15 +9,26 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import backquote
+from nacre.base.excerpt import backquote, safe
+from nacre.base.hints import setting
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import did_you_mean
+from nacre.core.module import TensorType
 from nacre.core.unsupported import Unsupported
 from nacre.core.values import Array, array_or_none
 from nacre.nac.program.interface import NacInput
 from nacre.nac.rules.running import NAC44, NAC45, NAC46
 from nacre.nac.run.loaded_program import LoadedProgram
 from nacre.nac.run.specialised import element_name
+
+
+def _input_help(wanted: NacInput) -> str:
+    """How an input is given, and its type where the file says it."""
+    name = safe(wanted.name)
+    way = setting(f"`--input {name}=FILE.npy`", f"`run({{{wanted.name!r}: array}})`")
+    if wanted.dtype is None or wanted.shape is None:
+        return f"give an array: {way}"
+    return f"give {TensorType(wanted.dtype, wanted.shape)}: {way}"
 
 
 def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, Array]:
@@ -31,7 +42,9 @@ def check_inputs(model: LoadedProgram, inputs: Mapping[str, Any]) -> dict[int, A
         if wanted.name not in inputs:
             if not wanted.is_optional:
                 message = f"input {backquote(wanted.name)} is missing"
-                findings.append(model.finding(wanted.instruction, NAC44, message))
+                findings.append(
+                    model.finding(wanted.instruction, NAC44, message, _input_help(wanted))
+                )
             continue
         try:
             ready[wanted.instruction] = check_input(model, wanted, inputs[wanted.name])
