@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from itertools import combinations, product
 from math import prod
 
 from nacre.tcb.image import Image, Item, Operand, Repeat
+from nacre.tcb.machine.timing import time_image
 from tests.bind.interleavings import Instance, Key, TagMachine, run_without, value
 from tests.effort import scaled
 
 # Raised before it is signalled, a tag ends higher than raised after it: some orders are tried.
 SEEDS = (None, *range(scaled(4)))
+ORDERS = scaled(8)
 
 
 def program_order(image: Image) -> list[Instance]:
@@ -36,6 +39,36 @@ def _keys(items: Sequence[Item], path: tuple[int, ...], counters: tuple[int, ...
         else:
             found.append(((*path, item.position, -1), (item, counters)))
     return found
+
+
+def verdict(image: Image, ordered: set[tuple[Key, Key]]) -> set[str]:
+    """The codes that a mutant deserves whose order is another than that of its plan."""
+    if blocks_for_ever(image):
+        return {"TCB85"}
+    found = {"TCB84"} if loses_order(image, ordered) else set()
+    if can_stop(image):
+        return found | {"TCB85"}
+    return found | {"TCB89"} if time_image(image).is_stuck else found  # for want of tokens
+
+
+def can_stop(image: Image) -> bool:
+    """Whether a run comes to a point where nothing can start, in some of many orders.
+
+    A tag that is signalled before it is raised has lost the signal: in half of the orders whatever
+    raises tags goes last.
+    """
+    return any(_stops(image, seed, is_late) for seed in range(ORDERS) for is_late in (True, False))
+
+
+def _stops(image: Image, seed: int, raises_late: bool) -> bool:
+    rng, machine = random.Random(seed), TagMachine(checks=False)
+    left = program_order(image)
+    while ready := [one for one in left if machine.is_ready(one)]:
+        early = [one for one in ready if not one[0].sets] if raises_late else []
+        instance = rng.choice(early or ready)
+        machine.complete(instance)
+        left.remove(instance)
+    return bool(left)
 
 
 def blocks_for_ever(image: Image) -> bool:

@@ -120,3 +120,27 @@ def test_a_page_is_a_sentence_and_names_its_clause(code: str) -> None:
     assert rule.spec.startswith("TCB / ")
     assert rule.summary[0].isupper()
     assert rule.summary.endswith(".")
+
+
+# Both loops count with the same tags, of which the end of the first raises the one of slot 1, that
+# one iteration has used and not two.
+TWO_LOOPS = """
+loop i in [0..2] @max_in_flight(2):
+a = copy A i * 64
+b = copy A 256 + i * 64 deps a
+endloop
+loop j in [0..2] @max_in_flight(2):
+c = copy A 512 + j * 64
+d = copy A 1024 + j * 64 deps c
+endloop
+"""
+
+
+def test_a_signal_that_can_come_before_its_tag_is_raised_is_lost() -> None:
+    plan, device = checked(TWO_LOOPS)
+    image = bind_plan(plan, "p", device).image
+    last = max(task.position for task in plan.program.tasks)
+    early = change(image, lambda b: replace(b, waits=()) if b.position == last else b)
+    found = verify_image(plan, early)
+    assert {finding.code for finding in found} == {"TCB85"}
+    assert "where a signal comes before its tag is raised" in found[0].message

@@ -126,7 +126,10 @@ class _Temporary:
     def write_to(target: Path, parts: Parts) -> _Temporary:
         path = temporary_name(target.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        handle = os.open(path, flags, 0o666)
+        try:
+            handle = os.open(path, flags, 0o666)
+        except OSError as error:  # which nobody knows by its temporary name
+            raise OSError(error.errno, error.strerror, str(target)) from None
         digest = hashlib.sha256()
         try:
             with os.fdopen(handle, "wb") as file:

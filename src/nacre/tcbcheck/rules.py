@@ -41,7 +41,9 @@ TCB85 = declare(
     "TCB85", "waits-for-ever", _PROOF,
     """
     A block waits for a count that its tag has not reached when every block before it in the order
-    of the program is over. Queues keep that order, so the block waits for ever.
+    of the program is over. Queues keep that order, so the block waits for ever. Or a tag may be
+    signalled before it is raised, in an order that is open: the signal is lost then, and whoever
+    waits for the count waits for ever.
     """, language=_TCB)  # fmt: skip
 TCB86 = declare(
     "TCB86", "order-unproved", _PROOF,

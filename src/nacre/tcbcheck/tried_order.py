@@ -9,8 +9,10 @@ beside it, and who completes in any of them is not after the one that is left ou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nacre.tcb.machine.instances import Instances
-from nacre.tcbcheck.tag_order import entries_of
+from nacre.tcbcheck.tag_order import Stuck, entries_of
 
 
 class TriedOrder:
@@ -37,13 +39,35 @@ class TriedOrder:
     def before(self, first: int, second: int) -> bool:
         """Whether the second completes in no run without the first."""
         if first not in self._completed:
-            runs = (self._run(order, first) for order in self._orders)
+            runs = (self._run(order, first, [0] * self._tags.count) for order in self._orders)
             self._completed[first] = set().union(*runs)
         return second not in self._completed[first]
 
-    def _run(self, order: list[int], withheld: int) -> set[int]:
-        """The instances that complete although one never does, the first of an order each time."""
-        counts = [0] * self._tags.count
+    def find_stuck(self) -> tuple[Stuck, ...]:
+        """Who waits for ever in a run in which whatever raises tags comes as late as it can.
+
+        A signal that comes before its tag is raised is lost, so counts are the lowest then.
+        """
+        for order in self._orders:
+            counts = [0] * self._tags.count
+            late = sorted(order, key=lambda number: bool(self._steps.raises[number]))
+            done = self._run(late, None, counts)
+            if len(done) < len(order):
+                return tuple(self._stuck(counts, done))
+        return ()
+
+    def _stuck(self, counts: list[int], done: set[int]) -> Iterator[Stuck]:
+        for number, waits in enumerate(self._steps.waits):
+            for tag, value in waits if number not in done else ():
+                if counts[tag] < value:
+                    yield Stuck(number, tag, value, counts[tag])
+                    break
+
+    def _run(self, order: list[int], withheld: int | None, counts: list[int]) -> set[int]:
+        """The instances that complete although one never does, the first of an order each time.
+
+        `counts` are those of tags, which begin with 0.
+        """
         done: set[int] = set()
         left = [number for number in order if number != withheld]
         while True:

@@ -27,6 +27,7 @@ from nacre.tcbcheck.target import Target, compare_machine, compare_ports
 from nacre.tcbcheck.tried_order import TriedOrder
 from nacre.tcbcheck.units import unit_problem
 
+_LOST_SIGNAL = "where a signal comes before its tag is raised"
 _MOST_FINDINGS = 20  # of a kind
 _MOST_TRIED = 300  # instances whose order is tried where clocks are not enough
 
@@ -147,12 +148,19 @@ class _Verifier:
         elif order.unordered and self._instances.count > _MOST_TRIED:
             yield self._unproved(order.unordered[0])
         elif order.unordered:
-            yield from self._checked(TriedOrder(self._instances))
+            yield from self._tried(TriedOrder(self._instances))
         else:
-            yield from self._checked(order)
+            yield from self._conflicts(order)
+            yield from self._shortages(order)
 
-    def _checked(self, order: Ordering) -> Iterator[Diagnostic]:
+    def _tried(self, order: TriedOrder) -> Iterator[Diagnostic]:
         yield from self._conflicts(order)
+        stuck = order.find_stuck()
+        yield from (self._stuck(one, _LOST_SIGNAL) for one in stuck[:_MOST_FINDINGS])
+        if not stuck:
+            yield from self._shortages(order)
+
+    def _shortages(self, order: Ordering) -> Iterator[Diagnostic]:
         limit = self._image.machine.token_limit
         if limit is None:
             return
@@ -225,10 +233,10 @@ class _Verifier:
             return self._program.source.span(0, 0)
         return self._program.span(statement.node)
 
-    def _stuck(self, stuck: Stuck) -> Diagnostic:
+    def _stuck(self, stuck: Stuck, when: str = "when all before it is over") -> Diagnostic:
         tag = self._instances.tags.name(stuck.tag)
         wait = f"for {tag} to reach {stuck.value}, which is at {stuck.count}"
-        message = f"{self._name(stuck.instance)} waits {wait} when all before it is over"
+        message = f"{self._name(stuck.instance)} waits {wait} {when}"
         return TCB85.at(self._span(stuck.instance), message)
 
     def _unproved(self, found: Unordered) -> Diagnostic:

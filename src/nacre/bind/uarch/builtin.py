@@ -31,7 +31,7 @@ def load_uarch(name: str | Path | None, device: str, *extended: str) -> Uarch:
         name = next(own, IDEAL.name)
     if str(name) in builtin_uarchs():
         return _builtin(str(name))
-    source = read_source(Path(name))
+    source = read_source(Path(name)) if str(name) else Unreadable("names no file", "missing")
     if isinstance(source, Unreadable):
         known = did_you_mean(str(name), builtin_uarchs())
         help_ = known or f"known by name are {', '.join(builtin_uarchs())}; a file ends in .uarch"

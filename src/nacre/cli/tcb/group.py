@@ -89,6 +89,9 @@ def open_program(options: ProgramOptions) -> OpenProgram:
     if isinstance(source, str):
         raise WrongUsage(source)
     if isinstance(source, Diagnostic):
+        if _is_image(options.file):
+            name = safe(options.file)
+            raise WrongUsage(f"{name} is an image, which is bound already: see `nacre tcb`")
         raise InputError([source])
     check = CheckOptions(
         device=options.device,
@@ -105,6 +108,16 @@ def open_program(options: ProgramOptions) -> OpenProgram:
         raise InputError(findings)
     _ = loaded.facts  # a document without a program ends here
     return OpenProgram(loaded, None, findings)
+
+
+def _is_image(name: str) -> bool:
+    """Whether a file that is no text begins as an image does."""
+    from nacre.tcb.binary.container import MAGIC
+
+    if name == STDIN:
+        return False
+    with open(name, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def _open_bundle(options: ProgramOptions) -> OpenProgram:

@@ -33,8 +33,9 @@ from nacre.tcb.image import (
     Placement,
     Port,
 )
-from nacre.tcb.rules.binary import TCB14
+from nacre.tcb.rules.binary import TCB10, TCB14
 
+_DAMAGED = "it was cut or changed on its way: copy it again, or bind the program again"
 _HEADER_RECORDS = (Image, Machine, Placement, Port)
 _LISTS = ((CONSTANTS, Constant), (ORIGINS, Origin))
 
@@ -112,7 +113,8 @@ def decode(data: bytes, name: str = "<bytes>") -> Image:
         _require_canonical(data, encode(image, own if PERIODS in features else own - {PERIODS}))
     except Broken as problem:
         message = f"at byte {problem.offset:,}: {problem.message}"
-        finding = problem.rule.at(whole_file(name), message, help=problem.help)
+        help_ = problem.help or (_DAMAGED if problem.rule is TCB10 else None)
+        finding = problem.rule.at(whole_file(name), message, help=help_)
         raise InputError([finding]) from None
     return image
 

@@ -20,6 +20,7 @@ from nacre.tcb.text.disassembly import VERSION, Place
 from nacre.tcb.text.read_values import Constants, ValueReader
 from nacre.tcb.text.tokens import Token, tokens_of
 
+_NO_IMAGE: Final = "`nacre bind` makes an image of a program, `nacre tcb dis` its text"
 _STATEMENTS: Final = {
     record.statement: record
     for record in RECORDS.values()
@@ -94,7 +95,7 @@ class _Assembler:
             message = f"the text begins with {what}, expected `tcb {VERSION}`"
             at = token if is_there else start
             raise self._cursor.refusal(
-                TCB05, at, message, "take a newer nacre" if is_there else None
+                TCB05, at, message, "take a newer nacre" if is_there else _NO_IMAGE
             )
         self._cursor.take()
 
