@@ -24,7 +24,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-from benchmarks.silicon import intel, llm, rockchip
+from benchmarks.silicon import hexagon, intel, llm, rockchip
 from benchmarks.silicon.fit_devices import fit_intel
 from benchmarks.silicon.fits import (
     Errors,
@@ -35,6 +35,7 @@ from benchmarks.silicon.fits import (
     fit_scale,
     predict_left_out,
 )
+from benchmarks.silicon.hexagon_report import error_lines, ratios, simple_network
 from benchmarks.silicon.networks import PRECISIONS, network_rows
 from benchmarks.silicon.tasks import DATA, read_rows, task_rows
 
@@ -110,6 +111,19 @@ def networks(folder: Path, precisions: list[str]) -> None:
                 print_line(f"{device[:24]} {precision}: {name}", fit(rows))
 
 
+def fitted_networks(folder: Path) -> None:
+    """Devices fitted to whole networks, beside simpler models of the same rows; ratios of two."""
+    for chip in hexagon.CHIP_LIST:
+        found = hexagon.fit_chip(chip.name, folder)
+        print(f"\n{chip.name} ({chip.device}), networks left out\n{HEAD}")
+        networks = [simple_network(row.subject.path) for row in found.rows]  # type: ignore[union-attr]
+        for name, errors in error_lines(found, networks):
+            print_line(name, errors)
+        print(f"{'ratios less the cost of a call':<44}{'measured':>9}{'ours':>9}{'off':>9}")
+        for ratio in ratios(found):
+            print(ratio, flush=True)
+
+
 def decoding(folder: Path) -> None:
     """Tokens per second of language models: parameters over a rate, and bytes with a cost."""
     print(f"\nDecoding, tokens per second, architectures left out\n{HEAD}")
@@ -144,6 +158,7 @@ def main() -> int:
     fitted_devices(chosen.data)
     decoding(chosen.data)
     if chosen.networks:
+        fitted_networks(chosen.data)
         networks(chosen.data, chosen.precision)
     return 0
 

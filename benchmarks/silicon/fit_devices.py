@@ -56,6 +56,10 @@ def write_device(found: Fit, name: str, source: str) -> None:
         reason = f"to {len(found.rows)} rows, standard error {one.error:.2g}"
         line = f"            {one.figure.key} = {one.value}  # fitted: {reason}\n"
         text = _with_figure(text, one.figure.unit, one.figure.key, line)
+    for name, value in found.fixed.items():
+        unit, _, key = name.partition(".")
+        line = f"            {key} = {value}  # assumption: as fitted to networks of f16\n"
+        text = _with_figure(text, unit, key, line)
     path.write_text(text, encoding="utf-8")
     record = calibration_record(found, target_of(path).device, source)
     companion_path(path).write_text(record.as_json(), encoding="utf-8")

@@ -1,8 +1,8 @@
 """Qualcomm's Hexagon NPUs as measurements of whole networks to fit devices to.
 
 Each network is compiled once for what is assumed of all chips, and kept as a bundle beside other
-results; a fit times the plans anew and never plans. Networks as f16 and as i8 are rows of one
-device: the two have rates of their own and share all else.
+results; a fit times the plans anew and never plans. Networks of f16 and of i8 have a device each:
+a call costs them 0.29 and 0.19 ms on one chip, and a device has one such figure.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from benchmarks.silicon.networks import (
 from benchmarks.silicon.tasks import Row, read_rows
 from nacre.calibrate import Fit, Measurement, ModelFile, fit
 from nacre.compile.estimate.bands import network_class
+from nacre.compile.target import target_of
+from nacre.nem.run.timing.profile import timing_profile
 
 PLANS = CACHE / "hexagon"
 CHIPS = Path(__file__).resolve().parent / "devices"
@@ -36,10 +38,17 @@ SKIPPED = ("sequencer2d",)
 
 @dataclass(frozen=True)
 class Chip:
-    """A generation, and the device of the table that stands for it."""
+    """A generation in one precision, and the device of the table that stands for it."""
 
-    name: str
+    generation: str
     device: str
+    precision: str  # as the table has it
+
+    @property
+    def name(self) -> str:
+        """`hexagon_v79`, and `hexagon_v79_i8`: a call of either has a cost of its own."""
+        suffix = "" if self.precision == "float" else f"_{PRECISIONS[self.precision]}"
+        return f"hexagon_{self.generation}{suffix}"
 
     @property
     def file(self) -> Path:
@@ -47,53 +56,70 @@ class Chip:
         return CHIPS / f"{self.name}.nem"
 
 
-# The first has the figures that all of them share.
-CHIP_LIST = (
-    Chip("hexagon_v79", "Samsung Galaxy S25"),
-    Chip("hexagon_v75", "Samsung Galaxy S24"),
-    Chip("hexagon_v73", "Snapdragon X Elite CRD"),
-)
-# What differs from chip to chip.
-OF_EACH = {
-    "NMU.fp16_macs": (2048, 262144),
-    "NMU.int8_macs": (2048, 524288),
-    "CSTL.eltwise_throughput": (8, 4096),
-    "CSTL.transcendental_throughput": (1, 1024),
-    "sDMA.bandwidth": (4, 512),
-    "SEQ.call": (1000, 2_000_000),
+_GENERATIONS = {
+    "v79": "Samsung Galaxy S25",
+    "v75": "Samsung Galaxy S24",
+    "v73": "Snapdragon X Elite CRD",
 }
-# What the first chip is fitted for, and all have.
-SHARED: Mapping[str, tuple[int, int]] = {"CSTL.store_bandwidth": (8, 2048)}
+CHIP_LIST = tuple(
+    Chip(generation, device, precision)
+    for generation, device in _GENERATIONS.items()
+    for precision in PRECISIONS
+)
+# One free figure for every five rows at most; all else is assumed, the same for all chips.
+FREE: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "float": {
+        "NMU.fp16_macs": (2048, 262144),
+        "CSTL.transcendental_throughput": (1, 1024),
+        "sDMA.bandwidth": (4, 512),
+        "SEQ.call": (1000, 2_000_000),
+    },
+    "w8a8": {"NMU.int8_macs": (2048, 524288), "SEQ.call": (1000, 2_000_000)},
+}
+# What the networks of f16 tell of a chip, and those of i8 take from them.
+SHARED = ("CSTL.transcendental_throughput", "sDMA.bandwidth")
 
 
 def network_measurements(folder: Path, chip: Chip) -> tuple[Measurement, ...]:
-    """Whole networks on a chip; a group is a network, whatever its precision."""
+    """Whole networks on a chip."""
+    precision = PRECISIONS[chip.precision]
     return tuple(
         Measurement(
-            ModelFile(plan_of(row), PRECISIONS[row["precision"]]),
+            ModelFile(plan_of(row), precision),
             float(row["latency_ms"]),
             "ms",
             row["split_group"],
-            network_class(PRECISIONS[row["precision"]]),
+            network_class(precision),
         )
-        for row in network_table(folder, chip.device)
+        for row in network_table(folder, chip)
     )
 
 
-def network_table(folder: Path, device: str) -> Iterator[Row]:
-    """The rows of a device that can be compared."""
+def network_table(folder: Path, chip: Chip) -> Iterator[Row]:
+    """The rows of a chip that can be compared."""
     for row in read_rows(folder / "qualcomm.csv"):
-        if row["device"] == device and comparable(row) and row["model"] not in SKIPPED:
+        is_here = (row["device"], row["precision"]) == (chip.device, chip.precision)
+        if is_here and comparable(row) and row["model"] not in SKIPPED:
             yield row
 
 
 def fit_chip(name: str, folder: Path) -> Fit:
-    """A chip, fitted to its networks; all but the first have what is shared from that one."""
-    first, *others = CHIP_LIST
-    if name == first.name:
-        return fit(first.file, network_measurements(folder, first), {**OF_EACH, **SHARED})
-    chip = next(one for one in others if one.name == name)
-    return fit(chip.file, network_measurements(folder, chip), OF_EACH)
+    """A chip, fitted to its networks; i8 has what is shared from the device that f16 gave."""
+    chip = next(one for one in CHIP_LIST if one.name == name)
+    rows = network_measurements(folder, chip)
+    return fit(chip.file, rows, FREE[chip.precision], fixed=shared_figures(chip))
+
+
+def shared_figures(chip: Chip) -> dict[str, int]:
+    """What a device of i8 takes from the shipped one of f16."""
+    if chip.precision == "float":
+        return {}
+    known = timing_profile(target_of(Chip(chip.generation, chip.device, "float").name).device)
+    found = {}
+    for name in SHARED:
+        unit, _, key = name.partition(".")
+        found[name] = known.at(unit, key)
+    return found
 
 
 def plan_of(row: Row) -> Path:
@@ -121,9 +147,12 @@ def _compile(row: Row) -> Any:  # noqa: ANN401 - a bundle
         network = build(row["constructor"])
         measure_statistics(network, inputs)
         model = nacre.core.from_torch(first_tensor(network.eval()), inputs)
-    calibration = draw_inputs(model, 1, (2,)) if precision == "i8" else None
+    chip = next(one for one in CHIP_LIST if one.precision == row["precision"])
+    if precision == "f16":
+        return nacre.compile(model, chip.file, precision, ddr_bytes=DDR_BYTES)
+    drawn = draw_inputs(model, 1, (2,))
     return nacre.compile(
-        model, CHIP_LIST[0].file, precision, calibration=calibration, ddr_bytes=DDR_BYTES
+        model, chip.file, precision, calibration=drawn, fallback=False, ddr_bytes=DDR_BYTES
     )
 
 

@@ -17,9 +17,9 @@ from nacre.calibrate.timed_rows import Floats, TimedRows, Values
 
 SCALE = 0.1  # logarithms further off than this count less and less
 _MOST_STEPS = 60  # of one descent
-_MOST_TIMINGS = 12  # of one descent on critical paths
+_MOST_TIMINGS = 8  # of one descent on critical paths
 _REACH = 24  # rungs, a factor of two, that figures go on one set of paths
-_LEAST_GAIN = 2e-3  # a share of the loss that is worth another timing
+_LEAST_GAIN = 1e-2  # a share of the loss that is worth another timing
 _INSIDE = 1e-3  # how far from an end of its ladder a descent starts
 
 Mask = npt.NDArray[np.bool_]
