@@ -51,6 +51,14 @@ def verdict(image: Image, ordered: set[tuple[Key, Key]]) -> set[str]:
     return found | {"TCB89"} if time_image(image).is_stuck else found  # for want of tokens
 
 
+def is_right(codes: set[str], expected: set[str]) -> bool:
+    """Whether codes are those that are expected.
+
+    An image that is refused for its order need not be tried until it stops.
+    """
+    return codes == expected or "TCB84" in codes & expected
+
+
 def can_stop(image: Image) -> bool:
     """Whether a run comes to a point where nothing can start, in some of many orders.
 

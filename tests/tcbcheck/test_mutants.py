@@ -16,7 +16,7 @@ from tests.bind.test_order import pairs
 from tests.effort import scaled
 from tests.nem.run.programs import Items, loaded, runnable
 from tests.tcbcheck.mutations import ORDER_MUTATIONS, move_operand, mutate
-from tests.tcbcheck.naive_verdict import verdict
+from tests.tcbcheck.naive_verdict import is_right, verdict
 
 # Trying many orders of the larger two takes a minute.
 LARGE = ("nest", "engines")
@@ -42,7 +42,7 @@ def test_the_verdict_on_a_mutant_is_that_of_trying(name: str, mutation: object) 
     for mutant in made:
         if mutant is not None:
             codes = {finding.code for finding in verify_image(plan, mutant)}
-            assert codes == verdict(mutant, ordered)
+            assert is_right(codes, verdict(mutant, ordered))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -72,4 +72,4 @@ def test_mutants_of_random_programs(items: Items, seed: int) -> None:
         mutant = mutate(image, rng.choice(ORDER_MUTATIONS), rng)
         if mutant is not None:
             codes = {finding.code for finding in verify_image(plan, mutant)}
-            assert codes == verdict(mutant, ordered)
+            assert is_right(codes, verdict(mutant, ordered))

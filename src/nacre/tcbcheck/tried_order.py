@@ -10,9 +10,13 @@ beside it, and who completes in any of them is not after the one that is left ou
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
+from random import Random
 
 from nacre.tcb.machine.instances import Instances
 from nacre.tcbcheck.tag_order import Stuck, entries_of
+
+_SHUFFLED = 12  # orders that are tried beside those that are likely to matter
 
 
 class TriedOrder:
@@ -44,16 +48,20 @@ class TriedOrder:
         return second not in self._completed[first]
 
     def find_stuck(self) -> tuple[Stuck, ...]:
-        """Who waits for ever in a run in which whatever raises tags comes as late as it can.
+        """Who waits for ever in one of many runs.
 
-        A signal that comes before its tag is raised is lost, so counts are the lowest then.
+        A signal that comes before its tag is raised is lost. So whatever raises tags comes as late
+        as it can in half of them; in others it comes early, and lets signals be early in turn.
         """
-        for order in self._orders:
-            counts = [0] * self._tags.count
+        chance = Random(0)  # of no matter which, but always the same
+        shuffled = (chance.sample(self._orders[0], len(self._orders[0])) for _ in range(_SHUFFLED))
+        for order in chain(self._orders, shuffled):
             late = sorted(order, key=lambda number: bool(self._steps.raises[number]))
-            done = self._run(late, None, counts)
-            if len(done) < len(order):
-                return tuple(self._stuck(counts, done))
+            for run in (late, order):
+                counts = [0] * self._tags.count
+                done = self._run(run, None, counts)
+                if len(done) < len(run):
+                    return tuple(self._stuck(counts, done))
         return ()
 
     def _stuck(self, counts: list[int], done: set[int]) -> Iterator[Stuck]:
