@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.silicon import hexagon, intel, rockchip
+from benchmarks.silicon import hexagon, intel, rockchip, stm32
 from benchmarks.silicon.tasks import DATA
 from nacre.base.diagnostics import InputError
 from nacre.calibrate import Fit, fit
@@ -95,9 +95,15 @@ def fit_rockchip(folder: Path) -> Fit:
     return rockchip.fit_rk3588(CHIPS / f"{rockchip.NAME}.nem", folder)
 
 
+def fit_stm32(folder: Path) -> Fit:
+    """The STM32N6, fitted to networks whose tensors stay on the chip."""
+    return fit(stm32.CHIP, tuple(stm32.measurements(folder)), stm32.FREE)
+
+
 DEVICES: dict[str, Fitting] = {
     **{f"intel_{device}": fit_intel_device(f"intel_{device}") for device in intel.DEVICES},
     rockchip.NAME: Fitting("rockchip_llm.csv", rockchip.SOURCE, fit_rockchip),
+    stm32.NAME: Fitting("stm32n6.csv", stm32.SOURCE, fit_stm32),
     **{chip.name: fit_hexagon_device(chip) for chip in hexagon.CHIP_LIST},
 }
 
