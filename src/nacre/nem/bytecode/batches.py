@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nacre.base.binary.columns import Integers
+from nacre.base.binary.column_forms import Integers
 from nacre.nem.bytecode.kinds import KINDS, Kind
 from nacre.nem.syntax.ast import Node
 

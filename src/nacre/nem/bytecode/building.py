@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from nacre.base.binary.columns import Integers
+from nacre.base.binary.column_forms import Integers
 from nacre.base.collection import no_collection
 from nacre.nem.bytecode.batches import Batch, Children
 from nacre.nem.bytecode.foreign import PLACES, Places

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from nacre.base.binary.columns import ColumnReader, Integers, write_columns
+from nacre.base.binary.column_forms import Integers
+from nacre.base.binary.columns import ColumnReader, write_columns
 from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
 from nacre.base.binary.texts import read_texts, write_texts
 from nacre.base.source import Source

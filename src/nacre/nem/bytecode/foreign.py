@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nacre.base.binary.columns import ColumnReader, Integers, unzigzag, write_columns, zigzag
+from nacre.base.binary.column_forms import Integers, unzigzag, zigzag
+from nacre.base.binary.columns import ColumnReader, write_columns
 from nacre.base.binary.cursor import Broken, ByteReader, ByteWriter
 from nacre.base.excerpt import backquote
 from nacre.nem.spec.limits import MAX_SOURCE_BYTES

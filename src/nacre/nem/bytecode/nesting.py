@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from nacre.base.binary.columns import Integers
+from nacre.base.binary.column_forms import Integers
 from nacre.base.binary.cursor import Broken
 from nacre.nem.bytecode.batches import Batch, Children
 from nacre.nem.bytecode.building import Pools, words_by_batch

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nacre.base.binary.columns import Integers
+from nacre.base.binary.column_forms import Integers
 from nacre.base.binary.cursor import Broken
 from nacre.nem.bytecode.clauses import (
     InnerLines,

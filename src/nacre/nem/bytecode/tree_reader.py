@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nacre.base.binary.columns import ColumnReader, Integers
+from nacre.base.binary.column_forms import Integers
+from nacre.base.binary.columns import ColumnReader
 from nacre.base.binary.cursor import Broken, ByteReader
 from nacre.base.terms import INT64_MAX, INT64_MIN
 from nacre.nem.bytecode.batches import Batch, Children, Part

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nacre.base.binary.columns import Integers
+from nacre.base.binary.column_forms import Integers
 from nacre.nem.bytecode.kinds import CODES, COMPRESSED, DOCUMENT, ENUMS, KINDS, EndLoop, Field
 from nacre.nem.syntax.ast import Document, Loop, Node, Stmt
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from nacre.base.binary.columns import Integers
+from nacre.base.binary.column_forms import Integers
 from nacre.nem.bytecode.batches import Batch
 from nacre.nem.bytecode.kinds import CODES, ENUMS, EndLoop
 from nacre.nem.bytecode.tree_reader import ReadTree

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nacre.base.binary.columns import Integers, find_cheapest
+from nacre.base.binary.column_forms import Integers, find_cheapest
 from nacre.base.terms import fits_int64
 from nacre.tcb.binary.pools import ReadPools
 
