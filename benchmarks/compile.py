@@ -29,6 +29,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.networks.libraries import load_transformers
 from tests.core.models.real_models import REAL_MODELS
 from tools.fetch_models import MODELS, Unavailable, model_path
 
@@ -93,7 +94,8 @@ def transformer() -> tuple[Any, Feeds]:
 def resnet() -> tuple[Any, Feeds]:
     """ResNet-50 as transformers configures it, with random weights."""
     import torch
-    import transformers
+
+    transformers = load_transformers()
 
     from nacre.core.torch.importer import from_torch
 

@@ -33,6 +33,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.networks.libraries import load_transformers
 from tools.fetch_models import Unavailable, model_path
 
 ROUNDS = 12
@@ -87,7 +88,8 @@ def _picked(model: Any, key: str, **given: object) -> Any:  # noqa: ANN401
 def resnet() -> Made:
     """ResNet-18 on a picture of 64 x 64."""
     import torch
-    import transformers
+
+    transformers = load_transformers()
 
     config = transformers.ResNetConfig(
         embedding_size=64, hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2],
@@ -134,7 +136,8 @@ def mobilenet() -> Made:
 def bert() -> Made:
     """Two layers of 128, 64 tokens."""
     import torch
-    import transformers
+
+    transformers = load_transformers()
 
     model = transformers.BertModel(transformers.BertConfig(**TEXT))
     tokens = torch.randint(3, 999, (1, LENGTH))
@@ -144,7 +147,8 @@ def bert() -> Made:
 def gpt2() -> Made:
     """Two layers of 128, 64 tokens, tied embeddings."""
     import torch
-    import transformers
+
+    transformers = load_transformers()
 
     config = transformers.GPT2Config(n_embd=128, n_layer=2, n_head=4, n_positions=128,
                                      vocab_size=1000)  # fmt: skip
