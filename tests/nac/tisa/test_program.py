@@ -237,6 +237,18 @@ def test_a_batch_has_texts_and_pairs(texts: Any) -> None:  # noqa: ANN401 - wron
         made(PIECES).encode_batch([texts])
 
 
+def test_one_text_is_no_batch() -> None:
+    with pytest.raises(InputError, match=r"NAC70(.|\n)*found one text"):
+        made(PIECES).encode_batch("ab")
+
+
+@pytest.mark.parametrize("text", [None, 5, {"a"}])
+def test_what_is_no_text_is_named(text: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    for encode in (made(PIECES).encode, made(PIECES).encode_whole):
+        with pytest.raises(TypeError, match=f"found {type(text).__name__}"):
+            encode(text)
+
+
 def test_a_piece_is_taken_apart_and_put_together() -> None:
     raw = tisa.compile_tokenizer(json.dumps(small()))
     bundle = tisa.split(raw)

@@ -10,7 +10,7 @@ from pathlib import Path
 from nacre.base.source import Unreadable, read_bytes
 from nacre.nac.tisa.bundle import Bundle, join
 from nacre.nac.tisa.files.byte_ranks import read_json, tekken_program, tiktoken_program
-from nacre.nac.tisa.files.problems import FileProblem
+from nacre.nac.tisa.files.problems import FileProblem, unsupported
 from nacre.nac.tisa.files.sentencepiece import sentencepiece_program
 from nacre.nac.tisa.hub.compiler import compile_hub_bundle
 
@@ -56,23 +56,34 @@ def compile_bundle(
 ) -> Bundle:
     """The manifest for PROC and the files for RSRC; see `compile_tokenizer`."""
     path = _file_of(source)
+    is_cut_by_caller = pattern is not None or bool(special_tokens)
     if path is None or path.name == _HUB:
+        _refuse_request(is_cut_by_caller, _HUB)
         return compile_hub_bundle(source, unlimited=unlimited)
     raw = read_bytes(path, limit=_MOST_BYTES)
     if isinstance(raw, Unreadable):
         raise FileProblem(f"the file {raw.reason}").refusal(path.name)
     try:
         if raw.lstrip()[:1] == b"{":
+            _refuse_request(is_cut_by_caller, path.name)
             if not _TEKKEN.search(raw, 0, _HEAD):
                 return compile_hub_bundle(source, unlimited=unlimited)
             made = tekken_program(read_json(raw))
-        elif _RANKED_LINE.match(raw):
+        elif path.suffix == ".tiktoken" or _RANKED_LINE.match(raw):
             made = tiktoken_program(raw, pattern, special_tokens or {}, path.name)
         else:
+            _refuse_request(is_cut_by_caller, path.name)
             made = sentencepiece_program(raw)
     except FileProblem as problem:
         raise problem.refusal(path.name) from None
     return made.bundle(path.name)
+
+
+def _refuse_request(is_made: bool, name: str) -> None:
+    """InputError where a file says what its caller says too, who would not be heard."""
+    if is_made:
+        message = "`pattern` and `special_tokens` are for files of tiktoken"
+        raise unsupported(message, "this file has its own: leave them out").refusal(name)
 
 
 def _file_of(source: object) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -49,6 +49,7 @@ from nacre.nac.tisa.text.spans import BytePlaces, Spans, span_of
 
 _WHITE = "".join(map(chr, code_points(WHITE_SPACE)))
 Text = str | tuple[str, str]  # a text, or a pair of them
+_ONE_TEXT = "`encode_whole(text)` takes one"
 
 
 def load(raw: bytes, resources: Mapping[str, bytes] | None = None) -> TisaProgram:
@@ -160,10 +161,12 @@ class TisaProgram:
         padding: Padding | None,
         keeps_rest: bool = True,
     ) -> list[Encoding]:
+        if isinstance(texts, str):  # whose characters would be texts
+            raise refusal(NAC70, "a list of texts is expected, found one text", _ONE_TEXT)
         composer = self._composer
         encodings: list[Encoding] = []
         for each in texts:
-            listed = (each,) if isinstance(each, str) else tuple(each)
+            listed = tuple(each) if isinstance(each, tuple | list) else (each,)
             if len(listed) not in (1, 2):
                 raise refusal(NAC70, f"a text or a pair is expected, found {len(listed)} texts")
             parts = [
@@ -187,6 +190,9 @@ class TisaProgram:
         tokens: list[str] = []
         changed = self.token_decoder.texts
         for index in ids:
+            if not isinstance(index, Hashable):  # a row of an array with two axes
+                message = f"a list of ids is expected, found one of {type(index).__name__}"
+                raise refusal(NAC70, message, "`decode_batch` takes several lists")
             token = changed.get(index) or self._tokens.get(index)
             if token is None:
                 raise refusal(NAC70, f"no token has the id {index!r}")

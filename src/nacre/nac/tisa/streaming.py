@@ -30,17 +30,19 @@ class TextStream:
 
     def _begin_anew(self) -> None:
         self._ids: list[int] = []
+        self._anchor: list[int] = []  # the last ids that had a text when they were kept
         self._whole = 0  # ids up to the last place where a character ended
         self._given = 0  # characters of their text that were given
         self._waiting = b""  # bytes of a character that is not whole
 
     def push(self, ids: int | Iterable[int]) -> str:
         """The text that one more id, or several, make whole; empty while a character is not."""
-        return "".join(self._push(index) for index in ([ids] if isinstance(ids, int) else ids))
+        return "".join(self._push(index) for index in (ids if isinstance(ids, Iterable) else [ids]))
 
     def _push(self, index: int) -> str:
         if index in self._skipped:
             return ""
+        self._decode([index])  # refuses what is no id, before the stream has it
         self._ids.append(index)
         byte = self._bytes.get(index)
         self._waiting = b"" if byte is None else self._waiting + bytes([byte])
@@ -58,9 +60,14 @@ class TextStream:
         return new
 
     def _forget(self, count: int) -> None:
-        self._ids = self._ids[count:]
-        self._whole = len(self._ids)
-        self._given = _whole_part(self._decode(self._ids))
+        kept = self._ids[count:]
+        if self._decode(kept):
+            self._anchor = kept
+        else:  # a decoder would take what comes next for the start of a text
+            kept = self._anchor + kept
+        self._ids = kept
+        self._whole = len(kept)
+        self._given = _whole_part(self._decode(kept))
 
     def finish(self) -> str:
         """What is left, also if it is half of a character; the stream begins anew."""

@@ -161,6 +161,40 @@ def test_tiktoken_needs_a_pattern_of_linear_time(tmp_path: Path, pattern: str | 
         load(tmp_path, ranked_file([]), "mine.tiktoken", pattern=pattern)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pattern": 5}, "`pattern` is a int"),
+        ({"special_tokens": ["<e>"]}, "`special_tokens` is a list"),
+        ({"special_tokens": {"<e>": "5"}}, "'<e>' with '5'"),
+        ({"special_tokens": {"<e>": -5}}, "'<e>' with -5"),
+        ({"special_tokens": {5: 300}}, "5 with 300"),
+    ],
+)
+def test_wrong_requests_of_tiktoken(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=f"NAC68(.|\n)*{words}"):
+        load(tmp_path, ranked_file([]), "gpt2.tiktoken", **options)
+
+
+def test_a_file_of_tiktoken_is_known_by_its_name_where_it_is_empty(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no token for the byte 0x00"):
+        load(tmp_path, b"", "gpt2.tiktoken")
+
+
+@pytest.mark.parametrize("options", [{"pattern": r"\w+"}, {"special_tokens": {"<e>": 300}}])
+def test_files_that_say_it_themselves_take_no_pattern(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    hub = json.dumps({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}})
+    raw = json.dumps(tekken()).encode()
+    for name, data_ in (("spiece.model", sentence_file(PIECES)), ("tekken.json", raw)):
+        with pytest.raises(InputError, match=r"NAC69(.|\n)*for files of tiktoken"):
+            load(tmp_path, data_, name, **options)
+    with pytest.raises(InputError, match=r"NAC69(.|\n)*for files of tiktoken"):
+        tisa.compile_tokenizer(hub, **options)
+    assert tisa.compile_tokenizer(hub)
+
+
 def tekken(**config: Any) -> dict[str, Any]:  # noqa: ANN401 - members of JSON
     listed = [*(bytes([byte]) for byte in range(0x100)), b"ab", b"abc"]
     rows = [

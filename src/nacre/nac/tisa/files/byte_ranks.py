@@ -86,7 +86,22 @@ def tiktoken_program(
             f"the file does not say how text is cut, and `{name}` is none of {', '.join(PATTERNS)}",
             "give the pattern with `pattern=`, or one of these names with it",
         )
+    _check_request(found, special_tokens)
     return _program(ranks, PATTERNS.get(found, found), 0, special_tokens, is_sought=True)
+
+
+def _check_request(pattern: object, special_tokens: object) -> None:
+    """FileProblem for what cannot be a pattern, or tokens with their ids."""
+    if not isinstance(pattern, str):
+        raise FileProblem(f"`pattern` is a {type(pattern).__name__}, expected a text")
+    if not isinstance(special_tokens, Mapping):
+        found = type(special_tokens).__name__
+        raise FileProblem(f"`special_tokens` is a {found}, expected ids by their tokens")
+    for token, index in special_tokens.items():
+        is_id = isinstance(index, int) and not isinstance(index, bool) and 0 <= index <= MOST_ID
+        if not isinstance(token, str) or not is_id:
+            message = f"`special_tokens` has {token!r} with {index!r}"
+            raise FileProblem(f"{message}, expected texts with ids from 0 to {MOST_ID:,}")
 
 
 def tekken_program(whole: object) -> WrittenTokenizer:
