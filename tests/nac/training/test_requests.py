@@ -90,6 +90,32 @@ def test_booleans_are_no_targets(loss: str, target: Any, words: str, remedy: str
     assert remedy in finding.help
 
 
+@pytest.mark.parametrize(
+    ("loss", "wrong", "words"),
+    [
+        ("mse", float("nan"), "has nan, expected finite numbers"),
+        ("l1", float("inf"), "has inf, expected finite numbers"),
+        ("mse", 1e300, "has 1e+300, expected finite numbers"),
+        ("bce_with_logits", 2.0, "has 2, expected floats from 0 to 1"),
+        ("bce_with_logits", -0.1, "has -0.1, expected floats from 0 to 1"),
+        ("bce_with_logits", float("nan"), "has nan, expected floats from 0 to 1"),
+    ],
+)
+def test_targets_that_would_spoil_every_weight(loss: str, wrong: float, words: str) -> None:
+    target = np.zeros(X.shape)
+    target[1, 2] = wrong
+    assert refused(scaled(), X, target, loss=loss).message == f"target 0 {words}"
+
+
+def test_numbers_that_no_float_has() -> None:
+    target = np.zeros_like(X)
+    assert "the rate is" in refused(scaled(), X, target, 10**400, loss="mse").message
+    smoothing = refused(scaled(), X, np.zeros(4, int), label_smoothing=10**400)
+    assert "expected a number from 0 to 1" in smoothing.message
+    with pytest.raises(InputError, match=r"NAC55(.|\n)*`momentum` is 1000"):
+        nac.Trainer(scaled(), nac.SGD(momentum=10**400))
+
+
 def test_classes_on_axis_1_are_told_apart() -> None:
     shape = (2, 10, 4, 3)
     target = np.full((2, 4, 3), 9)  # a class that the last axis does not have

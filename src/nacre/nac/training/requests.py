@@ -36,7 +36,7 @@ def rate_of(given: object) -> np.float32:
     if not _is_number(given):
         raise Unsupported(f"the rate is a {type(given).__name__}, expected a number")
     with np.errstate(over="ignore"):
-        rate = np.float32(float(given))
+        rate = np.float32(_float(given))
     if not np.isfinite(rate):
         raise Unsupported(f"the rate is {given}, expected a finite number of 32 bits")
     if rate < 0:
@@ -52,7 +52,7 @@ def require_loss(given: object) -> None:
 
 def smoothing_of(given: object, loss: str) -> float:
     """How much of a label all classes share; Unsupported for no share, or of another loss."""
-    if not _is_number(given) or not 0 <= float(given) <= 1:
+    if not _is_number(given) or not 0 <= given <= 1:
         shown = given if _is_number(given) else f"a {type(given).__name__}"
         raise Unsupported(f"`label_smoothing` is {shown}, expected a number from 0 to 1")
     if given and not LOSSES[loss].smooths:
@@ -73,7 +73,7 @@ def optimiser_of(given: object) -> Optimiser:
         found = getattr(given, name, ())
         values = found if isinstance(found, tuple) else (found,)
         for value in values:
-            if not _is_number(value) or not isfinite(value) or not least <= value <= most:
+            if not _is_number(value) or not isfinite(_float(value)) or not least <= value <= most:
                 wanted = f"from {least:g} on" if most == inf else f"between {least:g} and 1"
                 raise Unsupported(f"`{name}` is {found!r}, expected numbers {wanted}")
         if name == "betas" and values and len(values) != 2:
@@ -85,6 +85,14 @@ def optimiser_of(given: object) -> Optimiser:
 
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real | np.floating) and not isinstance(value, bool)
+
+
+def _float(number: float) -> float:
+    """A number as a float; a whole one or a fraction may be larger than any."""
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
 
 
 def targets_of(module: Module, given: Sequence[Any], loss: str) -> list[Array]:
@@ -112,8 +120,9 @@ def targets_of(module: Module, given: Sequence[Any], loss: str) -> list[Array]:
 def _fit(array: Array, output: TensorType, loss: str, place: int) -> Array:
     """A target in the type that the loss of an output takes."""
     if loss != "cross_entropy":
-        is_float = array.dtype.kind == "f" and output.element.kind == "float"
-        return array.astype(output.element.dtype) if is_float else array
+        if array.dtype.kind != "f" or output.element.kind != "float":
+            return array  # which the loss refuses
+        return _fit_floats(array, output, loss, place)
     if array.dtype.kind not in "iu" or not array.size or array.shape != output.shape[:-1]:
         return array  # which the loss refuses
     least, most = int(array.min()), int(array.max())
@@ -121,6 +130,20 @@ def _fit(array: Array, output: TensorType, loss: str, place: int) -> Array:
         wrong = least if least < 0 else most
         raise Unsupported(f"target {place} has class {wrong}, expected 0 to {output.shape[-1] - 1}")
     return array.astype(np.int64)
+
+
+def _fit_floats(array: Array, output: TensorType, loss: str, place: int) -> Array:
+    """Floats in the type of an output; one that is not finite would spoil every weight."""
+    with np.errstate(over="ignore"):
+        fitted = array.astype(output.element.dtype)
+    is_right = np.isfinite(fitted)
+    wanted = "finite numbers"
+    if loss == "bce_with_logits":
+        is_right, wanted = (fitted >= 0) & (fitted <= 1), LOSSES[loss].targets
+    if not is_right.all():
+        wrong = array[~is_right].flat[0]
+        raise Unsupported(f"target {place} has {wrong:g}, expected {wanted}")
+    return fitted
 
 
 def names_of(given: Sequence[str], weights: Mapping[str, Array]) -> tuple[str, ...]:
