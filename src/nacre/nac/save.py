@@ -78,6 +78,9 @@ def _require_storage(target: Path, weights: object) -> None:
         message = f"{backquote(str(target))} is a folder, expected the name of a file"
         remedy = "name a file in it, such as `model.nac`"
         findings.append(NAC50.at(whole_file(str(target)), message, help=remedy))
+    elif not target.parent.is_dir():
+        message = f"the folder {backquote(str(target.parent))} does not exist"
+        findings.append(NAC50.at(whole_file(str(target)), message, help="make it first"))
     if findings:
         raise InputError(findings)
 

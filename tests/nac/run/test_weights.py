@@ -25,7 +25,7 @@ from nacre.nac.program.assembly import Assembler
 from nacre.nac.quantise.apply import quantise
 from nacre.nac.run.dequantisation import dequantize
 from nacre.nac.run.model import load
-from nacre.nac.save import save
+from nacre.nac.save import Storage, save
 from nacre.nac.verify import verify
 from tests.nac.files import FIXTURES, FOLDER, small
 
@@ -296,6 +296,14 @@ def test_internal_weights_are_not_replaced_by_a_file_beside(tmp_path: Path) -> N
 def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder, expected the name of a file") as refused:
         save(load(to_bytes(small())), tmp_path, weights="external")
+    assert [d.code for d in refused.value.diagnostics] == ["NAC50"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("weights", ["internal", "external"])
+def test_a_folder_that_is_missing_is_named(tmp_path: Path, weights: Storage) -> None:
+    with pytest.raises(InputError, match="missing` does not exist") as refused:
+        save(load(to_bytes(small())), tmp_path / "missing" / "m.nac", weights=weights)
     assert [d.code for d in refused.value.diagnostics] == ["NAC50"]
     assert list(tmp_path.iterdir()) == []
 

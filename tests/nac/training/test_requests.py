@@ -133,3 +133,19 @@ def test_other_targets_are_not_said_to_be_transposed(target: tuple[int, ...]) ->
     shape = (2, 10, 4)
     finding = refused(scores(shape), np.zeros(shape, np.float32), np.zeros(target, np.int64))
     assert finding.help is None
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_step_that_would_make_weights_nan_changes_nothing(wrong: float) -> None:
+    trainer = nac.Trainer(scaled(), "adam")
+    (name,) = trainer.weights
+    inputs = X.copy()
+    inputs[1, 2] = wrong
+    with pytest.raises(InputError) as raised:
+        trainer.step({"x": inputs}, [np.zeros_like(X)], 0.1, loss="mse", parameters=[name])
+    (finding,) = raised.value.diagnostics
+    assert finding.code == "NAC55"
+    assert f"the gradient of `{name}` is NaN or infinite" in finding.message
+    assert float(trainer.weights[name]) == 0.5
+    trainer.step({"x": X}, [np.zeros_like(X)], 0.1, loss="mse", parameters=[name])
+    assert float(trainer.weights[name]) == pytest.approx(0.4, rel=1e-4)  # Adam's first step

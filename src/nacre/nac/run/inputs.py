@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
-from nacre.base.excerpt import backquote, safe
+from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.base.packing import as_nibbles
 from nacre.base.suggest import did_you_mean
@@ -24,8 +24,8 @@ from nacre.nac.run.specialised import element_name
 
 def _input_help(wanted: NacInput) -> str:
     """How an input is given, and its type where the file says it."""
-    name = safe(wanted.name)
-    way = setting(f"`--input {name}=FILE.npy`", f"`run({{{wanted.name!r}: array}})`")
+    name = backquote(wanted.name)[1:-1]
+    way = setting(f"`--input {name}=FILE.npy`", f"`run({{{name!r}: array}})`")
     if wanted.dtype is None or wanted.shape is None:
         return f"give an array: {way}"
     return f"give {TensorType(wanted.dtype, wanted.shape)}: {way}"

@@ -158,6 +158,16 @@ def names_of(given: Sequence[str], weights: Mapping[str, Array]) -> tuple[str, .
     return names
 
 
+def require_finite(gradients: Mapping[str, Array]) -> None:
+    """Unsupported where a step would make weights NaN or infinite."""
+    wrong = [name for name, gradient in gradients.items() if not np.isfinite(gradient).all()]
+    if wrong:
+        more = f" and {len(wrong) - 1} more are" if len(wrong) > 1 else " is"
+        message = f"the gradient of {backquote(wrong[0])}{more} NaN or infinite: no weight changed"
+        hint = "look for NaN and infinite values in inputs and weights, or take a smaller rate"
+        raise Unsupported(message, hint)
+
+
 def require_weights(weights: Mapping[str, Any], stored: Mapping[str, Array]) -> None:
     """Unsupported where somebody has put in weights that the model cannot have."""
     for name in weights.keys() | stored.keys():

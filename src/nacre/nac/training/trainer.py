@@ -31,6 +31,7 @@ from nacre.nac.training.requests import (
     names_of,
     optimiser_of,
     rate_of,
+    require_finite,
     require_loss,
     require_weights,
     smoothing_of,
@@ -132,8 +133,11 @@ class Trainer:
             step = self._step_session(module, (loss, smoothing), given, wanted, trained)
         values = {step.inputs[name]: array for name, array in self._weights.items()}
         values |= dict(zip(step.targets, wanted, strict=True))
-        before, *gradients = step.session.run({**given, **values})
-        for name, gradient in zip(trained, gradients, strict=True):
+        before, *found = step.session.run({**given, **values})
+        gradients = dict(zip(trained, found, strict=True))
+        with _refusals(self._model):
+            require_finite(gradients)
+        for name, gradient in gradients.items():
             self._weights[name], self._moments[name] = self._optimiser.update(
                 self._weights[name], gradient, speed, self._moments.get(name)
             )
