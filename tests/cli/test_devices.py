@@ -23,7 +23,8 @@ NAMES = [
     "npm64k",
     "nem_reference",
 ]
-FITTED = ["intel_npu27", "intel_npu40", "rockchip_rk3588"]  # to measurements
+HEXAGONS = ["hexagon_v73", "hexagon_v75", "hexagon_v79"]
+FITTED = [*HEXAGONS, "intel_npu27", "intel_npu40", "rockchip_rk3588"]  # to measurements
 F, A = "fact", "assumption"
 _PRODUCTS = [A] * 5  # npm4k to npm64k
 

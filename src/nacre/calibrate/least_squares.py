@@ -18,6 +18,7 @@ from nacre.calibrate.timed_rows import Floats, TimedRows, Values
 SCALE = 0.1  # logarithms further off than this count less and less
 _MOST_STEPS = 60  # of one descent
 _MOST_TIMINGS = 8  # of one descent on critical paths
+_STEPS_ON_PATHS = 20  # between two timings
 _REACH = 24  # rungs, a factor of two, that figures go on one set of paths
 _LEAST_GAIN = 1e-2  # a share of the loss that is worth another timing
 _INSIDE = 1e-3  # how far from an end of its ladder a descent starts
@@ -92,7 +93,7 @@ def _descend_by_paths(problem: Problem, start: Values) -> Values:
         at = line.places(best)
         highs = np.array([len(f.ladder) - 1.0 for f in line.ladders])
         lows, highs = np.maximum(0.0, at - reach), np.minimum(highs, at + reach)
-        found = _solve(line, best, lows, highs, _MOST_STEPS)
+        found = _solve(line, best, lows, highs, _STEPS_ON_PATHS)
         new = problem.loss(found)
         gain = loss - new
         if gain > 0:
@@ -130,6 +131,7 @@ class _Interpolation:
         self._problem, self._start = problem, start
         self._timed = timed  # by whose paths others are timed; None: each by its own
         self.ladders = [problem.free[place] for place in problem.movable]
+        self._last: tuple[Floats, tuple[Floats, Floats, Floats]] | None = None
 
     def residuals(self, places: Floats) -> Floats:
         base, slopes, shares = self._around(places)
@@ -153,6 +155,11 @@ class _Interpolation:
         return tuple(values)
 
     def _around(self, places: Floats) -> tuple[Floats, Floats, Floats]:
+        if self._last is None or not np.array_equal(self._last[0], places):  # asked for twice
+            self._last = (places.copy(), self._slopes_around(places))
+        return self._last[1]
+
+    def _slopes_around(self, places: Floats) -> tuple[Floats, Floats, Floats]:
         rungs = [min(int(x), len(f.ladder) - 2) for f, x in zip(self.ladders, places, strict=True)]
         moved = [f.ladder[rung] for f, rung in zip(self.ladders, rungs, strict=True)]
         here = self._values(moved)

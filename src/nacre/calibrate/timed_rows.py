@@ -42,6 +42,7 @@ class _Timed:
 
     cycles: float
     path: Column | None
+    length: float = 0.0  # of the path, with the call
 
 
 @dataclass(eq=False)
@@ -99,8 +100,7 @@ class TimedRows:
         known = self._timed[place](profile)
         if known.path is None:
             return known.cycles
-        lengths = [known.path @ subject.costs.kind_cycles(p) + _call(p) for p in (profile, other)]
-        return max(1.0, known.cycles + float(lengths[1] - lengths[0]))
+        return max(1.0, known.cycles + _length(subject, known.path, other) - known.length)
 
     def _in_units(self, by_subject: Sequence[float], profile: TimingProfile) -> Floats:
         cycles = np.array(by_subject, np.float64)[self._rows]
@@ -118,15 +118,16 @@ class TimedRows:
     def _time(self, subject: LoadedSubject, profile: TimingProfile) -> _Timed:
         is_compiled = True if self.is_costly and compiled.is_available() else None
         timeline = subject.time(profile, compile=is_compiled)
-        path = None
-        if subject.steps.count >= LARGE_STEPS and not timeline.is_stuck:
-            path = subject.costs.count_kinds([link.step for link in critical_path(timeline)])
-        return _Timed(_cycles(timeline), path)
+        if subject.steps.count < LARGE_STEPS or timeline.is_stuck:
+            return _Timed(_cycles(timeline), None)
+        path = subject.costs.count_kinds([link.step for link in critical_path(timeline)])
+        return _Timed(_cycles(timeline), path, _length(subject, path, profile))
 
 
 def _cycles(timeline: Timeline) -> float:
     return MOST_CYCLES if timeline.is_stuck else float(max(1, TimedResult(timeline).cycles))
 
 
-def _call(profile: TimingProfile) -> int:
-    return profile.get("SEQ", "call") or 0
+def _length(subject: LoadedSubject, path: Column, profile: TimingProfile) -> float:
+    """The cycles of a path with some figures, and of the call before it."""
+    return float(path @ subject.costs.kind_cycles(profile)) + (profile.get("SEQ", "call") or 0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nacre.compile.estimate.bands import fitted_band, network_class
 from nacre.compile.estimate.estimate import estimate
 from nacre.compile.estimate.result import Estimate
 from nacre.compile.estimate.text import estimate_text
@@ -113,3 +114,20 @@ def test_fitted_devices_come_with_their_errors(name: str) -> None:
     found = estimate(model(), name)
     assert found.as_json()["derated"]["cycles"] is None
     assert "fitted to" in line_of(found)
+
+
+@pytest.mark.parametrize("generation", ["v73", "v75", "v79"])
+def test_hexagons_are_fitted_to_networks(generation: str) -> None:
+    calibration = calibration_of(builtin_device(f"hexagon_{generation}"))
+    assert calibration is not None
+    assert calibration.is_left_out
+    band = calibration.classes[network_class("f16")]
+    assert (band.median < 0.12, band.rank > 0.9) == (True, True)  # of networks left out
+    assert band.inside == pytest.approx(0.8, abs=0.1)
+    fitted = [one for one in calibration.figures if one.provenance == "fitted"]
+    assert len(fitted) * 5 <= calibration.rows
+    found = fitted_band(calibration, "f16")
+    assert (found.low, found.high) == (band.low, band.high)
+    assert found.basis == f"fitted to {calibration.rows} rows"
+    # Of other precisions nothing was measured: all rows are what there is.
+    assert fitted_band(calibration, "i8").low == calibration.overall.low
