@@ -6,8 +6,8 @@
 
 The package has the times (`models/*/perf.yaml`), what networks are (`manifest.yaml`) and what chips
 are (`devices_and_chipsets.yaml`). What builds the same graph without weights is in no file of it:
-`qualcomm_networks.csv` beside this file was written by hand, for part of the models. Devices are
-those of DEVICES; other precisions, runtimes and devices stay in the package.
+`qualcomm_networks.csv` beside this file names the public constructor, for part of the models, and
+whether the package calls that very one. Devices are those of DEVICES; others stay in the package.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ DEVICES = (
     "Snapdragon X2 Elite CRD",
 )
 COLUMNS = (
-    "model", "component", "task", "library", "constructor", "inputs", "fidelity", "note",
-    "parameters_built", "parameters_published", "device", "chipset", "hexagon", "form", "precision",
+    "model", "component", "task", "library", "constructor", "inputs", "fidelity",
+    "parameters_published", "device", "chipset", "hexagon", "form", "precision",
     "runtime", "latency_ms", "peak_memory_min_mb", "peak_memory_max_mb", "layers_npu",
     "layers_total", "unit", "qairt", "split_group",
 )  # fmt: skip
@@ -69,7 +69,8 @@ def networks() -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     with NETWORKS.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            found.setdefault(row["model"], []).append(dict(row))
+            library = row["constructor"].partition(".")[0]
+            found.setdefault(row["model"], []).append({**row, "library": library})
     return found
 
 
