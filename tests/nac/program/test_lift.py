@@ -98,6 +98,28 @@ def test_of_branches_that_elements_choose_both_are_computed() -> None:
         np.testing.assert_array_equal(core.evaluate(module, {"x": x_})[0], model.run({"x": x_})[0])
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16", "i32", "i64", "u8"])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_numbers_other_than_zero_choose_as_in_a_run(dtype: str, shape: tuple[int, ...]) -> None:
+    made = Assembler()
+    x, condition = made.input("x"), made.input("condition")
+    chosen = made.branch(condition, 2, 2)
+    made.end_branch(made.call("nac.neg", x))
+    made.end_branch(made.call("nac.clone", x))
+    made.output(chosen)
+    model = load(to_bytes(made.file()))
+    types = {"x": TensorType("f32", (3,)), "condition": TensorType(dtype, shape)}
+    module = lift(model, types)
+    x_ = np.array([1, -2, 3], np.float32)
+    numbers = [0, 1, 7, *((-0.0, np.nan, -0.25) if dtype.startswith("f") else ())]
+    for number in numbers:
+        array = np.full(shape, number, types["condition"].element.dtype)
+        given = {"x": x_, "condition": array}
+        (found,) = core.evaluate(module, given)
+        np.testing.assert_array_equal(found, -x_ if number else x_)
+        np.testing.assert_array_equal(found, model.run(given)[0])
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

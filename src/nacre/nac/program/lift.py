@@ -208,20 +208,28 @@ class ValueDomain:
         fallible = first_fallible(self.builder, self.builder.operations_since(start))
         if fallible is not None:
             raise Unsupported(f"`{fallible}` of a branch can fail where the other is meant")
-        chosen = [self._select(condition, *pair) for pair in zip(*results, strict=True)]
+        truth = self._truth(condition)
+        chosen = [self._select(truth, *pair) for pair in zip(*results, strict=True)]
         return chosen if len(chosen) > 1 else chosen[0]
 
-    def _select(self, condition: Value, true: Any, false: Any) -> Value:  # noqa: ANN401 - values
+    def _truth(self, condition: Value) -> int:
+        """The condition without axes; of numbers all but 0 are true, as in a run."""
+        flat, type_ = condition.id, self.builder.type_of(condition.id)
+        if type_.shape:
+            flat = self.builder.add("Reshape", flat, new_shape=())
+        if type_.dtype == "bool":
+            return flat
+        zero = self.builder.constant(np.zeros((), type_.element.dtype), type_.dtype)
+        return self.builder.add("Compare", flat, zero, op="Ne")
+
+    def _select(self, condition: int, true: Any, false: Any) -> Value:  # noqa: ANN401 - values
         """One of two tensors, whole."""
         if not isinstance(true, Value) or not isinstance(false, Value):
             raise Unsupported("a branch gives a number, expected tensors")
         types = [self.builder.type_of(value.id) for value in (true, false)]
         if types[0] != types[1]:
             raise Unsupported(f"its branches give {types[0]} and {types[1]}, expected one type")
-        flat = condition.id
-        if self.builder.type_of(flat).shape:
-            flat = self.builder.add("Reshape", flat, new_shape=())
-        return Value(self.builder.add("Where", flat, true.id, false.id))
+        return Value(self.builder.add("Where", condition, true.id, false.id))
 
     def merge(self, branches: Iterator[Any], percent: int) -> Any:  # noqa: ANN401 - never
         """Unsupported: how branches agree is only known in a run."""
