@@ -1,7 +1,8 @@
 """Runs of twenty convolutional networks of NAC beside onnxruntime and the evaluator of Core IR.
 
 One thread each. Every network has a process of its own; in it the tools take turns, and the best
-processor time of each counts. The evaluator runs the optimised module.
+processor time of each counts. The evaluator runs the optimised module. Where the extra `fast` is
+installed, loops of kernels are machine code, as in a process that runs for some seconds.
 
     python benchmarks/cnn_runs.py               every network
     python benchmarks/cnn_runs.py small lenet   some
@@ -59,7 +60,9 @@ def measure(name: str) -> Row:
 
     from benchmarks.networks.cnns import CNNS
     from nacre import core, nac
+    from nacre.base.loops import machine_code
 
+    machine_code.load_all()
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -2,6 +2,8 @@
 
 One thread each. Every model has a process of its own; in it the tools take turns, and the best
 time of each counts. Ours runs the optimised module, whose import and optimisation are timed apart.
+Where the extra `fast` is installed, loops of kernels are machine code, as in a process that runs
+for some seconds.
 Models are fetched with pip; one that cannot be had is shown as such.
 
     python benchmarks/evaluate.py                  every model
@@ -110,10 +112,12 @@ def warm_up() -> None:
     """
     import numpy as np
 
+    from nacre.base.loops import machine_code
     from nacre.core.onnx.importer import from_onnx
 
     for model, shape in ((small_product(), (512, 512)), (small_cnn(), (1, 8, 16, 16))):
         prepare(partial(from_onnx, model), {"x": np.zeros(shape, np.float32)}, 1)
+    machine_code.load_all()
     gc.collect()
     with suppress(OSError, AttributeError):  # of the C library of GNU
         ctypes.CDLL(None).malloc_trim(0)

@@ -78,9 +78,9 @@ def _flat(tasks: int) -> str:
 
 
 def _resnet() -> Iterator[tuple[str, str]]:
-    from benchmarks import compile as models
+    from benchmarks.networks.made import resnet as made_resnet
 
-    model, _ = models.resnet()
+    model, _ = made_resnet()
     for device in ("npm4k", "npm64k"):
         yield f"resnet-50 on {device}", nacre.compile(model, device).program
 

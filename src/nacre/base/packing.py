@@ -44,8 +44,12 @@ def unpack_i4(packed: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.int8]
 
 
 def pack_nibbles(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """An array of `int4` or `uint4` as memory holds it."""
-    return pack_i4((np.left_shift(values.astype(np.int8), 4, dtype=np.int8)) >> 4)
+    """An array of `int4` or `uint4`, or of bytes whose values fit, as memory holds it."""
+    flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    packed: npt.NDArray[np.uint8] = np.bitwise_and(flat[0::2], _NIBBLE, dtype=np.uint8)
+    high = flat[1::2]
+    packed[: high.size] |= np.left_shift(high, 4, dtype=np.uint8)
+    return packed
 
 
 def unpack_nibbles(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from nacre.base.terms import LoopVariable, Operation, Term, apply, divide, fits_
 
 Column = npt.NDArray[np.int64]
 Values = int | Column  # an int stands for a column that is the same in every row
+IntOrColumn = TypeVar("IntOrColumn", int, Column)
+Interval = tuple[int, int]  # the least and the greatest value
 
 
 @dataclass(eq=False)
@@ -23,15 +25,25 @@ class TermProblem(Exception):  # noqa: N818 - carries a finding, not a failure o
     row: int
 
 
-def evaluate(term: Term, variables: list[Column]) -> Values:
-    """The value of a term in every row; `variables` has a column per loop, outermost first."""
+def evaluate(
+    term: Term, variables: Sequence[Column], ranges: Sequence[Interval] | None = None
+) -> Values:
+    """The value of a term in every row; `variables` has a column per loop, outermost first.
+
+    `ranges` are those of the variables, for whoever asks often.
+    """
     if isinstance(term, int):
         return term
     if isinstance(term, LoopVariable):
         return variables[term.depth]
-    if _fits(term, [(int(v.min()), int(v.max())) if v.size else (0, 0) for v in variables]):
+    if interval_of(term, ranges_of(variables) if ranges is None else ranges) is not None:
         return _evaluate_int64(term, variables)
     return _evaluate_exactly(term, variables)
+
+
+def ranges_of(variables: Sequence[Column]) -> tuple[Interval, ...]:
+    """The least and the greatest value of each variable."""
+    return tuple((int(v.min()), int(v.max())) if v.size else (0, 0) for v in variables)
 
 
 def distinct(values: Column) -> Column:
@@ -59,12 +71,13 @@ def uses_remainder(term: object) -> bool:
     )
 
 
-Interval = tuple[int, int]
-
-
-def _fits(term: Term, ranges: Sequence[Interval]) -> bool:
-    """Whether no intermediate result can leave 64 bits, judged by intervals."""
-    return interval_of(term, ranges) is not None
+def has_safe_divisors(term: Term) -> bool:
+    """Whether a term divides by numbers above 0 alone, so that it has a value everywhere."""
+    if isinstance(term, int | LoopVariable):
+        return True
+    if term.op in ("/", "mod") and not (isinstance(term.right, int) and term.right > 0):
+        return False
+    return has_safe_divisors(term.left) and has_safe_divisors(term.right)
 
 
 def interval_of(term: Term, ranges: Sequence[Interval]) -> Interval | None:
@@ -103,7 +116,7 @@ def _divide_interval(op: str, a: Interval, by: int) -> Interval:
     return (0 if a[0] >= 0 else 1 - by), (0 if a[1] <= 0 else by - 1)
 
 
-def _evaluate_int64(term: Term, variables: list[Column]) -> Values:
+def _evaluate_int64(term: Term, variables: Sequence[Column]) -> Values:
     if isinstance(term, int):
         return term
     if isinstance(term, LoopVariable):
@@ -138,7 +151,7 @@ def _divide_truncating(op: str, left: Values, right: Values) -> Column:
     return quotient
 
 
-def _evaluate_exactly(term: Term, variables: list[Column]) -> Values:
+def _evaluate_exactly(term: Term, variables: Sequence[Column]) -> Values:
     """Row by row in unbounded integers: slow, but right where machine integers would wrap."""
     rows = max((v.size for v in variables), default=1)
     result = np.empty(rows, np.int64)

@@ -69,6 +69,10 @@ def _torch(file: ModelFile) -> Module:
 
 # How a file is read. What a reader needs is imported when it is used.
 Reader = Callable[[ModelFile], Module]
+# Models of other rooms, and who reads them.
+READ_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {".gguf": "language models are for `nacre llm`: `info`, `run`, `estimate`, `build`"}
+)
 READERS: Mapping[str, Reader] = MappingProxyType({".core": _core, ".onnx": _onnx, ".pt2": _torch})
 
 
@@ -92,5 +96,6 @@ def read_model(
     if reader is None:
         known = ", ".join(f"`{suffix}`" for suffix in readers)
         message = f"cannot tell what `{file.name}` is by its suffix, expected {known}"
-        raise InputError([MDL01.at(whole_file(str(file)), message)])
+        help_text = READ_ELSEWHERE.get(file.suffix.lower())
+        raise InputError([MDL01.at(whole_file(str(file)), message, help=help_text)])
     return reader(ModelFile(file, shapes, progress, warn, keep_parameters, opaque_calls))

@@ -8,8 +8,8 @@ A constant of more than 64 elements is written as a reference in the place of it
 The file has the text's name with the hash of its contents and `.safetensors` behind it; it always
 lies beside the text. Any other name in `.safetensors` is read as well. With `axes=[1, 0]` the
 constant is the stored tensor with its axes in that order, reshaped to `shape` and converted to
-`dtype`. `i4` and `u4` are stored as I8 and U8, the rest under its own name. What is kept is the
-bits, NaN included.
+`dtype`. `i4` and `u4` are stored as U8, two to a byte, and were as I8 and U8; the rest has its own
+name. What is kept is the bits, NaN included.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from nacre.base.elements import GRAPH_TYPES, ElementType
+from nacre.base.elements import GRAPH_TYPES, ElementType, bytes_needed
 from nacre.base.excerpt import backquote
+from nacre.base.packing import pack_nibbles, unpack_nibbles
 from nacre.base.source import Unreadable, read_bytes
 from nacre.core.module import TensorType
 from nacre.core.values import Array
@@ -21,6 +22,7 @@ from nacre.core.values import Array
 MAX_TENSOR_FILE_BYTES = 1 << 37  # far above what memory holds: an accident, not a model
 _LENGTH_BYTES = 8
 _METADATA = "__metadata__"  # the one key that is no tensor
+_PACKED = "U8"  # of integers of 4 bits, two to a byte: the format has no type for them
 _NAMES = MappingProxyType(
     {
         "bool": "BOOL", "i4": "I8", "u4": "U8", "i8": "I8", "u8": "U8", "i16": "I16", "u16": "U16",
@@ -45,15 +47,18 @@ def tensor_file_parts(tensors: Mapping[str, tuple[str, Array]]) -> Iterator[byte
     rows: dict[str, _Row] = {}
     at = 0
     for key, (dtype, array) in tensors.items():
-        size = array.size * _stored_type(GRAPH_TYPES[dtype]).itemsize
-        rows[key] = _Row(_NAMES[dtype], array.shape, (at, at + size))
+        size = bytes_needed(array.size, GRAPH_TYPES[dtype])
+        is_packed = GRAPH_TYPES[dtype].bits < 8
+        name, shape = (_PACKED, (size,)) if is_packed else (_NAMES[dtype], array.shape)
+        rows[key] = _Row(name, shape, (at, at + size))
         at += size
     header = msgspec.json.encode(rows)
     header += b" " * (-len(header) % _LENGTH_BYTES)
     yield len(header).to_bytes(_LENGTH_BYTES, "little")
     yield header
     for dtype, array in tensors.values():
-        yield array.astype(_stored_type(GRAPH_TYPES[dtype])).tobytes()
+        stored = array.astype(_stored_type(GRAPH_TYPES[dtype]))
+        yield (pack_nibbles(stored) if GRAPH_TYPES[dtype].bits < 8 else stored).tobytes()
 
 
 def _stored_type(element: ElementType) -> np.dtype[Any]:
@@ -100,6 +105,9 @@ class TensorFile:
     def tensor(self, key: str, wanted: TensorType) -> Array:
         """The tensor of that key, which must be of that type."""
         row = self._row(key)
+        if wanted.element.bits < 8 and (row.dtype, row.shape) == (_PACKED, (wanted.size_bytes,)):
+            packed = self.tensor(key, TensorType("u8", row.shape))
+            return unpack_nibbles(packed, wanted.shape, wanted.element.dtype)
         if (row.dtype, row.shape) != (_NAMES[wanted.dtype], wanted.shape):
             stored_text = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
             raise TensorProblem(f"tensor `{key}` of the file is {stored_text}, expected {wanted}")

@@ -6,10 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from nacre.base.loops.machine_code import is_available
 from nacre.kernels.interface.call import Array
 from nacre.kernels.interface.runs import quietly
+from nacre.kernels.numbers import gelu as gelu_module
+from nacre.kernels.numbers.gelu import gelu
 from nacre.kernels.numbers.real_functions import ULPS
-from nacre.kernels.numbers.special import erf, exact_gelu, gelu, normal_tail
+from nacre.kernels.numbers.special import erf, exact_gelu, normal_tail
 from tests.kernels.oracle_elementwise import onnx_result, ulps
 
 
@@ -76,6 +79,31 @@ def test_gelu_finds_its_limits(function: Callable[..., Array]) -> None:
     assert np.isnan(found[2])
     assert not found[[1, 3, 4, 5, 7]].any()
     assert np.signbit(found[[1, 3, 4, 5, 7]]).tolist() == [True, False, True, True, True]
+
+
+def test_the_loop_gives_the_same_bits_as_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as without:
+        without.setattr(gelu_module, "is_available", lambda: False)
+        values = np.concatenate([dense()[::701], [np.inf, -np.inf, 1e38, -20.0, -0.0]])
+        values = values.astype(np.float32)
+        wanted = gelu(values)
+    monkeypatch.setattr(gelu_module.LOOP, "code", gelu_module.fill)  # in plain Python
+    monkeypatch.setattr(gelu_module, "_is_loop_better", lambda: True)
+    np.testing.assert_array_equal(quietly(gelu, values, out=values), wanted)
+
+
+@pytest.mark.full  # compiling takes its time
+@pytest.mark.skipif(not is_available(), reason="numba is not installed")
+@pytest.mark.parametrize("values", [every_magnitude(997), dense()])
+def test_machine_code_of_the_loop_gives_the_same_bits(
+    values: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = quietly(gelu, values)
+    assert gelu_module.LOOP.load()
+    monkeypatch.setattr(gelu_module, "_is_loop_better", lambda: True)
+    np.testing.assert_array_equal(gelu(values), wanted)
+    values.flags.writeable = False
+    np.testing.assert_array_equal(gelu(values[1:]), wanted[1:])
 
 
 def test_normal_tail_holds_33_bits() -> None:

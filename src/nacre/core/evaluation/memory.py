@@ -18,6 +18,7 @@ import numpy as np
 
 from nacre.core.values import Array
 from nacre.kernels.interface.call import TensorType as KernelType
+from nacre.kernels.interface.scratch import aligned_bytes
 
 _ALIGNMENT = 64  # a line of the cache
 
@@ -100,9 +101,7 @@ class Layout:
 
     def block(self) -> Array:
         """New memory for one run at a time, of which a line of the cache begins."""
-        room = np.empty(self.size + _ALIGNMENT, np.uint8)
-        first = -room.ctypes.data % _ALIGNMENT
-        return room[first : first + self.size]
+        return aligned_bytes(self.size)
 
     def array(self, block: Array, value: int, type_: KernelType) -> Array:
         """A value in its place."""

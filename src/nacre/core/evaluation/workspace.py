@@ -23,6 +23,7 @@ from nacre.kernels.interface.call import Fault, Run
 from nacre.kernels.interface.call import TensorType as KernelType
 from nacre.kernels.interface.fixed import FixableRun, FixedCall
 from nacre.kernels.interface.runs import bare_run
+from nacre.kernels.interface.scratch import aligned_bytes
 
 _SMALL_BYTES = 1 << 16  # of an input or an output that is copied
 _SLOW_BYTES = 1 << 20  # of an input for a step that has much to prepare
@@ -137,7 +138,7 @@ class _Scratch:
         self.sizes[use] = max(self.sizes.get(use, 0), prod(shape) * dtype.itemsize)
         memory = self._by_use.get(use)
         if memory is None or memory.nbytes < self.sizes[use]:
-            memory = self._by_use[use] = np.empty(self.sizes[use], np.uint8)
+            memory = self._by_use[use] = aligned_bytes(self.sizes[use])
         return np.ndarray(shape, dtype, memory)
 
 

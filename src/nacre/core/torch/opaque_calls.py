@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import getitem
 from types import MappingProxyType
 from typing import Any
 
@@ -84,7 +85,7 @@ def keep_call(node: Any, args: list[Any], kwargs: dict[str, Any], constants: Con
     if key in _SAME and isinstance(first, ComplexValue):
         return first
     given = arguments_by_name(target, args, kwargs)
-    results = _result_types(node.meta.get("val"))
+    results = _result_types(node)
     is_list = isinstance(node.meta.get("val"), list | tuple)
     collector = _Operands(constants)
     parameters = [_parameter(a) for a in target._schema.arguments if not _is_storage(a)]
@@ -130,9 +131,16 @@ def _schema_text(parameters: Sequence[tuple[str, str, bool]]) -> str:
     return " ".join([*words, "*", *named] if named else words)
 
 
-def _result_types(meta: Any) -> tuple[ResultType | None, ...]:  # noqa: ANN401 - fake tensors
-    parts = meta if isinstance(meta, list | tuple) else [meta]
-    return tuple(None if part is None else _result_type(part) for part in parts)
+def _result_types(node: Any) -> tuple[ResultType | None, ...]:  # noqa: ANN401 - torch.fx.Node
+    """None for what there is not, as the Q of a QR that is asked for R alone."""
+    meta = node.meta.get("val")
+    if not isinstance(meta, list | tuple):
+        return (None if meta is None else _result_type(meta),)
+    used = {user.args[1] for user in node.users if user.target is getitem}
+    return tuple(
+        None if part is None or (0 in part.shape and at not in used) else _result_type(part)
+        for at, part in enumerate(meta)
+    )
 
 
 def _result_type(meta: Any) -> ResultType:  # noqa: ANN401 - a fake tensor

@@ -5,7 +5,7 @@ Floats of up to 16 bits have so few values that a function of one is looked up i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial, reduce
 from math import ceil, floor, isfinite, isnan
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from nacre.base.elements import ElementType
 from nacre.kernels.interface import shapes
 from nacre.kernels.interface.call import Array, Attributes, Call, Fault, Primitive, Run, Work
 from nacre.kernels.interface.fitting import Fitting, Misfit, dims_text
+from nacre.kernels.interface.fixed import FixableRun, FixedCall, Scratch
 from nacre.kernels.interface.runs import (
     Function,
     all_values,
@@ -27,9 +28,16 @@ from nacre.kernels.interface.runs import (
     quietly,
     store_run,
 )
-from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.interface.shapes import Dims, even_parts
 from nacre.kernels.movement.views import moves_outputs
-from nacre.kernels.numbers.graph_functions import OPERATIONS, UNARY, number, real_function, select
+from nacre.kernels.numbers.graph_functions import (
+    OPERATIONS,
+    UNARY,
+    InRoom,
+    number,
+    real_function,
+    select,
+)
 from nacre.kernels.numbers.graph_functions_cast import bind_cast
 from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.real_functions import relu, relu_calls
@@ -127,19 +135,34 @@ def _table(
 
 
 def _blocks(function: Function) -> Run:
+    """A function of several steps on as many elements at a time as stay in the caches."""
+
+    def calls(
+        inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
+    ) -> Iterator[FixedCall]:
+        for x, y in _parts(present(inputs[0]), outputs[0]):
+            if isinstance(function, InRoom):
+                yield partial(function.compute, x, y, room(function.use, x.shape, x.dtype))
+            else:
+                yield partial(function, x, out=y)
+
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
-        x, y = present(inputs[0]), outputs[0]
-        is_small = x.ndim > 0 and 0 < x.size <= _BLOCK  # functions take no scalars
-        if is_small or not (x.flags.c_contiguous and y.flags.c_contiguous):
+        for x, y in _parts(present(inputs[0]), outputs[0]):
             function(x, out=y)
-            return None
-        x, y = x.reshape(-1), y.reshape(-1)
-        step = max(1, -(-x.size // max(1, -(-x.size // _BLOCK))))  # blocks of equal size
-        for start in range(0, x.size, step):
-            function(x[start : start + step], out=y[start : start + step])
         return None
 
-    return quiet(run)
+    return quiet(FixableRun(calls, run))
+
+
+def _parts(x: Array, y: Array) -> Iterator[tuple[Array, Array]]:
+    """Blocks of equal size, where both are dense; functions take no scalars."""
+    if not (x.flags.c_contiguous and y.flags.c_contiguous):
+        yield x, y
+        return
+    x, y = x.reshape(-1), y.reshape(-1)
+    step = even_parts(max(1, x.size), _BLOCK)
+    for start in range(0, x.size, step):
+        yield x[start : start + step], y[start : start + step]
 
 
 def _relu(call: Call) -> Run:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -79,7 +80,7 @@ class TensorType:
     @property
     def count(self) -> int:
         """How many elements it has."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return prod(self.shape)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 from nacre.kernels.interface.call import Array
 from nacre.kernels.interface.shapes import Dims
 
+_LINE_BYTES = 64  # of the cache: what is read across two lines takes twice as long
 _MOST_BYTES = 1 << 21  # what is larger is new in every call, and given back
 # What is not written takes no memory; rooms that grow little by little would leave holes behind.
 _LEAST_BYTES = 1 << 19
@@ -30,6 +31,13 @@ class _Rooms(local):
 _ROOMS = _Rooms()
 
 
+def aligned_bytes(count: int) -> Array:
+    """New memory that begins where a line of the cache does."""
+    room = np.empty(count + _LINE_BYTES, np.uint8)
+    first = -room.ctypes.data % _LINE_BYTES
+    return room[first : first + count]
+
+
 def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
     """An array of arbitrary values, to be used until the same is asked for again."""
     size = prod(shape) * dtype.itemsize
@@ -39,5 +47,5 @@ def scratch(use: str, shape: Dims, dtype: np.dtype[Any]) -> Array:
     if room is None or room.nbytes < size:
         room = None
         _ROOMS.by_use.pop(use, None)  # given back before there is more
-        room = _ROOMS.by_use[use] = np.empty(max(size, _LEAST_BYTES), np.uint8)
+        room = _ROOMS.by_use[use] = aligned_bytes(max(size, _LEAST_BYTES))
     return np.ndarray(shape, dtype, room)

@@ -7,6 +7,7 @@ comes between. Infinities give the limit of a function where there is one, and N
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -38,6 +39,18 @@ ULPS: Mapping[str, float] = MappingProxyType({
 _ZERO, _ONE = (np.array(value, np.float16) for value in (0.0, 1.0))
 
 Make = Callable[[Attributes, "np.dtype[Any]", bool], Function]
+
+
+@dataclass(frozen=True, slots=True)
+class InRoom:
+    """A function that needs memory beside its operand and its result."""
+
+    use: str
+    compute: Callable[[Array, Array, Array], Array]  # x, out, room
+
+    def __call__(self, x: Array, out: Array) -> Array:
+        """The function in memory that is at hand."""
+        return self.compute(x, out, scratch(self.use, x.shape, x.dtype))
 
 
 class Real(NamedTuple):
@@ -148,21 +161,20 @@ def _hard_swish(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> F
     bits = np.dtype(f"i{wide.itemsize}")
     first, last = zero.view(bits), six.view(bits)
 
-    def run(x: Array, out: Array) -> Array:
-        room = scratch("hard swish", x.shape, wide)
-        np.add(x, three, out=room)
+    def compute(x: Array, out: Array, room: Array) -> Array:
+        np.add(x, three, room)
         # Their squares have no finite sum if one of them is not.
         if isfinite(np.vdot(x, x)):
             held, order = x, room.view(bits)
-            order.clip(first, last, out=order)  # floats from 0 on have the order of their bits
+            order.clip(first, last, order)  # floats from 0 on have the order of their bits
         else:
             held = np.maximum(x, -three)  # an infinity times 0 would be NaN
-            room.clip(zero, six, out=room)
-        np.divide(room, six, out=room)
-        result: Array = np.multiply(held, room, out=out)
+            room.clip(zero, six, room)
+        np.divide(room, six, room)
+        result: Array = np.multiply(held, room, out)
         return result
 
-    return run
+    return InRoom("hard swish", compute)
 
 
 def _gelu(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> Function:

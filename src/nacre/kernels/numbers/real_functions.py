@@ -20,6 +20,7 @@ from nacre.kernels.interface.call import Array, Attributes
 from nacre.kernels.interface.fixed import FixedCall
 from nacre.kernels.interface.runs import Function
 from nacre.kernels.numbers import special
+from nacre.kernels.numbers.gelu import gelu
 
 # The greatest error against f64, in ulps of the f32 result, measured over 7 million values of
 # all magnitudes (x86-64 with AVX-512, NumPy 2.4) and rounded up; the tests hold every function to
@@ -49,9 +50,8 @@ _MANY = 1 << 11  # from here on the way of a function counts less than its eleme
 _LEAST: Mapping[int, float] = MappingProxyType({4: -87.0, 8: -708.0})
 # `-2 u` of `gelu` with `tanh` is `x * (linear + cubic * x^2)`, in f64. Below the least, f32 has
 # reached 0, and above it the exponential of f64 is finite.
-_LINEAR, _CUBIC, _LEAST_TANH = (
-    np.array(value) for value in (-2 * sqrt(2 / pi), -2 * sqrt(2 / pi) * 0.044715, -20.0)
-)
+_LINEAR, _CUBIC = (np.array(value * -2 * sqrt(2 / pi)) for value in (1.0, 0.044715))
+_LEAST_TANH = np.full(2 * special.BLOCK, -20.0)  # for as many elements at a time
 
 
 def real_function(name: str, attributes: Attributes, ordered: bool = False) -> Function:
@@ -154,16 +154,16 @@ def _one_and_power(x: Array) -> Array:
 def _gelu(attributes: Attributes, ordered: bool) -> Function:
     if attributes.get("approximate", "none") == "tanh":
         return _gelu_tanh
-    return special.exact_gelu if ordered else special.gelu
+    return special.exact_gelu if ordered else gelu
 
 
 def _gelu_tanh(x: Array, out: Array | None = None) -> Array:
-    return special.in_double(_gelu_tanh_double, x, out)
+    return special.in_double(_gelu_tanh_double, x, out, _LEAST_TANH.size)
 
 
 def _gelu_tanh_double(x: Array, out: Array) -> None:
     """`x / 2 * (1 + tanh(u))`, which is `x / (1 + exp(-2 u))`, where no digits cancel."""
-    np.maximum(x, _LEAST_TANH, out=x)
+    np.maximum(x, _LEAST_TANH[: x.size], out=x)
     np.multiply(x, x, out=out)
     np.multiply(out, _CUBIC, out=out)
     np.add(out, _LINEAR, out=out)

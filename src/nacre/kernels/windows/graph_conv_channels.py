@@ -14,6 +14,7 @@ from nacre.kernels.interface.long_rows import repeats
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.windows.graph_conv_columns import Geometry
 from nacre.kernels.windows.graph_conv_slabs import Block, PartedSlabs, Slabs
+from nacre.kernels.windows.graph_conv_sums import sums_call
 
 _F32 = np.dtype(np.float32)
 # Elements that NumPy takes at a time: the way to fewer is felt, more leave the cache with the
@@ -43,7 +44,7 @@ def by_places(slabs: Slabs, use: Geometry, weights: Array) -> Callable[[Scratch]
         def multiply(image: Array, block: Block, sums: Array) -> Iterator[FixedCall]:
             seen = yield from see(image, block)
             result = sums.reshape(seen.shape[rank:])
-            yield partial(np.einsum, terms, seen, factors, out=result)
+            yield sums_call(terms, seen, factors, result)
 
         return multiply
 
@@ -95,7 +96,7 @@ def _by_parts(slabs: Slabs, use: Geometry, weights: Array) -> Callable[[Scratch]
                 strides = [step * _F32.itemsize for step in steps]
                 seen = np.ndarray(shape, _F32, slab, first * _F32.itemsize, strides)[rows]
                 target = more[: len(sums)] if at else whole
-                yield partial(np.einsum, terms, seen, factors, out=target)
+                yield sums_call(terms, seen, factors, target)
                 if at:
                     yield partial(np.add, whole, target, whole)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from nacre.kernels.interface.call import Array
 from nacre.kernels.interface.fixed import FixedCall, Scratch
+from nacre.kernels.interface.scratch import aligned_bytes
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.windows.graph_conv_parts import inside_part, progressions
 from nacre.kernels.windows.sliding import Sliding
@@ -71,7 +72,11 @@ class Slabs:
 
     def new_slab(self, room: Scratch) -> Array:
         """Memory for a slab."""
-        return np.zeros(self.shape, _F32) if self._is_small else room("padded", self.shape, _F32)
+        if not self._is_small:
+            return room("padded", self.shape, _F32)
+        slab = np.ndarray(self.shape, _F32, aligned_bytes(prod(self.shape) * _F32.itemsize))
+        slab.fill(0)
+        return slab
 
     @cached_property
     def steps(self) -> tuple[Dims, Dims]:

@@ -1,0 +1,1 @@
+"""Loops over columns that run as they stand, and compiled where the extra `fast` is installed."""
