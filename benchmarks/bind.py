@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from msgspec.structs import replace
 
 import nacre
+from nacre.base.loops.machine_code import is_available
 from nacre.base.source import Source
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.request import BindOptions
@@ -38,7 +39,6 @@ from nacre.nem.api.timing import time_plan
 from nacre.nem.bytecode.packing import PackOptions
 from nacre.nem.checks.engine import CheckOptions
 from nacre.tcb.binary.encoding import decode, encode
-from nacre.tcb.machine.compiled import is_available
 from nacre.tcb.machine.timing import time_image
 from nacre.tcbcheck.verify import verify_image
 
@@ -140,9 +140,9 @@ def plans(files: list[str], *, resnet: bool) -> Iterator[tuple[str, Source]]:
         yield from ((Path(file).stem, Source(file, Path(file).read_text())) for file in files)
         return
     if resnet:
-        from benchmarks import compile as models
+        from benchmarks.networks.made import resnet as made_resnet
 
-        model, _ = models.resnet()
+        model, _ = made_resnet()
         for device in ("npm4k", "npm64k"):
             text = nacre.compile(model, device).program
             yield f"resnet-50 on {device}", Source("resnet.nem", text)

@@ -3,8 +3,9 @@
 Every model at f16 and at i8, bound to the device's hardware in four ways: plain, with chains, with
 compressed weights (WDM), with both. Cycles are the image's over those of NEM, `saved` is what both
 take off the plain image, bytes are those that transfers read less. The image with both is proved,
-and runs in random orders with the bytes of `Bundle.run`. Cycles and bytes are the same on every
-machine; seconds are processor time, of binding after the other ways have left what they found.
+and runs in random orders with the bytes of `Bundle.run`; on ideal hardware an image takes exactly
+NEM's cycles. Cycles and bytes are the same on every machine; seconds are processor time, of binding
+after the other ways have left what they found.
 
     python benchmarks/bind_models.py                   every model on npm4k
     python benchmarks/bind_models.py magika --device npm16k --orders 3
@@ -71,6 +72,10 @@ def row(name: str, device: str, precision: Precision, orders: int) -> tuple[str,
     if findings:
         raise SystemExit(f"{name} {precision}: {findings[0]}")
     require_same_outputs(bundle, both, feeds, orders)
+    if nacre.bind(bundle, uarch="ideal").time().cycles != bundle.time().cycles:
+        raise SystemExit(
+            f"{name} {precision}: ideal hardware takes other cycles than NEM's machine"
+        )
     assert both.bound is not None
     assert both.request is not None
     nem = bundle.time().cycles

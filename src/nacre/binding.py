@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from nacre.nem.checks.engine import CheckOptions
 from nacre.nem.model.devices import Device
 from nacre.tcb.files import load_image, save_image
 from nacre.tcb.image import Image
-from nacre.tcb.machine.host_arrays import to_memory
+from nacre.tcb.machine.host_arrays import to_memory, warn_of_lost_inputs
 from nacre.tcb.machine.memory import HostData
 from nacre.tcb.machine.run import ImageRun, run_image
 from nacre.tcb.machine.timing import ImageTiming, time_image
@@ -84,7 +85,9 @@ class TcbImage:
         """
         if seed is not None and type(seed) is not int:
             raise TypeError(f"a seed is an integer, not {seed!r}")
-        return run_image(self.image, to_memory(self.image, inputs or {}), seed=seed)
+        run = run_image(self.image, to_memory(self.image, inputs or {}), seed=seed)
+        lost = warn_of_lost_inputs(self.image, inputs or {})
+        return dataclasses.replace(run, diagnostics=(*lost, *run.diagnostics)) if lost else run
 
     def time(self, *, ideal: bool = False) -> ImageTiming:
         """How long it takes (`cycles`) on its hardware, or the same blocks on ideal hardware."""

@@ -1,9 +1,12 @@
-"""Whether the order of an image is wrong, by sets of bytes and runs without columns."""
+"""Whether the order of an image is wrong, by sets of bytes and runs without columns.
+
+All orders are tried, or, where an image has too many states for that, some.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from math import prod
 
@@ -11,10 +14,12 @@ from nacre.tcb.image import Image, Item, Operand, Repeat
 from nacre.tcb.machine.timing import time_image
 from tests.bind.interleavings import Instance, Key, TagMachine, run_without, value
 from tests.effort import scaled
+from tests.tcbcheck.every_order import TooManyStatesError, every_order
 
 # Raised before it is signalled, a tag ends higher than raised after it: some orders are tried.
 SEEDS = (None, *range(scaled(4)))
 ORDERS = scaled(8)
+STATES = 1500  # of an image all of whose orders are tried
 
 
 def program_order(image: Image) -> list[Instance]:
@@ -45,8 +50,17 @@ def verdict(image: Image, ordered: set[tuple[Key, Key]]) -> set[str]:
     """The codes that a mutant deserves whose order is another than that of its plan."""
     if blocks_for_ever(image):
         return {"TCB85"}
-    found = {"TCB84"} if loses_order(image, ordered) else set()
-    if can_stop(image):
+    conflicts = list(ordered_conflicts(image, ordered))
+    try:
+        every = every_order(image, STATES)
+    except TooManyStatesError:
+        is_lost, stops = _some_run_loses(image, conflicts), can_stop(image)
+    else:
+        keys = [(block.position, counters) for block, counters in every.blocks]
+        early = {(keys[a], keys[b]) for a, b in every.starts_before}
+        is_lost, stops = not early.isdisjoint(conflicts), every.can_stop
+    found = {"TCB84"} if is_lost else set()
+    if stops:
         return found | {"TCB85"}
     return found | {"TCB89"} if time_image(image).is_stuck else found  # for want of tokens
 
@@ -89,26 +103,29 @@ def blocks_for_ever(image: Image) -> bool:
     return False
 
 
-def loses_order(image: Image, ordered: set[tuple[Key, Key]]) -> bool:
-    """Whether two tasks that touch the same bytes can run in another order than the plan's."""
+def ordered_conflicts(image: Image, ordered: set[tuple[Key, Key]]) -> Iterator[tuple[Key, Key]]:
+    """Pairs of tasks that the plan orders and that touch the same bytes, one of them writing."""
     touched: dict[Key, tuple[set[tuple[str, int]], set[tuple[str, int]]]] = {}
     for block, counters in program_order(image):
         if block.kind == "task":
             reads = {b for o in block.inputs if o for b in _bytes(o, counters)}
             writes = {b for o in block.outputs for b in _bytes(o, counters)}
             touched[block.position, counters] = (reads, writes)
-    keys = list(touched)
-    without: dict[Key, set[Key]] = {}
-    for first, second in combinations(keys, 2):
+    for first, second in combinations(touched, 2):
         (reads, writes), (others, written) = touched[first], touched[second]
-        if (first, second) not in ordered:
-            continue
-        if writes & (others | written) or reads & written:
-            if first not in without:
-                runs = [run_without(image, first, checks=False, seed=s) for s in SEEDS]
-                without[first] = set().union(*runs)
-            if second in without[first]:
-                return True
+        if (first, second) in ordered and (writes & (others | written) or reads & written):
+            yield first, second
+
+
+def _some_run_loses(image: Image, conflicts: list[tuple[Key, Key]]) -> bool:
+    """Whether the second of a pair completes in one of some runs without the first."""
+    without: dict[Key, set[Key]] = {}
+    for first, second in conflicts:
+        if first not in without:
+            runs = [run_without(image, first, checks=False, seed=s) for s in SEEDS]
+            without[first] = set().union(*runs)
+        if second in without[first]:
+            return True
     return False
 
 

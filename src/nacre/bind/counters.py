@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nacre.base.terms import LoopVariable, Operation, Term, apply, fits_int64, operation
 from nacre.nem.model.program import Loop
 from nacre.nem.plan.columns import as_term
-from nacre.tcb.image import counter
+from nacre.tcb.image import Operand, counter
 
 
 def simplify(op: str, left: Term, right: Term) -> Term:
@@ -62,7 +62,7 @@ class Counters:
     def __init__(self, values: Sequence[Term] = ()) -> None:
         self._values = values
         self._terms: dict[Term, Term] = {}  # as they become
-        self._addresses: dict[tuple[object, int], Term] = {}  # by offset and what is added to it
+        self.operands: dict[tuple[object, int, int], Operand] = {}  # by offset, buffer and form
         self._inside: dict[Term, Counters] = {}  # by where a loop at this place begins
 
     def inside(self, loop: Loop) -> Counters:
@@ -84,13 +84,6 @@ class Counters:
         found = self._terms.get(term)
         if found is None:
             found = self._terms[term] = self._replace(term)
-        return found
-
-    def address(self, offset: object, first: int) -> Term:
-        """A term of the program over counters, and a number added to it."""
-        found = self._addresses.get((offset, first))
-        if found is None:
-            found = self._addresses[offset, first] = add_number(self.term(offset), first)
         return found
 
     def _replace(self, term: Term) -> Term:

@@ -139,17 +139,16 @@ class Emitter:
     def _waits(self, of_node: NodeTags, place: Place) -> tuple[Wait, ...]:
         """What a node waits for, in its own body and in those around it."""
         tags, node = place.tags, of_node.node
-        kind, number = node.kind, tags.number
-        if kind == "end":
-            done = tags.inside(_loop_of(node).position).all_done(place.counters)
-            return (done, *tags.serialising_waits(node))
-        if of_node.waits is None:
-            waits = [place.tags_of(named).wait_for(named) for named in node.before]
-        else:
+        if of_node.waits is not None:
+            number = tags.number
             waits = [Wait(tag, add_number(term, n + number)) for tag, term, n in of_node.waits]
+        elif node.kind == "end":
+            waits = [tags.inside(_loop_of(node).position).all_done(place.counters)]
+        else:
+            waits = [place.tags_of(named).wait_for(named) for named in node.before]
         if node.after_start:
             waits += place.start
-        if kind == "done":
+        if node.kind == "done":
             waits += tags.previous_done()
         if tags.is_serialised:
             waits += tags.serialising_waits(node)
@@ -164,15 +163,26 @@ class Emitter:
         *,
         is_chained: bool = False,
     ) -> Block:
-        form = self._forms.find(task) or self._forms.make(task, place.row)
-        inputs, outputs = self._operands.place(task, form, place.counters)
-        is_shared, units = self._stream_of[task.position] == DEVICE, form.units
-        has_limit = self._has_token_limit
+        position, counters = task.position, place.counters
+        form = self._forms.find(position) or self._forms.make(task, place.row)
+        inputs, outputs = self._operands.place(task, form, counters)
+        is_shared, units = self._stream_of[position] == DEVICE, form.units
         if task.decorators:
-            units = self._units.bind_instance(task, units, place.counters)
+            units = self._units.bind_instance(task, units, counters)
+        has_token, named = False, task.deps
+        if not self._has_token_limit:
+            named = ()
+        elif self._members:
+            has_token, named = (
+                self._makes_token(task) and not is_chained,
+                self._named(named, position),
+            )
+        else:  # which is most of them
+            has_token = task.token is not None
+            named = named if len(named) < 2 else tuple(dict.fromkeys(named))
         return Block(
             "task",
-            task.position,
+            position,
             form.op,
             form.attributes,
             form.is_ordered,
@@ -180,13 +190,16 @@ class Emitter:
             outputs,
             units,
             form.shared,
-            self._units.engine(task, place.counters) if is_shared else None,
+            self._units.engine(task, counters) if is_shared else None,
             form.format,
-            waits=waits,
-            signal=signal,
-            is_chained=is_chained,
-            has_token=has_limit and not is_chained and self._makes_token(task),
-            names=self._named(task.deps, task.position) if has_limit and task.deps else (),
+            0,  # the length of requests is chosen later
+            0,  # and so is its priority
+            waits,
+            signal,
+            (),
+            is_chained,
+            has_token,
+            named,
         )
 
     def _makes_token(self, task: Task) -> bool:

@@ -40,8 +40,7 @@ class TaskForm(Struct, frozen=True, eq=False):
     op: str
     attributes: tuple[tuple[str, Attribute], ...]
     is_ordered: bool
-    inputs: tuple[Operand, ...]
-    outputs: tuple[Operand, ...]
+    operands: tuple[Operand, ...]  # in the order of the task's
     units: tuple[UnitUse, ...]  # of any instance
     shared: int
     format: str
@@ -56,16 +55,16 @@ class FormBinder:
         self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
         self._quants: dict[Hashable, Quant] = {}
 
-    def find(self, task: Task) -> TaskForm | None:
-        """The form of a task, where it is known and the same in every iteration."""
-        return self._forms.get(self._kinds[task.position])
+    def find(self, position: int) -> TaskForm | None:
+        """The form of the task at a position, where it is known and alike in every iteration."""
+        return self._forms.get(self._kinds[position])
 
     def make(self, task: Task, row: Grid) -> TaskForm:
         """The form of a task in an iteration."""
-        parts = (*varying_parts(task), *_extents(task))
-        made = self._make(task, lookup_at(parts, row, 0), row)
-        if next(symbolic_terms(parts), None) is None:
-            self._forms[self._units.kinds.of(task)] = made
+        terms = tuple(symbolic_terms((*varying_parts(task), *_extents(task))))
+        if terms:
+            return self._make(task, lookup_at(terms, row, 0), row)
+        made = self._forms[self._units.kinds.of(task)] = self._make(task, {}, row)
         return made
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -85,8 +84,7 @@ class FormBinder:
             op,
             attributes,
             must_be_deterministic(task),
-            inputs,
-            outputs,
+            _in_order(task, inputs, outputs),
             self._units.uses(task, row),
             self._units.shared(task, row),
             outputs[0].elem if quantises(task) else "raw",
@@ -143,6 +141,14 @@ def _with_truths(operands: tuple[Operand, ...], are_truths: list[bool]) -> tuple
         Operand(o.memory, o.address, _TRUTH.name, o.dims, o.strides, o.quant) if is_truth else o
         for o, is_truth in zip(operands, are_truths, strict=True)
     )
+
+
+def _in_order(
+    task: Task, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...]
+) -> tuple[Operand, ...]:
+    """What a task reads and writes, as it names them."""
+    read, written = iter(inputs), iter(outputs)
+    return tuple(next(read if o.access == "read" else written) for o in task.operands)
 
 
 def _extents(task: Task) -> tuple[object, ...]:

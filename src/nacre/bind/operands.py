@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from nacre.bind.counters import Counters
+from nacre.base.terms import Term
+from nacre.bind.counters import Counters, add_number
 from nacre.bind.forms import TaskForm
 from nacre.nem.model.program import Task
 from nacre.tcb.image import STREAM, Operand, Placement
@@ -19,27 +20,37 @@ class OperandBinder:
 
     def __init__(self, placements: Mapping[int, Placement], streamed: Collection[int] = ()) -> None:
         self._places = {index: (p.memory, p.address) for index, p in placements.items()}
+        self._forms: list[Operand] = []
         self._streamed = streamed  # operands of tasks whose values are never written, by id
 
     def place(self, task: Task, form: TaskForm, counters: Counters) -> tuple[Operands, Operands]:
         """The operands that a task reads and those that it writes, as its form has them."""
-        inputs, outputs = iter(form.inputs), iter(form.outputs)
         read: list[Operand] = []
         written: list[Operand] = []
-        for operand in task.operands:
-            is_read = operand.access == "read"
-            of, found = (next(inputs), read) if is_read else (next(outputs), written)
-            if self._streamed and id(operand) in self._streamed:
-                found.append(replace(of, memory=STREAM, compressed_bytes=None))
-                continue
+        streamed, known = self._streamed, counters.operands
+        for operand, of in zip(task.operands, form.operands, strict=True):
+            found = read if operand.access == "read" else written
             region = operand.region
             if region is None or region.buffer is None:
                 raise ValueError("a region of a program with errors")
-            memory, first = self._places[region.buffer.index]
-            offset = region.offset
-            address = offset + first if type(offset) is int else counters.address(offset, first)
-            if of.compression is None:  # which is most of them
-                found.append(Operand(memory, address, of.elem, of.dims, of.strides, of.quant))
-            else:
-                found.append(replace(of, memory=memory, address=address))
+            if streamed and id(operand) in streamed:
+                found.append(replace(of, memory=STREAM, compressed_bytes=None))
+                continue
+            offset, index = region.offset, region.buffer.index
+            if type(offset) is int:
+                found.append(self._at(of, index, offset))
+                continue
+            key = (offset, index, id(of))
+            made = known.get(key)
+            if made is None:  # tiles of a layer lie where those of others did
+                made = known[key] = self._at(of, index, counters.term(offset))
+                self._forms.append(of)  # so that its id stays its own
+            found.append(made)
         return tuple(read), tuple(written)
+
+    def _at(self, of: Operand, buffer: int, offset: Term) -> Operand:
+        memory, first = self._places[buffer]
+        address = add_number(offset, first)
+        if of.compression is None:  # which is most of them
+            return Operand(memory, address, of.elem, of.dims, of.strides, of.quant)
+        return replace(of, memory=memory, address=address)

@@ -39,7 +39,7 @@ from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Loop, Program, Task, Wait
+from nacre.nem.model.program import Program, Task, Wait
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.memory import memory_sizes
 from nacre.nem.run.sessions.naming import statement_name
@@ -70,10 +70,14 @@ def bind_plan(
         if options.fuse and fused is None:
             possible = fuse(plan, device, figures, host.observed, host.imported)
     with stage("binding: blocks"), no_collection():
-        binding = _Binding(plan, name, device, options, host)
-        if fused is None:
-            fused = keep_faster_chains(possible, binding.plain_image, plan.instances)
-        return binding.bind(fused)
+        # What is made on the way is gone before garbage is looked for again.
+        return _bind_blocks(_Binding(plan, name, device, options, host), possible, fused)
+
+
+def _bind_blocks(binding: _Binding, possible: FusedChains, fused: FusedChains | None) -> Bound:
+    if fused is None:
+        fused = keep_faster_chains(possible, binding.plain_image, binding.instances)
+    return binding.bind(fused)
 
 
 class _Draft(Struct, frozen=True, eq=False):
@@ -105,6 +109,11 @@ class _Binding:
             serialise = options.may_serialise
             self._windows = fit_tokens(plan, device, limit, may_serialise=serialise)
         self._drafts: dict[int, _Draft] = {}  # by the id of their chains, which they keep
+
+    @property
+    def instances(self) -> int:
+        """Of the program's tasks."""
+        return self._plan.instances
 
     @property
     def _is_ideal(self) -> bool:
@@ -277,17 +286,16 @@ def _origins(program: Program, layers: Mapping[str, str]) -> Iterator[Origin]:
     starts = program.source.line_starts
     of_loops: dict[int, str | None] = {}  # what `@debug` calls them, by position
     for statement in program.statements:
-        if isinstance(statement, Loop):
-            continue
-        line = bisect_right(starts, statement.node.start)
-        if isinstance(statement, Wait):
+        if type(statement) is Task:
+            name = statement.token or statement_name(program, statement)
+            layer = layers.get(statement.name) if layers else None
+            if layer is None:
+                layer = _debug_name(statement, of_loops)
+            line = bisect_right(starts, statement.node.start)
+            yield Origin(statement.position, name, line, layer)
+        elif isinstance(statement, Wait):
+            line = bisect_right(starts, statement.node.start)
             yield Origin(statement.position, statement_name(program, statement), line)
-            continue
-        layer = layers.get(statement.name) if layers else None
-        if layer is None:
-            layer = _debug_name(statement, of_loops)
-        name = statement.token or statement_name(program, statement)
-        yield Origin(statement.position, name, line, layer)
 
 
 def _debug_name(task: Task, of_loops: dict[int, str | None]) -> str | None:

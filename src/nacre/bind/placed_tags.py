@@ -183,7 +183,10 @@ class PlacedTags:
 
     def raises(self) -> tuple[TagSet, ...]:
         """What the tags of this body's loop, and of those beside it, are raised to at its end."""
-        return tuple([self._raise(space) for space in sorted(self.tags.spaces)])
+        spaces = self.tags.spaces
+        if len(spaces) == 1:  # which is most of them
+            return (self._raise(self.tags.space),)
+        return tuple([self._raise(space) for space in sorted(spaces)])
 
     def _raise(self, space: int) -> TagSet:
         value = add_number(self._counts[space], self.tags.area(space).rise)

@@ -55,7 +55,7 @@ class BindReport:
             f"{plural(kinds, 'block')} in {plural(streams, 'stream')}, "
             f"{plural(repeats, 'repeat')}",
             f"tags: {self._tags_text}",
-            f"chains: {self._chains_text}" + (f"; {len(fused.refusals):,} pairs not fused"
+            f"chains: {self._chains_text}" + (f"; {plural(len(fused.refusals), 'pair')} not fused"
                                               if fused.refusals else ""),
         ]  # fmt: skip
         if self._banks.summary is not None:

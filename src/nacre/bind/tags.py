@@ -18,7 +18,6 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from nacre.base.term_columns import Interval, interval_of
-from nacre.base.terms import Term
 from nacre.bind.counters import counters_of
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
@@ -95,9 +94,9 @@ class BodyTags:
         self.window = window  # how many of them are in flight
         self.areas = areas  # by space, those that were asked for; loops that are alike share them
         # The spaces in which it or a loop in it has tags.
-        self.spaces: frozenset[int] = _one_space(space).union(
-            *{tags.spaces for tags in inner.values()}
-        )
+        self.spaces: frozenset[int] = _one_space(space)
+        if inner:
+            self.spaces = self.spaces.union(*{tags.spaces for tags in inner.values()})
 
     def area(self, space: int) -> TagArea:
         """The tags that the body takes in a space."""
@@ -152,14 +151,14 @@ class _Sharer:
         """The tags of a body; `ranges` are those of the counters around it."""
         iterations = _most_iterations(body, ranges)
         inner: dict[int, BodyTags] = {}
+        stream_of, shift = self._stream_of, body.shift
+        streams = {stream_of[n.position + shift] for n in body.nodes if n.kind == "task"}
         if body.inner:
             own = ranges if body.loop is None else (*ranges, (0, iterations - 1))
             inner = {key: self.share(part, own) for key, part in body.inner.items()}
-        stream_of, shift = self._stream_of, body.shift
-        streams = {stream_of[n.position + shift] for n in body.nodes if n.kind == "task"}
-        streams |= {tags.space for tags in inner.values()}
+            streams |= {tags.space for tags in inner.values()}
         space = streams.pop() if len(streams) == 1 else DEVICE
-        limit = self._limits.get(body.position, _NO_LIMIT)
+        limit = self._limits.get(body.position, _NO_LIMIT) if self._limits else _NO_LIMIT
         chains = self._chains_of(body, limit.chains)
         window = 1 if body.loop is None else min(body.loop.window, iterations)
         if limit.window is not None:
@@ -197,11 +196,9 @@ def _most_iterations(body: OrderBody, ranges: tuple[Interval, ...]) -> int:
     if body.loop is None:
         return 1
     first, last = body.loop.first, body.loop.last
-    if isinstance(first, int) and isinstance(last, int):
-        count: Term = last - first + 1
-    else:
-        count = counters_of(body.loop.loops).count(body.loop)
-    bounds = interval_of(count, ranges)
+    if isinstance(first, int) and isinstance(last, int):  # which is most of them
+        return max(1, min(last - first + 1, MAX_TASK_INSTANCES))
+    bounds = interval_of(counters_of(body.loop.loops).count(body.loop), ranges)
     return MAX_TASK_INSTANCES if bounds is None else max(1, min(bounds[1], MAX_TASK_INSTANCES))
 
 

@@ -47,15 +47,12 @@ class TaskKinds:
             if region is None:  # of a program with errors
                 continue
             buffer, quant, packed = region.buffer, region.quant, region.compression
-            parts += (
-                operand.access,
-                None if buffer is None else buffer.level,
-                region.elem,
-                region.shape,
-                region.strides,
-                None if quant is None else self._quant(quant),
-                None if packed is None else packed.form,
-            )
+            level = None if buffer is None else buffer.level
+            parts.append((operand.access, level, region.elem, region.shape, region.strides))
+            if quant is not None:
+                parts.append(("quant", self._quant(quant)))
+            if packed is not None:
+                parts.append(("packed", packed.form))
             if is_copy or packed is not None:
                 parts.append(region.extent)
         if task.attributes:

@@ -49,7 +49,11 @@ TCB86 = declare(
     "TCB86", "order-unproved", _PROOF,
     """
     Two blocks raise one tag in an order that is open, so that a wait for a count of it means no
-    particular one of them. Small images are judged all the same, by trying; this one is too large.
+    particular one of them. Images are judged all the same, by what can run without each of their
+    instances; this one is too large for it, or a tag can be signalled before it is raised and
+    after, and neither is it proved that nothing goes wrong by that nor found how it does. With
+    queues (`queue.depth`) a block must not need what stands behind it in the program either: it may
+    hold that up.
     """, language=_TCB)  # fmt: skip
 TCB87 = declare(
     "TCB87", "stream-wrong", _PROOF,

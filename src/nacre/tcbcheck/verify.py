@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 
 from nacre.base.diagnostics import Diagnostic
@@ -20,16 +20,16 @@ from nacre.tcbcheck.conversions import compare_conversion
 from nacre.tcbcheck.correspondence import Correspondence, Mismatch, TaskBlock, match_blocks
 from nacre.tcbcheck.live_tokens import TokenShortage, find_shortages
 from nacre.tcbcheck.meaning import compare_meaning
+from nacre.tcbcheck.open_order import OpenOrder
 from nacre.tcbcheck.rules import TCB80, TCB83, TCB84, TCB85, TCB86, TCB87, TCB89, TCB92
 from nacre.tcbcheck.streams import StreamFault, chain_problem, find_stream_faults, streamed_operands
 from nacre.tcbcheck.tag_order import Ordering, Stuck, Unordered, order_by_tags
 from nacre.tcbcheck.target import Target, compare_machine, compare_ports
-from nacre.tcbcheck.tried_order import TriedOrder
 from nacre.tcbcheck.units import unit_problem
 
 _LOST_SIGNAL = "where a signal comes before its tag is raised"
 _MOST_FINDINGS = 20  # of a kind
-_MOST_TRIED = 300  # instances whose order is tried where clocks are not enough
+_MOST_OPEN = 4000  # instances of an image whose order is found without clocks
 
 
 def verify_image(
@@ -145,19 +145,29 @@ class _Verifier:
         order = order_by_tags(self._instances)
         if order.stuck:
             yield from (self._stuck(one) for one in order.stuck[:_MOST_FINDINGS])
-        elif order.unordered and self._instances.count > _MOST_TRIED:
+        elif order.unordered and self._instances.count > _MOST_OPEN:
             yield self._unproved(order.unordered[0])
         elif order.unordered:
-            yield from self._tried(TriedOrder(self._instances))
+            has_queues = self._figures.count("queue.depth") > 0
+            yield from self._open_order(OpenOrder(self._instances, has_queues), order.unordered[0])
         else:
-            yield from self._conflicts(order)
+            yield from self._conflicts(find_conflicts(self._instances, order, self._moved))
             yield from self._shortages(order)
 
-    def _tried(self, order: TriedOrder) -> Iterator[Diagnostic]:
-        yield from self._conflicts(order)
+    def _open_order(self, order: OpenOrder, found: Unordered) -> Iterator[Diagnostic]:
+        met = find_conflicts(self._instances, order, self._moved)
+        conflicts = list(filter(self._plan_orders, met))
+        certain = (
+            one for one in conflicts if one.is_ordered or order.is_open(one.first, one.second)
+        )
+        wrong = [self._lost(conflict) for conflict in islice(certain, _MOST_FINDINGS)]
         stuck = order.find_stuck()
-        yield from (self._stuck(one, _LOST_SIGNAL) for one in stuck[:_MOST_FINDINGS])
-        if not stuck:
+        wrong += (self._stuck(one, _LOST_SIGNAL) for one in stuck[:_MOST_FINDINGS])
+        if wrong:
+            yield from wrong
+        elif conflicts or not order.is_free_of_stops:
+            yield self._unproved(found)
+        else:
             yield from self._shortages(order)
 
     def _shortages(self, order: Ordering) -> Iterator[Diagnostic]:
@@ -177,14 +187,9 @@ class _Verifier:
         message = f"{alive}, which keeps {limit}: {self._name(found.instance)} may wait for ever"
         return TCB89.at(self._span(found.instance), message)
 
-    def _conflicts(self, order: Ordering) -> Iterator[Diagnostic]:
-        count = 0
-        for conflict in find_conflicts(self._instances, order, self._moved):
-            if self._plan_orders(conflict):
-                yield self._lost(conflict)
-                count += 1
-                if count == _MOST_FINDINGS:
-                    return
+    def _conflicts(self, conflicts: Iterable[Conflict]) -> Iterator[Diagnostic]:
+        lost = filter(self._plan_orders, conflicts)
+        yield from (self._lost(conflict) for conflict in islice(lost, _MOST_FINDINGS))
 
     @property
     def _moved(self) -> set[int]:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nacre.base.diagnostics import InputError
+from nacre.base.loops.machine_code import is_available
 from nacre.binding import bind
 from nacre.tcb.image import Image
-from nacre.tcb.machine import compiled
 from nacre.tcb.machine.event_columns import Columns
 from nacre.tcb.machine.timing import time_image
 from tests.effort import scaled
@@ -23,7 +23,7 @@ from tests.tcb.machine.figures import figures
 
 pytestmark = [
     pytest.mark.full,  # compiling takes its time
-    pytest.mark.skipif(not compiled.is_available(), reason="numba is not installed"),
+    pytest.mark.skipif(not is_available(), reason="numba is not installed"),
 ]
 
 

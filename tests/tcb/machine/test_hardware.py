@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 import nacre
 from nacre.base.diagnostics import InputError
+from nacre.base.terms import operation
 from nacre.tcb.figures import FIGURES
 from nacre.tcb.image import STREAM, Block, Image, Operand, Repeat, UnitUse, counter
 from nacre.tcb.machine.timing import CAUSES, ImageTiming, time_image
@@ -130,6 +132,16 @@ def test_blocks_in_the_same_bank_get_in_each_others_way() -> None:
 def test_a_narrow_bank_slows_a_block_that_is_alone() -> None:
     alone = two_at_once(0, 16, {**BANKS, "l1.bank_width": 2})
     assert spans(alone) == [(0, 16), (0, 16)]
+
+
+@pytest.mark.parametrize("step", [1, 8, 16, 40])
+def test_each_turn_of_a_long_loop_uses_the_banks_that_its_bytes_lie_in(step: int) -> None:
+    at_turn = operation("*", operation("mod", counter(0), 5), step)
+    block = compute(1, "neg", (at("L1[0]", at_turn, 24),), at("L1[0]", at_turn, 24), cycles=2)
+    timing = timed(image(stream(Repeat(0, 40, (block,))), on=machine(BANKS)))
+    for turn, (start, end) in enumerate(spans(timing)):
+        banks = {(turn % 5 * step + byte) // 16 % 4 for byte in range(24)}
+        assert end - start == ceil(ceil(48 / len(banks)) / 4)
 
 
 def test_slices_of_l2_are_shared_by_engines() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+import nacre
 from nacre.base.compression_forms import CompressionForm
 from nacre.base.diagnostics import InputError
 from nacre.base.weight_compression import compress
-from nacre.tcb.image import STREAM, Image, Operand, Origin, Repeat, counter
+from nacre.tcb.image import STREAM, Image, Operand, Origin, Port, Repeat, counter
 from nacre.tcb.machine.run import ImageRun, run_image
 from tests.tcb.machine.bound import loaded, random_contents, require_same_bytes
 from tests.tcb.machine.images import after, at, compute, copy, image, stream, tag
@@ -233,3 +235,14 @@ def test_arrays_of_any_type_fill_ports() -> None:
     of = image(stream(copy(0, at("DDR", 0, 512), at("DDR", 512, 512))))
     values = np.arange(256, dtype=np.int16)
     assert run_image(of, {"in": values}).read("out") == values.tobytes()
+
+
+def test_reals_that_integers_do_not_have_are_counted() -> None:
+    port = Port("in", "input", "DDR", 0, 4, "i8", (4,), "f32", (0.5,), (3,))
+    changed = replace(image(stream()), ports=(port,))
+    given = np.array([np.nan, np.inf, -np.inf, 1], np.float32)
+    (found,) = nacre.TcbImage(changed).run({"in": given}).diagnostics
+    assert (found.code, found.severity) == ("TCB60", "warning")
+    assert "1 NaN and 2 infinities among 4" in found.message
+    assert nacre.TcbImage(changed).run({"in": np.zeros(4, np.float32)}).diagnostics == ()
+    assert nacre.TcbImage(changed).run({"in": np.zeros(4, np.int8)}).diagnostics == ()

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nacre.base.loops.machine_code import compiled_once, is_available, is_kept
 from nacre.base.term_columns import Column
 from nacre.tcb.machine import event_columns, events, hardware_events
 from nacre.tcb.machine.event_columns import Columns
@@ -36,16 +35,11 @@ WORTH_COMPILING = 500_000
 _ENTRY = "simulate"
 
 
-def is_available() -> bool:
-    """Whether the compiler is installed."""
-    return importlib.util.find_spec("numba") is not None
-
-
 def is_worth_it(instances: int) -> bool:
     """Whether an image is large enough for the compiler, and the compiler there."""
     if instances < WORTH_LOADING or not is_available():
         return False
-    return instances >= WORTH_COMPILING or _is_kept(_machine_code())
+    return instances >= WORTH_COMPILING or is_kept(_machine_code())
 
 
 def flatten(columns: Columns) -> tuple[Column, Columns]:
@@ -69,7 +63,7 @@ def _simulate() -> Simulate:
 
     found = _machine_code()
     names = found.py_func.__globals__
-    if not _is_kept(found):
+    if not is_kept(found):
         # Functions one by one with their types said: it need not find out for which they are asked.
         array, number = numba.int64[::1], numba.int64
         for function in events.FUNCTIONS[:-1]:
@@ -89,30 +83,18 @@ _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 @cache
 def _machine_code() -> Any:  # noqa: ANN401 - numba's own type
     """The loop, to be compiled or loaded."""
-    import numba
-
     # Machine code is kept by the name of a function, so its name says which source it is.
     text = flat_source()
     entry = f"{_ENTRY}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     names: Names = {"__name__": __name__, **_constants()}
     exec(compile(text.replace(f"def {_ENTRY}(", f"def {entry}("), __file__, "exec"), names)
-    options = {**_OPTIONS, "nogil": True}
-    try:
-        return numba.njit(names[entry], cache=True, **options)
-    except RuntimeError:  # there is no place to keep it
-        return numba.njit(names[entry], **options)
+    return compiled_once(names[entry])
 
 
 def _constants() -> Names:
     modules = (event_columns, hardware_events, events)
     values = {name: value for module in modules for name, value in vars(module).items()}
     return {name: value for name, value in values.items() if isinstance(value, int)}
-
-
-def _is_kept(found: Any) -> bool:  # noqa: ANN401 - numba's own type
-    """Whether machine code lies on disk, from this process or one before."""
-    folder = found.stats.cache_path
-    return folder is not None and any(Path(folder).glob(f"*{found.py_func.__name__}*.nbc"))
 
 
 def flat_source() -> str:

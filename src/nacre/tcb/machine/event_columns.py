@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nacre.base.column_heaps import Ints
+from nacre.base.loops.column_heaps import Ints
 
 NEVER = 1 << 62
 

@@ -11,7 +11,7 @@ What queues, banks, chains and arbiters add stands in `hardware_events.py`.
 
 from __future__ import annotations
 
-from nacre.base.column_heaps import pop, push
+from nacre.base.loops.column_heaps import pop, push
 from nacre.tcb.machine.event_columns import (
     ACTIVE,
     COMPLETED,

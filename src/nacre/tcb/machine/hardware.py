@@ -14,6 +14,8 @@ from nacre.tcb.machine.tree import PlacedBlock
 
 # Banks are looked at as bits of an integer; more than so many in groups of neighbours.
 MOST_BANKS = 62
+_FEW = 16  # rows, of which it is not worth finding those that are alike
+_LONGEST_ROUND = 1 << 62  # of all banks, in bytes: no address is beyond
 REQUESTING = ("DMA", "sDMA")  # units that move data by requests
 
 
@@ -54,7 +56,7 @@ def bank_use(placed: PlacedBlock, level: str, kind: BankKind) -> BankUse | None:
             span = _bytes_of(operand)
             size += span
             banks |= _banks(placed.grid.column(operand.address), span, kind)
-    used = np.array([bin(bits).count("1") for bits in banks.tolist()], np.int64)
+    used = np.bitwise_count(banks).astype(np.int64)
     each = -(-size // np.maximum(used, 1))
     memory = next(o.memory for o in operands if o is not None)
     engine = int(memory[3:-1]) if memory.startswith("L1[") else 0
@@ -71,6 +73,15 @@ def _bytes_of(operand: Operand) -> int:
 
 def _banks(address: Column, size: int, kind: BankKind) -> Column:
     """The banks of some bytes, as bits: neighbours in turn, each with `interleave` of them."""
+    if address.size <= _FEW:
+        return _banks_of_each(address, size, kind)
+    # What matters of an address is where it lies in a round of all banks: of a ring, a few places.
+    places = address % min(kind.interleave * kind.banks, _LONGEST_ROUND)
+    places, which = np.unique(places, return_inverse=True)
+    return _banks_of_each(places, size, kind)[which.reshape(-1)]
+
+
+def _banks_of_each(address: Column, size: int, kind: BankKind) -> Column:
     first = address // kind.interleave
     count = (address + max(size, 1) - 1) // kind.interleave - first + 1
     found = np.zeros(address.size, np.int64)

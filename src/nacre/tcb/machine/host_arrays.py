@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nacre.base.diagnostics import InputError
+from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES, ElementType, bytes_needed
 from nacre.base.excerpt import backquote
 from nacre.base.packing import NIBBLE_TYPES, as_nibbles, pack_nibbles, unpack_nibbles
 from nacre.base.source import whole_file
 from nacre.tcb.image import Image, Port
 from nacre.tcb.machine.memory import HostData
-from nacre.tcb.rules.running import TCB58
+from nacre.tcb.rules.running import TCB58, TCB60
 
 Array = npt.NDArray[Any]
+
+_LOST = "as integers, NaN becomes the real value 0, an infinity the end of the range"
 
 
 def to_memory(image: Image, inputs: Mapping[str, HostData]) -> dict[str, HostData]:
@@ -36,6 +38,21 @@ def to_memory(image: Image, inputs: Mapping[str, HostData]) -> dict[str, HostDat
         else given
         for name, given in inputs.items()
     }
+
+
+def warn_of_lost_inputs(image: Image, inputs: Mapping[str, HostData]) -> tuple[Diagnostic, ...]:
+    """A warning for each array of reals with NaN or infinities where the memory has integers."""
+    warnings = []
+    for port in image.ports:
+        given = inputs.get(port.name)
+        if port.scales and isinstance(given, np.ndarray) and _is_of_host(given, port):
+            nans, infinities = int(np.isnan(given).sum()), int(np.isinf(given).sum())
+            if nans or infinities:
+                counts = f"{nans} NaN and {infinities} infinities among {given.size} elements"
+                message = f"input {backquote(port.name)} has {counts}, and {port.elem} has neither"
+                place = whole_file(image.source or image.entry)
+                warnings.append(TCB60.at(place, message, help=_LOST))
+    return tuple(warnings)
 
 
 def host_array(port: Port, data: bytes) -> Array:
@@ -68,9 +85,14 @@ def port_text(port: Port) -> str:
     return f"{host}{port.elem} {list(port.dims)}"
 
 
+def _is_of_host(given: Array, port: Port) -> bool:
+    """Whether it has the host's own values, where these are others than the memory's."""
+    return port.host_elem is not None and given.dtype == GRAPH_TYPES[port.host_elem].dtype
+
+
 def _bytes_of(image: Image, port: Port, given: Array) -> bytes:
     element = GRAPH_TYPES[port.elem or "u8"]
-    if port.host_elem is not None and given.dtype == GRAPH_TYPES[port.host_elem].dtype:
+    if _is_of_host(given, port):
         given = _stored(image, port, given)
     is_narrow = element.dtype.name in NIBBLE_TYPES
     array = as_nibbles(given, element) if is_narrow else given

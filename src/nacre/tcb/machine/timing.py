@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from nacre.base.column_heaps import Ints
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.loops.column_heaps import Ints
 from nacre.base.source import whole_file
 from nacre.base.term_columns import Column
 from nacre.tcb.figures import Figures

@@ -1,4 +1,4 @@
-"""TCB50-TCB59: what can go wrong while an image runs."""
+"""TCB50-TCB60: what can go wrong while an image runs."""
 
 from nacre.base.rules import declare
 
@@ -71,3 +71,10 @@ TCB59 = declare(
 
     The block before it in its stream is not chained to it.
     """, language=_TCB)  # fmt: skip
+TCB60 = declare(
+    "TCB60", "input-not-finite", _RUN,
+    """
+    An input of reals has NaN or infinities, and the image holds integers there, which have neither.
+
+    NaN becomes the zero point, an infinity the end of the range. The run goes on.
+    """, severity="warning", language=_TCB)  # fmt: skip
