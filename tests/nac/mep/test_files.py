@@ -107,6 +107,27 @@ def test_a_model_is_found_by_its_name_with_and_without_a_suffix(root: Path) -> N
     assert refused(load.format("draft"), root=root).code == "NAC97"
 
 
+def test_findings_of_a_model_of_the_folder_stand_at_its_file(root: Path) -> None:
+    file = to_bytes(nac.lower(successor()))
+    (root / "folder/draft.nac").write_bytes(file[:-9])
+    with pytest.raises(InputError) as caught:
+        run('res_load_model 0, "folder/draft"\nhalt', root=root)
+    _, *of_the_file = caught.value.diagnostics
+    assert of_the_file
+    assert {d.span.source.name for d in of_the_file} == {str(root / "folder/draft.nac")}
+    (root / "folder/draft.nac").write_bytes(file)
+    wrong = """
+        res_load_model 0, "folder/draft"
+        src_constant %v, [1.5]
+        model_run_static 0, [%v], [%y]
+        return [%y]
+    """
+    with pytest.raises(InputError) as caught:
+        run(wrong, root=root)
+    names = {d.span.source.name for d in caught.value.diagnostics[1:]}
+    assert names == {str(root / "folder/draft.nac")}
+
+
 def test_without_a_folder_there_are_no_files(root: Path) -> None:
     assert refused(NPY, {"p": "a.npy"}).code == "NAC94"
     assert refused(WRITE.format("write"), {"p": "a.npy"}, root=root).code == "NAC94"

@@ -144,25 +144,48 @@ def test_a_quantised_file_keeps_them_too(tmp_path: Path) -> None:
         (lambda x, w, beta: sys.exit(3), "SystemExit: 3"),
         (lambda x, w: x, "TypeError"),
         (lambda x, w, beta: x[:1], "gives float32[1, 3], expected float32[2, 3]"),
-        (lambda x, w, beta: x.astype(np.int32) > 0, None),
+        (lambda x, w, beta: x > 0, "gives bool[2, 3], expected float32[2, 3]"),
+        (lambda x, w, beta: x.astype(np.int64), "gives int64[2, 3], expected float32[2, 3]"),
+        (lambda x, w, beta: x.astype(np.float64), "gives float64[2, 3], expected float32[2, 3]"),
+        (lambda x, w, beta: x.astype(np.float16), "gives float16[2, 3], expected float32[2, 3]"),
         (lambda x, w, beta: x + 1j, "complex64"),
         (lambda x, w, beta: [x, w], "gives 2 results"),
         (lambda x, w, beta: "text", "gives a str"),
         (lambda x, w, beta: x.__setitem__(0, 1), "read-only"),
     ],
 )
-def test_what_a_kernel_does_wrong_is_a_finding(kernel: Loose, told: str | None) -> None:
+def test_what_a_kernel_does_wrong_is_a_finding(kernel: Loose, told: str) -> None:
     nac.register_operation(GATE, kernel)
     nac.register_operation(SPLIT, split)
     model = nac.build(gated())
-    if told is None:
-        assert model.run({"x": X})[1].dtype == np.float32
-        return
     with pytest.raises(InputError) as refused:
         model.run({"x": X})
     (finding,) = refused.value.diagnostics
     assert finding.code == "NAC47"
     assert told in finding.message
+    if "float32[2, 3]" in told and "float32[1" not in told:
+        assert "astype('float32')" in str(finding.help)
+
+
+def test_numbers_of_python_have_the_width_that_is_expected() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 3))
+    module = builder.module(opaque(builder, x, name=GATE, schema="x:T", shape=()))
+    for value, told in (
+        (0.5, None),
+        (np.float64(0.5), "float64[]"),
+        (1, "int64[]"),
+        (True, "bool"),
+    ):
+        nac.register_operation(GATE, lambda x, value=value: value)
+        if told is None:
+            (found,) = nac.build(module).run({"x": X})
+            assert found.dtype == np.float32
+            assert float(found) == 0.5
+            continue
+        with pytest.raises(InputError, match="NAC47") as refused:
+            nac.build(module).run({"x": X})
+        assert told in str(refused.value)
 
 
 def test_a_file_of_others_needs_no_table() -> None:
@@ -364,11 +387,11 @@ def test_an_operation_that_makes_no_sense(given: dict[str, Loose], told: str) ->
 def test_integers_do_not_wrap(number: int, is_held: bool) -> None:
     builder = Builder()
     x = builder.input("x", "f32", (2, 3))
-    y = opaque(builder, x, name=GATE, schema="x:T", dtype="i64", shape=(1,))
-    nac.register_operation(GATE, lambda x: np.array([number], np.uint64))
+    y = opaque(builder, x, name=GATE, schema="x:T", dtype="i64", shape=())
+    nac.register_operation(GATE, lambda x: number)
     model = nac.build(builder.module(y))
     if is_held:
-        assert model.run({"x": X})[0].tolist() == [number]
+        assert model.run({"x": X})[0].tolist() == number
         return
     with pytest.raises(InputError, match=r"NAC47.*gives 9223372036854775808, which int64 does not"):
         model.run({"x": X})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from nacre import nac
 from nacre.base.diagnostics import InputError
+from nacre.cli import outputs
 from nacre.nac.format.file import to_bytes
 from nacre.nac.synthesis.derivation import Derivation, count, fits
 from nacre.nac.synthesis.evaluation import Evaluator
@@ -156,6 +157,11 @@ def test_figures_are_drawn_alike_each_time() -> None:
     ("arrays", "said"),
     [
         ({}, "expected images and labels"),
+        (
+            {name: np.zeros((20, 8, 8)) for name in ("images", "inputs")}
+            | {"labels": np.zeros(20, int)},
+            "found `images` and `inputs`, expected one",
+        ),
         ({"images": np.zeros((20, 8, 8))}, "expected images and labels"),
         ({"images": np.zeros((20, 8, 8)), "labels": np.zeros(19, int)}, "20 inputs and 19"),
         ({"images": np.zeros((4, 8, 8)), "labels": np.zeros(4, int)}, "16 or more"),
@@ -224,26 +230,21 @@ def test_the_page_has_every_network_and_the_front() -> None:
     assert "0 networks" in search_page(empty, About("x", "npm4k", 1, (0.9, 10.0)))
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
-    monkeypatch.chdir(tmp_path)
+def _small_search() -> list[str]:
+    """Arguments of a search that takes a moment; its files are written."""
     random = np.random.default_rng(0)
     labels = np.arange(40) % 2
     images = random.normal(size=(40, 6, 6)) + labels[:, None, None]
     np.savez("small.npz", images=images, labels=labels)
     rows = (Production("network", "ConvBlock", 1), Production("after ConvBlock", "ConvBlock", 1))
     Path("g.json").write_text(Grammar((), rows).to_json())
-    given = [
-        "--like",
-        "g.json",
-        "--data",
-        "small.npz",
-        "--params",
-        "600",
-        "--macs",
-        "6000",
-        "--steps",
-        "3",
-    ]
+    budgets = ["--params", "600", "--macs", "6000", "--steps", "3"]
+    return ["--like", "g.json", "--data", "small.npz", *budgets]
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = _small_search()
     made = invoke(capsys, "nac", "search", *given, "--evaluations", "4", "--html", "p.html",
                   "-o", "out", "--format", "json")  # fmt: skip
     assert made.status == 0, made.text
@@ -258,12 +259,38 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Ca
     assert "cycles on npm4k" in text.out
 
 
+@pytest.mark.parametrize("place", ["an evaluation", "a network of the front", "the page"])
+def test_an_interrupt_leaves_nothing_that_stands_in_the_way(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [*_small_search(), "--evaluations", "3", "--html", "p.html", "-o", "out"]
+    before = sorted(Path().iterdir())
+    owner, name = {
+        "an evaluation": (Evaluator, "__call__"),
+        "a network of the front": (Evaluator, "trained_model"),
+        "the page": (outputs, "write_together"),
+    }[place]
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, interrupt)
+        stopped = invoke(capsys, "nac", "search", *given)
+    assert (stopped.status, stopped.text) == (130, "stopped\n")
+    assert sorted(Path().iterdir()) == before
+    assert invoke(capsys, "nac", "search", *given).status == 0
+    assert sorted(p.name for p in Path().iterdir()) == ["g.json", "out", "p.html", "small.npz"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
         ("--data missing.npz", 2, "missing.npz"),
         ("--data broken.npz", 1, "no .npz file"),
         ("--data empty.npz", 1, "NAC59"),
+        ("--data both.npz", 1, "NAC59"),
         ("--params 3", 1, "NAC57"),
         ("--device nowhere", 1, "nowhere"),
         ("--evaluations 0", 2, "--evaluations"),
@@ -280,6 +307,8 @@ def test_searches_that_are_refused(
     monkeypatch.chdir(tmp_path)
     Path("broken.npz").write_text("no")
     np.savez("empty.npz", images=np.zeros((20, 8, 8)))
+    zeros = np.zeros((20, 8, 8))
+    np.savez("both.npz", images=zeros, inputs=zeros, labels=np.arange(20) % 2)
     outcome = invoke(capsys, "nac", "search", *arguments.split())
     assert outcome.status == status
     assert said in outcome.text

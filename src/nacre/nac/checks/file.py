@@ -44,18 +44,21 @@ _MOST_FINDINGS = 100  # of one check
 
 
 def check_file(
-    path: FileSource, checks: Sequence[Check] = CHECKS
+    path: FileSource, checks: Sequence[Check] = CHECKS, name: str | None = None
 ) -> tuple[ReadResult, External | None, list[Diagnostic]]:
-    """A file, its weights where they lie beside it, and all that is wrong with both."""
+    """A file, its weights where they lie beside it, and all that is wrong with both.
+
+    Findings stand at the `name`, which is the path where nobody gives one.
+    """
     if isinstance(path, bytes | memoryview):
-        return _check(path, checks)
-    return read_unchanged(Path(os.fspath(path)), lambda: _check(path, checks))
+        return _check(path, checks, name)
+    return read_unchanged(Path(os.fspath(path)), lambda: _check(path, checks, name))
 
 
 def _check(
-    path: FileSource, checks: Sequence[Check]
+    path: FileSource, checks: Sequence[Check], name: str | None
 ) -> tuple[ReadResult, External | None, list[Diagnostic]]:
-    result = examine(path)
+    result = examine(path, name)
     findings = list(result.findings)
     if result.file is None:
         return result, None, findings

@@ -46,6 +46,10 @@ class Folder:
                 raise Fault(NAC94, f"{backquote(path)} leads through a link")
         return place
 
+    def name_of(self, path: str) -> str:
+        """The name by which whoever gave the folder knows a file in it."""
+        return path if self._root is None else os.fspath(self._root / path)
+
     def view(self, path: str) -> memoryview:
         """The bytes of a file, of which none is read before it is looked at."""
         place = self._path_inside(path)

@@ -91,5 +91,6 @@ NAC55 = declare(
     """
     A model cannot be trained as it was asked: it has no parameters of floats, or none of a name, a
     target does not fit its output, the rate is no number or below 0, there is no such loss, a
-    weight was replaced by one of another shape, or an operation has no gradient.
+    weight was replaced by one of another shape, an optimiser is given what another one remembered,
+    or an operation has no gradient.
     """, language=_NAC)  # fmt: skip

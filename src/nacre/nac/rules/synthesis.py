@@ -29,7 +29,7 @@ NAC58 = declare(
 NAC59 = declare(
     "NAC59", "training-data", _GENERATION,
     """
-    Data to train with does not fit: no arrays `images` and `labels`, of different lengths, of other
-    types than numbers and integers, with labels below 0 or more classes than there may be, or too
-    few examples of them.
+    Data to train with does not fit: no arrays `images` and `labels`, both `images` and `inputs`, of
+    different lengths, of other types than numbers and integers, with labels below 0 or more classes
+    than there may be, or too few examples of them.
     """, language=_NAC)  # fmt: skip

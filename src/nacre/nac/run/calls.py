@@ -104,7 +104,8 @@ def refusal(
         return program.fault(index, NAC52, message, help_)
     if isinstance(problem, MemoryError):
         return program.fault(index, NAC48, f"{call} needs more memory than there is")
-    return program.fault(index, NAC47, f"{call}: {problem}")
+    remedy = problem.help if isinstance(problem, Unsupported) else None
+    return program.fault(index, NAC47, f"{call}: {problem}", remedy)
 
 
 def format_type(result: Any) -> str:  # noqa: ANN401 - an array, several, a number

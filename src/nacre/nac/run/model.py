@@ -84,6 +84,7 @@ def load(
     max_work: int | None = None,
     keep_bytes: int | None = None,
     memory_limit: int | None = None,
+    name: str | None = None,
 ) -> NacModel:
     """A file ready to run; InputError has all that is wrong with it.
 
@@ -97,12 +98,14 @@ def load(
     With a `memory_limit` in bytes, weights and results of a run together take no more: weights come
     when they are needed, several calls ahead where there is room, and their pages go back to the
     system. A run raises InputError where that cannot be, with the least limit that can be met.
+
+    Findings stand at the path; of bytes at their `name`, if they have one.
     """
     limits = require_limits(
         max_bytes=max_bytes, max_work=max_work, keep_bytes=keep_bytes, memory_limit=memory_limit
     )
     kept = limits.pop("keep_bytes")
-    examined, external, findings = check_file(path)
+    examined, external, findings = check_file(path, name=name)
     if examined.file is None or has_errors(findings):
         raise InputError(in_order(d for d in findings if d.severity == "error"))
     model = model_of(examined.file, examined.source, external, kept)

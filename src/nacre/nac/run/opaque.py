@@ -1,8 +1,9 @@
 """Calls that have no form in Core IR: what they give, and how their kernels are run.
 
 The type of a result follows from the kernel's shape function where there is one, since a file may
-say anything; else from the file. What a kernel gives must be of that type: another precision is
-rounded to it, another kind or shape is refused.
+say anything; else from the file. What a kernel gives must be of that type. Kernels of ours may
+compute in another precision, which is rounded to it; from others another element type is refused,
+since who registers one may have meant another operation.
 """
 
 from __future__ import annotations
@@ -148,41 +149,56 @@ def run_kernel(
         raise
     except (Exception, SystemExit) as error:  # whatever a kernel raises, even to end all
         raise Unsupported(f"its kernel refuses it: {_text(error)}") from None
+    is_ours = operation.schema is not None
     if isinstance(found, list | tuple):
-        return _checked_list(found, types)
-    return _checked(found, types if isinstance(types, ArrayType) else None, isinstance(types, list))
+        return _checked_list(found, types, is_ours)
+    if isinstance(types, list):
+        raise Unsupported(f"its kernel gives a {type(found).__name__}, expected a list")
+    return _checked(found, types, is_ours)
 
 
-def _checked_list(found: Sequence[Any], types: Types | None) -> list[Array | None]:
+def _checked_list(found: Sequence[Any], types: Types | None, is_ours: bool) -> list[Array | None]:
     if isinstance(types, ArrayType):
         raise Unsupported(f"its kernel gives {len(found)} results, expected {types}")
     if types is not None and len(types) != len(found):
         raise Unsupported(f"its kernel gives {len(found)} results, expected {len(types)}")
     wanted = types or [None] * len(found)
     return [
-        None if part is None and type_ is None else _checked(part, type_, False)
+        None if part is None and type_ is None else _checked(part, type_, is_ours)
         for part, type_ in zip(found, wanted, strict=True)
     ]
 
 
-def _checked(found: Any, type_: ArrayType | None, is_list: bool) -> Array:  # noqa: ANN401
+def _checked(found: Any, type_: ArrayType | None, is_ours: bool) -> Array:  # noqa: ANN401
     """A result as an array of its type."""
-    if is_list or not isinstance(found, np.ndarray | np.generic | bool | int | float | complex):
-        kind = type(found).__name__
-        raise Unsupported(
-            f"its kernel gives a {kind}, expected {'a list' if is_list else 'arrays'}"
-        )
+    if not isinstance(found, np.ndarray | np.generic | bool | int | float | complex):
+        raise Unsupported(f"its kernel gives a {type(found).__name__}, expected arrays")
     array = np.asarray(found)
     if type_ is None:
         return array
-    if array.shape != type_.shape or not np.can_cast(array.dtype, type_.dtype, "same_kind"):
+    if array.shape != type_.shape:
         made = ArrayType(array.dtype, array.shape)
         raise Unsupported(f"its kernel gives {made}, expected {type_}")
+    # Numbers of Python have no width: one of the kind that is expected is as good as an array.
+    is_wide = is_ours or not isinstance(found, np.ndarray | np.generic)
+    if not (array.dtype == type_.dtype or (is_wide and _is_of_kind(array.dtype, type_.dtype))):
+        made = ArrayType(array.dtype, array.shape)
+        help_ = f"let the kernel give `result.astype({type_.dtype.name!r})`, if that is meant"
+        raise Unsupported(f"its kernel gives {made}, expected {type_}", help_)
     cast = array.astype(type_.dtype, copy=False)
     if array.dtype.kind in "iu" and cast.dtype.kind in "iu" and (cast != array).any():
         wrong = array[cast != array].flat[0]
         raise Unsupported(f"its kernel gives {wrong}, which {type_.dtype.name} does not hold")
     return cast
+
+
+def _is_of_kind(found: np.dtype[Any], expected: np.dtype[Any]) -> bool:
+    """Whether a type differs from another in its precision alone."""
+    if found.kind in "iu":
+        return expected.kind in "iu"
+    return found.kind == expected.kind or (
+        found.kind != "b" and np.can_cast(found, expected, "same_kind")
+    )
 
 
 def _locked(array: Array) -> Array:

@@ -53,6 +53,8 @@ def examples_of(arrays: Mapping[str, Array], name: str = "<data>") -> Examples:
 
 
 def _problems(arrays: Mapping[str, Array]) -> list[str]:
+    if "images" in arrays and "inputs" in arrays:  # which of them is meant only the user knows
+        return ["found `images` and `inputs`, expected one of them"]
     inputs, labels = arrays.get("images", arrays.get("inputs")), arrays.get("labels")
     if inputs is None or labels is None:
         return [f"found arrays {', '.join(sorted(arrays)) or 'none'}, expected images and labels"]

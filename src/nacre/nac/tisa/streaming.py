@@ -14,7 +14,9 @@ class TextStream:
     """Gives the text of ids piece by piece; what it gave is never taken back.
 
     The ids before a new one are decoded with it, as far as the last place where a character ended,
-    since decoders look at neighbours.
+    since decoders look at neighbours. Some decoders take bytes in a row for text only if all of
+    them are UTF-8: of such a row the characters before the first wrong byte were given already,
+    and stay; every byte from there on is unknown.
     """
 
     def __init__(
@@ -32,7 +34,7 @@ class TextStream:
         self._ids: list[int] = []
         self._anchor: list[int] = []  # the last ids that had a text when they were kept
         self._whole = 0  # ids up to the last place where a character ended
-        self._given = 0  # characters of their text that were given
+        self._given = ""  # the beginning of their text, which was given
         self._waiting = b""  # bytes of a character that is not whole
 
     def push(self, ids: int | Iterable[int]) -> str:
@@ -49,29 +51,54 @@ class TextStream:
         if _is_begun(self._waiting):
             return ""
         self._waiting = b""
-        text = self._decode(self._ids)
+        text = self._text()
         end = _whole_part(text)
-        new = text[self._given : end]
-        self._given = max(self._given, end)
+        new = text[len(self._given) : end]
+        self._given += new
         if new and end == len(text):
-            self._forget(self._whole)
+            self._keep(self._ids[self._whole :])
         elif len(self._ids) > _MOST_IDS:
-            self._forget(len(self._ids) - _NEIGHBOURS)
+            self._keep(self._neighbours())
+            self._whole = 0  # the last of them may be half of a character
         return new
 
-    def _forget(self, count: int) -> None:
-        kept = self._ids[count:]
+    def _text(self) -> str:
+        """The text of the ids, without characters that were given and are none any more."""
+        text = self._decode(self._ids)
+        if self._bytes and not text.startswith(self._given):
+            del self._ids[: self._whole]
+            self._whole, self._given = 0, ""
+            text = self._decode(self._ids)
+        return text
+
+    def _keep(self, kept: list[int]) -> None:
         if self._decode(kept):
             self._anchor = kept
         else:  # a decoder would take what comes next for the start of a text
             kept = self._anchor + kept
         self._ids = kept
-        self._whole = len(kept)
-        self._given = _whole_part(self._decode(kept))
+        text = self._decode(kept)
+        self._whole, self._given = len(kept), text[: _whole_part(text)]
+
+    def _neighbours(self) -> list[int]:
+        """The last ids, behind the first bytes of their row: these are what is wrong with it."""
+        start = cut = self._cut()
+        if self._ids[cut] in self._bytes:
+            while start and self._ids[start - 1] in self._bytes:
+                start -= 1
+        return self._ids[start : min(start + _MOST_HELD + 1, cut)] + self._ids[cut:]
+
+    def _cut(self) -> int:
+        """A place before the last ids, between two characters where there is such a place."""
+        usual, text = len(self._ids) - _NEIGHBOURS, self._decode(self._ids)
+        for cut in range(usual, usual - _MOST_HELD - 1, -1):
+            if self._decode(self._ids[:cut]) + self._decode(self._ids[cut:]) == text:
+                return cut
+        return usual
 
     def finish(self) -> str:
         """What is left, also if it is half of a character; the stream begins anew."""
-        text = self._decode(self._ids)[self._given :]
+        text = self._text()[len(self._given) :]
         self._begin_anew()
         return text
 

@@ -25,6 +25,7 @@ from nacre.nac.rules.running import NAC55
 from nacre.nac.run.inputs import check_inputs
 from nacre.nac.run.model import NacModel, model_of
 from nacre.nac.training.module import open_parameters, training_module
+from nacre.nac.training.optimiser_state import moments_of, state_arrays
 from nacre.nac.training.optimisers import Moments, Optimiser
 from nacre.nac.training.replacement import with_tensors
 from nacre.nac.training.requests import (
@@ -97,6 +98,21 @@ class Trainer:
         given = dict(given)  # which may be what is cleared, as in `trainer.weights |= ..`
         self.weights.clear()
         self._weights.update(given)
+
+    @property
+    def optimiser_state(self) -> dict[str, Array]:
+        """What the optimiser remembers, as arrays by name: with `model`, all of a training.
+
+        A trainer of that model, to which they are given, goes on as if nothing had been between.
+        InputError where they are of another model or optimiser.
+        """
+        return state_arrays(self._moments)
+
+    @optimiser_state.setter
+    def optimiser_state(self, given: Mapping[str, Array]) -> None:
+        weights = self.weights
+        with _refusals(self._model):
+            self._moments = moments_of(given, weights, self._optimiser)
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -75,25 +75,25 @@ def _runner(model: Model, seed: int) -> Callable[[Mapping[str, Any]], Sequence[A
 
 
 def _from_file(work: Work, name: str) -> Model:
-    view = _model_file(work, name)
+    view, title = _model_file(work, name)
     # Imported where a plan needs it: running models loads all of their kernels.
     from nacre.nac.run.model import load
 
     try:
-        return load(view)
+        return load(view, name=title)
     except InputError as error:
         raise CalleeError(f"model {backquote(name)} cannot be loaded", error) from None
 
 
-def _model_file(work: Work, name: str) -> memoryview:
-    """The bytes of a model's file, whose name may stand in a plan without its suffix."""
+def _model_file(work: Work, name: str) -> tuple[memoryview, str]:
+    """A model's file and its path; its name may stand in a plan without the suffix."""
     folder, names = work.surroundings.folder, [name]
     if not name.endswith(_SUFFIX):
         names.append(name + _SUFFIX)
     faults = []
     for one in names:
         try:
-            return folder.view(one)
+            return folder.view(one), folder.name_of(one)
         except Fault as fault:
             faults.append(fault)
     known = ", ".join(backquote(one) for one in list(work.surroundings.models)[:10])

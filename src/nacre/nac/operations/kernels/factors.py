@@ -27,8 +27,8 @@ from nacre.nac.operations.table import computes
 _linalg: Any = np.linalg  # whose types know no words that are given at run time
 
 
-def _require_matrices(a: Array) -> tuple[tuple[int, ...], int, int]:
-    """Shapes of the batch, rows and columns."""
+def require_matrices(a: Array) -> tuple[tuple[int, ...], int, int]:
+    """Shape of the batch, rows and columns; ValueError where an array has no matrices."""
     if a.ndim < 2:
         raise ValueError(f"{list(a.shape)} has no matrices")
     return a.shape[:-2], a.shape[-2], a.shape[-1]
@@ -63,7 +63,7 @@ def cholesky_ex(a: Array, upper: bool, check_errors: bool) -> Sequence[Array]:
 
 
 def _qr_shape(a: Array, mode: str) -> Types:
-    batch, rows, columns = _require_matrices(a)
+    batch, rows, columns = require_matrices(a)
     least = min(rows, columns)
     if mode == "r":
         return [None, like(a, (*batch, least, columns))]
@@ -79,7 +79,7 @@ def qr(a: Array, mode: str) -> Sequence[Array | None]:
 
 
 def _svd_shape(a: Array, full_matrices: bool, *_: object, **__: object) -> Types:
-    batch, rows, columns = _require_matrices(a)
+    batch, rows, columns = require_matrices(a)
     least = min(rows, columns)
     left, right = (rows, columns) if full_matrices else (least, least)
     values = ArrayType(real_of(a.dtype), (*batch, least))
@@ -117,7 +117,7 @@ def svd_or_values(
 
 
 def _values_shape(a: Array, *_: object, **__: object) -> ArrayType:
-    batch, rows, columns = _require_matrices(a)
+    batch, rows, columns = require_matrices(a)
     return ArrayType(real_of(a.dtype), (*batch, min(rows, columns)))
 
 
@@ -187,7 +187,7 @@ def eigvals(a: Array) -> Array:
 
 
 def _pinv_shape(a: Array, *_: object, **__: object) -> ArrayType:
-    batch, rows, columns = _require_matrices(a)
+    batch, rows, columns = require_matrices(a)
     return like(a, (*batch, columns, rows))
 
 
@@ -228,7 +228,7 @@ for _kind, _letter in (("float", "f"), ("tensor", "T")):
 
 
 def _lstsq_shape(a: Array, b: Array, rcond: object, driver: object = None) -> Types:
-    batch, _, columns = _require_matrices(a)
+    batch, _, columns = require_matrices(a)
     shape = (*batch, columns) if b.ndim < a.ndim else (*batch, columns, b.shape[-1])
     return [like(a, shape), None, ArrayType(np.dtype(np.int64), batch), None]
 

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from nacre.core.values import Array
-from nacre.nac.operations.element_types import axis_of, complex_of, inexact, like, real_of
+from nacre.nac.operations.element_types import (
+    axis_of,
+    complex_of,
+    dtype_of,
+    inexact,
+    like,
+    real_of,
+)
 from nacre.nac.operations.operation import ArrayType
 from nacre.nac.operations.table import computes
 
@@ -163,3 +170,30 @@ def c2r(x: Array, dim: Sequence[int], normalization: int, last_dim_size: int) ->
     lengths, _ = _plan(x, "irfft", sizes, dim)
     found = _transform(x, "irfft", sizes, dim, "forward")
     return np.asarray(found * found.dtype.type(_scale(prod(lengths), normalization)))
+
+
+# The frequencies of a transform
+
+
+def _frequencies_shape(
+    count: int, distance: float = 1.0, dtype: str | None = None, is_half: bool = False
+) -> ArrayType:
+    if count < 1 or distance == 0:
+        raise ValueError(f"frequencies of {count} samples, {distance} apart")
+    return ArrayType(dtype_of(dtype), (count // 2 + 1 if is_half else count,))
+
+
+@computes("fft_fftfreq.default", schema="n:i d:f=1 * dtype:d?", shape=_frequencies_shape)
+def fftfreq(count: int, distance: float, dtype: str | None = None) -> Array:
+    """From 0 up, then the negative ones; `distance` lies between samples."""
+    return np.fft.fftfreq(count, distance).astype(dtype_of(dtype))
+
+
+@computes(
+    "fft_rfftfreq.default",
+    schema="n:i d:f=1 * dtype:d?",
+    shape=lambda count, distance=1.0, dtype=None: _frequencies_shape(count, distance, dtype, True),
+)
+def rfftfreq(count: int, distance: float, dtype: str | None = None) -> Array:
+    """Those that are not negative."""
+    return np.fft.rfftfreq(count, distance).astype(dtype_of(dtype))

@@ -6,6 +6,7 @@ NumPy computes in 64 bits, and results are rounded to the type of the matrix.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -111,6 +112,59 @@ def _matrix_power(a: Array, n: int) -> ArrayType:
 def matrix_power(a: Array, n: int) -> Array:
     """A matrix by itself so many times; below 0 its inverse."""
     return np.linalg.matrix_power(inexact(a), n)
+
+
+@computes(
+    "linalg_tensorinv.default",
+    schema="self:T ind:i=2",
+    shape=lambda a, ind: like(a, (*a.shape[ind:], *a.shape[:ind])),
+    effort="cubic",
+)
+def tensorinv(a: Array, ind: int) -> Array:
+    """The inverse of a tensor as a matrix whose rows are its first axes."""
+    rows, columns = prod(a.shape[:ind]), prod(a.shape[ind:])
+    if not 0 < ind < a.ndim or rows != columns:
+        raise ValueError(f"{list(a.shape)} is no square matrix before and behind axis {ind}")
+    return inv(a.reshape(rows, columns)).reshape(*a.shape[ind:], *a.shape[:ind])
+
+
+# Coefficients of Pade's fraction of degree 13, and how large a matrix it is exact for (Higham 2005)
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0,
+    129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0,
+    960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+_PADE_NORM = 5.371920351148152
+_MOST_HALVINGS = 60  # of a larger matrix not one digit would be right
+
+
+@computes("linalg_matrix_exp.default", schema="self:T", shape=_same, effort="cubic")
+def matrix_exp(a: Array) -> Array:
+    """The exponential: of a part of the matrix by a fraction, squared again."""
+    wide = inexact(a).astype(np.result_type(a, np.float64))
+    norms = np.abs(wide).sum(axis=-2).max(axis=-1, initial=0.0)
+    is_far = ~(norms < _PADE_NORM * 2.0**_MOST_HALVINGS)
+    norms = np.where(is_far, 0.0, norms)
+    halvings = np.ceil(np.log2(np.maximum(norms / _PADE_NORM, 1.0))).astype(int)
+    part = np.where(is_far[..., None, None], 0.0, wide) / 2.0 ** halvings[..., None, None]
+    found = _pade(part)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for done in range(halvings.max(initial=0)):
+            found = np.where((done < halvings)[..., None, None], found @ found, found)
+    found = np.where(is_far[..., None, None], np.nan, found)
+    return found.astype(inexact(a[..., :0]).dtype)
+
+
+def _pade(a: Array) -> Array:
+    """The exponential of small matrices."""
+    eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    second = a @ a
+    even, odd, power = eye * _PADE[0], eye * _PADE[1], eye
+    for at in range(2, 14, 2):
+        power = power @ second
+        even, odd = even + _PADE[at] * power, odd + _PADE[at + 1] * power
+    odd = a @ odd
+    return np.linalg.solve(even - odd, even + odd)
 
 
 # Equations
@@ -239,6 +293,13 @@ def cholesky_solve(b: Array, factor: Array, upper: bool) -> Array:
     """The x of `a x = b`, where a factor of a is known."""
     low = np.triu(factor).swapaxes(-1, -2).conj() if upper else np.tril(factor)
     return np.linalg.solve(low @ low.swapaxes(-1, -2).conj(), inexact(b))
+
+
+@computes("cholesky_inverse.default", schema="self:T upper:b=false", shape=lambda a, _: _same(a),
+          effort="cubic")  # fmt: skip
+def cholesky_inverse(factor: Array, upper: bool) -> Array:
+    """The inverse of a, where a factor of it is known."""
+    return cholesky_solve(np.eye(factor.shape[-1], dtype=factor.dtype), factor, upper)
 
 
 # Products of vectors

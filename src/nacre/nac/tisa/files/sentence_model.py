@@ -72,7 +72,7 @@ class SentenceModel:
 
 
 def read_model(raw: bytes) -> SentenceModel:
-    """A file; FileProblem where it is malformed or contradicts itself."""
+    """A file; FileProblem where it is malformed."""
     pieces: list[Piece] = []
     trainer: dict[int, Value] = {}
     normalizer: dict[int, Value] = {}
@@ -96,7 +96,6 @@ def read_model(raw: bytes) -> SentenceModel:
         single_spaces=bool(_number(normalizer, _SINGLE_SPACES, 1)),
         writes_marks=bool(_number(normalizer, _MARKS, 1)),
     )
-    _check_pieces(made)
     return made
 
 
@@ -115,7 +114,8 @@ def _piece(message: memoryview, index: int) -> Piece:
     return Piece(text, value, kind)
 
 
-def _check_pieces(made: SentenceModel) -> None:
+def check_pieces(made: SentenceModel) -> None:
+    """FileProblem where pieces contradict each other, or what is said of them."""
     if len({piece.text for piece in made.pieces}) < len(made.pieces):
         raise FileProblem("two pieces have the same text")
     unknown = made.of_type(PieceType.UNKNOWN)

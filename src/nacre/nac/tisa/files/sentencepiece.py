@@ -11,6 +11,7 @@ from nacre.nac.tisa.files.sentence_model import (
     Piece,
     PieceType,
     SentenceModel,
+    check_pieces,
     read_model,
 )
 from nacre.nac.tisa.files.written import WrittenTokenizer
@@ -34,7 +35,12 @@ _FOUND = (PieceType.NORMAL, PieceType.USER_DEFINED)  # what a model may find in 
 
 def sentencepiece_program(raw: bytes) -> WrittenTokenizer:
     """The program of a file; FileProblem where there is none."""
-    model = read_model(raw)
+    return sentence_program(read_model(raw))
+
+
+def sentence_program(model: SentenceModel) -> WrittenTokenizer:
+    """The same of a model that is at hand; FileProblem where it contradicts itself."""
+    check_pieces(model)
     _check_unused(model)
     symbols = tuple(
         SoughtToken(text, index) for text, index in model.of_type(PieceType.USER_DEFINED).items()
