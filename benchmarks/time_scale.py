@@ -20,12 +20,12 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from nacre.base.loops.machine_code import is_available
 from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
 from nacre.nem.model.target import builtin_device
 from nacre.nem.plan.plan import Plan, build_plan
 from nacre.nem.run.sessions.steps import number_steps
-from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.timeline import Timeline, time_steps
 from nacre.nem.syntax.parser import parse
@@ -204,7 +204,7 @@ def main() -> None:
     sizes = [size // factor for size in (10_000, 100_000, 1_000_000)]
     print(f"{'loop':10} {'tasks':>9} {'seconds':>11} {'rate':>14} {'exponent':>9}")
     runs: list[tuple[str, bool]] = [("python", False)]
-    if compiled.is_available():
+    if is_available():
         timed(plan_of(100), compile=True)  # compiles
         runs.append(("compiled", True))
     else:

@@ -1,8 +1,10 @@
 """Qualcomm's Hexagon NPUs as measurements of whole networks to fit devices to.
 
 Each network is compiled once for what is assumed of all chips, and kept as a bundle beside other
-results; a fit times the plans anew and never plans. Networks of f16 and of i8 have a device each:
-a call costs them 0.26 and 0.2 ms on one chip, and a device has one such figure.
+results; a fit times the plans anew and never plans. Whatever a plan depends on is the same in the
+files of all chips, and no such figure is free: so `nacre estimate` on a fitted device makes the
+plan that was fitted. Networks of f16 and of i8 have a device each: a call costs them differently
+on one chip, and a device has one such figure.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from benchmarks.silicon.networks import (
 from benchmarks.silicon.tasks import Row, read_rows
 from nacre.calibrate import Fit, Measurement, ModelFile, fit
 from nacre.compile.estimate.bands import network_class
+from nacre.compile.plan_digest import plan_digest
 from nacre.compile.target import target_of
 from nacre.nem.run.timing.profile import timing_profile
 
@@ -85,7 +88,7 @@ def network_measurements(folder: Path, chip: Chip) -> tuple[Measurement, ...]:
     precision = PRECISIONS[chip.precision]
     return tuple(
         Measurement(
-            ModelFile(plan_of(row), precision),
+            ModelFile(plan_of(row, chip), precision),
             float(row["latency_ms"]),
             "ms",
             row["split_group"],
@@ -122,18 +125,23 @@ def shared_figures(chip: Chip) -> dict[str, int]:
     return found
 
 
-def plan_of(row: Row) -> Path:
+def plan_folder(chip: Chip) -> Path:
+    """Where plans for the chip lie: those for other figures lie elsewhere, and are never timed."""
+    return PLANS / plan_digest(target_of(chip.file).device)
+
+
+def plan_of(row: Row, chip: Chip) -> Path:
     """The bundle of a row's network, compiled if it was not before."""
     precision = PRECISIONS[row["precision"]]
-    path = PLANS / f"{row['model']}{row['component']}.{precision}.bundle"
+    path = plan_folder(chip) / f"{row['model']}{row['component']}.{precision}.bundle"
     if not path.exists():
         print(f"  compiling {path.stem}", file=sys.stderr, flush=True)
-        PLANS.mkdir(parents=True, exist_ok=True)
-        _compile(row).save(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _compile(row, chip).save(path)
     return path
 
 
-def _compile(row: Row) -> Any:  # noqa: ANN401 - a bundle
+def _compile(row: Row, chip: Chip) -> Any:  # noqa: ANN401 - a bundle
     import torch
 
     import nacre
@@ -147,7 +155,6 @@ def _compile(row: Row) -> Any:  # noqa: ANN401 - a bundle
         network = build(row["constructor"])
         measure_statistics(network, inputs)
         model = nacre.core.from_torch(first_tensor(network.eval()), inputs)
-    chip = next(one for one in CHIP_LIST if one.precision == row["precision"])
     if precision == "f16":
         return nacre.compile(model, chip.file, precision, ddr_bytes=DDR_BYTES)
     drawn = draw_inputs(model, 1, (2,))

@@ -127,7 +127,7 @@ COPIES = "operation,bytes,from,to,cycles\n"
           ("CAL05", 4, "`perm` is `1-0`, expected integers such as `2x2`"),
           ("CAL05", 5, "`keepdims` is `1`, expected `true` or `false`")]),
         ("model,precision,cycles\nm.onnx,i7,1\n",
-         [("CAL05", 2, "`i7` is no precision, expected `f16`, `f32`, `i8`")]),
+         [("CAL05", 2, "`i7` is no precision, expected `f16`, `f32`, `i8`, `w8f16`, `w4f16`")]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_all_at_once(text: str, expected: list[tuple[str, int, str]]) -> None:

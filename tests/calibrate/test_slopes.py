@@ -38,7 +38,8 @@ FIRST = (4096, 2, 256, 32, 32, 4, 1000)
 def every_plan_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed_rows, "LARGE_STEPS", 0)
     monkeypatch.setattr(timed_rows, "COSTLY_STEPS", 0)
-    monkeypatch.setattr(compiled, "is_available", lambda: False)  # which takes seconds, once
+    for module in (timed_rows, compiled):
+        monkeypatch.setattr(module, "is_available", lambda: False)  # which takes seconds, once
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ def test_models_that_are_missing_or_damaged_are_refused(tmp_path: Path) -> None:
 
 
 def test_networks_are_fitted_without_being_compiled_again(tmp_path: Path) -> None:
-    models = [network(tmp_path, f"net{width}", width) for width in (16, 32, 64, 96, 128, 256)]
+    models = [network(tmp_path, f"net{width}", width) for width in (16, 32, 64, 128, 256)]
     hidden = {"sDMA": {"latency": 400}}
     rows = [
         Measurement(ModelFile(path), float(nacre.compile(path, "npm4k").time(hidden).cycles))
@@ -147,6 +147,15 @@ def test_networks_are_fitted_without_being_compiled_again(tmp_path: Path) -> Non
     ]
     found = fit("npm4k", rows, {"sDMA.latency": (0, 5000)}, starts=1)
     assert found.figures[0].value == pytest.approx(400, rel=0.02)
+    # Tiles are chosen by it: plans for the fitted device may be others.
+    assert [d.code for d in found.warnings] == ["CAL16"]
+
+
+def test_what_times_alone_depend_on_needs_no_other_plan(tmp_path: Path) -> None:
+    nacre.compile(network(tmp_path, "net", 16), "npm4k").save(tmp_path / "bundle")
+    rows = [Measurement(ModelFile(tmp_path / "bundle"), 5000.0 + t, group=str(t)) for t in range(5)]
+    found = fit("npm4k", rows, {"SEQ.call": (1, 50_000)}, starts=1)
+    assert "CAL16" not in {d.code for d in found.warnings}
 
 
 DIMS = st.integers(0, 5) | st.sampled_from([64, 10**6, 10**9])

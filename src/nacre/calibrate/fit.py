@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,12 +18,13 @@ from nacre.calibrate.errors import error_band
 from nacre.calibrate.free_figures import FreeFigure, Key, Range, fixed_figures, free_figures
 from nacre.calibrate.identifiability import Combination, identify
 from nacre.calibrate.least_squares import Problem
-from nacre.calibrate.measurements import UNITS, Measurement, time_problem
+from nacre.calibrate.measurements import UNITS, Measurement, ModelFile, time_problem
 from nacre.calibrate.reading import read_measurements
-from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14
+from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14, CAL16
 from nacre.calibrate.search import fit_values
 from nacre.calibrate.subjects import load_subjects
 from nacre.calibrate.timed_rows import CLOCK, Floats, TimedRows
+from nacre.compile.plan_digest import TIMES_ALONE
 from nacre.compile.target import target_of
 from nacre.nem.model.calibration import ErrorBand
 from nacre.nem.model.devices import Device
@@ -128,7 +129,7 @@ def fit(
         _class_bands(measurements, predicted, measured, folds), found.alike,
         tuple(_edge_findings(fitted)),
         (*_contradictions(measurements, measured), *_warnings(fitted, found.alike),
-         *_far_off(predicted, measured)),
+         *_far_off(predicted, measured), *_plan_findings(measurements, figures)),
     )  # fmt: skip
 
 
@@ -246,6 +247,19 @@ def _warnings(fitted: Sequence[FittedFigure], alike: Sequence[Combination]) -> l
         message = f"the rows cannot tell {names} apart: {combination} changes next to nothing"
         findings.append(CAL13.at(_REQUEST, message))
     return findings
+
+
+def _plan_findings(
+    rows: Sequence[Measurement], figures: Sequence[FreeFigure]
+) -> Iterator[Diagnostic]:
+    """Free figures by which the compiler chooses, where models were compiled."""
+    names = [f"`{f.name}`" for f in figures if (f.unit, f.key) not in TIMES_ALONE]
+    planned = next((row for row in rows if isinstance(row.subject, ModelFile)), None)
+    if names and planned is not None:
+        message = f"plans of models depend on {', '.join(names)}, which is free"
+        help_ = "fit the fitted device once more, or free what times alone depend on: clocks, "
+        help_ += "`SEQ.call`, `DDR.bandwidth` and the like"
+        yield CAL16.at(planned.span, message, help=help_)
 
 
 def _far_off(predicted: Floats, measured: Floats) -> list[Diagnostic]:

@@ -88,3 +88,9 @@ CAL14 = declare(
     Times that were left out of the fit are missed by a factor of two in the median: the device as
     it is declared is another machine than the one that was measured.
     """, severity="warning", language=_LANGUAGE)  # fmt: skip
+CAL16 = declare(
+    "CAL16", "plans-depend-on-it", _CLAUSE,
+    """
+    Models are among the rows, and their plans depend on a free figure: those that were timed are
+    plans for the device as it was, and a model that is compiled for the fitted one may get another.
+    """, severity="warning", language=_LANGUAGE)  # fmt: skip

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import InternalError
+from nacre.base.loops.machine_code import is_available
 from nacre.base.stages import watch_stages
 from nacre.base.term_columns import Column
 from nacre.calibrate.free_figures import FreeFigure, Key
 from nacre.calibrate.measurements import MOST_CYCLES
 from nacre.calibrate.subjects import LoadedSubject
-from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.critical import critical_path
 from nacre.nem.run.timing.figure_memo import FigureMemo
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
@@ -116,7 +116,7 @@ class TimedRows:
         return timing_profile(self.subjects[0].device, overrides)
 
     def _time(self, subject: LoadedSubject, profile: TimingProfile) -> _Timed:
-        is_compiled = True if self.is_costly and compiled.is_available() else None
+        is_compiled = True if self.is_costly and is_available() else None
         timeline = subject.time(profile, compile=is_compiled)
         if subject.steps.count < LARGE_STEPS or timeline.is_stuck:
             return _Timed(_cycles(timeline), None)

@@ -12,9 +12,9 @@ from nacre.base.source import Source
 from nacre.nem.model.resolver import resolve
 from nacre.nem.plan.aliasing import operand_overlaps
 from nacre.nem.plan.bounds import region_problems
-from nacre.nem.plan.coverage import RunCounter, buffer_uses, is_covered, union
+from nacre.nem.plan.coverage import RunCounter, buffer_uses, is_covered
 from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
-from nacre.nem.plan.footprints import Runs
+from nacre.nem.plan.footprints import Runs, union
 from nacre.nem.plan.plan import Plan, build_plan
 from nacre.nem.syntax.parser import parse
 from tests.nem.plan.sketches import (

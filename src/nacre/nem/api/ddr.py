@@ -17,7 +17,7 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.base.packing import UNPACKED_TYPES
-from nacre.base.source import read_stream
+from nacre.base.source import Span, read_stream, whole_file
 from nacre.nem.model.program import Buffer
 from nacre.nem.run.memory.host import (
     as_tensor,
@@ -116,29 +116,37 @@ class Ddr:
 _MAGIC = b"\x93NUMPY"
 
 
-def load_npy(path: str | Path) -> np.ndarray[Any, Any]:
-    """The array of a .npy file from a stranger: nothing in it is run."""
+def load_npy(path: str | Path, option: str | None = None) -> np.ndarray[Any, Any]:
+    """The array of a .npy file from a stranger: nothing in it is run.
+
+    InputError stands at the file, and says for which `option` it was given, if for one.
+    """
+    place = whole_file(str(path))
+    help_ = None if option is None else f"{option} takes a .npy file of one array"
     try:
-        _require_one_array(Path(path))
+        _require_one_array(Path(path), place, help_)
         # A header can ask for more elements than there are numbers; NumPy would warn as well.
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             return np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
-        raise host_error(f"cannot read `{path}`: {error.strerror or error}") from None
+        message = f"cannot read `{path}`: {error.strerror or error}"
+        raise host_error(message, help_, place) from None
     except InputError:
         raise
     except Exception as error:  # a stranger's file can be wrong in any way
-        raise host_error(f"`{path}` is no .npy file of plain numbers{_reason(error)}") from None
+        message = f"`{path}` is no .npy file of plain numbers{_reason(error)}"
+        raise host_error(message, help_, place) from None
 
 
-def _require_one_array(path: Path) -> None:
+def _require_one_array(path: Path, place: Span, help_: str | None) -> None:
     """InputError by a file's first bytes: NumPy would take others for archives or pickles."""
     with path.open("rb") as file:
         start = file.read(len(_MAGIC))
     if start.startswith(b"PK"):
-        raise host_error(f"`{path}` is an archive: it holds several arrays, expected one")
+        message = f"`{path}` is an archive: it holds several arrays, expected one"
+        raise host_error(message, help_, place)
     if start != _MAGIC:
-        raise host_error(f"`{path}` is no .npy file of plain numbers")
+        raise host_error(f"`{path}` is no .npy file of plain numbers", help_, place)
 
 
 def _reason(error: Exception) -> str:

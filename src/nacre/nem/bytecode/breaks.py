@@ -109,7 +109,7 @@ def _let(node: Place, indent: int) -> Iterator[Break]:
     if value.is_a(ast.Quant):
         yield from _quant(node.start, value, indent, 0)
     elif value.is_a(ast.TypeAttrs):
-        yield from _type(value, indent, 0, True)
+        yield from _type(node.start, value, indent, 0, True)
     else:
         yield from _value(node.start, value, indent, 0)
     yield from _decorator_breaks(node, indent)
@@ -172,14 +172,18 @@ def _value(line: int, place: Place, indent: int, behind: int) -> Iterator[Break]
             yield Break(attributes.start, indent + 1, True)
             plain = attributes.child("plain") if attributes.is_a(ast.Compressed) else attributes
             assert plain is not None
-            yield from _type(plain, indent + 1, behind + attributes.end - plain.end, False)
+            rest = behind + attributes.end - plain.end
+            yield from _type(plain.start, plain, indent + 1, rest, False)
     elif place.is_a(ast.ListLit):
         yield from _fill(line, place.spans("items"), place.end - 1, 1 + behind, indent)
 
 
-def _type(node: Place, indent: int, behind: int, is_prefixed: bool) -> Iterator[Break]:
+def _type(begun: int, node: Place, indent: int, behind: int, is_prefixed: bool) -> Iterator[Break]:
+    """A type on a line that begins at `begun`; a quantisation stays there where its name fits."""
     quant = node.child("quant")
-    if quant is not None:
+    if quant is not None and not (
+        quant.is_a(ast.NameRef) and _fits(begun, quant.end + behind, indent)
+    ):
         line, inner = quant.start - len("quant="), indent + is_prefixed
         yield Break(line, inner, True)
         yield from _quant(line, quant, inner, behind)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from nacre.base.collection import no_collection
 from nacre.base.diagnostics import (
     Diagnostic,
     Related,
@@ -69,6 +70,11 @@ class CheckResult(Struct, frozen=True):
 
 def check_source(source: Source, options: CheckOptions) -> CheckResult:
     """Ask every rule about a document and what it includes."""
+    with no_collection():
+        return _check(source, options)
+
+
+def _check(source: Source, options: CheckOptions) -> CheckResult:
     with stage("reading"):
         root = load(parse(source), default_roots(source.path, options.include_roots))
     linked = link(root)

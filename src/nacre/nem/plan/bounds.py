@@ -29,6 +29,7 @@ from nacre.nem.plan.columns import (
 )
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
+from nacre.nem.plan.sound_bounds import is_surely_sound
 from nacre.nem.syntax import ast
 
 Kind = Literal[
@@ -68,9 +69,14 @@ def _region_problems(plan: Plan) -> tuple[RegionProblem, ...]:
     problems: list[RegionProblem] = []
     for region in plan.program.regions:
         grid = plan.region_grid(region)
-        if grid is not None:
-            problems += _RegionBounds(region, grid).find_problems()
+        if grid is not None and not is_surely_sound(region, grid.ranges):
+            problems += find_region_problems(region, grid)
     return tuple(problems)
+
+
+def find_region_problems(region: Region, grid: Grid) -> list[RegionProblem]:
+    """What is wrong with one region, asked of every iteration."""
+    return _RegionBounds(region, grid).find_problems()
 
 
 region_problems = OncePerPlan(_region_problems)

@@ -15,6 +15,7 @@ from nacre.nem.model.program import Operand, Quant, Region, Task
 from nacre.nem.plan.grid import Grid
 
 Symbolic = LoopVariable | Operation
+_SYMBOLIC = (LoopVariable, Operation)
 Lookup = Mapping[Symbolic, int]
 # What stays as it is: a scale a channel makes long tuples of these.
 _PLAIN = frozenset({int, float, str, bool, type(None)})
@@ -28,7 +29,7 @@ def lookup_at(parts: tuple[object, ...], grid: Grid, row: int) -> dict[Symbolic,
 
 def resolve_symbols(value: Any, lookup: Lookup) -> Any:  # noqa: ANN401 - as nested as it came
     """A value with everything symbolic in it looked up."""
-    if isinstance(value, LoopVariable | Operation):
+    if isinstance(value, _SYMBOLIC):
         return lookup[value]
     if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
         return tuple(resolve_symbols(item, lookup) for item in value)
@@ -47,12 +48,13 @@ def varying_parts(task: Task) -> tuple[object, ...]:
 
 def symbolic_terms(value: object) -> Iterator[Symbolic]:
     """The terms over loop variables in a value, however nested."""
-    if isinstance(value, LoopVariable | Operation):
+    if isinstance(value, _SYMBOLIC):
         yield value
     elif isinstance(value, tuple):
         if not _PLAIN.issuperset(map(type, value)):
             for item in value:
-                yield from symbolic_terms(item)
+                if type(item) not in _PLAIN:
+                    yield from symbolic_terms(item)
     elif isinstance(value, Quant):
         yield from symbolic_terms(value.scales)
         yield from symbolic_terms(value.zero_points)

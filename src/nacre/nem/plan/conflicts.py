@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from nacre.nem.model.program import Loop
+from nacre.nem.plan.extents import Extents
 from nacre.nem.plan.flat import unordered_in_sequence
 from nacre.nem.plan.footprints import Footprint, dense_pattern
 from nacre.nem.plan.order import NEVER
@@ -103,9 +104,15 @@ class _ConflictSearch:
         """Conflicts between accesses whose innermost common body is this block's, and inside."""
         accesses = self._by_block.get(block.key, [])
         yield from self._same_body(accesses)
+        settled = self._order.settled
+        begins = np.array([a.position for a in accesses], np.int64)
+        ends = np.array([settled.get(a.position, NEVER) for a in accesses], np.int64)
         for inner in self._inner_blocks(block):
             inside = self._accesses_inside(inner)
-            yield from self._into_loop(accesses, inner, inside)
+            if inner.loop is not None:
+                start = inner.loop.position
+                open_ = np.flatnonzero((begins < start) & (ends > start)).tolist()
+                yield from self._into_loop([accesses[number] for number in open_], inside)
             yield from self._between_iterations(inner, inside)
             yield from self.conflicts_in(inner)
 
@@ -124,12 +131,17 @@ class _ConflictSearch:
             for a, b, row in unordered_in_sequence(accesses, self._order):
                 yield _conflict(a, row, b, row, None)
             return
+        if len(accesses) < 2:
+            return
+        every = slice(0, accesses[0].grid.rows)
+        extents = Extents.of_rows(accesses, every.stop) or Extents.of_all_rows(accesses)
+        meet = extents.meet(extents, slice(None), slice(None))
         for number, b in enumerate(accesses):
-            for a in accesses[:number]:
+            for earlier in np.flatnonzero(meet[:number, number]).tolist():
+                a = accesses[earlier]
                 if not self._may_meet(a, b):
                     continue
-                rows = slice(0, a.grid.rows)
-                hits = aligned_overlaps(a.footprint, b.footprint, rows, rows, a.grid.rows)
+                hits = aligned_overlaps(a.footprint, b.footprint, every, every, every.stop)
                 if hits.size:
                     yield _conflict(a, int(hits[0]), b, int(hits[0]), None)
 
@@ -146,21 +158,17 @@ class _ConflictSearch:
             return False
         return a.is_write or b.is_write
 
-    def _into_loop(
-        self, accesses: list[Access], inner: Block, inside: list[Access]
-    ) -> Iterator[Conflict]:
-        """A task of the body against what lies in a loop further down."""
-        if inner.loop is None:
+    def _into_loop(self, open_: list[Access], inside: list[Access]) -> Iterator[Conflict]:
+        """Tasks of the body that may still run against what lies in a loop further down."""
+        if not open_ or not inside:
             return
-        start = inner.loop.position
-        settled = self._order.settled
-        open_ = [
-            a for a in accesses if a.position < start and settled.get(a.position, NEVER) > start
-        ]
-        for a in open_:
-            for b in inside:
-                if self._may_meet(a, b):
-                    yield from self._meeting_below(a, b)
+        everywhere = slice(None)
+        meet = Extents.of_all_rows(open_).meet(Extents.of_all_rows(inside), everywhere, everywhere)
+        for number in np.flatnonzero(meet.any(axis=1)).tolist():
+            a = open_[number]
+            for other in np.flatnonzero(meet[number]).tolist():
+                if self._may_meet(a, inside[other]):
+                    yield from self._meeting_below(a, inside[other])
 
     def _meeting_below(self, a: Access, b: Access) -> Iterator[Conflict]:
         """`a` before and outside the loops that `b` lies in, in the same outer iteration."""
@@ -179,14 +187,15 @@ class _ConflictSearch:
         loop = block.loop
         if loop is None or loop.window < 2:
             return
-        few = len(inside) <= _MOST_PAIRWISE
+        extents = None
+        if len(inside) <= _MOST_PAIRWISE and all(a.grid is block.grid for a in inside):
+            extents = Extents.of_rows(inside, block.grid.rows)
         for pairing in iteration_pairs(block, loop.window):
-            if (few and pairing.is_cheap) or pairing.any_meet(inside):
-                for a in inside:
-                    for b in inside:
-                        rows = pairing.first_meeting(a, b) if self._is_pair(a, b) else None
-                        if rows is not None:
-                            yield _conflict(a, rows[0], b, rows[1], loop)
+            for first, second in np.argwhere(pairing.may_meet(inside, extents)).tolist():
+                a, b = inside[first], inside[second]
+                rows = pairing.first_meeting(a, b) if self._is_pair(a, b) else None
+                if rows is not None:
+                    yield _conflict(a, rows[0], b, rows[1], loop)
 
 
 def _conflict(a: Access, row_a: int, b: Access, row_b: int, loop: Loop | None) -> Conflict:

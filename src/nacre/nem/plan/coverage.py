@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from nacre.base.term_columns import Column, distinct
+from nacre.base.term_columns import Column
 from nacre.nem.model.program import Buffer
 from nacre.nem.plan.columns import OncePerPlan
-from nacre.nem.plan.footprints import Footprint, Runs, merge_runs
-from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.footprints import NOTHING, Runs, union
 from nacre.nem.plan.plan import Access, Plan
-
-# So many runs are merged at a time: a strided tile in every iteration makes very many.
-_MOST_RUNS = 1 << 21
-
-NOTHING: Runs = np.zeros((0, 2), np.int64)
-
-
-def union(parts: Iterable[Runs]) -> Runs:
-    """Sorted runs that are apart and cover what the parts cover."""
-    runs = np.concatenate([NOTHING, *parts])
-    if not len(runs):
-        return runs
-    runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    return merge_runs(runs[:, 0], runs[:, 1])
 
 
 def is_covered(runs: Runs, cover: Runs) -> Column:
@@ -45,40 +29,14 @@ class AccessCoverage:
 
     access: Access
 
-    @cached_property
+    @property
     def runs(self) -> Runs:
         """The bytes, sorted."""
-        footprint = self.access.footprint
-        if isinstance(footprint.low, int) and isinstance(footprint.pattern_index, int):
-            return self.runs_in(0)
-        return union(self._chunks())
-
-    def _chunks(self) -> Iterator[Runs]:
-        for low, runs in _distinct_offsets(self.access.footprint, self.access.grid):
-            step = max(1, _MOST_RUNS // len(runs))
-            for start in range(0, low.size, step):
-                yield union([_translate(low[start : start + step], runs)])
+        return self.access.footprint.runs
 
     def runs_in(self, row: int) -> Runs:
         """The bytes of one iteration."""
-        footprint = self.access.footprint
-        return footprint.pattern(row).runs + footprint.low_at(row)
-
-
-def _translate(low: Column, runs: Runs) -> Runs:
-    """The runs at each of several offsets."""
-    return (low[:, None, None] + runs[None, :, :]).reshape(-1, 2)
-
-
-def _distinct_offsets(footprint: Footprint, grid: Grid) -> Iterator[tuple[Column, Runs]]:
-    """The different offsets of each pattern."""
-    index = footprint.pattern_index
-    if isinstance(index, int):
-        yield distinct(np.asarray(footprint.low)), footprint.patterns[index].runs
-        return
-    low = np.broadcast_to(np.asarray(footprint.low), (grid.rows,))
-    for number, pattern in enumerate(footprint.patterns):
-        yield distinct(low[index == number]), pattern.runs
+        return self.access.footprint.runs_in(row)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,20 @@ its own operands: an operation in place reads first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nacre.base.term_columns import Column
-from nacre.nem.plan.coverage import NOTHING, AccessCoverage, BufferUse
-from nacre.nem.plan.footprints import Pattern, Runs
+from nacre.base.term_columns import Column, distinct
+from nacre.nem.plan.coverage import AccessCoverage, BufferUse
+from nacre.nem.plan.footprints import NOTHING, Pattern, Runs
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import task_numbers
 
+_MOST_ROWS = 1 << 12  # of a body whose offsets are compared
+_FIRST_ROW = np.zeros(1, np.int64)
 _NEVER = np.iinfo(np.int64).max
 
 # Strided tiles at very many offsets: beyond this the question is too dear to be asked.
@@ -36,8 +38,11 @@ class UnwrittenRead(Struct, frozen=True):
 
 def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
     """For every access that reads bytes of a buffer which nothing wrote before, its first such."""
+    open_reads = _reads_without_a_write_beside(use)
+    if not open_reads:
+        return
     writes = [_pattern_offsets(write) for write in use.writes]
-    reads = [_pattern_offsets(read) for read in use.reads]
+    reads = [_pattern_offsets(read) for read in open_reads]
     if sum(part.runs for offsets in (*writes, *reads) for part in offsets) > _MOST_RUNS:
         return
     numbers = task_numbers(plan)
@@ -45,14 +50,65 @@ def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
     written = _WriteTimes(
         [_first_times(offsets, numbers[w.access.position])[:2] for w, offsets in pairs]
     )
-    for read, offsets in zip(use.reads, reads, strict=True):
-        of_task = numbers[read.access.position]
-        runs, times, rows = _first_times(offsets, of_task)
-        late = written.is_late(runs, times)
-        if late.any():
-            row = int(rows[late].min())
-            low, high = written.first_gap(read.runs_in(row), int(of_task[row]))
-            yield UnwrittenRead(read, row, low, high)
+    for read, rows in _late_reads(written, open_reads, reads, numbers):
+        row = int(rows.min())
+        time = int(numbers[read.access.position][row])
+        low, high = written.first_gap(read.runs_in(row), time)
+        yield UnwrittenRead(read, row, low, high)
+
+
+def _reads_without_a_write_beside(use: BufferUse) -> list[AccessCoverage]:
+    """Reads of bytes that no task further up in the same body writes as a whole in every row.
+
+    Most reads are of what was just copied or computed; only the others need a look at all writes.
+    """
+    writes: dict[tuple[int, bytes], list[tuple[int, int]]] = {}  # place -> position, size
+    for write in use.writes:
+        place, footprint = _place(write), write.access.footprint
+        if place is not None and footprint.is_dense:
+            size = footprint.patterns[0].span
+            writes.setdefault(place, []).append((write.access.position, size))
+    return [read for read in use.reads if not _is_written_beside(read, writes)]
+
+
+def _is_written_beside(
+    read: AccessCoverage, writes: Mapping[tuple[int, bytes], Sequence[tuple[int, int]]]
+) -> bool:
+    place, position = _place(read), read.access.position
+    if place is None:
+        return False
+    needed = read.access.footprint.patterns[0].span
+    return any(at < position and size >= needed for at, size in writes.get(place, ()))
+
+
+def _place(covered: AccessCoverage) -> tuple[int, bytes] | None:
+    """The body of an access and its offset in every row; None where it has several patterns."""
+    footprint, grid = covered.access.footprint, covered.access.grid
+    if len(footprint.patterns) != 1 or grid.rows > _MOST_ROWS:
+        return None
+    return id(grid), np.asarray(footprint.low, np.int64).tobytes()
+
+
+def _late_reads(
+    written: _WriteTimes,
+    reads: Sequence[AccessCoverage],
+    offsets: Sequence[list[_PatternOffsets]],
+    numbers: Mapping[int, Column],
+) -> Iterator[tuple[AccessCoverage, Column]]:
+    """Accesses that read before something is written, and the rows in which they do.
+
+    All are asked about at once: what a question costs hardly depends on how many runs it has.
+    """
+    pairs = zip(reads, offsets, strict=True)
+    parts = [_first_times(own, numbers[read.access.position]) for read, own in pairs]
+    if not parts:
+        return
+    runs, times, rows = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    late = written.is_late(runs, times)
+    ends = np.cumsum([len(part[0]) for part in parts])
+    for number in distinct(np.searchsorted(ends, np.flatnonzero(late), side="right")).tolist():
+        here = slice(int(ends[number]) - len(parts[number][0]), int(ends[number]))
+        yield reads[number], rows[here][late[here]]
 
 
 class _PatternOffsets(Struct, frozen=True):
@@ -70,6 +126,8 @@ class _PatternOffsets(Struct, frozen=True):
 
 def _pattern_offsets(covered: AccessCoverage) -> list[_PatternOffsets]:
     footprint, index = covered.access.footprint, covered.access.footprint.pattern_index
+    if isinstance(index, int) and isinstance(footprint.low, int):
+        return [_PatternOffsets(footprint.patterns[index], np.array([footprint.low]), _FIRST_ROW)]
     if isinstance(index, int):
         lows, first = np.unique(np.asarray(footprint.low), return_index=True)
         return [_PatternOffsets(footprint.patterns[index], lows, first)]
@@ -86,8 +144,16 @@ def _first_times(
     offsets: Iterable[_PatternOffsets], numbers: Column
 ) -> tuple[Runs, Column, Column]:
     """Runs of bytes, the number of the first instance that touches each, and its row."""
+    parts = list(offsets)
+    if len(parts) == 1 and parts[0].lows.size == 1:
+        moved = parts[0].lows[0] + parts[0].pattern.runs
+        return (
+            moved,
+            np.full(len(moved), numbers[parts[0].rows[0]]),
+            np.repeat(parts[0].rows, len(moved)),
+        )
     runs, rows = [NOTHING], [np.zeros(0, np.int64)]
-    for part in offsets:
+    for part in parts:
         runs.append((part.lows[:, None, None] + part.pattern.runs[None]).reshape(-1, 2))
         rows.append(np.repeat(part.rows, len(part.pattern.runs)))
     of_row = np.concatenate(rows)

@@ -59,17 +59,26 @@ class _ByteHistories:
     def read(self, access: int) -> set[int]:
         """Note a read; the accesses that it must come after."""
         at = covered_pieces(self._pieces[access])
-        earlier = distinct(self._history[at])
+        earlier = _few_distinct(self._history[at])
+        if earlier.size == 1:
+            self._history[at] = self._histories.extend(access, int(earlier[0]))
+            return self._histories.accesses(_few_distinct(self._written[at]).tolist())
         later = [self._histories.extend(access, int(number)) for number in earlier]
         self._history[at] = np.array(later)[np.searchsorted(earlier, self._history[at])]
-        return self._histories.accesses(distinct(self._written[at]).tolist())
+        return self._histories.accesses(_few_distinct(self._written[at]).tolist())
 
     def write(self, access: int) -> set[int]:
         """Note a write; the accesses that it must come after."""
         at = covered_pieces(self._pieces[access])
-        before = self._histories.accesses(distinct(self._history[at]).tolist())
+        before = self._histories.accesses(_few_distinct(self._history[at]).tolist())
         self._history[at] = self._written[at] = self._histories.extend(access)
         return before
+
+
+def _few_distinct(numbers: Column) -> Column:
+    """The different numbers; mostly it is one."""
+    first = numbers[:1]
+    return first if numbers.size == 1 or (numbers == first).all() else distinct(numbers)
 
 
 def covered_pieces(cut_indices: Runs) -> slice | Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -16,6 +17,10 @@ from nacre.nem.model.program import Operand, Region, Task
 from nacre.nem.plan.grid import Grid
 
 Runs = npt.NDArray[np.int64]  # rows of [start, end) in bytes from the offset, sorted, apart
+NOTHING: Runs = np.zeros((0, 2), np.int64)
+
+# So many runs are merged at a time: a strided tile in every iteration makes very many.
+_MOST_MERGED_RUNS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,15 @@ def _innermost_run(
     return length, outer
 
 
+def union(parts: Iterable[Runs]) -> Runs:
+    """Sorted runs that are apart and cover what the parts cover."""
+    runs = np.concatenate([NOTHING, *parts])
+    if len(runs) < 2:
+        return runs
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    return merge_runs(runs[:, 0], runs[:, 1])
+
+
 def merge_runs(low: Column, high: Column) -> Runs:
     """Runs, given sorted by start, with those that touch or overlap made one."""
     reach = np.maximum.accumulate(high)
@@ -99,8 +113,14 @@ class Footprint:
     @property
     def end(self) -> int:
         """One past the last byte of all rows."""
-        high = self.high
-        return high if isinstance(high, int) else int(high.max())
+        return self.extent[1]
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """The first byte of all rows, and one past the last."""
+        low, high = self.low, self.high
+        first = low if isinstance(low, int) else int(low.min(initial=INT64_MAX))
+        return first, high if isinstance(high, int) else int(high.max(initial=0))
 
     def lies_within(self, size: int | None) -> bool:
         """Whether every row lies in a buffer of that size; reckoned without overflow."""
@@ -121,6 +141,35 @@ class Footprint:
         """Whether every row touches one run of bytes."""
         return all(pattern.is_dense for pattern in self.patterns)
 
+    @cached_property
+    def runs(self) -> Runs:
+        """The bytes of all rows, sorted."""
+        if isinstance(self.low, int) and isinstance(self.pattern_index, int):
+            return self.runs_in(0)
+        chunks = list(self._merged_chunks())
+        return chunks[0] if len(chunks) == 1 else union(chunks)
+
+    def _merged_chunks(self) -> Iterator[Runs]:
+        for low, runs in self._distinct_offsets():
+            step = max(1, _MOST_MERGED_RUNS // len(runs))
+            for start in range(0, low.size, step):
+                lows = low[start : start + step, None, None]
+                yield union([(lows + runs[None, :, :]).reshape(-1, 2)])
+
+    def _distinct_offsets(self) -> Iterator[tuple[Column, Runs]]:
+        """The different offsets of each pattern."""
+        index = self.pattern_index
+        if isinstance(index, int):
+            yield distinct(np.asarray(self.low)), self.patterns[index].runs
+            return
+        low = np.broadcast_to(np.asarray(self.low), index.shape)
+        for number, pattern in enumerate(self.patterns):
+            yield distinct(low[index == number]), pattern.runs
+
+    def runs_in(self, row: int) -> Runs:
+        """The bytes of one row."""
+        return self.pattern(row).runs + self.low_at(row)
+
     def pattern(self, row: int) -> Pattern:
         """The pattern of a row."""
         index = self.pattern_index
@@ -129,6 +178,11 @@ class Footprint:
     def low_at(self, row: int) -> int:
         """The offset in a row."""
         return self.low if isinstance(self.low, int) else int(self.low[row])
+
+
+def copies_bytes(task: Task) -> bool:
+    """Whether a task is a copy of raw bytes, whatever its regions hold."""
+    return task.op in ("transfer", "store") and not copies_elements(task)
 
 
 def copies_elements(task: Task) -> bool:
@@ -173,8 +227,7 @@ def footprint(task: Task, operand: Operand, grid: Grid) -> Footprint | None:
     if region.offset is None or isinstance(region.offset, float):
         return None
     low = grid.evaluate(region.offset)
-    is_bytes = task.op in ("transfer", "store") and not copies_elements(task)
-    if is_bytes or region.compression is not None:
+    if copies_bytes(task) or region.compression is not None:
         if region.extent is None or isinstance(region.extent, float):
             return None
         return _by_size(low, grid.evaluate(region.extent))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from nacre.base.term_columns import Column, Values, evaluate
+from nacre.base.term_columns import Column, Interval, Values, evaluate, ranges_of
 from nacre.base.terms import Term
 from nacre.nem.model.program import Loop
 
@@ -24,7 +25,12 @@ class Grid:
 
     def evaluate(self, term: Term) -> Values:
         """A term in every row."""
-        return evaluate(term, list(self.values))
+        return term if isinstance(term, int) else evaluate(term, self.values, self.ranges)
+
+    @cached_property
+    def ranges(self) -> tuple[Interval, ...]:
+        """The least and the greatest value of each loop variable."""
+        return ranges_of(self.values)
 
     def iteration(self, row: int) -> tuple[int, ...]:
         """The loop variables of a row, outermost first."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nacre.base.term_columns import TermProblem
 from nacre.nem.model.program import Loop, Operand, Program, Region, Statement, Task
-from nacre.nem.plan.footprints import Footprint, footprint
+from nacre.nem.plan.footprints import Footprint, copies_bytes, footprint
 from nacre.nem.plan.grid import TOP, EmptyLoop, Grid, TooManyRows, inner_grid
 from nacre.nem.plan.order import Order
 
@@ -80,6 +80,10 @@ class Plan:
     instances: int  # of tasks
     problems: tuple[LoopProblem, ...]
     grids: dict[int, Grid] = field(repr=False)  # of loops' bodies, by the loop's position
+    # By region, body, and whether bytes are copied: a region is named by several tasks.
+    _footprints: dict[tuple[int, int, bool], Footprint | None] = field(
+        default_factory=dict, repr=False
+    )
 
     @cached_property
     def accesses(self) -> dict[int, dict[int, list[Access]]]:
@@ -93,12 +97,16 @@ class Plan:
     def footprint_of(self, task: Task, operand: Operand) -> Footprint | None:
         """The bytes that an operand touches, in every iteration around its task."""
         grid = self.grid_of(task.loops)
-        if grid is None:
+        if grid is None or operand.region is None:
             return None
-        try:
-            return footprint(task, operand, grid)
-        except TermProblem:  # reported where the region is checked
-            return None
+        body = task.loops[-1].position if task.loops else -1
+        key = (id(operand.region), body, copies_bytes(task))
+        if key not in self._footprints:
+            try:
+                self._footprints[key] = footprint(task, operand, grid)
+            except TermProblem:  # reported where the region is checked
+                self._footprints[key] = None
+        return self._footprints[key]
 
     def region_grid(self, region: Region) -> Grid | None:
         """The grid over which a region's expressions vary."""

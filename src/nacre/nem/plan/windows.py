@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from nacre.base.term_columns import Column
+from nacre.nem.plan.extents import Extents, Mask
 from nacre.nem.plan.overlap import Intervals, aligned_overlaps, expand_runs, first_meeting
 from nacre.nem.plan.plan import Access, Block
-
-Mask = npt.NDArray[np.bool_]
 
 # Up to this window every distance is asked about on its own.
 _WIDEST_BY_DISTANCE = 33
@@ -27,8 +24,6 @@ _WIDEST_BY_DISTANCE = 33
 
 class IterationPairs(ABC):
     """A set of pairs of iterations of one loop: those of equal group, one earlier, one later."""
-
-    is_cheap: ClassVar[bool] = False  # asking for two accesses costs no sorting
 
     def __init__(self, block: Block) -> None:
         self._grid = block.grid
@@ -46,7 +41,15 @@ class IterationPairs(ABC):
         size = max(a.footprint.end, b.footprint.end)
         return first_meeting(self._runs([a], first=True), self._runs([b], first=False), size)
 
-    def any_meet(self, accesses: list[Access]) -> bool:
+    def may_meet(self, accesses: list[Access], extents: Extents | None) -> Mask:
+        """Which accesses may share a byte with which in a later iteration, one of them writing.
+
+        `extents` are those of the accesses in every iteration, where they are known.
+        """
+        del extents  # of use where pairs of iterations are few
+        return np.full((len(accesses), len(accesses)), self._any_meet(accesses))
+
+    def _any_meet(self, accesses: list[Access]) -> bool:
         """Whether any two of many accesses meet, one of them writing; asked of all at once."""
         size = max(access.footprint.end for access in accesses)
         writes = [access for access in accesses if access.is_write]
@@ -70,8 +73,6 @@ class IterationPairs(ABC):
 class _ShiftedPairs(IterationPairs):
     """Iterations that are `distance` apart."""
 
-    is_cheap = True
-
     def __init__(self, block: Block, distance: int) -> None:
         super().__init__(block)
         self._distance = distance
@@ -86,6 +87,12 @@ class _ShiftedPairs(IterationPairs):
     def _later(self, iteration: Column) -> tuple[Mask, Column]:
         chosen = self._grid.ordinals[-1][iteration] >= self._distance
         return chosen, iteration[chosen] - self._distance
+
+    def may_meet(self, accesses: list[Access], extents: Extents | None) -> Mask:
+        """Which accesses may share a byte with which in a later iteration, one of them writing."""
+        if extents is None:
+            return super().may_meet(accesses, extents)
+        return extents.meet(extents, self._rows, self._rows + self._distance)
 
     def first_meeting(self, a: Access, b: Access) -> tuple[int, int] | None:
         """Rows of `a` in an earlier and `b` in a later iteration that share a byte."""

@@ -74,6 +74,9 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         "CSTL", "transcendental_throughput", None, "elements/cycle of exp and the like", _MEASURED
     ),
+    Parameter(
+        "CSTL", "clamp_throughput", None, "elements/cycle of relu and clamp, in passing", _MEASURED
+    ),
     Parameter("CSTL", "vector_bytes", None, "bytes/cycle of elementwise results", _MEASURED),
     Parameter("CSTL", "latency", 1, "cycles", _TEXT),
     Parameter("CSTL", "clock", None, "MHz", _MEASURED),

@@ -12,23 +12,28 @@ from nacre.nem.syntax.ast import Comment, DeviceConfig, Document, NameRef, Node
 from nacre.nem.syntax.layout import INDENT, Line, LineWriter
 from nacre.nem.syntax.layout_config import lay_out_device, lay_out_family
 from nacre.nem.syntax.lexer import tokenize
-from nacre.nem.syntax.parser import ParsedSource, ParseResult, parse
+from nacre.nem.syntax.parser import ParsedSource, ParseResult, parse, parse_tokens
 from nacre.nem.syntax.printer import string_text
 
 
 def format_source(source: Source) -> str:
     """The canonical text; raises InputError when the source does not follow the grammar."""
-    parsed = parse(source)
+    tokens = None if isinstance(source, ParsedSource) else tokenize(source)
+    parsed = parse(source) if tokens is None else parse_tokens(source, tokens)
     if not parsed.is_valid:
         raise InputError(parsed.diagnostics)
-    return format_parsed(parsed)
+    return format_parsed(parsed) if tokens is None else _format(parsed, tokens.starts)
 
 
 def format_parsed(parsed: ParseResult) -> str:
     """The canonical text of a document without syntax errors."""
     if isinstance(parsed.source, ParsedSource):
         return parsed.source.canonical_text
-    text, tokens = parsed.source.lined_text, tokenize(parsed.source).starts
+    return _format(parsed, tokenize(parsed.source).starts)
+
+
+def _format(parsed: ParseResult, tokens: Sequence[int]) -> str:
+    text = parsed.source.lined_text
     writer = LineWriter(text, parsed.comments, tokens)
     _document(writer, parsed.document)
     placed = _assign_comments(writer.lines, parsed.comments, text, tokens)

@@ -167,11 +167,12 @@ class LineWriter:
             self.add(indent, f"{prefix}{value_text(node)}{suffix}", start)
 
     def _type(self, prefix: str, node: TypeAttrs, indent: int, start: int, suffix: str) -> None:
-        """Type attributes on a line, and the quantisation on others."""
+        """Type attributes on a line, and the quantisation on others, unless its name fits there."""
         parts = prefix + ", ".join(type_parts(node))
         quant = node.quant
-        if quant is None:
-            self.add(indent, parts + suffix, start)
+        named = f"{parts}, quant={quant.name}" if isinstance(quant, NameRef) else parts
+        if quant is None or (named is not parts and fits(named + suffix, indent)):
+            self.add(indent, named + suffix, start)
             return
         self.add(indent, f"{parts},", start)
         quant_start = self.token(quant.start, -len(("quant", "=")))

@@ -24,7 +24,7 @@ from nacre.nem.syntax.cursor import Cursor, Recover, opens_device
 from nacre.nem.syntax.devices import device_config
 from nacre.nem.syntax.expressions import string_literal
 from nacre.nem.syntax.families import type_family
-from nacre.nem.syntax.lexer import tokenize
+from nacre.nem.syntax.lexer import Tokens, tokenize
 from nacre.nem.syntax.statements import StatementReader
 
 
@@ -80,7 +80,11 @@ def parse(source: Source) -> ParseResult:
     """Read a whole document; every mistake is reported, and there is always a tree."""
     if isinstance(source, ParsedSource):
         return source.parsed
-    tokens = tokenize(source)
+    return parse_tokens(source, tokenize(source))
+
+
+def parse_tokens(source: Source, tokens: Tokens) -> ParseResult:
+    """The same for a source whose tokens are known."""
     reader = _DocumentReader(Cursor(source, tokens))
     document = reader.read()
     findings = in_order([*tokens.diagnostics, *reader.findings])

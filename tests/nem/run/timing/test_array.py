@@ -170,6 +170,7 @@ def test_cycles_are_those_of_the_array(units: Mapping[str, Nmu], expected: int) 
 ADD = one_task(
     {"X": (1, 8, 8, 16), "W": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "add.sync in x, w out y", "NHWC"
 )
+RELU = one_task({"X": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "relu.sync in x out y", "NHWC")
 GELU = one_task({"X": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "gelu.sync in x out y", "NHWC")
 
 
@@ -180,6 +181,10 @@ GELU = one_task({"X": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "gelu.sync in x out y"
         (ADD, {"transcendental_throughput": 16}, 1 + 4),
         (ADD, {"vector_bytes": 128}, 1 + 16),  # 2048 bytes
         (ADD, {"vector_bytes": 4096}, 1 + 4),
+        (RELU, {"vector_bytes": 128}, 1 + 16),
+        (RELU, {"vector_bytes": 128, "clamp_throughput": 512}, 1 + 2),
+        (RELU, {"clamp_throughput": 0}, 1 + 4),
+        (ADD, {"clamp_throughput": 512}, 1 + 4),
         (GELU, {"transcendental_throughput": 16}, 1 + 64),
         (GELU, {"transcendental_throughput": 16, "clock": 400}, 2 * (1 + 64)),
     ],

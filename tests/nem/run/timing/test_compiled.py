@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from nacre.base.loops.machine_code import is_available
 from nacre.nem.run.sessions.steps import number_steps
-from nacre.nem.run.timing import compiled
 from nacre.nem.run.timing.profile import timing_profile
 from nacre.nem.run.timing.timeline import Timeline, time_steps
 from neminterp import NemInterpreter
@@ -18,7 +18,7 @@ from tests.nem.run.timing.sketches import Figures, Sketch, program_text, sketche
 
 pytestmark = [
     pytest.mark.full,  # compiling takes its time
-    pytest.mark.skipif(not compiled.is_available(), reason="numba is not installed"),
+    pytest.mark.skipif(not is_available(), reason="numba is not installed"),
 ]
 
 EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*.nem"))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from nacre.nem.run.timing.result import TimedResult
 from nacre.nem.run.timing.text import summary
 from tests.effort import scaled
-from tests.nem.run.timing.cases import copy, limited, lite, load
+from tests.nem.run.timing.cases import BUFFERS, MID, copy, limited, lite, load
 from tests.nem.run.timing.oracle import Oracle
 from tests.nem.run.timing.sketches import Sketch, program_text, sketches
 from tests.nem.run.timing.timed import timed
@@ -87,6 +87,14 @@ def test_the_task_that_held_the_unit_is_on_the_path() -> None:
 def test_the_long_way_waits_for_the_unit_that_was_free_last() -> None:
     result = lite(f"a = {copy('M', 'D', 1024)}", f"b = {load(32)}", f"c = {copy('P', 'D', 32)}")
     assert path(result) == [("a", "start"), ("c", "unit")]
+
+
+def test_a_copy_that_held_the_bandwidth_of_ddr_is_on_the_path() -> None:
+    text = MID + BUFFERS + f"a = {copy('M', 'D', 1024)}\nb = {copy('N', 'E', 1024)}\n"
+    result = timed(text, {"DDR": {"bandwidth": 64}})
+    # `b` begins on another sDMA when `a` has had all of DDR for 1024 / 64 cycles, and not its end.
+    assert [(step["start"], step["end"]) for step in result.tasks] == [(0, 48), (16, 64)]
+    assert path(result) == [("a", "start"), ("b", "unit")]
 
 
 def test_a_wait_is_passed_over() -> None:

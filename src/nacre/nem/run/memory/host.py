@@ -21,6 +21,7 @@ from nacre.base.packing import (
     pack_nibbles,
     unpack_nibbles,
 )
+from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import TensorType
 from nacre.kernels.interface.layouts import Bytes
@@ -45,14 +46,14 @@ _UNTYPED_HELP = (
 )
 
 
-def host_finding(message: str, help: str | None = None) -> Diagnostic:
-    """A diagnostic about what a caller asked for."""
-    return RUN05.at(HOST, message, help=help)
+def host_finding(message: str, help: str | None = None, place: Span = HOST) -> Diagnostic:
+    """A diagnostic about what a caller asked for; the place is a file's where it is wrong."""
+    return RUN05.at(place, message, help=help)
 
 
-def host_error(message: str, help: str | None = None) -> InputError:
+def host_error(message: str, help: str | None = None, place: Span = HOST) -> InputError:
     """The exception for what a caller asked for."""
-    return InputError([host_finding(message, help)])
+    return InputError([host_finding(message, help, place)])
 
 
 def raw_bytes(data: object) -> Bytes:

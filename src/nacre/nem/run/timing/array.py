@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
+from nacre.base.term_columns import Column, Values
 from nacre.kernels.interface.call import Call, Work
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.spec.opcodes import OPCODES
@@ -18,16 +21,16 @@ from nacre.nem.spec.opcodes import OPCODES
 
 @dataclass(frozen=True, slots=True)
 class ProductShape:
-    """A product as an array sees it."""
+    """A product as an array sees it; of many tiles at once, a column for what differs."""
 
-    planes: int  # that have no place in common: pictures, slices, matrices
-    height: int
-    width: int
-    taps: int  # places of a window
-    depth: int  # channels that one result is a sum over
-    channels: int  # of results
-    place_bytes: int  # of operands, at one place, in all channels
-    weight_bytes: int
+    planes: Values  # that have no place in common: pictures, slices, matrices
+    height: Values
+    width: Values
+    taps: Values  # places of a window
+    depth: Values  # channels that one result is a sum over
+    channels: Values  # of results
+    place_bytes: Values  # of operands, at one place, in all channels
+    weight_bytes: Values
     is_window: bool
 
 
@@ -61,22 +64,27 @@ def array_cycles(call: Call, work: Work, operation: str, rate: int, profile: Tim
     """Cycles of a product without latency; `rate` are MACs in two cycles."""
     shape = product_shape(call, operation) if work.macs else None
     if shape is None:
-        return _ceil(2 * work.macs, rate)
+        return -(-2 * work.macs // rate)
+    return int(shape_cycles(shape, work.macs, rate, profile))
+
+
+def shape_cycles(shape: ProductShape, macs: Values, rate: int, profile: TimingProfile) -> Values:
+    """Cycles of a product of a shape without latency; `rate` are MACs in two cycles."""
     tiles = _tiles(shape, profile)
-    computed = _ceil(2 * _padded_macs(work, shape, tiles, profile), rate)
+    computed = _ceil(2 * _padded_macs(macs, shape, tiles, profile), rate)
     fetched = _fetch_cycles(shape, tiles, profile)
     issued = tiles.count * (profile.get("NMU", "tile_issue") or 0)
     loading = profile.get("NMU", "weight_bandwidth")
     loaded = _ceil(shape.weight_bytes, loading) if loading else 0
-    return max(computed, fetched) + issued + loaded
+    return _larger(computed, fetched) + issued + loaded
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
     """How results are cut."""
 
-    places: int  # of all tiles of one block of channels, with those that are too many
-    count: int
+    places: Values  # of all tiles of one block of channels, with those that are too many
+    count: Values
 
 
 def _tiles(shape: ProductShape, profile: TimingProfile) -> _Tiles:
@@ -89,7 +97,9 @@ def _tiles(shape: ProductShape, profile: TimingProfile) -> _Tiles:
     return _Tiles(count * height * width, count * blocks)
 
 
-def _padded_macs(work: Work, shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> int:
+def _padded_macs(
+    macs: Values, shape: ProductShape, tiles: _Tiles, profile: TimingProfile
+) -> Values:
     """MACs with the places of the array that stay empty, where its geometry is given."""
     depth, channels = profile.lanes or (
         profile.get("NMU", "tile_depth") or 1,
@@ -97,15 +107,11 @@ def _padded_macs(work: Work, shape: ProductShape, tiles: _Tiles, profile: Timing
     )
     full_depth = _ceil(shape.depth, depth) * depth
     full_channels = _ceil(shape.channels, channels) * channels
-    places = shape.planes * shape.height * shape.width
-    return (
-        work.macs
-        // (places * shape.depth * shape.channels)
-        * (tiles.places * full_depth * full_channels)
-    )
+    filled = shape.planes * shape.height * shape.width * shape.depth * shape.channels
+    return macs // _larger(filled, 1) * (tiles.places * full_depth * full_channels)
 
 
-def _fetch_cycles(shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> int:
+def _fetch_cycles(shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> Values:
     """Cycles in which operands come through their port, again for every place of a window."""
     rate = profile.get("NMU", "operand_bandwidth")
     if not rate:
@@ -114,5 +120,13 @@ def _fetch_cycles(shape: ProductShape, tiles: _Tiles, profile: TimingProfile) ->
     return _ceil(tiles.places * shape.taps * _ceil(shape.place_bytes, line) * line, rate)
 
 
-def _ceil(value: int, divisor: int) -> int:
+def _ceil(value: Values, divisor: int) -> Values:
     return -(-value // divisor)
+
+
+def _larger(a: Values, b: Values) -> Values:
+    """The larger of two, row by row; plain integers may be larger than those of a column."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    found: Column = np.maximum(a, b)
+    return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import types
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from nacre.base.loops.machine_code import is_available
 from nacre.nem.run.timing import events
 from nacre.nem.run.timing.events import Columns
 
@@ -15,11 +15,6 @@ Simulate = Callable[[Columns, int], int]
 
 # Compiling takes seconds: a plan must be large to win them back.
 WORTH_COMPILING = 200_000
-
-
-def is_available() -> bool:
-    """Whether the compiler is installed."""
-    return importlib.util.find_spec("numba") is not None
 
 
 def is_worth_it(steps: int) -> bool:

@@ -27,6 +27,7 @@ from nacre.nem.run.timing.profile import TimingProfile
 
 DDR = "DDR"
 _LEVELS = ("L1", "L2", DDR)  # from near to far
+_CLAMPS = ("relu", "clamp")  # what an array or the pass before does on the way out
 
 
 def work_of(task: Task, call: Call) -> Work:
@@ -115,7 +116,8 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
         busy = array_cycles(call, work, operation_name(task), rate, profile)
         return profile.at("NMU", "latency") + busy
     if unit == "CSTL":
-        return profile.at("CSTL", "latency") + _element_cycles(work, call, profile)
+        is_clamp = operation_name(task) in _CLAMPS
+        return profile.at("CSTL", "latency") + _element_cycles(work, call, profile, is_clamp)
     level = table_level(task)
     if level is not None:
         return _gather_cycles(call, unit, profile)
@@ -126,8 +128,11 @@ def _compute_cycles(task: Task, signature: Signature, unit: str, profile: Timing
     return profile.at("VPU", "latency") + _ceil(operations, profile.at("VPU", "throughput"))
 
 
-def _element_cycles(work: Work, call: Call, profile: TimingProfile) -> int:
+def _element_cycles(work: Work, call: Call, profile: TimingProfile, is_clamp: bool) -> int:
     """Cycles of passes over elements: as many as it takes, or as many as their bytes need."""
+    in_passing = profile.get("CSTL", "clamp_throughput") if is_clamp else None
+    if in_passing:
+        return _ceil(max(1, work.elements), in_passing)
     rate = profile.at("CSTL", "eltwise_throughput")
     if work.each > 1:
         rate = profile.get("CSTL", "transcendental_throughput") or rate

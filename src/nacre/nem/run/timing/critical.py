@@ -45,6 +45,8 @@ class _CauseFinder:
         self._is_done = self._iteration_events(graph.first_done)
         self._by_end = np.argsort(timeline.end, kind="stable")
         self._ends = timeline.end[self._by_end]
+        shared = timeline.placement.shared
+        self._ddr_until = np.where(shared > 0, timeline.start + shared, -1)
 
     def _iteration_events(self, first: dict[int, int]) -> npt.NDArray[np.bool_]:
         """Which nodes are an event of a loop's iterations."""
@@ -62,6 +64,8 @@ class _CauseFinder:
         if start > ready:
             token_wait = int(t.token_at[step]) == start
             holder = None if token_wait else self._unit_holder(step, start)
+            if holder is None and not token_wait and t.placement.shared[step] > 0:
+                holder = self._ddr_holder(start)
             if holder is not None:
                 return holder, "unit"
             return self._ended_at(start, int(t.placement.engine[step])), "token"
@@ -78,6 +82,11 @@ class _CauseFinder:
             if set(self._t.placement.pool[candidate].tolist()) & pools:
                 return candidate
         return None
+
+    def _ddr_holder(self, start: int) -> int | None:
+        """The copy that gave up DDR's bandwidth then; it may go on for longer itself."""
+        found = np.flatnonzero((self._ddr_until == start) & (self._t.start < start))
+        return int(found[0]) if found.size else None
 
     def _ended_at(self, time: int, engine: int) -> int | None:
         found = self._steps_ending(time)

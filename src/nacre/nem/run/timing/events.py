@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nacre.base.column_heaps import Ints, pop, push
+from nacre.base.loops.column_heaps import Ints, pop, push
 
 NEVER = 1 << 62
 

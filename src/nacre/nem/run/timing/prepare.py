@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nacre.base.column_heaps import Ints
+from nacre.base.loops.column_heaps import Ints
 from nacre.base.term_columns import Column
 from nacre.nem.model.program import Task
 from nacre.nem.run.sessions.steps import Steps

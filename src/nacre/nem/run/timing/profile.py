@@ -127,6 +127,7 @@ _WITHOUT = {
     ("NMU", "fp16_macs"): "int8_macs holds",
     ("NMU", "mac_throughput"): "the figure for the operands' types holds",
     ("CSTL", "transcendental_throughput"): "eltwise_throughput holds",
+    ("CSTL", "clamp_throughput"): "those of other elements hold",
     ("DMA", "write_bandwidth"): "bandwidth holds",
     ("DMA", "write_latency"): "latency holds",
     ("sDMA", "write_bandwidth"): "bandwidth holds",

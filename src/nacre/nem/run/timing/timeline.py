@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from nacre.base.column_heaps import Ints
+from nacre.base.loops.column_heaps import Ints
 from nacre.base.stages import stage
 from nacre.base.term_columns import Column
 from nacre.nem.model.devices import Device
