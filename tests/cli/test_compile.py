@@ -44,13 +44,13 @@ def test_weights_are_compressed_where_the_device_can(
     folder = tmp_path / "bundle"
     asked = (model, "--device", "npm_pro", "-o", folder)
     assert run(*asked, "--compress") == OK
-    assert "compressed 0 of 3 blocks of weights\n" in capsys.readouterr().out
+    assert "compressed 0 of 1 blocks of weights\n" in capsys.readouterr().out
     assert run(*asked, "--compress=cluster") == OK
     out = capsys.readouterr().out
-    assert "compressed 3 of 3 blocks of weights, " in out
+    assert "compressed 1 of 1 blocks of weights, " in out
     assert "note: 1 of 1 weights have 16 values at most: output `output0` has SQNR " in out
     found = json.loads((folder / "manifest.json").read_text())["compression"]
-    assert (found["form"], found["blocks"], found["clustered"]) == ("cluster", 3, 1)
+    assert (found["form"], found["blocks"], found["clustered"]) == ("cluster", 1, 1)
     assert run(*asked, "--compress=cluster", "--accuracy", "80dB") == OK
     assert "no weights are clustered: output `output0` has SQNR " in capsys.readouterr().out
     assert run(*asked, "--compress=exact", "--accuracy", "80dB") == WRONG_USAGE

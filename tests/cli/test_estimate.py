@@ -75,6 +75,20 @@ def test_json_has_an_object_for_each_device(nacre: Run, model: Path, large: Path
     assert entry["problems"][0]["code"] == "CMP02"
 
 
+def test_why_names_the_largest_losses_and_what_helps(nacre: Run, model: Path) -> None:
+    done = nacre("estimate", str(model), "--device", "npm4k", "--why")
+    assert done.status == 0
+    _, _, why = done.out.partition("why ")
+    assert " cycles on npm4k: bounds of layers " in why
+    assert "the largest\n  1. " in why
+    assert "what helps:" in why
+    assert "why " not in nacre("estimate", str(model), "--device", "npm4k").out
+    told = json.loads(nacre("estimate", str(model), "--device", "npm4k", "--format", "json").out)
+    why_json, cycles = told["npm4k"]["why"], told["npm4k"]["cycles"]
+    lost = sum(loss["cycles"] for loss in why_json["losses"])
+    assert why_json["bound"] + lost - why_json["hidden"] == cycles
+
+
 def test_the_report_is_a_page_and_of_several_devices_several(
     nacre: Run, model: Path, tmp_path: Path
 ) -> None:

@@ -248,6 +248,18 @@ def test_a_precision_that_the_device_lacks() -> None:
     assert (found.code, found.help) == ("CMP03", "`npm4k` has f16 and i8; `nem_reference` has f32")
 
 
+@pytest.mark.parametrize("op", ["Cast", "Concat"])
+def test_floats_of_8_bits_are_refused_by_their_name(op: str) -> None:
+    builder = core.Builder("nacre-1")
+    x = builder.input("x", "f8e5m2", (4, 4))
+    made = builder.add("Cast", x, to="f32") if op == "Cast" else builder.add(op, x, x, axis=1)
+    with pytest.raises(InputError) as caught:
+        nacre.compile(builder.module(made), "npm4k")
+    (found,) = caught.value.diagnostics
+    assert found.code == "CMP03"
+    assert "f8e5m2" in found.message
+
+
 @pytest.mark.parametrize(
     ("device", "precision", "message"),
     [

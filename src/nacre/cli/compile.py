@@ -24,7 +24,7 @@ from nacre.cli.core.files import (
     shape_option,
 )
 from nacre.cli.options import include_root_option, out_option
-from nacre.compile.options import STAGES
+from nacre.compile.options import STAGES, WEIGHT_BITS
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle
@@ -85,6 +85,13 @@ class _Folder(click.Path):
 @click.option(
     "--bytecode", is_flag=True, help="The bundle has the program as `model.nemb`, not as text."
 )
+@click.option(
+    "--cache/--no-cache",
+    default=True,
+    help="Take a plan that was made before of the same model, device, data and options by the "
+    "same nacre, and keep a new one: in the folder that NACRE_CACHE names, else in the user's "
+    "cache. Default: it is taken.",
+)
 def compile_(
     model: str,
     devices: tuple[str, ...],
@@ -97,6 +104,7 @@ def compile_(
     force: bool,
     reference: bool,
     bytecode: bool,
+    cache: bool,
 ) -> int:
     """Compile MODEL (.core, .onnx, .pt2 or .nac) to a plan in NEM for a device.
 
@@ -104,9 +112,9 @@ def compile_(
     """
     if len(devices) > 1:
         raise click.UsageError("a plan is for one device; `nacre estimate` compares several")
-    if "quantise" in print_after and options.precision != "i8":
+    if "quantise" in print_after and options.precision not in ("i8", *WEIGHT_BITS):
         reason = f"the precision is {options.precision}"
-        raise click.UsageError(f"the stage quantise is of i8, and {reason}")
+        raise click.UsageError(f"the stage quantise is of integers, and {reason}")
 
     def show_stage(stage: str, result: object) -> None:
         if stage in print_after:
@@ -126,7 +134,8 @@ def compile_(
         arguments = options.arguments()
         module = read_module(model, shapes, constants)
         device = read_device(devices[0], include_roots)
-        bundle = compiled(module, device, on_stage=show_stage, **arguments)
+        shown = show_stage if print_after else None
+        bundle = compiled(module, device, on_stage=shown, cache=cache, **arguments)
         with report_write_errors(out):
             bundle.save(out, force=force, reference=reference, bytecode=bytecode)
         slower = compare_with_floats(bundle, module, device, options.ddr_size)

@@ -14,7 +14,18 @@ from nacre.base.excerpt import backquote
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.options import ddr_size_option, options_of, repeated_option
-from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS, is_judged
+from nacre.compile.options import (
+    COMPRESS,
+    GROUP_SIZE,
+    GROUP_SIZES,
+    MOST_DB,
+    OBSERVERS,
+    PRECISION_ALIASES,
+    PRECISIONS,
+    WEIGHT_BITS,
+    is_judged,
+    uses_calibration,
+)
 
 if TYPE_CHECKING:
     from nacre.nem.model.devices import Device
@@ -52,12 +63,14 @@ class CompileOptions:
     accuracy: float | None
     fallback: bool
     compress: str | None
+    group_size: str | None
     ddr_size: int
 
     def arguments(self) -> dict[str, Any]:
         """As `nacre.compile` and `nacre.estimate` take them; a wrong usage is refused."""
         has_ratio = is_judged(self.precision, self.compress)
-        data = calibration_for(self.calibrate, self.precision, is_used=has_ratio)
+        is_used = uses_calibration(self.precision, self.compress)
+        data = calibration_for(self.calibrate, self.precision, is_used=is_used)
         source = click.get_current_context().get_parameter_source("observer")
         of_integers = {
             "--precision-map": bool(self.layer_precisions),
@@ -69,6 +82,9 @@ class CompileOptions:
             if is_given and self.precision != "i8":
                 reason = f"--precision is {self.precision}"
                 raise click.UsageError(f"{name} is for integers, and {reason}")
+        if self.group_size is not None and self.precision not in WEIGHT_BITS:
+            known, reason = " and ".join(WEIGHT_BITS), f"--precision is {self.precision}"
+            raise click.UsageError(f"--group-size is for {known}, and {reason}")
         return {
             "precision": self.precision,
             "calibration": data,
@@ -77,14 +93,39 @@ class CompileOptions:
             "accuracy_db": self.accuracy,
             "fallback": self.fallback,
             "compress": self.compress,
+            "group_size": None if self.group_size is None else int(self.group_size),
             "ddr_bytes": self.ddr_size,
         }
 
 
+class PrecisionName(click.Choice[str]):
+    """A precision by its name, or by what others call it."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name that is ours."""
+        name = super().convert(value, param, ctx)
+        return PRECISION_ALIASES.get(name, name)
+
+
+group_size_option = click.option(
+    "--group-size",
+    type=click.Choice(tuple(map(str, GROUP_SIZES))),
+    help="How many weights of w8f16 and w4f16 share a scale at the most. "
+    f"Default: {', '.join(f'{size} for {name}' for name, size in GROUP_SIZE.items())}.",
+)
+
 compile_options = options_of(
     CompileOptions,
     "options",
-    click.option("--precision", type=click.Choice(PRECISIONS), default="f16"),
+    click.option(
+        "--precision",
+        type=PrecisionName((*PRECISIONS, *PRECISION_ALIASES)),
+        metavar=f"[{'|'.join(PRECISIONS)}]",
+        default="f16",
+        help="What is computed in; `w8f16` and `w4f16` are weights of 8 and 4 bits beside f16, "
+        f"which {' and '.join(map('`{}`'.format, PRECISION_ALIASES))} mean, too.",
+    ),
+    group_size_option,
     click.option(
         "--calibrate",
         type=click.Path(path_type=Path, dir_okay=False),

@@ -36,7 +36,9 @@ from nacre.cli.outputs import require_distinct_files, require_page_name
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
 
-_OF_BUNDLES = frozenset({"model", "clock", "most", "report", "form"})  # options that they take too
+_OF_BUNDLES = frozenset(
+    {"model", "clock", "most", "shows_losses", "report", "form"}
+)  # options that they take too
 
 
 def _parse_layer_count(text: str) -> int | None:
@@ -84,6 +86,12 @@ def _parse_clock(text: str) -> float:
     help="How many layers are shown, the costliest first.",
 )
 @click.option(
+    "--why",
+    "shows_losses",
+    is_flag=True,
+    help="Show where the plan takes longer than its bounds, and what helps.",
+)
+@click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
@@ -99,6 +107,7 @@ def estimate(
     options: CompileOptions,
     clock: float | None,
     most: int | None,
+    shows_losses: bool,
     report: Path | None,
     form: str,
 ) -> int:
@@ -135,7 +144,7 @@ def estimate(
                     estimates[device] = estimated(module, known, clock_mhz=clock, **arguments)
         with write_all_or_none():
             _write(page_of, estimates, model)
-        click.echo(_format_estimates(model, estimates, most, form))
+        click.echo(_format_estimates(model, estimates, most, form, shows_losses))
         if form == "text":
             written = (page for name, page in page_of.items() if estimates[name].fits)
             for page in written:
@@ -168,13 +177,18 @@ def _estimate_bundle(folder: str, clock: float | None) -> Estimate:
 
 
 def _format_estimates(
-    model: str, estimates: Mapping[str, Estimate], most: int | None, form: str
+    model: str,
+    estimates: Mapping[str, Estimate],
+    most: int | None,
+    form: str,
+    shows_losses: bool,
 ) -> str:
     from nacre.compile.estimate.text import estimate_text
 
     if form == "json":
         return json.dumps({name: one.as_json() for name, one in estimates.items()}, indent=2)
-    return estimate_text(Path(model).name or model, estimates, most)
+    title = Path(model).name or model
+    return estimate_text(title, estimates, most, shows_losses=shows_losses)
 
 
 def _pages(report: Path | None, devices: tuple[str, ...]) -> dict[str, Path]:

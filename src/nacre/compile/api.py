@@ -30,9 +30,11 @@ def compile(  # the name that users call
     accuracy_db: float | None = None,
     fallback: bool = True,
     compress: Compress | None = None,
+    group_size: int | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
     warn: Warn | None = None,
+    cache: bool = False,
 ) -> Bundle:
     """Compile a model, a module or the path of one (`.core`, `.onnx`, `.pt2`, `.nac`), to a plan.
 
@@ -50,16 +52,25 @@ def compile(  # the name that users call
     - `fallback`: whether layers of an `i8` plan stay floats where that ratio is missed
     - `compress`: weights that the device decompresses on their way: `exact` where that saves
       bytes, `cluster` also changes weights such that it does, as far as outputs allow
+    - `group_size`: how many weights of `w8f16` and `w4f16` share a scale at the most: 32, 64 or 128
     - `on_stage`: is shown the result of every stage
     - `warn`: is told what is odd about a model but does not stand in the way
+    - `cache`: whether a plan that was made before, for the same model, device and options by the
+      same nacre, is taken, and a new one kept; with `on_stage` every stage is run
 
     InputError lists what stands in the way.
     """
-    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress)
+    precision = validate_request(
+        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size
+    )
     target = target_of(device)
     module = module_of(source, shapes, example_args, constants, warn)
     options = Options(
         target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback, accuracy_db, compress=compress,
+        fallback, accuracy_db, compress=compress, group_size=group_size,
     )  # fmt: skip
+    if cache and on_stage is None:
+        from nacre.compile.plan_cache import compile_or_recall, default_cache
+
+        return Bundle.of(compile_or_recall(module, target, options, default_cache()))
     return Bundle.of(compile_module(module, target, options, on_stage))

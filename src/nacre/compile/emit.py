@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from nacre.base.diagnostics import InternalError
+from nacre.compile.emit_names import SharedNames, float_text, shared_names
+from nacre.compile.emit_regions import regions_declared_once, regions_in_copies
 from nacre.compile.program import (
     Comment,
     Compute,
@@ -28,44 +31,68 @@ def emit(program: Program, target: Target) -> str:
         lines.append(
             f"buffer {buffer.name} : {buffer.level} (size={buffer.size}, align=64){comment}"
         )
-    lines += _lines(program.statements, "")
+    statements = regions_declared_once(regions_in_copies(program.statements))
+    lines += _Writer(shared_names(statements)).lines(statements, "")
     return format_nem("\n".join(lines) + "\n")
 
 
 def statements_text(program: Program) -> str:
     """The statements as they come out of the schedule, not yet formatted."""
-    return "\n".join(_lines(program.statements, "")) + "\n"
+    return "\n".join(_Writer(SharedNames()).lines(program.statements, "")) + "\n"
 
 
-def _lines(statements: Sequence[Statement], indent: str) -> Iterator[str]:
-    for statement in statements:
-        if isinstance(statement, Comment):
-            yield ""
-        for line in _statement_lines(statement):
-            yield indent + line
+@dataclass(frozen=True)
+class _Writer:
+    """Writes statements; what several regions share has names."""
 
+    names: SharedNames
 
-def _statement_lines(statement: Statement) -> Iterator[str]:
-    match statement:
-        case Comment():
-            yield f"# {statement.text}"
-        case Let():
-            yield f"let {statement.name} = {_region(statement.region)}"
-        case Copy():
-            yield _copy(statement)
-        case Compute():
-            yield _compute(statement)
-        case Wait():
-            yield f"wait({', '.join(statement.tokens)})"
-        case Loop():
-            yield from _loop(statement)
+    def lines(self, statements: Sequence[Statement], indent: str) -> Iterator[str]:
+        """The lines of some statements, and before those of the top level what they name first."""
+        for statement in statements:
+            if isinstance(statement, Comment):
+                yield ""
+            if not indent:
+                yield from self.names.declarations(statement)
+            for line in self._statement(statement):
+                yield indent + line
 
+    def _statement(self, statement: Statement) -> Iterator[str]:
+        match statement:
+            case Comment():
+                yield f"# {statement.text}"
+            case Let():
+                yield f"let {statement.name} = {self._region(statement.region)}"
+            case Copy():
+                yield self._copy(statement)
+            case Compute():
+                yield _compute(statement)
+            case Wait():
+                yield f"wait({', '.join(statement.tokens)})"
+            case Loop():
+                yield from self._loop(statement)
 
-def _copy(statement: Copy) -> str:
-    dst, src = (s if isinstance(s, str) else _region(s) for s in (statement.dst, statement.src))
-    deps = f", deps=[{', '.join(statement.deps)}]" if statement.deps else ""
-    head = f"{statement.token} = {statement.op}.async(dst={dst}, src={src}{deps})"
-    return head + _debug(statement.debug)
+    def _copy(self, statement: Copy) -> str:
+        sides = (statement.dst, statement.src)
+        dst, src = (s if isinstance(s, str) else self._region(s) for s in sides)
+        deps = f", deps=[{', '.join(statement.deps)}]" if statement.deps else ""
+        head = f"{statement.token} = {statement.op}.async(dst={dst}, src={src}{deps})"
+        engine = "" if statement.engine is None else f" @seq_engine({statement.engine})"
+        return head + engine + _debug(statement.debug)
+
+    def _loop(self, statement: Loop) -> Iterator[str]:
+        window = f" @max_in_flight({statement.window})" if statement.window > 1 else ""
+        yield f"loop {statement.variable} in [{statement.first}..{statement.last}]{window}:"
+        yield from self.lines(statement.body, "    ")
+        yield "endloop"
+
+    def _region(self, region: Region) -> str:
+        text = f"region({region.buffer}, {region.offset}, {region.size})"
+        if not region.elem:
+            return text
+        if region.compressed is not None:
+            return f"{text} {self.names.written_type(region)}{_compressed(region)}"
+        return f"{text} {self.names.type_text(region)}"
 
 
 def _compute(statement: Compute) -> str:
@@ -77,24 +104,8 @@ def _compute(statement: Compute) -> str:
     )
 
 
-def _loop(statement: Loop) -> Iterator[str]:
-    window = f" @max_in_flight({statement.window})" if statement.window > 1 else ""
-    yield f"loop {statement.variable} in [{statement.first}..{statement.last}]{window}:"
-    yield from _lines(statement.body, "    ")
-    yield "endloop"
-
-
 def _debug(name: str) -> str:
     return f" @debug({name})" if name else ""
-
-
-def _region(region: Region) -> str:
-    text = f"region({region.buffer}, {region.offset}, {region.size})"
-    if not region.elem:
-        return text
-    order = f"strides={_value(region.strides)}" if region.strides else f"layout={region.layout}"
-    type_ = f"elem={region.elem}, shape={_value(region.shape)}, {order}{_quant(region)}"
-    return f"{text} {type_}{_compressed(region)}"
 
 
 def _compressed(region: Region) -> str:
@@ -105,18 +116,6 @@ def _compressed(region: Region) -> str:
         return ", compressed=sparse"
     tables = f", tables={form.tables}" if form.tables > 1 else ""
     return f", compressed=palette(bits={form.bits}{tables})"
-
-
-def _quant(region: Region) -> str:
-    quant = region.quant
-    if quant is None:
-        return ""
-    if quant.is_single:
-        scale, zero = _float(quant.scales[0]), quant.zeros[0]
-        return f", quant=per_tensor(scale={scale}, zero_point={zero})"
-    scales = ", ".join(map(_float, quant.scales))
-    zeros, axis = _value(quant.zeros), len(region.shape) - 1
-    return f", quant=per_channel(axis={axis}, scales=[{scales}], zero_points={zeros})"
 
 
 def _attribute_text(key: str, value: object) -> str:
@@ -131,14 +130,7 @@ def _value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return _float(value)
+        return float_text(value)
     if isinstance(value, int | str):
         return str(value)
     raise InternalError(f"no NEM for {value!r}")
-
-
-def _float(value: float) -> str:
-    """A number as NEM writes it, with a point."""
-    text = repr(value)
-    mantissa, mark, exponent = text.partition("e")
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}{mark}{exponent}"

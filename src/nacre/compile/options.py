@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 
 # Arrays by name with one more axis in front, or inputs of several runs.
 Calibration = Mapping[str, Any] | Sequence[Mapping[str, Any]]
-Precision = Literal["f16", "f32", "i8"]
-PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8")
+Precision = Literal["f16", "f32", "i8", "w8f16", "w4f16"]
+PRECISIONS: tuple[Precision, ...] = ("f16", "f32", "i8", "w8f16", "w4f16")
+# What others call a precision of ours.
+PRECISION_ALIASES: Mapping[str, Precision] = {"w8a16": "w8f16", "w4a16": "w4f16"}
+# Bits of weights, where all else is f16.
+WEIGHT_BITS: Mapping[str, int] = {"w8f16": 8, "w4f16": 4}
+GROUP_SIZES = (32, 64, 128)  # neighbours along a sum whose weights share a scale
+# Where nobody says: 8 bits in smaller groups come near f16, and pay with half a bit of eight.
+GROUP_SIZE: Mapping[str, int] = {"w8f16": 32, "w4f16": 64}
 # Weights as they are, in fewer bytes; or such that they take fewer.
 Compress = Literal["exact", "cluster"]
 COMPRESS: tuple[Compress, ...] = ("exact", "cluster")
@@ -53,6 +60,12 @@ class Options:
     token_reserve: int = 0  # with tokens: 1 waits between layers, 2 also between tiles
     disabled: frozenset[str] = frozenset()  # of FEATURES: what a plan does without, to compare
     compress: Compress | None = None  # weights that a device decompresses on their way
+    group_size: int | None = None  # of weights that share a scale, at the most
+
+    @property
+    def arithmetic(self) -> Precision:
+        """What a plan computes in: weights of few bits meet f16."""
+        return "f16" if self.precision in WEIGHT_BITS else self.precision
 
     @property
     def l1_bytes(self) -> int:
@@ -81,4 +94,9 @@ class Options:
 
 def is_judged(precision: str, compress: object) -> bool:
     """Whether outputs are judged by their ratio of signal to noise: integers, and clusters."""
+    return precision in ("i8", *WEIGHT_BITS) or compress == "cluster"
+
+
+def uses_calibration(precision: str, compress: object) -> bool:
+    """Whether inputs as the model will see them change a plan."""
     return precision == "i8" or compress == "cluster"

@@ -19,7 +19,7 @@ from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import model_place, nodes_text, place_of
 from nacre.compile.legalise.oversized import split_deep_ops
 from nacre.compile.legalise.stage import legalise
-from nacre.compile.options import FEATURES, Options, is_judged
+from nacre.compile.options import FEATURES, WEIGHT_BITS, Options, uses_calibration
 from nacre.compile.partition.stage import Partition, partition
 from nacre.compile.partition.support import require_types
 from nacre.compile.partition.variants import lacking
@@ -35,6 +35,7 @@ from nacre.compile.program import Program
 from nacre.compile.quantise.clustering import cluster_weights
 from nacre.compile.quantise.prequantised.scales import FloatModel, float_model
 from nacre.compile.quantise.quantiser import Quantised, quantise
+from nacre.compile.quantise.weight_only.stage import quantise_weights
 from nacre.compile.rules import CMP06
 from nacre.compile.schedule.stage import schedule
 from nacre.compile.target import Target
@@ -80,7 +81,7 @@ def run_stages(
     is_own = options.precision == "i8" and not _is_dynamic(module)
     plain = _with_source_name(float_model(module), module) if is_own else FloatModel(module)
     with stage("fitting operations to the device"):
-        legal = legalise(plain.module, "f32" if options.precision == "i8" else options.precision)
+        legal = legalise(plain.module, "f32" if options.precision == "i8" else options.arithmetic)
     report_stage("legalise", legal)
     with stage("choosing layouts of tensors"):
         is_i8 = options.precision == "i8"
@@ -106,6 +107,10 @@ def run_stages(
         report_stage("quantise", quantised)
     else:
         legal = replace(legal, notes=(*legal.notes, *_float_notes(module, options)))
+    if options.precision in WEIGHT_BITS:
+        with stage("quantising weights"):
+            legal = quantise_weights(legal, options)
+        report_stage("quantise", legal)
     if options.compress == "cluster":
         legal, quantised = _cluster(legal, quantised, module, options)
     with stage("grouping operations into layers"):
@@ -128,7 +133,9 @@ def _cluster(
 
 def _float_notes(module: Module, options: Options) -> Iterator[str]:
     """What a plan in floats leaves unused of what was given."""
-    if options.calibration is not None and not is_judged(options.precision, options.compress):
+    if options.calibration is not None and not uses_calibration(
+        options.precision, options.compress
+    ):
         yield _UNUSED.format(options.precision)
     if rounds_to_integers(module):
         yield _CAME_QUANTISED.format(options.precision)
@@ -162,15 +169,21 @@ def _plan(
 
 def _best_tiles(layers: Partition, options: Options) -> tuple[Partition, Tilings, Placement]:
     """The tiles that take fewest cycles: with weights that stay in L1 or not, in groups or not."""
-    layers = cut_to_fit(layers, options)
-    best = _place_tiles(layers, options)
-    for part in PARTS:
-        kept = keep_shared_weights(layers, options, part)
-        if kept is not layers:
-            best = min(best, _place_tiles(kept, options), key=lambda found: found[1].cycles)
-    groups = group_layers(best[0], options)
-    if len(groups.layers) < len(best[0].layers):
-        best = min(best, _place_tiles(groups, options), key=lambda found: found[1].cycles)
+    with stage(f"choosing tiles of {len(layers.layers)} layers"):
+        cut = cut_to_fit(layers, options)
+        best = _place_tiles(cut, options)
+    with stage("trying weights that stay in L1"):
+        for part in PARTS:
+            kept = keep_shared_weights(cut, options, part)
+            if kept is not cut:
+                best = min(best, _place_tiles(kept, options), key=lambda found: found[1].cycles)
+    # Groups of layers that are whole, and of those that were cut: what is in strips has no group.
+    with stage("trying groups of layers"):
+        for ungrouped in (layers, best[0]):
+            groups = group_layers(ungrouped, options)
+            if len(groups.layers) < len(ungrouped.layers):
+                found = _place_tiles(cut_to_fit(groups, options), options)
+                best = min(best, found, key=lambda found: found[1].cycles)
     return best
 
 

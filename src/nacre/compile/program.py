@@ -79,6 +79,8 @@ class Copy:
     deps: tuple[str, ...] = ()
     debug: str = ""
     ahead: bool = False  # for all tiles of a layer: it may stand among the tasks of another
+    engine: int | None = None  # that it counts for, where it touches no L1
+    is_early: bool = False  # layers further down need it: nothing had better wait for it now
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,13 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class Arrived:
+    """Tasks that are likely to be complete from here on; it is not written down."""
+
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Comment:
     """A line for readers."""
 
@@ -122,7 +131,7 @@ class Loop:
     debug: str = ""
 
 
-Statement = Let | Copy | Compute | Wait | Comment | Loop
+Statement = Let | Copy | Compute | Wait | Arrived | Comment | Loop
 
 
 @dataclass(frozen=True)

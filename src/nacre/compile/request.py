@@ -10,7 +10,17 @@ from typing import Any
 
 from nacre.base.diagnostics import Warn
 from nacre.base.suggest import did_you_mean
-from nacre.compile.options import COMPRESS, MOST_DB, OBSERVERS, PRECISIONS, is_judged
+from nacre.compile.options import (
+    COMPRESS,
+    GROUP_SIZES,
+    MOST_DB,
+    OBSERVERS,
+    PRECISION_ALIASES,
+    PRECISIONS,
+    WEIGHT_BITS,
+    Precision,
+    is_judged,
+)
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes
 from nacre.core.module import Module
@@ -28,8 +38,11 @@ def validate_request(
     accuracy_db: object = None,
     fallback: object = True,
     compress: object = None,
-) -> None:
-    """Refuse what does not exist, and what is of another kind."""
+    group_size: object = None,
+) -> Precision:
+    """The precision by our name; what does not exist, and what is of another kind, is refused."""
+    precision = PRECISION_ALIASES.get(str(precision), precision)
+    _require_group_size(precision, group_size)
     if compress is not None and compress not in COMPRESS:
         known = ", ".join(map(repr, COMPRESS))
         raise request_error(f"`compress` is {compress!r}, expected None or one of {known}")
@@ -53,6 +66,18 @@ def validate_request(
     _require_accuracy(precision, accuracy_db, fallback, compress)
     if type(ddr_bytes) is not int or ddr_bytes <= 0:
         raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
+    return precision
+
+
+def _require_group_size(precision: str, group_size: object) -> None:
+    if group_size is None:
+        return
+    if type(group_size) is not int or group_size not in GROUP_SIZES:
+        sizes = ", ".join(map(str, GROUP_SIZES))
+        raise request_error(f"`group_size` is {group_size!r}, expected one of {sizes}")
+    if precision not in WEIGHT_BITS:
+        known = " and ".join(WEIGHT_BITS)
+        raise request_error(f"`group_size` is for {known}, and the precision is {precision}")
 
 
 def _require_accuracy(
@@ -68,8 +93,8 @@ def _require_accuracy(
         )
         raise request_error(message)
     if accuracy_db is not None and not is_judged(precision, compress):
-        message = f"`accuracy_db` is for i8, and the precision is {precision}"
-        raise request_error(message, "ask for i8, or for `compress='cluster'`")
+        message = f"`accuracy_db` is for integers, and the precision is {precision}"
+        raise request_error(message, "ask for i8, w8f16 or w4f16, or for `compress='cluster'`")
     if not fallback and precision != "i8":
         raise request_error(f"`fallback` is for i8, and the precision is {precision}")
 

@@ -150,7 +150,7 @@ def test_clusters_of_floats_are_held_to_the_bound_that_is_asked_for() -> None:
         assert not any("calibration data is not used" in note for note in made.manifest.notes)
         assert made.validate(given()).ok
     for how in (None, "exact"):
-        with pytest.raises(nacre.InputError, match="`accuracy_db` is for i8"):
+        with pytest.raises(nacre.InputError, match="`accuracy_db` is for integers"):
             nacre.compile(network("ordinary"), "npm_pro", accuracy_db=30.0, compress=how)
 
 

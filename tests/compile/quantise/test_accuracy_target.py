@@ -82,7 +82,7 @@ def test_a_softmax_cannot_be_forced_onto_integers() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"precision": "f16", "accuracy_db": 30.0}, "`accuracy_db` is for i8"),
+        ({"precision": "f16", "accuracy_db": 30.0}, "`accuracy_db` is for integers"),
         ({"precision": "f16", "fallback": False}, "`fallback` is for i8"),
         ({"accuracy_db": -1.0}, "above 0"),
         ({"accuracy_db": float("nan")}, "above 0"),

@@ -60,7 +60,7 @@ def test_a_store_takes_over_a_cast_and_gives_the_same_bits(monkeypatch: pytest.M
     module, feeds = islands()
     plain = without_quantising_stores(monkeypatch, "npm4k", module, feeds)
     bundle = compiled("npm4k", module, feeds)
-    quant = "quant=per_tensor(scale=1.0, zero_point=0)"
+    quant = "per_tensor(scale=1.0, zero_point=0)"
     assert bundle.program.count(quant) > 0 == plain.program.count(quant)
     assert bundle.program.count("cast.async") < plain.program.count("cast.async")
     assert not bundle.problems

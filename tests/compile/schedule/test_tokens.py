@@ -111,3 +111,19 @@ def test_the_oldest_tasks_are_waited_for() -> None:
     at = next(i for i, s in enumerate(made) if isinstance(s, Wait))
     assert at == LIMIT
     assert made[at] == Wait(("t0", "t1", "t2", "t3"))
+
+
+def test_of_a_loop_as_many_iterations_overlap_as_there_are_tokens_for() -> None:
+    """Five tokens an iteration: with 8 iterations at a time 40 were alive, of 16."""
+
+    def copy(number: int) -> Copy:
+        moved = Affine(number * 8 * SLOT, (("i", SLOT),))
+        regions = Region("tiles_L1", moved, SLOT), Region("data", moved, SLOT)
+        return Copy(f"l{number}", "transfer", *regions)
+
+    loop = Loop("i", 0, 7, 8, tuple(copy(number) for number in range(5)))
+    assert check(_text((loop,)), strict=True)[0].code == "TOK07"
+    (made,) = insert_waits([loop], LIMIT, {"tiles_L1": 0})
+    assert isinstance(made, Loop)
+    assert made.window == LIMIT // 5
+    assert not check(_text((made,)), strict=True)

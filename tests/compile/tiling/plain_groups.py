@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nacre.compile.estimate.bounds import CONVERSIONS
+from nacre.compile.estimate.bounds_rates import CONVERSIONS
 from nacre.compile.estimate.bounds_traffic import VIEWS
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS

@@ -14,6 +14,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle.manifest import Manifest, Port
 from nacre.compile.bundle.not_finite import warn_of_infinite_outputs, warn_of_lost_inputs
+from nacre.compile.options import WEIGHT_BITS
 from nacre.compile.placement.stage import WeightsPart
 from nacre.compile.request import require_clock
 from nacre.compile.target import request_error
@@ -63,8 +64,9 @@ class CompiledModel:
     @property
     def judged_precision(self) -> str:
         """The precision by whose bounds outputs are judged: weights of few values are as i8."""
-        found = self.manifest.compression
-        return "i8" if found is not None and found.clustered else self.manifest.precision
+        found, precision = self.manifest.compression, self.manifest.precision
+        is_clustered = found is not None and bool(found.clustered)
+        return "i8" if is_clustered or precision in WEIGHT_BITS else precision
 
     @property
     def precision_text(self) -> str:

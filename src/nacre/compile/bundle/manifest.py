@@ -108,7 +108,7 @@ class LayerEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
-    """How well integers of 8 bits have what a layer makes: signal over quantisation noise, dB."""
+    """How well integers have what a layer makes, or its weights: signal over noise, dB."""
 
     layer: str
     opcode: str
@@ -217,7 +217,7 @@ def manifest(
         notes=partition.legal.notes,
         l2_peak=placement.l2_peak,
         l2_bound=placement.l2_bound,
-        losses=_losses(quantised),
+        losses=_losses(quantised, partition.legal),
         macs=sum(macs_of(op, source) for op in source.operations),
         accuracy_db=options.accuracy_db,
         fallback=options.fallback,
@@ -237,9 +237,9 @@ def _compression(legal: Legal, placement: Placement, options: Options) -> Compre
     return CompressedWeights(options.compress, *counts, placement.saved, legal.clustered)
 
 
-def _losses(quantised: Quantised | None) -> tuple[LayerLoss, ...]:
+def _losses(quantised: Quantised | None, legal: Legal) -> tuple[LayerLoss, ...]:
     if quantised is None:
-        return ()
+        return tuple(LayerLoss(*loss) for loss in legal.losses if isfinite(loss.sqnr))
     return tuple(
         LayerLoss(loss.layer, loss.opcode, loss.sqnr)
         for loss in quantised.report.layers

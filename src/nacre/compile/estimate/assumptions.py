@@ -17,7 +17,7 @@ def derated_figures(device: Device, precision: str) -> Figures:
     profile = timing_profile(device)
     if profile.get("NMU", "tile_channels"):  # a calibrated device leaves none of it out
         return {}
-    bits = {"i8": 8, "f16": 16, "f32": 32}[precision]
+    bits = {"i8": 8, "f32": 32}.get(precision, 16)
     rate = profile.macs_per_two_cycles(bits, is_float=precision != "i8") // 2
     lanes = (max(1, rate // _LANES_OUT), min(rate, _LANES_OUT))
     return {"NMU": {"lanes": lanes}, "DDR": {"bandwidth": _DDR_BANDWIDTH}, "DMA": {"burst": _BURST}}

@@ -6,7 +6,8 @@ the bytes that DDR must give or take, at the rate of all sDMAs. The *layer bound
 the layers. The *whole bound* is the largest of the three sums: it lets every layer overlap every
 other. The *floor* leaves out what a clever plan may avoid: stores, for a tensor may stay in L1, and
 transpositions, for a strided copy may do them; and it lets VPUs help with everything. Nothing is
-below the floor.
+below the floor. Nor below the *schedule bound*, which knows in addition what must come first and
+what must follow (`bounds_schedule`).
 
 What is counted, and what is not:
 - All units count, on every engine, whether a plan uses them or not. Latencies do not count.
@@ -26,31 +27,28 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, prod
+from math import ceil
 from types import MappingProxyType
 from typing import Literal
 
+from nacre.compile.estimate.bounds_rates import Rates, call_of, element_passes
 from nacre.compile.estimate.bounds_scales import scaling_values
+from nacre.compile.estimate.bounds_schedule import schedule_bound
 from nacre.compile.estimate.bounds_traffic import (
     MOVES,
     Group,
     ddr_traffic,
     stored_values,
 )
-from nacre.core.constants import kernel_type
-from nacre.core.module import CoreOperation, Module, TensorType
-from nacre.core.ops import OPS
+from nacre.core.module import CoreOperation, Module
 from nacre.kernels.interface.call import Call
 from nacre.kernels.registry import PRIMITIVES
 from nacre.nem.model.devices import Device
-from nacre.nem.run.timing.costs import macs_per_two_cycles
 from nacre.nem.run.timing.profile import TimingProfile
 
 Limit = Literal["NMU", "CSTL", "DDR"]
 
-CONVERSIONS = frozenset({"Quantize", "Dequantize", "Cast"})
 _AVOIDABLE = frozenset({"Transpose"})
-_PASSES = {"Softmax": 3, "LogSoftmax": 3}  # over the result, where the graph's own count differs
 
 
 @dataclass(frozen=True)
@@ -93,6 +91,7 @@ class ModelBounds:
     """The bounds of a whole model."""
 
     layers: tuple[LayerBound, ...]
+    chains: int = 0  # the schedule bound, where heads and tails of the work are known
 
     @cached_property
     def layer(self) -> int:
@@ -108,6 +107,11 @@ class ModelBounds:
     def floor(self) -> int:
         """What no plan is below, wherever it keeps its tensors."""
         return ceil(max(self._sum("least_nmu"), self._sum("least_cstl"), self._sum("ddr")))
+
+    @property
+    def schedule(self) -> int:
+        """What no plan is below, since some work must wait for other work, and some follow it."""
+        return max(self.floor, self.chains)
 
     @cached_property
     def by_name(self) -> dict[str, LayerBound]:
@@ -143,18 +147,22 @@ def model_bounds(
 
     `saved` are bytes that compressed weights of a layer take less.
     """
-    rates = _Rates(device, profile)
+    rates = Rates(device, profile)
     traffic = [
         max(0, size - saved.get(group.name, 0))
         for group, size in zip(groups, ddr_traffic(module, groups), strict=True)
     ]
     parts = zip(groups, traffic, stored_values(module, groups), strict=True)
-    return ModelBounds(tuple(_layer_bound(module, rates, escaped, *part) for part in parts))
+    layers = tuple(_layer_bound(module, rates, escaped, *part) for part in parts)
+    inside = {op.value_id for group in groups for op in group.operations}
+    free = {op.value_id for op in module.operations if op.value_id not in inside} | {*escaped}
+    ddr = float(_sum_cycles(bound.ddr for bound in layers))
+    return ModelBounds(layers, schedule_bound(module, rates, free, ddr))
 
 
 def _layer_bound(
     module: Module,
-    rates: _Rates,
+    rates: Rates,
     escaped: Collection[int],
     group: Group,
     ddr_bytes: int,
@@ -187,59 +195,10 @@ def _sum_cycles(cycles: Iterable[Fraction]) -> Fraction:
     return sum(cycles, Fraction())
 
 
-class _Rates:
-    """What all units of a kind do in a cycle."""
-
-    def __init__(self, device: Device, profile: TimingProfile) -> None:
-        engines = device.num_engines
-        cstls = engines * max(1, device.count("CSTL"))
-        self._nmus = engines * max(1, device.count("NMU"))
-        self._profile = profile
-        self.elements = cstls * profile.rate("CSTL", "eltwise_throughput")
-        self.help = engines * device.count("VPU") * profile.rate("VPU", "throughput")
-        self.stored = cstls * profile.rate("CSTL", "store_bandwidth")
-        ports = max(1, device.count("sDMA")) * profile.rate("sDMA", "bandwidth")
-        is_shared = profile.get("DDR", "bandwidth") is not None
-        self.ddr = min(ports, profile.rate("DDR", "bandwidth")) if is_shared else ports
-
-    def macs(self, call: Call) -> Fraction:
-        """MACs a cycle for the types of a product."""
-        return Fraction(self._nmus * macs_per_two_cycles(call, self._profile), 2)
-
-
-def call_of(module: Module, op: CoreOperation) -> tuple[str, Call]:
-    """An operation as its primitive sees it."""
-    spec = OPS[op.opcode]
-    inputs = tuple(kernel_type(_stored_type(module, operand)) for operand in op.operands)
-    call = Call(inputs, (kernel_type(op.type),), spec.with_defaults(op.attributes))
-    return spec.primitive or op.opcode, call
-
-
-def _stored_type(module: Module, value: int) -> TensorType:
-    """The type of an operand; of bytes that are widened, and moved by a zero point, theirs."""
-    op = module.by_id[value]
-    inner = op
-    if op.opcode == "BinOp" and op.attributes["op"] == "Sub":
-        inner = module.by_id[op.operands[0]]
-    if inner.opcode != "Cast" or op.type.dtype != "i32":
-        return op.type
-    before = module.by_id[inner.operands[0]].type
-    return TensorType(before.dtype, op.type.shape) if before.dtype in ("i8", "u8") else op.type
-
-
 def _elements(
     operations: Iterable[CoreOperation], calls: Mapping[int, tuple[str, Call]], inside: set[int]
 ) -> int:
     """Passes over elements, but for what is part of something else."""
     return sum(
-        _element_passes(op, *calls[op.value_id]) for op in operations if op.value_id not in inside
+        element_passes(op, *calls[op.value_id]) for op in operations if op.value_id not in inside
     )
-
-
-def _element_passes(op: CoreOperation, primitive: str, call: Call) -> int:
-    if op.opcode in MOVES or op.opcode in CONVERSIONS:
-        return 0
-    if op.opcode in _PASSES:
-        return _PASSES[op.opcode] * prod(op.type.shape)
-    work = PRIMITIVES[primitive].work(call)
-    return 0 if work.macs else work.elements

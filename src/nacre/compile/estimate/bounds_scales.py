@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nacre.core.constants import constant_array
+from nacre.core.grouped_weights import grouped_weights_of
 from nacre.core.module import CoreOperation, Module
 from nacre.kernels.interface.call import Call
 
@@ -20,7 +21,15 @@ def scaling_values(module: Module, operations: Sequence[CoreOperation], calls: C
         _scaling_of_products(operations)
         | _scaling_to_floats(operations, calls)
         | _scaling_to_integers(module, calls)
+        | _of_grouped_weights(module, operations)
     )
+
+
+def _of_grouped_weights(module: Module, operations: Sequence[CoreOperation]) -> set[int]:
+    """Of weights in groups: a device may multiply by integers as they are."""
+    products = (op for op in operations if op.opcode == "Linear")
+    found = (grouped_weights_of(module, op.operands[1]) for op in products)
+    return {op.value_id for one in found if one is not None for op in one.operations}
 
 
 def _scaling_of_products(operations: Sequence[CoreOperation]) -> set[int]:

@@ -92,7 +92,7 @@ class _Readers:
             return self.demand(op.value_id)
         if op.opcode in ("Gather", "GatherAxis") and place == 0:
             return 0
-        if op.opcode in ("Quantize", "Dequantize") and place > 0:
+        if op.opcode in ("Quantize", "Dequantize") and place > 0 and not op.attributes.get("block"):
             return 0
         if op.opcode in _WINDOWS and place == 0:
             return _window_bytes(self._module, op)

@@ -25,6 +25,7 @@ from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.sampling.draw import draw_inputs
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes
+from nacre.core.module import Module
 from nacre.nem.model.calibration import calibration_of
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.profile import timing_profile
@@ -50,6 +51,7 @@ def estimate(
     accuracy_db: float | None = None,
     fallback: bool = True,
     compress: Compress | None = None,
+    group_size: int | None = None,
     clock_mhz: float | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
@@ -64,18 +66,18 @@ def estimate(
     """
     if clock_mhz is not None:
         require_clock(clock_mhz)
-    validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress)
+    precision = validate_request(
+        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size
+    )
     aim = target_of(device)
     target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)
     is_stand_in = precision == "i8" and calibration is None and not brings_scales(module)
     ranges = _describe_scales(precision, calibration, is_stand_in)
-    # Inputs that DDR cannot hold are refused before data for them is asked for.
-    if is_stand_in and not are_beyond(module.input_types.values(), ddr_bytes):
-        calibration = draw_inputs(module, _SEED, (_SAMPLES,))
+    calibration = _stand_in(module, ddr_bytes) if is_stand_in else calibration
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback and not is_stand_in, accuracy_db, compress=compress,
+        fallback and not is_stand_in, accuracy_db, compress=compress, group_size=group_size,
     )  # fmt: skip
     recorder = _StageRecorder(on_stage)
     base = Estimate(
@@ -95,6 +97,13 @@ def estimate(
     most = cycles_in_floats(module, aim, options) if is_stand_in and fallback else None
     plan = _time_bundle(bundle, base, partial["bounds"])
     return replace(base, **partial, plan=plan, most_cycles=most)
+
+
+def _stand_in(module: Module, ddr_bytes: int) -> Calibration | None:
+    """Random calibration data; none for inputs that DDR cannot hold, which are refused anyway."""
+    if are_beyond(module.input_types.values(), ddr_bytes):
+        return None
+    return draw_inputs(module, _SEED, (_SAMPLES,))
 
 
 def _describe_scales(precision: str, calibration: object, is_stand_in: bool) -> str:

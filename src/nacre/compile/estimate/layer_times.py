@@ -11,7 +11,8 @@ import numpy as np
 
 from nacre.base.term_columns import Column
 from nacre.compile.bundle.manifest import LayerEntry, Manifest
-from nacre.compile.estimate.bounds import CONVERSIONS, LayerBound, ModelBounds
+from nacre.compile.estimate.bounds import LayerBound, ModelBounds
+from nacre.compile.estimate.bounds_rates import CONVERSIONS
 from nacre.nem.model.program import Task
 from nacre.nem.run.timing.costs import ddr_bytes
 from nacre.nem.run.timing.timeline import Timeline

@@ -13,6 +13,7 @@ from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.estimate.bands import TimeBand, assumed_band, covers_networks, fitted_band
 from nacre.compile.estimate.bounds import ModelBounds
 from nacre.compile.estimate.layer_times import LayerTime, operation_times
+from nacre.compile.estimate.losses import Losses, find_losses
 from nacre.compile.options import Precision
 from nacre.nem.model.calibration import Calibration
 from nacre.nem.model.devices import Device
@@ -69,6 +70,11 @@ class PlanTimes:
         return result
 
     @cached_property
+    def losses(self) -> Losses:
+        """Where the plan takes longer than its layers are bound to."""
+        return find_losses(self.ideal.timeline, self.layers)
+
+    @cached_property
     def ddr_bytes(self) -> int:
         """Bytes that pass between DDR and the chip."""
         return ddr_bytes(self.ideal.timeline)
@@ -99,6 +105,7 @@ class PlanTimes:
             "l2_peak": manifest.l2_peak,
             "l2_bound": manifest.l2_bound,
             "layers": [{**layer.as_json(), **self.layer_band(layer)} for layer in self.layers],
+            "why": self.losses.as_json(),
             "operations": [row.as_json(self.ideal.cycles) for row in operation_times(self.layers)],
             "notes": list(manifest.notes),
         }
@@ -108,6 +115,7 @@ def _without_a_plan() -> dict[str, Any]:
     """The same where there is none."""
     unknown = (
         "band",
+        "why",
         "macs",
         "plan_macs",
         "float_share",
@@ -185,6 +193,11 @@ class Estimate:
         """How many times what no plan can do without the run takes."""
         return self._over(self.bounds.floor if self.bounds is not None else None)
 
+    @property
+    def over_schedule_bound(self) -> float | None:
+        """How many times the run takes what no order of the work can beat."""
+        return self._over(self.bounds.schedule if self.bounds is not None else None)
+
     def _over(self, bound: int | None) -> float | None:
         return self.cycles / bound if self.cycles is not None and bound else None
 
@@ -211,9 +224,11 @@ class Estimate:
             "layer_bound": bounds.layer if bounds is not None else None,
             "whole_bound": bounds.whole if bounds is not None else None,
             "floor": bounds.floor if bounds is not None else None,
+            "schedule_bound": bounds.schedule if bounds is not None else None,
             "over_layer_bound": self.over_layer_bound,
             "over_whole_bound": self.over_whole_bound,
             "over_floor": self.over_floor,
+            "over_schedule_bound": self.over_schedule_bound,
             "mac_utilisation": self.mac_utilisation,
             "vpu_share": self.vpu_share,
             "l2_bytes": self.device.topology.l2_size_bytes if self.device.topology else None,

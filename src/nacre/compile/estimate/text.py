@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
 from nacre.compile.estimate.layer_times import LayerTime, operation_times
+from nacre.compile.estimate.losses_text import losses_text
 from nacre.compile.estimate.result import Estimate
 
 MOST_LAYERS = 12  # shown of one device; of several, each shows half as many
@@ -23,7 +24,13 @@ DERATING_FACTORS = {
 Row = tuple[str, ...]
 
 
-def estimate_text(model: str, estimates: Mapping[str, Estimate], most: int | None = None) -> str:
+def estimate_text(
+    model: str,
+    estimates: Mapping[str, Estimate],
+    most: int | None = None,
+    *,
+    shows_losses: bool = False,
+) -> str:
     """Every device in a column, then their layers, problems and assumptions.
 
     `most` is how many layers of a device are shown, the costliest first.
@@ -33,6 +40,7 @@ def estimate_text(model: str, estimates: Mapping[str, Estimate], most: int | Non
     for name, one in estimates.items():
         if one.plan is not None:
             parts += layer_tables(name, one, shown)
+            parts += [losses_text(name, one.plan.losses, one.plan.layers)] if shows_losses else []
         else:
             parts.append(_problems(name, one))
     for name, one in estimates.items():
@@ -123,6 +131,8 @@ def _column(one: Estimate, at_clock: str) -> dict[str, str]:
         "over the whole bound": _times(cycles, bounds.whole if bounds is not None else None),
         "floor": _number(bounds.floor if bounds is not None else None),
         "over the floor": _times(cycles, bounds.floor if bounds is not None else None),
+        "schedule bound": _number(bounds.schedule if bounds is not None else None),
+        "over the schedule bound": _times(cycles, bounds.schedule if bounds is not None else None),
         "MAC utilisation": _share(one.mac_utilisation),
         "MACs of the model": _number(plan.bundle.manifest.macs) if plan is not None else "",
         "MACs of the plan on": _macs(one),

@@ -17,6 +17,7 @@ from nacre.compile.geometry import swap_of
 from nacre.compile.legalise.forms.masks.levelling import mask_values
 from nacre.compile.legalise.forms.types import FIXED_RESULTS
 from nacre.compile.legalise.lowerings import has_registered_form, lowering_of
+from nacre.core.grouped_weights import grouped_weights_of
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 
@@ -30,7 +31,7 @@ class Candidate:
     """An operation of a module, and what it is applied to."""
 
     def __init__(self, module: Module, op: CoreOperation) -> None:
-        self.op = op
+        self.module, self.op = module, op
         self.makers = [module.by_id[value] for value in op.operands]
         self.attributes: Mapping[str, Any] = OPS[op.opcode].with_defaults(op.attributes)
 
@@ -39,8 +40,11 @@ class Candidate:
         return self.makers[index].type.shape
 
     def is_constant(self, index: int) -> bool:
-        """Whether an operand is a constant; one that is not there counts."""
-        return index >= len(self.makers) or _is_constant(self.makers[index])
+        """Whether an operand is a constant, in groups or not; one that is not there counts."""
+        if index >= len(self.makers):
+            return True
+        is_grouped = index == 1 and grouped_weights_of(self.module, self.op.operands[1])
+        return _is_constant(self.makers[index]) or bool(is_grouped)
 
 
 def _is_constant(op: CoreOperation) -> bool:

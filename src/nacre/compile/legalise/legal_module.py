@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nacre.core.module import Module
 
 # The operations of the source that each value comes from, that which is most like it first.
 Origins = Mapping[int, tuple[int, ...]]
+
+
+class WeightLoss(NamedTuple):
+    """How well integers have the weights of a product: signal over noise, dB."""
+
+    layer: str
+    opcode: str
+    sqnr: float
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class Legal:
     lacking: frozenset[str] = frozenset()  # opcodes that the device does not have in f32
     source: Module | None = None  # what was legalised, its inputs first
     clustered: int = 0  # constants whose elements were changed to few values
+    losses: tuple[WeightLoss, ...] = ()  # of weights that became integers in groups
 
     def __str__(self) -> str:
         return str(self.module)

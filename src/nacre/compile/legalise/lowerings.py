@@ -189,5 +189,10 @@ def has_registered_form(op: CoreOperation) -> bool:
     return key in _TABLE and key not in _OWN
 
 
+def has_registered_forms() -> bool:
+    """Whether the table is another than the compiler's own."""
+    return dict(_OWN) != _TABLE
+
+
 def _key(op: CoreOperation) -> tuple[str, str]:
     return op.opcode, str(op.attributes.get("op", ""))

@@ -10,12 +10,12 @@ from nacre.base.diagnostics import InternalError
 from nacre.compile.geometry import Window
 from nacre.compile.partition.grouping import Group
 from nacre.compile.partition.items import Item, ItemInput
-from nacre.compile.partition.layers import Access, Axes, Local, Operand, Packed, Step
+from nacre.compile.partition.layers import Access, Axes, Local, Operand, Packed, PackedPart, Step
 from nacre.compile.partition.tensors import Memory, Tensor, ViewCopy
 from nacre.compile.partition.views import View
 from nacre.core.constants import constant_array
-from nacre.core.module import Module
-from nacre.core.values import Array
+from nacre.core.module import CoreOperation, Module
+from nacre.core.values import Array, Literal
 
 Dims = tuple[int, ...]
 Along = Callable[[View], tuple[Dims, Dims]]
@@ -157,14 +157,32 @@ def pack_weights(draft: Draft, item: Item, weights: Array, *, with_bias: bool = 
     if len(item.inputs) > 2 and with_bias:
         bias = constant_array(draft.module.by_id[item.inputs[2].value])
     values = [draft.elem(use.value) for use in item.inputs[1:]]
+    parts = tuple(_group_part(draft, name, value) for name, value in item.groups.items())
+    if parts:  # [groups, depth, columns]
+        weights = weights.reshape(parts[0].inner[0], -1, weights.shape[-1])
     draft.packed = Packed(
         weights,
         bias,
         values[0],
         values[1] if len(values) > 1 else "",
         item.inputs[1].quant,
-        tuple(use.value for use in item.inputs[1:]),
+        (*(use.value for use in item.inputs[1:]), *item.groups.values()),
+        groups=parts,
     )
+
+
+def _group_part(draft: Draft, name: str, value: int) -> PackedPart:
+    """Scales [columns, groups] and their like as [groups, 1, columns]."""
+    array = constant_elements(draft.module.by_id[value])
+    return PackedPart(array.reshape(array.shape[:2]).T[:, None], draft.elem(value), name)
+
+
+def constant_elements(op: CoreOperation) -> Array:
+    """The elements of a constant, in its own array: a bundle knows weights by their place."""
+    data = op.attributes.get("data")
+    found = data.array if isinstance(data, Literal) else constant_array(op)
+    assert found is not None
+    return found
 
 
 def load_externals(
@@ -189,7 +207,7 @@ def add_main_step(draft: Draft, item: Item, inputs: tuple[int, ...]) -> None:
         for local, q, layout in zip(inputs, quants, layouts, strict=False)
     ]
     if draft.packed is not None:
-        operands += _packed_locals(draft)
+        operands += _packed_operands(draft)
     output = new_local(draft, draft.axes, draft.elem(item.result))
     draft.of_value[item.result] = output
     given = dict(item.row.attributes(item.attributes))
@@ -201,14 +219,43 @@ def add_main_step(draft: Draft, item: Item, inputs: tuple[int, ...]) -> None:
     )  # fmt: skip
 
 
-def _packed_locals(draft: Draft) -> list[Operand]:
+def _packed_operands(draft: Draft) -> list[Operand]:
+    """Weights and bias as a product takes them."""
     packed = draft.packed
     assert packed is not None
-    axes: Axes = (*packed.inner, "columns")
-    found = [Operand(new_local(draft, axes, packed.elem), packed.quant)]
-    if packed.bias is not None:
-        found.append(Operand(new_local(draft, ("columns",), packed.bias_elem)))
-    return found
+    locals_ = [new_local(draft, (*part.inner, "columns"), part.elem) for part in packed.parts]
+    if not packed.groups:
+        return [Operand(locals_[0], packed.quant), *map(Operand, locals_[1:])]
+    names = [part.name for part in packed.parts]
+    own = dict(zip(names, locals_, strict=True))
+    return [_dequantised(draft, locals_[0], own), *map(Operand, locals_[1 + len(packed.groups) :])]
+
+
+def _dequantised(draft: Draft, integers: int, parts: Mapping[str, int]) -> Operand:
+    """Weights in groups as floats: cast, each group times its scales, as a matrix."""
+    axes, elem = draft.locals[integers].axes, draft.locals[parts["scales"]].elem
+    weights = new_local(draft, axes, elem)
+    draft.steps.append(Step("cast", (Operand(integers),), Operand(weights)))
+    for name, nem in (("zeros", "sub"), ("scales", "mul"), ("minimums", "add")):
+        if name not in parts:
+            continue
+        part = _cast_part(draft, parts[name], elem) if name == "zeros" else parts[name]
+        spread, moved = new_local(draft, axes, elem), new_local(draft, axes, elem)
+        draft.steps += [
+            Step("pad", (Operand(part),), Operand(spread), repeats=True),
+            Step(nem, (Operand(weights), Operand(spread)), Operand(moved), in_place=True),
+        ]
+        weights = moved
+    groups, depth, columns = axes
+    assert isinstance(groups, int)
+    assert isinstance(depth, int)
+    return Operand(weights, axes=(groups * depth, columns))
+
+
+def _cast_part(draft: Draft, part: int, elem: str) -> int:
+    wide = new_local(draft, draft.locals[part].axes, elem)
+    draft.steps.append(Step("cast", (Operand(part),), Operand(wide)))
+    return wide
 
 
 def new_local(draft: Draft, axes: Axes, elem: str) -> int:

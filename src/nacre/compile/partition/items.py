@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from nacre.base.diagnostics import InternalError
 from nacre.compile.legalise.forms.escape import escape_of
 from nacre.compile.legalise.lowerings import Lowering, lowering_of
 from nacre.core.constants import constant_array
+from nacre.core.grouped_weights import GroupedWeights, grouped_weights_of
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array, attributes
@@ -60,6 +61,7 @@ class Item:
     operations: tuple[CoreOperation, ...]  # all that it stands for
     quant: Quant | None = None  # of the result
     parts: tuple[CoreOperation, ...] = ()  # what its operation is spelt with, and nothing else
+    groups: Mapping[str, int] = field(default_factory=dict)  # what weights in groups have, by name
 
     @property
     def kind(self) -> str:
@@ -136,6 +138,11 @@ class _ItemReader:
             item = self._item_of_dequantized_cast(op) or self._index_cast(op)
             if item is not None:
                 return item
+        grouped = grouped_weights_of(self.module, op.operands[1]) if op.opcode == "Linear" else None
+        if grouped is not None:
+            return self._item_of_grouped_weights(op, grouped)
+        if op.opcode == "Dequantize" and op.attributes.get("block"):
+            return None  # of weights, beside the products by them
         if op.opcode == "Dequantize":
             quant = self._quant(op)
             return Item(_DEQUANTIZE, op, (ItemInput(op.operands[0], quant),), op.value_id, (op,))
@@ -146,6 +153,15 @@ class _ItemReader:
         if row is None:
             raise InternalError(f"`{op.opcode}` is not legal")
         return Item(row, op, tuple(map(ItemInput, op.operands)), op.value_id, (op,))
+
+    def _item_of_grouped_weights(self, op: CoreOperation, grouped: GroupedWeights) -> Item:
+        """A product by integers in groups: they are dequantised beside it, tile by tile."""
+        row = lowering_of(op)
+        assert row is not None
+        uses = (op.operands[0], grouped.integers, *op.operands[2:])
+        operations = (*grouped.operations, op)
+        return Item(row, op, tuple(map(ItemInput, uses)), op.value_id, operations,
+                    groups=grouped.parts)  # fmt: skip
 
     def _item_of_dequantized_cast(self, op: CoreOperation) -> Item | None:
         """`Cast` of what is dequantised: one task."""

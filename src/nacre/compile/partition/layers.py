@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Literal, NamedTuple
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.term_columns import IntOrColumn
 from nacre.compile.geometry import Window
 from nacre.compile.partition.items import Quant
 from nacre.core.module import CoreOperation
@@ -116,8 +118,30 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
+class PackedPart:
+    """An array [*inner, columns] of weights, or of what belongs to them."""
+
+    array: Array
+    elem: str
+    name: str = ""  # of what weights in groups have: scales, zeros, minimums
+
+    @property
+    def inner(self) -> Dims:
+        """All axes but the columns."""
+        return tuple(self.array.shape[:-1])
+
+    def bytes(self, columns: IntOrColumn) -> IntOrColumn:
+        """Bytes of some columns; integers of 4 bits lie two to a byte."""
+        return -(-prod(self.inner) * columns * max(1, GRAPH_TYPES[self.elem].bits) // 8)
+
+
+@dataclass(frozen=True, eq=False)
 class Packed:
-    """Constant weights [*inner, columns] and a bias a column, block after block in memory."""
+    """Constant weights [*inner, columns] and a bias a column, block after block in memory.
+
+    Weights in groups are integers [groups, depth, columns] with scales [groups, 1, columns], and
+    perhaps with zero points or minimums.
+    """
 
     array: Array
     bias: Array | None
@@ -126,21 +150,30 @@ class Packed:
     quant: Quant | None = None
     key: tuple[int, ...] = ()  # the constants that it is made of
     stays: bool = False  # in L1, from the first layer that uses it to the last
+    groups: tuple[PackedPart, ...] = ()
+
+    @cached_property
+    def parts(self) -> tuple[PackedPart, ...]:
+        """The arrays of a block, one behind the other."""
+        bias = () if self.bias is None else (PackedPart(self.bias, self.bias_elem),)
+        return PackedPart(self.array, self.elem), *self.groups, *bias
 
     @property
     def inner(self) -> Dims:
         """All axes but the columns."""
         return tuple(self.array.shape[:-1])
 
-    def block_bytes(self, columns: int) -> int:
-        """Bytes of the weights of some columns, their bias behind them."""
-        size = self.weight_bytes(columns)
-        return size + (columns * element_bytes(self.bias_elem) if self.bias is not None else 0)
+    def block_bytes(self, columns: IntOrColumn) -> IntOrColumn:
+        """Bytes of the weights of some columns, with all that belongs to them."""
+        return self.part_offset(len(self.parts), columns)
 
-    def weight_bytes(self, columns: int) -> int:
-        """Bytes of the weights of some columns; the bias begins on a boundary of its type."""
-        size = prod(self.inner) * columns * element_bytes(self.elem)
-        return -(-size // 4) * 4 if self.bias is not None else size
+    def part_offset(self, number: int, columns: IntOrColumn) -> IntOrColumn:
+        """Where a part of a block begins: behind the one before it, on a boundary of its type."""
+        end = 0 * columns
+        for at, part in enumerate(self.parts[:number]):
+            is_last = at + 1 == len(self.parts)
+            end = end + (part.bytes(columns) if is_last else -(-part.bytes(columns) // 4) * 4)
+        return end
 
 
 @dataclass(frozen=True)
@@ -184,6 +217,11 @@ class Layer:
     part_of: str = ""  # the layer that was cut into this one and others
     members: tuple[str, ...] = ()  # the layers that it was made of, where they were several
     sliding: int = 0  # the step that the window belongs to
+
+    @property
+    def main_step(self) -> Step:
+        """The product or pooling; weights may be dequantised before it."""
+        return next((step for step in self.steps if step.work in ("macs", "pool")), self.steps[0])
 
     @property
     def title(self) -> str:

@@ -9,6 +9,7 @@ from nacre.compile.partition.drafts import (
     Dims,
     Draft,
     add_main_step,
+    constant_elements,
     lead_strides,
     load_externals,
     new_local,
@@ -39,8 +40,7 @@ def linear(draft: Draft) -> None:
     set_images_and_rows(draft, sizes)
     draft.columns, draft.cuts_columns = shape[-1], not draft.group.has_rows
     draft.axes = ("rows", "columns")
-    weights = constant_array(draft.module.by_id[item.inputs[1].value])
-    assert weights is not None  # others are products of two computed operands
+    weights = constant_elements(draft.module.by_id[item.inputs[1].value])
     is_apart = len(item.inputs) > 2 and draft.elem(item.result) == "f32"
     pack_weights(draft, item, weights.T, with_bias=not is_apart)
     draft.macs = prod(shape) * weights.shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ from nacre.compile.partition.tensors import Memory, Tensor, ViewCopy
 from nacre.compile.partition.variants import carriers, repeatable_types
 from nacre.compile.partition.views import View
 from nacre.core.module import CoreOperation, Module
+
+RECURRING = 3  # layers that use the same weights: the first of them pays for the way to L2
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,12 @@ class Partition:
         inputs = (op.value_id for op in self.legal.module.inputs)
         constants = (t for t, found in self.tensors.items() if found.constant is not None)
         return frozenset({*inputs, *constants, *(view.tensor for view in self.outputs)})
+
+    @cached_property
+    def recurring_weights(self) -> frozenset[tuple[int, ...]]:
+        """Constants of weights that enough layers use to be worth a place in L2 between them."""
+        uses = Counter(layer.packed.key for layer in self.layers if layer.packed is not None)
+        return frozenset(key for key, count in uses.items() if count >= RECURRING)
 
     def is_outside(self, tensor: int) -> bool:
         """Whether a tensor lies in DDR whatever happens."""

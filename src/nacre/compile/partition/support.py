@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.elements import ELEMENT_TYPES, GRAPH_TYPES
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import nodes_text, place_of
 from nacre.compile.options import PRECISIONS, Options
@@ -21,6 +22,7 @@ _MOST_NAMED = 2  # others that a message names
 
 def require_types(partition: Partition, options: Options) -> None:
     """Raise InputError with the opcodes that the device lacks, a finding for each element type."""
+    _require_elements(partition.legal)
     missing: dict[str, dict[str, _MissingOpcode]] = {}
     for layer in partition.layers:
         for number, step in enumerate(layer.steps):
@@ -37,6 +39,17 @@ def require_types(partition: Partition, options: Options) -> None:
                 for elem, one in zip(missing, each, strict=True)
             ]
         )
+
+
+def _require_elements(legal: Legal) -> None:
+    """Raise InputError for the first value in floats that NEM does not have, such as `f8e4m3`."""
+    for op in legal.module.operations:
+        elem = op.type.dtype
+        if elem not in ELEMENT_TYPES and GRAPH_TYPES[elem].kind == "float":
+            node = nodes_text(legal, (op.value_id,))
+            message = f"`{op.opcode}`{node} gives {elem}, which plans do not have"
+            place = place_of(legal, (op.value_id,))
+            raise InputError([CMP03.at(place, message, help="cast it in the model")])
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,9 @@ def require_room_for_ports(source: Module, options: Options) -> None:
     for value, name in wanted.items():
         type_, buffer = source.by_id[value].type, names.new(name)
         is_float = type_.element.kind == "float"
-        size = prod(type_.shape) * (_FLOAT_BYTES[options.precision] if is_float else 1)
+        size = prod(type_.shape) * (_FLOAT_BYTES[options.arithmetic] if is_float else 1)
         if size > options.ddr_bytes:
-            kept = options.precision if is_float else "bytes"
+            kept = options.arithmetic if is_float else "bytes"
             type_text = _type_text(type_) + (f" as {kept}" if kept != type_.dtype else "")
             too_large.append(_TooLargeTensor(f"`{buffer}`", size, type_text, [value]))
     if not too_large:

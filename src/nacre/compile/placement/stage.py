@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nacre.base.elements import GRAPH_TYPES
+from nacre.base.packing import pack_nibbles
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
@@ -19,12 +21,14 @@ from nacre.compile.placement.compression import (
     CompressedBlock,
     saved_by_layer,
 )
+from nacre.compile.placement.fetching import Fetch, fetch_weights
 from nacre.compile.placement.ports import COMPRESSED, L2, SPILL, WEIGHTS, ports_of
 from nacre.compile.placement.staging import Staged, staged_blocks
 from nacre.compile.program import Buffer
+from nacre.compile.tiling.footprints import Footprint, footprint
 from nacre.compile.tiling.residency import Span, lifetimes, lowest_gap
 from nacre.compile.tiling.spaces import align_up
-from nacre.compile.tiling.stage import Footprint, Tilings, footprint
+from nacre.compile.tiling.stage import Tilings
 from nacre.compile.tiling.tiling import Tiling
 from nacre.core.values import Array
 
@@ -67,6 +71,7 @@ class WeightsPart(NamedTuple):
 
     offset: int
     array: Array
+    elem: str = ""  # of integers of 4 bits, which lie two to a byte
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,7 @@ class Placement:
     staged: Mapping[tuple[str, int], Staged] = field(default_factory=dict)  # layer, block: in L2
     compressed: Mapping[tuple[str, int], CompressedBlock] = field(default_factory=dict)
     saved: Mapping[str, int] = field(default_factory=dict)  # bytes of compressed weights, by layer
+    fetches: tuple[Fetch, ...] = ()  # weights on their way to L2, in their order
 
     def l1(self, engine: int) -> str:
         """The buffer in an engine's L1."""
@@ -121,19 +127,22 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
         tensors[tensor] = Location(l1_name(0), "L1", offset)
     taken, spilled = _place_between_layers(partition, tensors, options)
     staged = staged_blocks(layers, tiled, taken, options)
-    peak, bound = (
-        max((end for _, end, _, _ in taken), default=0),
-        _most_bytes_alive(taken, len(layers)),
-    )
     weights = _Weights()
-    left = options.l2_bytes - align_up(peak)
+    left = options.l2_bytes - align_up(_end(taken))
     compressor = BlockCompressor(options, left) if options.compress else None
     blocks, compressed = _pack_weights(layers, tilings, weights, compressor, staged)
-    _add_constants(partition, tensors, weights)
+    constants = _add_constants(partition, tensors, weights)
+    room = options.l2_bytes - align_up(compressor.l2_bytes if compressor else 0)
+    fetches, fetched, moved = fetch_weights(
+        partition, tiled, blocks, constants, {*staged, *compressed}, taken, room, options
+    )
+    staged |= fetched
+    tensors |= {tensor: Location(L2, "L2", offset) for tensor, offset in moved.items()}
+    peak, bound = _end(taken), _most_bytes_alive(taken, len(layers))
     packed = weights.packed
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
     buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
-    held = "tensors between layers" + (", and weights of several" if staged else "")
+    held = "tensors between layers" + (", and weights" if staged else "")
     buffers += [Buffer(L2, "L2", peak, held)] if peak else []
     if compressor is not None and compressor.l2_bytes:
         buffers.append(Buffer(COMPRESSED, "L2", compressor.l2_bytes, "weights on their way"))
@@ -154,7 +163,12 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
         staged,
         compressed,
         saved_by_layer(layers, compressed),
+        fetches,
     )
+
+
+def _end(taken: list[Span]) -> int:
+    return max((end for _, end, _, _ in taken), default=0)
 
 
 def _l1_layouts(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, L1Layout]:
@@ -248,9 +262,12 @@ class _Weights:
         self.packed = bytearray()
         self.parts: list[WeightsPart] = []
 
-    def add(self, array: Array) -> None:
-        self.parts.append(WeightsPart(len(self.packed), array))
-        self.packed += np.ascontiguousarray(array).tobytes()
+    def add(self, array: Array, elem: str = "") -> None:
+        is_narrow = bool(elem) and GRAPH_TYPES[elem].bits < 8
+        self.parts.append(WeightsPart(len(self.packed), array, elem if is_narrow else ""))
+        self.packed += (
+            pack_nibbles(array).tobytes() if is_narrow else np.ascontiguousarray(array).tobytes()
+        )
 
     def align(self) -> None:
         self.packed += bytes(align_up(len(self.packed)) - len(self.packed))
@@ -285,28 +302,33 @@ def _pack_weights(
             begun = blocks[layer.name, number] = len(packed)
             array = layer.packed.array[..., first : first + count]
             made = None
-            if compressor is not None and (layer.name, number) not in staged:
+            is_plain = not layer.packed.groups  # in groups they take a few bits already
+            if compressor is not None and is_plain and (layer.name, number) not in staged:
                 made = compressor.compressed_block(layer, tiling, array)
             if made is not None:
                 compressed[layer.name, number], stored = made
                 for part in stored:
                     weights.add(part)
-            else:
-                weights.add(array)
-            if layer.packed.bias is not None:
+            for at, one in enumerate(layer.packed.parts):
                 if made is None:
-                    packed += bytes(layer.packed.weight_bytes(count) - (len(packed) - begun))
-                weights.add(layer.packed.bias[first : first + count])
+                    packed += bytes(begun + layer.packed.part_offset(at, count) - len(packed))
+                if made is None or at:
+                    weights.add(one.array[..., first : first + count], one.elem)
             weights.align()
     return blocks, compressed
 
 
-def _add_constants(partition: Partition, tensors: dict[int, Location], weights: _Weights) -> None:
-    """Constants that tiles or copies read as they are, behind the weights."""
+def _add_constants(
+    partition: Partition, tensors: dict[int, Location], weights: _Weights
+) -> dict[int, int]:
+    """Constants that tiles or copies read as they are, behind the weights; where they begin."""
+    begins: dict[int, int] = {}
     read = dict.fromkeys(t for layer in partition.layers for t in layer.reads)
     for value in read:
         tensor: Tensor = partition.tensors[value]
         if tensor.constant is not None and value not in tensors:
-            tensors[value] = Location(WEIGHTS, "DDR", len(weights.packed))
+            begins[value] = len(weights.packed)
+            tensors[value] = Location(WEIGHTS, "DDR", begins[value])
             weights.add(tensor.constant)
             weights.align()
+    return begins

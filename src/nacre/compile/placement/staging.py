@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
+from nacre.compile.partition.stage import RECURRING
 from nacre.compile.tiling.residency import Key, Span, lowest_gap, weights_lifetime
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
-
-_LEAST_USES = 3  # the first of them pays for the way to L2
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def staged_blocks(
         return {}
     staged: dict[tuple[str, int], Staged] = {}
     for users in _users(layers, tiled).values():
-        if len(users) < _LEAST_USES:
+        if len(users) < RECURRING:
             continue
         tiling, layer = tiled.layers[users[0]], layers[users[0]]
         assert layer.packed is not None

@@ -17,13 +17,15 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.placement.stage import Location, Placement
-from nacre.compile.program import Affine, Loop, Program
+from nacre.compile.program import Affine, Arrived, Loop, Program
 from nacre.compile.schedule.copies import write_copies
+from nacre.compile.schedule.fetches import FetchTasks
 from nacre.compile.schedule.order import Touch
 from nacre.compile.schedule.task_writer import LoopWriter, TaskWriter
 from nacre.compile.schedule.tasks import LayerTasks, TilePosition
 from nacre.compile.schedule.tokens import insert_waits
-from nacre.compile.tiling.stage import MOST_WRITTEN_OUT, Tilings
+from nacre.compile.tiling.candidates import MOST_WRITTEN_OUT
+from nacre.compile.tiling.stage import Tilings
 from nacre.compile.tiling.tiling import Tiling
 
 # Of the nodes that a comment names: how many, and how much of a name, which differ at their ends.
@@ -36,11 +38,19 @@ def schedule(
 ) -> Program:
     """The program of all layers, one after the other."""
     writer = TaskWriter(is_careful=bool(options.token_reserve))
+    fetching = FetchTasks(placement, options)
     schedules = [
         None
         if layer.main == "copy"
         else _LayerSchedule(
-            layer, tiling, placement, partition, writer, options, tiled.resident.loaded_by
+            layer,
+            tiling,
+            placement,
+            partition,
+            writer,
+            fetching,
+            options,
+            tiled.resident.loaded_by,
         )
         for layer, tiling in zip(partition.layers, tiled.layers, strict=True)
     ]
@@ -52,15 +62,18 @@ def schedule(
         own = schedules[index]
         if own is None:
             writer.comment(f"{layer.name}: {_operations_text(layer)}")
+            fetching.write(index, writer)
             write_copies(layer, placement, writer, options)
         else:
             # Copies in between are written down after what the next layer begins with.
             between = partition.layers[index:after]
-            own.run(following, frozenset(t for x in between for t in x.writes))
+            writes = frozenset(t for x in between for t in x.writes)
+            own.run(following, writes, index)
     statements = tuple(writer.statements)
     if not options.token_reserve:
         engines = {placement.l1(e): e for e in range(options.device.num_engines)}
         statements = insert_waits(statements, options.tokens, engines)
+    statements = tuple(s for s in statements if not isinstance(s, Arrived))
     return Program("model", placement.buffers, statements)
 
 
@@ -83,11 +96,12 @@ class _LayerSchedule:
         placement: Placement,
         partition: Partition,
         writer: TaskWriter,
+        fetching: FetchTasks,
         options: Options,
         loaded_by: Mapping[tuple[int, ...], str],
     ) -> None:
         self.layer, self._tiling, self._placement = layer, tiling, placement
-        self._partition, self._writer = partition, writer
+        self._partition, self._writer, self._fetching = partition, writer, fetching
         self._tasks = LayerTasks(layer, tiling, placement, options)
         self._blocks = tiling.column_blocks(layer.columns)
         self._tiles = tiles(layer.window, layer.rows, tiling.rows)
@@ -106,16 +120,17 @@ class _LayerSchedule:
         if self._is_begun:
             return
         self._is_begun = True
+        self._fetching.write_for(self.layer, self._writer)
         for engine in range(self._tiling.engines):
             for task in self._tasks.shared_loads(engine):
                 self._writer.task(task)
                 self._shared.append(task.statement.token)
         self._load_weights(0)
 
-    def run(self, following: _LayerSchedule | None, writes: frozenset[int]) -> None:
+    def run(self, following: _LayerSchedule | None, writes: frozenset[int], index: int) -> None:
         """All tiles; the next layer's weights are asked for before the last of them.
 
-        `writes` are tensors that are made before the next layer runs.
+        `writes` are tensors that are made before the next layer runs; `index` is the place of this.
         """
         self._writer.comment(
             f"{self.layer.name}: {_operations_text(self.layer)}, tiles of {self._tiling}"
@@ -126,16 +141,33 @@ class _LayerSchedule:
         self._writer.wait_for(self._shared)
         groups = self._groups()
         has_next = self._tiling.w_slots > 1  # room for the weights of the next block
+        is_first = self._begins_in_ddr
+        if not is_first:
+            self._fetching.write(index, self._writer)
         for number, lanes in enumerate(groups):
             if number and not has_next:
                 self._load_weights(number)
             if number + 1 < len(groups):
                 if has_next:
                     self._load_weights(number + 1)
-            elif self._is_ahead and following is not None and self._leaves_room(following, writes):
-                following.begin()
+            elif not is_first:
+                self._begin_next(following, writes)
             self._name_weights(number, lanes)
             self._tiles_of(number, lanes)
+        if is_first:
+            self._fetching.write(index, self._writer)
+            self._begin_next(following, writes)
+
+    @property
+    def _begins_in_ddr(self) -> bool:
+        """Whether tiles that are written out read what lies in DDR: nothing had better precede."""
+        where = self._placement.tensors
+        reads = any(where[tensor].level == "DDR" for tensor in self.layer.reads)
+        return bool(self._placement.fetches) and reads and self._rounds <= MOST_WRITTEN_OUT
+
+    def _begin_next(self, following: _LayerSchedule | None, writes: frozenset[int]) -> None:
+        if self._is_ahead and following is not None and self._leaves_room(following, writes):
+            following.begin()
 
     def _groups(self) -> list[list[_Lane]]:
         """The lanes of every group of blocks that is computed at a time."""
@@ -159,7 +191,8 @@ class _LayerSchedule:
         )
         cut = following.layer.cut(following._tiling.rows, following._tiling.columns)
         reads = {a.tensor for a in following.layer.operands if a.is_fixed(cut)}
-        return (ends <= own.start or own.end <= begins) and not reads & writes
+        is_apart = ends <= own.start or own.end <= begins
+        return is_apart and not reads & writes and self._fetching.are_written(following.layer)
 
     def _load_weights(self, number: int) -> None:
         packed = self.layer.packed
@@ -180,9 +213,8 @@ class _LayerSchedule:
 
     def _tiles_of(self, number: int, lanes: list[_Lane]) -> None:
         layer = self.layer
-        rounds = layer.images * len(self._tiles) // self._step
         tag = f"b{number}" if len(self._blocks) > 1 else ""
-        if rounds <= MOST_WRITTEN_OUT:
+        if self._rounds <= MOST_WRITTEN_OUT:
             tiles = [(n, tile) for n in range(layer.images) for tile in self._tiles]
             self._unroll(number, lanes, tag, [(Affine(n), tile) for n, tile in tiles])
         elif layer.images > 1 and len(self._tiles) == 1:
@@ -191,6 +223,10 @@ class _LayerSchedule:
             self._over_rows(number, lanes, tag, Affine(), self._writer)
         else:
             self._over_both(number, lanes, tag)
+
+    @property
+    def _rounds(self) -> int:
+        return self.layer.images * len(self._tiles) // self._step
 
     @property
     def _step(self) -> int:

@@ -9,6 +9,7 @@ from math import prod
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import (
     Access,
+    Axes,
     Layer,
     Operand,
     Result,
@@ -61,6 +62,7 @@ class LayerTasks:
         # Of the largest tile: what all tiles share has this size.
         rows, columns = min(tiling.rows, layer.rows), min(tiling.columns, layer.columns)
         self._whole = layer.size(rows, columns)
+        self._reshaped = _locals_of_several_shapes(layer)
         self.weights = WeightTasks(layer, tiling, placement, options)
 
     # Once for a layer or a block
@@ -150,17 +152,14 @@ class LayerTasks:
         return Task(compute, tuple(touches), tuple(dict.fromkeys(lets)))
 
     def _is_weight(self, local: int) -> bool:
-        first = len(self.layer.operands)
-        return self.layer.packed is not None and first <= local < first + 1 + (
-            self.layer.packed.bias is not None
-        )
+        first, packed = len(self.layer.operands), self.layer.packed
+        return packed is not None and first <= local < first + len(packed.parts)
 
     def _operand(self, position: TilePosition, operand: Operand, w_slot: int) -> tuple[str, Let]:
         if self._is_weight(operand.local):
-            names = self.weights.names(position.engine, position.block)
             lets = list(self.weights.lets(position.engine, position.block, w_slot))
-            at = operand.local - len(self.layer.operands)
-            return names[at], lets[at]
+            let = lets[operand.local - len(self.layer.operands)]
+            return let.name, let
         if operand.local < len(self.layer.operands):
             access = self.layer.operands[operand.local]
             if access.stays:
@@ -257,6 +256,7 @@ class LayerTasks:
         ending = "" if operand.quant is None else f"q{self._quants(operand)}"
         ending += "w" if operand.layout else ""
         ending += "m" if operand.elem else ""
+        ending += "r" if operand.local in self._reshaped and operand.axes else ""
         return f"{self.layer.name}_V{operand.local}{ending}{position.tag}"
 
     def _quants(self, operand: Operand) -> int:
@@ -280,6 +280,15 @@ class LayerTasks:
         at = at.with_added(position.x_row.times(access.stride_of("x_rows")))
         shape = tile_shape(access.axes, position.size)
         return outside(where.buffer, where.offset, at, access, shape)
+
+
+def _locals_of_several_shapes(layer: Layer) -> frozenset[int]:
+    """Values that steps read under one shape and under another, so that each has its own name."""
+    shapes: dict[int, set[Axes]] = {}
+    for step in layer.steps:
+        for operand in (*step.inputs, step.output):
+            shapes.setdefault(operand.local, set()).add(operand.axes)
+    return frozenset(local for local, found in shapes.items() if len(found) > 1)
 
 
 def _as_ahead(task: Task) -> Task:

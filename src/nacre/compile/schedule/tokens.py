@@ -9,10 +9,10 @@ in front. Who comes after the wait need not name what it waited for, which short
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nacre.compile.program import Compute, Copy, Let, Loop, Region, Statement, Wait
+from nacre.compile.program import Arrived, Compute, Copy, Let, Loop, Region, Statement, Wait
 from nacre.compile.schedule.token_lifetimes import NEVER, TokenLifetimes, tokens_named_by
 from nacre.nem.plan.live_tokens import MOST_ANCESTORS
 
@@ -25,8 +25,8 @@ def insert_waits(
 ) -> tuple[Statement, ...]:
     """The same statements, and waits wherever more tokens could be alive than an engine keeps.
 
-    `engines` has the engine of every buffer that belongs to one. A loop that needs more tokens by
-    itself stays as it is.
+    `engines` has the engine of every buffer that belongs to one. Of a loop that needs more tokens
+    by itself, fewer iterations overlap; where even one needs more, it stays as it is.
     """
     written = tuple(statements)
     for _ in range(_MOST_ROUNDS):
@@ -62,6 +62,7 @@ class _Writer:
         self._made: list[Statement] = []
         self._settled_from = 0  # the place from which the last wait counts
         self._released: tuple[bool, int] | None = None  # when ends were looked through
+        self._early: set[str] = set()  # tokens of what travels early, and of what waits for that
 
     def write(self) -> tuple[Statement, ...]:
         """All statements."""
@@ -75,6 +76,9 @@ class _Writer:
                     self._task(place, statement)
                 case Loop():
                     self._loop(place, statement)
+                case Arrived():
+                    self._early.difference_update(statement.tokens)
+                    self._made.append(statement)
                 case Wait():
                     tokens = self._open_deps(statement.tokens)
                     self._made += [Wait(tokens)] if tokens else []
@@ -89,6 +93,8 @@ class _Writer:
 
     def _engines(self, task: Copy | Compute) -> Iterable[int]:
         """The engine that a task runs on; one that may run anywhere counts for all."""
+        if isinstance(task, Copy) and task.engine is not None:
+            return [task.engine]
         sides = (task.dst, task.src) if isinstance(task, Copy) else (task.output, *task.inputs)
         names = (side.buffer if isinstance(side, Region) else side for side in sides)
         found = [self._engine_of[name] for name in names if name in self._engine_of]
@@ -121,6 +127,10 @@ class _Writer:
             self._make_room(place, dict.fromkeys(engines, 1))
             deps = self._open_deps(task.deps)
             self._lives.add(task.token, place, deps)
+        if isinstance(task, Copy) and (
+            task.is_early or (task.ahead and not self._early.isdisjoint(deps))
+        ):
+            self._early.add(task.token)
         for engine in engines:
             self._extend_chain(engine, task.token)
         self._made.append(task if deps == task.deps else replace(task, deps=deps))
@@ -164,7 +174,12 @@ class _Writer:
     # Loops
 
     def _loop(self, place: int, loop: Loop) -> None:
-        inside = _tokens_of_loop(loop, self._engine_of, self.chains)
+        chains_of = _chains_of_body(loop, self._engine_of, self.chains)
+        named = set(tokens_named_by(loop))
+        held = max((self._early_ends(chains, named) for chains in self.chains.values()), default=0)
+        loop = self._with_window(loop, max(chains_of.values(), default=0), held)
+        overlap = min(loop.window, loop.last - loop.first + 1)
+        inside = {engine: overlap * count for engine, count in chains_of.items()}
         self._make_room(place, inside)
         for engine, lanes in inside.items():
             chains = self.chains[engine]
@@ -174,6 +189,19 @@ class _Writer:
             chains.free += lanes  # everything in the loop is done where it ends
         self._made.append(self._without_settled(loop))
         self._settle(tokens_named_by(loop), place + 1)
+
+    def _early_ends(self, chains: _TokenChains, named: Collection[str]) -> int:
+        """Tokens that a loop leaves alive: to wait for them would cost more than tiles do."""
+        early = self._early.difference(named)
+        held = sum(count for end, count in chains.ends.items() if end in early)
+        return min(held, self._limit // 2)
+
+    def _with_window(self, loop: Loop, count: int, held: int) -> Loop:
+        """A loop of which as many iterations overlap as there are tokens for."""
+        overlap = min(loop.window, loop.last - loop.first + 1)
+        if overlap * count <= self._limit - held:
+            return loop
+        return replace(loop, window=max(1, (self._limit - held) // count))
 
     def _without_settled(self, loop: Loop) -> Loop:
         """A loop whose tasks do not name what everything comes after."""
@@ -209,9 +237,10 @@ class _Writer:
     def _oldest(self, chains: _TokenChains, place: int) -> list[str]:
         """Ends of chains; first those that were used last the longest ago."""
 
-        def last(token: str) -> int:
+        def last(token: str) -> tuple[bool, int]:
             users = self._lives.last_users(token, place)
-            return max((self._lives.place.get(name, 0) for name in users), default=0)
+            is_early = not self._early.isdisjoint(users)
+            return is_early, max((self._lives.place.get(name, 0) for name in users), default=0)
 
         return sorted(chains.ends, key=last)
 
@@ -228,11 +257,10 @@ class _Writer:
         self._release(place)
 
 
-def _tokens_of_loop(
+def _chains_of_body(
     loop: Loop, engine_of: Mapping[str, int], engines: Iterable[int]
 ) -> dict[int, int]:
-    """How many tokens the iterations of a loop that overlap can take, by engine."""
+    """How many tokens one iteration of a loop can take, by engine."""
     body = _Writer(loop.body, NEVER, engine_of, engines)
     body.write()
-    overlap = min(loop.window, loop.last - loop.first + 1)
-    return {engine: overlap * chains.count for engine, chains in body.chains.items()}
+    return {engine: chains.count for engine, chains in body.chains.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
 
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer, element_bytes
@@ -17,6 +16,7 @@ from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import Tiling
 
 _LEAST_PART = 4096  # bytes of weights that are worth a task of their own
+_LAYOUTS = {1: "C", 2: "KN", 3: "ABC", 4: "HWIO"}  # in groups, of a matrix, of windows
 
 
 class WeightTasks:
@@ -85,7 +85,7 @@ class WeightTasks:
                 self._layer, f"{name}_w{tag}" + (f"p{number}" if number else ""), dst, src
             )
         if packed.bias is not None:
-            first = packed.weight_bytes(columns)
+            first = packed.part_offset(1, columns)
             size = packed.block_bytes(columns) - first
             src = Region(WEIGHTS, Affine(begins + found.rest), size)
             dst = Region(buffer, Affine(offset + first), size)
@@ -104,25 +104,22 @@ class WeightTasks:
         if packed is None:
             return
         first, count = self._blocks[block]
-        names = self.names(engine, block)
-        shape, buffer = (*packed.inner, count), self._placement.l1(engine)
-        offset = self.offset(slot)
-        size = prod(shape) * element_bytes(packed.elem)
-        quant = packed.quant.columns(first, count) if packed.quant else None
-        layout = "HWIO" if len(shape) == 4 else "KN"
-        region = Region(buffer, Affine(offset), size, packed.elem, shape, layout, quant=quant)
-        yield Let(names[0], region)
-        if packed.bias is not None:
-            begins = offset + packed.weight_bytes(count)
-            size = count * element_bytes(packed.bias_elem)
-            yield Let(
-                names[1], Region(buffer, Affine(begins), size, packed.bias_elem, (count,), "C")
-            )
+        buffer = self._placement.l1(engine)
+        for number, part in enumerate(packed.parts):
+            shape = (*part.inner, count)
+            begins = self.offset(slot) + packed.part_offset(number, count)
+            size, layout = part.bytes(count), _LAYOUTS[len(shape)]
+            region = Region(buffer, Affine(begins), size, part.elem, shape, layout)
+            if packed.quant and not number:
+                region = replace(region, quant=packed.quant.columns(first, count))
+            yield Let(self.name(engine, block, number), region)
 
-    def names(self, engine: int, block: int) -> tuple[str, str]:
-        """What a block of weights is called in L1, and its bias."""
-        ending = f"{block}{engine_suffix(engine)}"
-        return f"{self._layer.name}_W{ending}", f"{self._layer.name}_B{ending}"
+    def name(self, engine: int, block: int, number: int) -> str:
+        """What a part of a block of weights is called in L1."""
+        assert self._layer.packed is not None
+        has_bias = self._layer.packed.bias is not None
+        letter = "B" if has_bias and number == len(self._layer.packed.parts) - 1 else "WSZM"[number]
+        return f"{self._layer.name}_{letter}{block}{engine_suffix(engine)}"
 
     def offset(self, slot: int) -> int:
         """Where a slot for a block of weights begins in L1."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -118,10 +118,28 @@ def _add_modules(
 
 def load(folder: Path) -> CompiledModel:
     """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
-    return read_unchanged(folder / MANIFEST, lambda: _load(folder))
+    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_consistency))
 
 
-def _load(folder: Path) -> CompiledModel:
+def load_checked_before(folder: Path) -> CompiledModel:
+    """The same of a bundle that is known to be one that was saved after its program was checked.
+
+    The program is checked when it is run, as every other, and not before.
+    """
+    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_nothing))
+
+
+def _require_consistency(bundle: CompiledModel, folder: Path) -> None:
+    problem = mismatch(bundle)
+    if problem is not None:
+        raise _damage(folder / MANIFEST, problem)
+
+
+def _require_nothing(bundle: CompiledModel, folder: Path) -> None:
+    """What was judged when it was written need not be judged again."""
+
+
+def _load(folder: Path, require: Callable[[CompiledModel, Path], None]) -> CompiledModel:
     described = _manifest(folder)
     hashes = {name: h for name, h in described.sha256.items() if name != MANIFEST}
     has_model = INTERFACE not in hashes
@@ -139,9 +157,7 @@ def _load(folder: Path) -> CompiledModel:
     text = _program(folder / program, files)
     plain = msgspec.structs.replace(described, format=FORMAT, stored=None, sha256={})
     bundle = CompiledModel(module, text, weights, plain, legal, parts, has_model)
-    problem = mismatch(bundle)
-    if problem is not None:
-        raise _damage(folder / MANIFEST, problem)
+    require(bundle, folder)
     return bundle
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import permutations
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.packing import pack_nibbles
 from nacre.compile.bundle.manifest import StoredWeights, WeightsSegment
 from nacre.compile.placement.stage import WeightsPart
 from nacre.core.module import Module, TensorType
@@ -36,12 +36,24 @@ def derived_constants(
     sums = _TensorsBySum(others)
     for key, (dtype, array) in constants.tensors.items():
         type_ = TensorType(dtype, array.shape)
+        if type_.element.bits < 8:  # packed: only the same elements in the same order are the same
+            found = _same_tensor(others, dtype, array)
+            references |= {} if found is None else {key: Reference(file, found)}
+            continue
         for other in sums.candidates(dtype, array):
             axes = _axes(others[other][1], array, type_)
             if axes is not None:
                 references[key] = Reference(file, other, axes)
                 break
     return references
+
+
+def _same_tensor(tensors: Mapping[str, tuple[str, Array]], dtype: str, array: Array) -> str | None:
+    """The key of a tensor with the same elements."""
+    for key, (other, tensor) in tensors.items():
+        if other == dtype and np.array_equal(tensor.reshape(-1), array.reshape(-1)):
+            return key
+    return None
 
 
 class _TensorsBySum:
@@ -101,14 +113,29 @@ def _orders(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 # Weights
 
 
-def constants_of(module: Module) -> dict[int, Array]:
+class Constant(NamedTuple):
+    """The elements of a constant, of which those of 4 bits lie two to a byte in memory."""
+
+    array: Array
+    is_packed: bool = False
+
+    def bytes(self, array: Array) -> int:
+        """What some of its elements take."""
+        return -(-array.size // 2) if self.is_packed else array.nbytes
+
+
+def constants_of(module: Module) -> dict[int, Constant]:
     """The elements of a module's constants, by value."""
-    data = ((op.value_id, op.attributes.get("data")) for op in module.operations)
-    return {value: found.array for value, found in data if isinstance(found, Literal)}
+    data = ((op, op.attributes.get("data")) for op in module.operations)
+    return {
+        op.value_id: Constant(found.array, op.type.element.bits < 8)
+        for op, found in data
+        if isinstance(found, Literal)
+    }
 
 
 def stored_weights(
-    weights: bytes, parts: Iterable[WeightsPart], constants: Mapping[int, Array]
+    weights: bytes, parts: Iterable[WeightsPart], constants: Mapping[int, Constant]
 ) -> tuple[StoredWeights, dict[int, bytes]]:
     """How weights follow from constants, and what of them does not, by its offset."""
     segments = tuple(_segments(parts, constants))
@@ -126,20 +153,22 @@ def stored_weights(
 
 
 def _segments(
-    parts: Iterable[WeightsPart], constants: Mapping[int, Array]
+    parts: Iterable[WeightsPart], constants: Mapping[int, Constant]
 ) -> Iterator[WeightsSegment]:
     """Parts that are views of constants: an address says where in which one they begin."""
-    begins = sorted((_address(a), value) for value, a in constants.items() if a.size)
+    begins = sorted((_address(c.array), value) for value, c in constants.items() if c.array.size)
     starts = [address for address, _ in begins]
-    for offset, array in parts:
+    for offset, array, elem in parts:
         index = bisect_right(starts, _address(array)) - 1
         if index < 0 or not array.size:
             continue
         address, value = begins[index]
-        constant = constants[value]
+        constant, is_packed = constants[value]
         start, odd = divmod(_address(array) - address, constant.itemsize)
         steps = [(n, s) for n, s in zip(array.shape, array.strides, strict=True) if n > 1]
-        if odd or array.dtype != constant.dtype or any(s % array.itemsize for _, s in steps):
+        if is_packed != bool(elem) or odd or array.dtype != constant.dtype:
+            continue
+        if any(s % array.itemsize for _, s in steps):
             continue
         shape = tuple(n for n, _ in steps)
         strides = tuple(s // array.itemsize for _, s in steps)
@@ -165,7 +194,7 @@ def _is_inside(segment: WeightsSegment, constant: Array) -> bool:
 
 
 def _uncovered_bytes(
-    weights: bytes, segments: Iterable[WeightsSegment], constants: Mapping[int, Array]
+    weights: bytes, segments: Iterable[WeightsSegment], constants: Mapping[int, Constant]
 ) -> dict[int, bytes]:
     """What no segment covers, by its offset; zeros are left out."""
     uncovered: dict[int, bytes] = {}
@@ -178,17 +207,18 @@ def _uncovered_bytes(
     return uncovered
 
 
-def _extent(segment: WeightsSegment, constants: Mapping[int, Array]) -> tuple[int, int]:
-    size = prod(segment.shape) * constants[segment.value].itemsize
+def _extent(segment: WeightsSegment, constants: Mapping[int, Constant]) -> tuple[int, int]:
+    constant = constants[segment.value]
+    size = constant.bytes(_view(segment, constant.array))
     return segment.offset, segment.offset + size
 
 
-def _bytes_of(constants: Mapping[int, Array]) -> int:
-    return sum(array.nbytes for array in constants.values())
+def _bytes_of(constants: Mapping[int, Constant]) -> int:
+    return sum(constant.bytes(constant.array) for constant in constants.values())
 
 
 def restore_weights(
-    stored: StoredWeights, rest: Mapping[int, bytes], constants: Mapping[int, Array]
+    stored: StoredWeights, rest: Mapping[int, bytes], constants: Mapping[int, Constant]
 ) -> tuple[bytes, tuple[WeightsPart, ...]]:
     """The weights, and the arrays that they are made of; ValueError where they do not fit."""
     most = _MOST_GROWTH * _bytes_of(constants) + sum(map(len, rest.values()))
@@ -200,11 +230,12 @@ def restore_weights(
     parts: list[WeightsPart] = []
     for segment in stored.segments:
         constant = constants.get(segment.value)
-        if constant is None or not _is_inside(segment, constant):
+        if constant is None or not _is_inside(segment, constant.array):
             raise ValueError(f"takes weights from %{segment.value}, which does not have them")
-        part = _view(segment, constant)
-        _write_bytes(weights, segment.offset, part.tobytes())
-        parts.append(WeightsPart(segment.offset, part))
+        part, is_packed = _view(segment, constant.array), constant.is_packed
+        raw = pack_nibbles(part).tobytes() if is_packed else part.tobytes()
+        _write_bytes(weights, segment.offset, raw)
+        parts.append(WeightsPart(segment.offset, part, "i4" if is_packed else ""))
     for offset, raw in rest.items():
         _write_bytes(weights, offset, raw)
     return bytes(weights), tuple(parts)

@@ -1,123 +1,210 @@
-"""What the tasks of one tile cost, by the figures of the device."""
+"""What the tasks of a tile cost, by the figures of the device: columns with a row for each size."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, prod
-from typing import TYPE_CHECKING
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.term_columns import Column, IntOrColumn, Values
 from nacre.compile.options import Options
-from nacre.compile.partition.layers import (
-    Access,
-    Layer,
-    Packed,
-    Size,
-    Step,
-    element_bytes,
-    tile_shape,
-)
-from nacre.compile.partition.views import collapse_axes, dense
+from nacre.compile.partition.layers import Access, Axes, Cut, Layer, Packed, Step, element_bytes
+from nacre.nem.model.devices import Device
+from nacre.nem.run.timing.array import ProductShape, shape_cycles
 from nacre.nem.run.timing.profile import TimingProfile
-
-if TYPE_CHECKING:
-    from nacre.compile.partition.stage import Partition
-    from nacre.compile.tiling.residency import Residency
-    from nacre.compile.tiling.tiling import Tiling
 
 # Passes over the elements.
 _PASSES = {"softmax": 3, "log_softmax": 3, "layernorm": 2, "rmsnorm": 2}
 
+Cycles = npt.NDArray[np.float64]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
+class TileSizes:
+    """Sizes of tiles, a row for each; all of them cut the same axes of a layer."""
+
+    rows: Column
+    x_rows: Column
+    columns: Column
+    cut: Cut
+
+    @staticmethod
+    def of(layer: Layer, rows: Column, columns: Column, cut: Cut) -> TileSizes:
+        """Tiles of so many rows and columns."""
+        window = layer.window
+        x_rows = rows
+        if window is not None:
+            x_rows = np.minimum((rows - 1) * window.stride + window.height, window.in_rows)
+        return TileSizes(rows, x_rows, columns, cut)
+
+    def shape(self, axes: Axes) -> tuple[Values, ...]:
+        """The sizes of axes in every tile."""
+        return tuple(axis if isinstance(axis, int) else getattr(self, axis) for axis in axes)
+
+    def elements(self, axes: Axes) -> Values:
+        """How many elements a value has in every tile."""
+        return prod(self.shape(axes))
+
+
+@dataclass(frozen=True, eq=False)
 class TileCosts:
     """Cycles of one tile on each unit, from its first byte to its last, and of weights."""
 
-    nmu: float
-    cstl: float
-    vpu: float
-    dma: float
-    sdma: float
-    chain: float
-    weights: float
-    shared: float  # what is loaded once for all tiles
+    nmu: Cycles
+    cstl: Cycles
+    vpu: Cycles
+    dma: Cycles
+    sdma: Cycles
+    chain: Cycles
+    weights: Cycles  # a block, from when it is asked for
+    weight_work: Cycles  # of a block, on the units that bring it to L1
+    weight_ddr: Cycles  # the same, on those that bring it from DDR
+    shared: Cycles  # what is loaded once for all tiles
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where the tensors of a layer lie: the others are in L2."""
+
+    in_l1: frozenset[int] = frozenset()
+    in_ddr: frozenset[int] = frozenset()
+    has_weights: bool = False  # in L1, brought by another layer
+    weights_in_l2: bool = False  # which several layers use
 
 
 def tile_costs(
-    layer: Layer, tiling: Tiling, partition: Partition, options: Options, resident: Residency
+    layer: Layer, sizes: TileSizes, around: Surroundings, device: Device, profile: TimingProfile
 ) -> TileCosts:
     """What one whole tile costs. What travels between DDR and L1 occupies an sDMA and a DMA."""
-    profile = options.profile
-    size = layer.size(min(tiling.rows, layer.rows), min(tiling.columns, layer.columns))
-    dma = sdma = cstl = nmu = vpu = longest = shared = 0.0
-    fixed = layer.fixed_locals(layer.cut(tiling.rows, tiling.columns))
+    work = {unit: np.zeros(len(sizes.rows)) for unit in ("NMU", "CSTL", "VPU", "DMA", "sDMA")}
+    longest, shared, weights, to_l1, from_ddr = (np.zeros(len(sizes.rows)) for _ in range(5))
+    fixed = layer.fixed_locals(sizes.cut)
     for local, access in enumerate(layer.operands):
-        if access.stays or access.tensor in resident:
+        if access.stays or access.tensor in around.in_l1:
             continue
-        outside = partition.is_in_ddr(access.tensor)
-        took: float = _copy_cycles(access, size, profile, outside)
+        outside = access.tensor in around.in_ddr
+        took = _copy_cycles(access, sizes, profile, outside)
         if local in fixed:
             shared += took
             continue
-        dma, sdma = dma + took, sdma + (took if outside else 0)
-        longest = max(longest, took)
-    for step in layer.steps:
-        if step.output.local in fixed:
-            continue
-        unit, took = _step(step, layer, size, profile)
-        nmu, cstl, vpu = (
-            nmu + (took if unit == "NMU" else 0),
-            cstl + (took if unit == "CSTL" else 0),
-            vpu + (took if unit == "VPU" else 0),
-        )
-    chain = longest + nmu + cstl + vpu
-    for result in layer.results:
-        if result.access.tensor in resident:
-            continue
-        outside = partition.is_in_ddr(result.access.tensor)
-        took = _copy_cycles(result.access, size, profile, outside)
-        chain += took
+        work["DMA"] += took
         if outside:
-            dma, sdma = dma + took, sdma + took
-        else:
-            cstl += took
-    weights = 0.0
-    if layer.packed is not None and not resident.holds_weights(layer):
-        weights = weight_cycles(layer.packed, size.columns, options, tiling.engines)
-    return TileCosts(nmu, cstl, vpu, dma, sdma, chain, weights, shared)
+            work["sDMA"] += took
+        longest = np.maximum(longest, took)
+    for step in layer.steps:
+        if step.output.local not in fixed:
+            unit, cycles = _step_cycles(step, layer, sizes, profile)
+            work[unit] += cycles
+    chain = longest + work["NMU"] + work["CSTL"] + work["VPU"]
+    for result in layer.results:
+        if result.access.tensor in around.in_l1:
+            continue
+        outside = result.access.tensor in around.in_ddr
+        took = _copy_cycles(result.access, sizes, profile, outside)
+        chain += took
+        for unit in ("DMA", "sDMA") if outside else ("CSTL",):
+            work[unit] += took
+    if layer.packed is not None and not around.has_weights:
+        weights += weight_cycles(layer.packed, sizes.columns, device, profile)
+        to_l1 += _weight_work(layer.packed, sizes.columns, profile)
+        if not around.weights_in_l2:
+            from_ddr += to_l1
+    return TileCosts(
+        work["NMU"], work["CSTL"], work["VPU"], work["DMA"], work["sDMA"], chain, weights,
+        to_l1, from_ddr, shared,
+    )  # fmt: skip
 
 
-def weight_cycles(packed: Packed, columns: int, options: Options, engines: int = 1) -> float:
-    """How long the weights of some columns are on their way from DDR to L1."""
-    profile, device = options.profile, options.device
-    paths = min(device.count("sDMA"), engines * device.count("DMA"))
-    width = max(1, paths // engines) * profile.at("sDMA", "bandwidth")
-    return profile.at("sDMA", "latency") + ceil(packed.block_bytes(columns) / width)
+def layer_weight_cycles(layer: Layer, options: Options) -> int:
+    """How long all weights of a layer are on their way; 0 where it has none."""
+    if layer.packed is None:
+        return 0
+    return weight_cycles(layer.packed, layer.columns, options.device, options.profile)
 
 
-def _copy_cycles(access: Access, size: Size, profile: TimingProfile, outside: bool) -> int:
+def weight_cycles(
+    packed: Packed, columns: IntOrColumn, device: Device, profile: TimingProfile
+) -> IntOrColumn:
+    """How long the weights of some columns are on their way to L1.
+
+    On a device of several engines from L2, where they are for all of them by then.
+    """
+    unit, paths = "DMA", device.count("DMA")
+    if device.num_engines == 1:
+        unit, paths = "sDMA", min(device.count("sDMA"), paths)
+    width = max(1, paths) * profile.at(unit, "bandwidth")
+    return profile.at(unit, "latency") + -(-packed.block_bytes(columns) // width)
+
+
+def _weight_work(packed: Packed, columns: Column, profile: TimingProfile) -> Column:
+    """How long one unit would be busy with the weights of some columns."""
+    size = packed.block_bytes(columns)
+    return profile.at("sDMA", "latency") + -(-size // profile.at("sDMA", "bandwidth"))
+
+
+def _copy_cycles(access: Access, sizes: TileSizes, profile: TimingProfile, outside: bool) -> Values:
     unit = "sDMA" if outside else "DMA"
-    shape = tile_shape(access.axes, size)
-    sizes, (strides, close) = collapse_axes(shape, [access.strides, dense(shape)])
-    total = prod(shape)
-    run = sizes[-1] if sizes and strides[-1] == 1 == close[-1] else 1
-    run_cycles = ceil(run * element_bytes(access.elem) / profile.at(unit, "bandwidth"))
-    return profile.at(unit, "latency") + total // run * run_cycles
+    shape = sizes.shape(access.axes)
+    run = _run_lengths(shape, access.strides)
+    run_cycles = -(-run * element_bytes(access.elem) // profile.at(unit, "bandwidth"))
+    return profile.at(unit, "latency") + prod(shape) // run * run_cycles
 
 
-def _step(step: Step, layer: Layer, size: Size, profile: TimingProfile) -> tuple[str, float]:
-    local = layer.locals[step.output.local]
-    count = prod(tile_shape(local.axes, size))
+def _run_lengths(shape: tuple[Values, ...], strides: tuple[int, ...]) -> Values:
+    """How many elements lie behind each other in a tensor of which tiles are parts."""
+    run: Values = 1
+    is_open: Any = True  # no axis further inside has a gap
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if isinstance(size, int) and size == 1:
+            continue
+        joins = is_open & (stride == run)
+        is_open = is_open & (joins | np.equal(size, 1))
+        run = np.where(joins, run * size, run)
+    return run
+
+
+def _step_cycles(
+    step: Step, layer: Layer, sizes: TileSizes, profile: TimingProfile
+) -> tuple[str, Values]:
+    count = sizes.elements(layer.locals[step.output.local].axes)
     if step.work == "macs":
         x = GRAPH_TYPES[layer.locals[step.inputs[0].local].elem]
         rate = profile.macs_per_two_cycles(x.bits, is_float=x.kind == "float")
-        return "NMU", profile.at("NMU", "latency") + ceil(2 * count * step.depth / rate)
+        shape = _product_shape(step, layer, sizes)
+        busy = shape_cycles(shape, count * step.depth, rate, profile)
+        return "NMU", profile.at("NMU", "latency") + busy
     if step.work == "scalar" or step.nem in ("quantize", "dequantize"):
-        return "VPU", profile.at("VPU", "latency") + ceil(
-            8 * count / profile.at("VPU", "throughput")
+        return "VPU", profile.at("VPU", "latency") + -(
+            -8 * count // profile.at("VPU", "throughput")
         )
     passes = _PASSES.get(step.nem, 1)
     if step.work == "pool" and layer.window is not None:
         passes = prod(layer.window.kernel)
     throughput = profile.at("CSTL", "eltwise_throughput")
-    return "CSTL", profile.at("CSTL", "latency") + ceil(passes * count / throughput)
+    return "CSTL", profile.at("CSTL", "latency") + -(-passes * count // throughput)
+
+
+def _product_shape(step: Step, layer: Layer, sizes: TileSizes) -> ProductShape:
+    """The product of a tile as the array sees it: what it has too much of places costs, too."""
+    result, x = layer.locals[step.output.local], layer.locals[step.inputs[0].local]
+    *places, channels = sizes.shape(result.axes)
+    is_window = layer.window is not None
+    *outer, height, width = (1, *places) if is_window else (*places[:-1], 1, *places[-1:])
+    taps = prod(layer.window.kernel) if layer.window is not None else 1
+    depth = max(1, step.depth // taps)
+    width_bytes = element_bytes(x.elem)
+    return ProductShape(
+        prod(outer),
+        height,
+        width,
+        taps,
+        depth,
+        channels,
+        sizes.shape(x.axes)[-1] * width_bytes,
+        taps * depth * channels * width_bytes,
+        is_window,
+    )

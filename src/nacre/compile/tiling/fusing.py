@@ -16,6 +16,7 @@ import numpy as np
 from nacre.compile.partition.layers import Access, Axes, Axis, Layer, Local, Packed, Result, Step
 from nacre.compile.partition.tensors import Tensor
 from nacre.compile.partition.views import dense
+from nacre.compile.tiling.fusing_turns import join_turn, joins_turn
 
 _ONE_PLACE = {"pads": (0, 0, 0, 0), "strides": (1, 1), "dilations": (1, 1), "groups": 1}
 
@@ -37,6 +38,9 @@ def join_layers(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     tensor = first.results[0].access.tensor
     if sum(access.tensor == tensor for access in second.operands) != 1:
         return None
+    if joins_turn(first, second):
+        layer = join_turn(first, second)
+        return None if layer is None else JoinedLayer(layer, {})
     if second.main == "linear" and first.main in ("window", "linear"):
         return _join_behind(first, second, number)
     if first.main == "linear" and second.main == "window" and not first.members:
@@ -46,7 +50,7 @@ def join_layers(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
 
 def _join_behind(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     """A product in the tiles of the layer that makes its operand."""
-    result, x = first.results[0], second.steps[0].inputs[0].local
+    result, x = first.results[0], second.main_step.inputs[0].local
     frame = _Frame.of(first, result.access)
     if frame is None or second.window is not None:
         return None
@@ -148,7 +152,8 @@ class _LayerJoiner:
         host = self._host
         first = len(host.operands)
         reshapes = any(o.axes for step in guest.steps for o in (*step.inputs, step.output))
-        if guest.packed is None or reshapes or not self._load(guest, known):
+        packed = guest.packed
+        if packed is None or packed.groups or reshapes or not self._load(guest, known):
             return None
         extra = len(self._operands) - first
         count = len(host.locals) + extra

@@ -83,6 +83,7 @@ def packed_part(packed: Packed, first: int, count: int) -> Packed:
         packed,
         array=packed.array[..., part],
         bias=None if packed.bias is None else packed.bias[part],
+        groups=tuple(replace(one, array=one.array[..., part]) for one in packed.groups),
         quant=packed.quant.columns(first, count) if packed.quant else None,
         key=(*packed.key, -1 - first, count),
     )

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nacre.compile.partition.layers import Access, Cut, Layer, Size, element_bytes
+import numpy as np
+
+from nacre.base.term_columns import Column, IntOrColumn
+from nacre.compile.partition.layers import Access, Cut, Layer, element_bytes
+from nacre.compile.tiling.costs import TileSizes
 
 ALIGN = 64  # of everything in L1
 
 
-def align_up(size: int) -> int:
+def align_up(size: IntOrColumn) -> IntOrColumn:
     """A size rounded up to the next boundary."""
     return -(-size // ALIGN) * ALIGN
 
@@ -105,10 +109,12 @@ class _SpaceAssignment:
         return (*value.axes, element_bytes(value.elem))
 
 
-def space_bytes(layer: Layer, spaces: Spaces, size: Size) -> tuple[int, ...]:
-    """Bytes of each space for a tile of a size."""
-    found = [0] * spaces.count
+def space_columns(layer: Layer, spaces: Spaces, sizes: TileSizes) -> list[Column]:
+    """Bytes of each space for tiles of every size."""
+    found = [np.zeros(len(sizes.rows), np.int64) for _ in range(spaces.count)]
     for local, space in enumerate(spaces.of_local):
         if space is not None:
-            found[space] = max(found[space], layer.locals[local].bytes(size))
-    return tuple(map(align_up, found))
+            value = layer.locals[local]
+            taken = sizes.elements(value.axes) * element_bytes(value.elem)
+            found[space] = np.maximum(found[space], taken)
+    return [align_up(size) for size in found]

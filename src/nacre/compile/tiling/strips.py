@@ -16,9 +16,10 @@ from nacre.compile.geometry import Window
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Access, Axes, Layer, Local
 from nacre.compile.partition.stage import Partition
+from nacre.compile.tiling.candidates import equal_parts
 from nacre.compile.tiling.layer_parts import by_groups, number_parts, with_accesses
 from nacre.compile.tiling.residency import Residency
-from nacre.compile.tiling.stage import best_tiling, equal_parts, fits
+from nacre.compile.tiling.stage import best_tiling, fits
 
 _MOST_TRIED = 12  # widths that fit, of which the cheapest is taken
 _GAIN = 0.9  # what fits as it is, is cut where it then takes less than this part of the time
@@ -87,7 +88,7 @@ class _LayerCutter:
 
     def parts(self, layer: Layer) -> list[Layer]:
         """A layer as it is, or in strips."""
-        if layer.main == "copy":
+        if layer.main == "copy" or _transposes_tiles(layer):
             return [layer]
         for narrow_columns in (False, True):  # narrow blocks of columns are the last resort
             if fits(layer, self._options, narrow_columns=narrow_columns):
@@ -145,6 +146,11 @@ class _LayerCutter:
             if tried == _MOST_TRIED:
                 break
         return best
+
+
+def _transposes_tiles(layer: Layer) -> bool:
+    """Whether a transposition runs in its tiles: operands then have axes of their own."""
+    return layer.main != "turn" and any(step.nem == "transpose" for step in layer.steps)
 
 
 # Along which axes

@@ -1,0 +1,212 @@
+"""Weights that come to L2 before they are needed: once for all engines, by all sDMAs at a time.
+
+DDR is far and narrow. Without this, a layer's weights travel while the layer before it runs, and
+every engine brings them for itself. L2 is shared, and what it has room for can travel earlier,
+while layers run that ask for little of DDR; each engine then has a short and wide way to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Layer
+from nacre.compile.partition.stage import Partition
+from nacre.compile.placement.staging import Staged
+from nacre.compile.tiling.residency import Span, lifetimes, lowest_gap
+from nacre.compile.tiling.spaces import align_up
+from nacre.compile.tiling.stage import Tilings
+from nacre.compile.tiling.tiling import Tiling
+
+_PART = 4096  # bytes that are worth a task of their own
+_TOKENS = 8  # one in so many tokens of an engine is for what travels ahead
+_SMALL = 1024  # bytes of a constant that travels with others
+_OVERLAP = 0.8  # of the time that layers take one after the other
+_MARGIN = 1.5  # of what travel takes
+_LATENCY = 50  # cycles until the first bytes are there
+
+Block = tuple[str, int]  # of a layer, by its number
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Weights on their way from DDR to L2, as tasks of several sDMAs."""
+
+    layer: str  # that needs them
+    number: int  # among those of the layer
+    at: int  # the layer that runs when it begins, by its place
+    until: int  # the layer that runs when it is likely to be there
+    source: int  # in the weights
+    offset: int  # in L2
+    size: int
+    parts: int
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What lies behind each other in the weights and is needed at one time."""
+
+    first: int  # the layer that needs it, by its place
+    last: int  # the last that does
+    number: int  # among those of the layer
+    source: int
+    size: int
+    blocks: tuple[Block, ...] = ()
+    tensors: tuple[int, ...] = ()
+
+
+def fetch_weights(
+    partition: Partition,
+    tiled: Tilings,
+    blocks: Mapping[Block, int],
+    constants: Mapping[int, int],
+    others: Set[Block],
+    occupied: list[Span],
+    room: int,
+    options: Options,
+) -> tuple[tuple[Fetch, ...], dict[Block, Staged], dict[int, int]]:
+    """What travels when, and where blocks and constants lie in L2, as far as gaps there go.
+
+    `blocks` and `constants` say where they begin in the weights; `others` are blocks that come
+    another way. There are `room` bytes of L2.
+    """
+    engines = options.device.num_engines
+    if engines == 1 or "ahead" in options.disabled or options.token_reserve:
+        return (), {}, {}
+    layers = partition.layers
+    most = max(1, options.tokens // _TOKENS) * engines
+    used = [0] * len(layers)  # tokens of weights on their way, by the layer that runs
+    fetches: list[Fetch] = []
+    found: dict[Block, Staged] = {}
+    moved: dict[int, int] = {}
+    earliest = 0
+    items = [*_weights(layers, tiled, blocks, others), *_constants(partition, constants)]
+    items.sort(key=lambda item: (item.first, item.number))
+    clock = _Clock(tiled.cycles_of, options)
+    for item, begin in zip(items, clock.latest(items), strict=True):
+        parts = clock.parts(item)
+        for at in range(max(earliest, begin), item.first + 1):
+            if at < item.first and max(used[at : item.first + 1]) + parts > most:
+                continue
+            offset = lowest_gap(occupied, item.size, at, item.last)
+            if offset + item.size > room:
+                continue
+            occupied.append((offset, offset + item.size, at, item.last))
+            for place in range(at, item.first + 1):
+                used[place] += parts
+            name = layers[item.first].name
+            until = clock.arrival(item, at)
+            fetches.append(
+                Fetch(name, len(fetches), at, until, item.source, offset, item.size, parts)
+            )
+            shift = offset - item.source
+            for block in item.blocks:
+                found[block] = Staged(blocks[block] + shift, is_first=False)
+            moved.update({tensor: constants[tensor] + shift for tensor in item.tensors})
+            earliest = at
+            break
+    return tuple(fetches), found, moved
+
+
+class _Clock:
+    """When layers run and weights travel, about: one after the other, by all sDMAs at a time."""
+
+    def __init__(self, cycles: Sequence[float], options: Options) -> None:
+        self._starts = np.concatenate([[0.0], np.cumsum(cycles)]) * _OVERLAP
+        self._count = options.device.count("sDMA")
+        self._rate = options.profile.at("sDMA", "bandwidth")
+        self._busy = 0.0  # until when sDMAs are
+
+    def parts(self, item: _Item) -> int:
+        """As many tasks as an item is worth."""
+        return max(1, min(self._count, item.size // _PART))
+
+    def _shared(self, item: _Item) -> float:
+        return item.size / (self._rate * self._count)
+
+    def _alone(self, item: _Item) -> float:
+        return item.size / (self._rate * self.parts(item)) + _LATENCY
+
+    def latest(self, items: Sequence[_Item]) -> list[int]:
+        """For each item the layer in whose time it should begin: what waits takes tokens and L2."""
+        found: list[int] = []
+        following = np.inf
+        for item in reversed(items):
+            end = min(float(self._starts[item.first]), following)
+            following = min(
+                end - _MARGIN * self._alone(item), following - _MARGIN * self._shared(item)
+            )
+            found.append(max(0, self._layer_at(following)))
+        return found[::-1]
+
+    def arrival(self, item: _Item, at: int) -> int:
+        """The layer that is likely to run when an item is there that begins with another."""
+        begin = max(self._busy, float(self._starts[at]))
+        self._busy = begin + self._shared(item)
+        return min(self._layer_at(begin + self._alone(item)) + 1, item.first)
+
+    def _layer_at(self, time: float) -> int:
+        return int(np.searchsorted(self._starts, time, "right")) - 1
+
+
+def _weights(
+    layers: tuple[Layer, ...],
+    tiled: Tilings,
+    blocks: Mapping[Block, int],
+    others: Set[Block],
+) -> Iterator[_Item]:
+    """Blocks of weights that engines need at one time."""
+    for index, (layer, tiling) in enumerate(zip(layers, tiled.layers, strict=True)):
+        packed = layer.packed
+        if packed is None:
+            continue
+        if tiled.resident.loaded_by.get(packed.key, layer.name) != layer.name:
+            continue
+        counts = [count for _, count in tiling.column_blocks(layer.columns)]
+        for number, numbers in enumerate(_rounds(tiling, len(counts))):
+            names = tuple((layer.name, block) for block in numbers)
+            if not others.isdisjoint(names):
+                continue
+            end = blocks[names[-1]] + align_up(packed.block_bytes(counts[numbers[-1]]))
+            first = blocks[names[0]]
+            yield _Item(index, index, number, first, end - first, blocks=names)
+
+
+def _rounds(tiling: Tiling, count: int) -> Iterator[range]:
+    """The blocks that engines compute at a time."""
+    step = tiling.engines if tiling.split == "columns" else 1
+    for first in range(0, count, step):
+        yield range(first, min(first + step, count))
+
+
+def _constants(partition: Partition, begins: Mapping[int, int]) -> Iterator[_Item]:
+    """Constants that tiles read as they are: small ones together, before the first layer."""
+    lives = lifetimes(partition)
+    stay = {a.tensor for x in partition.layers for a in x.operands if a.stays}
+    small: list[_Item] = []
+    for tensor, source in begins.items():
+        first, last = lives[tensor]
+        size = align_up(partition.tensors[tensor].bytes)
+        item = _Item(first, last, -1, source, size, tensors=(tensor,))
+        if tensor in stay:
+            continue
+        if size > _SMALL:
+            yield item
+        elif small and small[-1].source + small[-1].size != source:
+            yield _together(small)
+            small = [item]
+        else:
+            small.append(item)
+    if small:
+        yield _together(small)
+
+
+def _together(items: Sequence[_Item]) -> _Item:
+    """Constants behind each other as one."""
+    tensors = tuple(tensor for item in items for tensor in item.tensors)
+    last = max(item.last for item in items)
+    size = sum(item.size for item in items)
+    return _Item(min(item.first for item in items), last, -1, items[0].source, size, (), tensors)

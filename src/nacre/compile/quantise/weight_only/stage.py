@@ -1,0 +1,140 @@
+"""Weights of products as integers of few bits in groups; what they meet stays f16.
+
+In the module a product by such weights is `Linear` by a `Dequantize` of constants in blocks along
+the sum, which is also how a model brings weights of its own in groups. A plan stores the integers,
+packed, and their scales: tiles dequantise what they use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import inf, log10
+
+import numpy as np
+
+from nacre.compile.legalise.contract import escapes_at
+from nacre.compile.legalise.legal_module import Legal, WeightLoss
+from nacre.compile.legalise.origins import nodes_of
+from nacre.compile.legalise.stage import without_labels
+from nacre.compile.options import GROUP_SIZE, WEIGHT_BITS, Options
+from nacre.compile.quantise.weight_only.brought import brought_weights, fingerprint
+from nacre.compile.quantise.weight_only.groups import (
+    LEAST_GROUP,
+    RoundedWeights,
+    Rounding,
+    group_size_for,
+    round_to_nearest,
+)
+from nacre.core.grouped_weights import add_grouped_weights, grouped_weights_of
+from nacre.core.module import Labels
+from nacre.core.rewrite.engine import apply_once
+from nacre.core.rewrite.labels import complete_labels
+from nacre.core.rewrite.site import RewriteSite
+from nacre.core.values import Array
+
+_LEAST_ELEMENTS = 4096  # fewer are not worth the tasks that dequantise them
+
+
+def quantise_weights(
+    legal: Legal, options: Options, rounding: Rounding = round_to_nearest
+) -> Legal:
+    """The module with integers for the weights of its products, and what each loses by them."""
+    numbers = Labels(
+        nodes={value: str(origins[0]) for value, origins in legal.origins.items()},
+        fused={value: tuple(map(str, origins[1:])) for value, origins in legal.origins.items()},
+    )
+    assert legal.source is not None
+    quantiser = _WeightQuantiser(options, rounding, brought_weights(legal.source))
+    made = apply_once(replace(legal.module, labels=numbers), {"Linear": [quantiser.linear]})
+    legal = replace(legal, notes=(*legal.notes, *quantiser.notes()))
+    if not quantiser.ratios:
+        return legal
+    changed = without_labels(replace(legal, module=complete_labels(made)))
+    # Values have other numbers now.
+    escaped = escapes_at(legal.precision, changed.module, legal.lacking)
+    return replace(changed, escaped=escaped, losses=_losses(changed, quantiser.ratios))
+
+
+class _WeightQuantiser:
+    """Puts integers in the place of weights; what several products share is rounded once."""
+
+    def __init__(
+        self, options: Options, rounding: Rounding, brought: Mapping[bytes, RoundedWeights]
+    ) -> None:
+        self._brought = brought
+        self._bits = WEIGHT_BITS[options.precision]
+        self._most = options.group_size or GROUP_SIZE[options.precision]
+        self._rounding = rounding
+        self._known: dict[int, tuple[int, float]] = {}
+        self.ratios: list[float] = []  # signal over noise of the weights of each product
+        self._undivided = 0  # products that no group divides
+
+    def notes(self) -> Iterator[str]:
+        """Which products keep their weights."""
+        if self._undivided:
+            count = self._undivided
+            some = "1 product keeps its" if count == 1 else f"{count} products keep their"
+            yield f"{some} weights of f16: no group of {LEAST_GROUP} or more divides the depth"
+        elif not self.ratios:
+            yield f"no weights are integers: no product has {_LEAST_ELEMENTS} of them or more"
+
+    def linear(self, site: RewriteSite) -> int | None:
+        """A product by constant weights of f16."""
+        x, value, *bias = site.operands
+        weights = site.constant(value)
+        if weights is None or weights.size < _LEAST_ELEMENTS or site.op.type.dtype != "f16":
+            return None
+        if not np.isfinite(weights).all():
+            return None
+        if value not in self._known:
+            grouped = self._grouped(weights)
+            if grouped is None:
+                self._undivided += 1
+                return None
+            self._known[value] = add_grouped(site, grouped), _ratio(weights, grouped)
+        stored, ratio = self._known[value]
+        self.ratios.append(ratio)
+        return site.add("Linear", x, stored, *bias)
+
+    def _grouped(self, weights: Array) -> RoundedWeights | None:
+        """Weights as the model brought them, or rounded; None where no group divides them."""
+        known = self._brought.get(fingerprint(weights)) if self._brought else None
+        if known is not None:
+            return known
+        group = group_size_for(weights.shape[1], self._most)
+        return None if group is None else self._rounding(weights, group, self._bits)
+
+
+def add_grouped(site: RewriteSite, grouped: RoundedWeights) -> int:
+    """Weights in groups as a value of f16."""
+    minimums = None if grouped.minimums is None else grouped.minimums[..., None]
+    return add_grouped_weights(
+        site,
+        site.literal(grouped.integers, grouped.dtype),
+        site.literal(grouped.scales, "f16"),
+        grouped.group,
+        None if grouped.zeros is None else site.literal(grouped.zeros, grouped.dtype),
+        None if minimums is None else site.literal(minimums, "f16"),
+        shape=(grouped.integers.shape[0], grouped.integers.shape[1]),
+    )
+
+
+def _ratio(weights: Array, grouped: RoundedWeights) -> float:
+    """Signal over noise in dB."""
+    wide = weights.astype(np.float64)
+    signal, noise = (float(np.square(a).sum()) for a in (wide, grouped.real() - wide))
+    return 10 * log10(signal / noise) if noise and signal else inf
+
+
+def _losses(legal: Legal, ratios: list[float]) -> tuple[WeightLoss, ...]:
+    """What the weights of each product lose, in the order in which they were rounded."""
+    products = (
+        op
+        for op in legal.module.operations
+        if op.opcode == "Linear" and grouped_weights_of(legal.module, op.operands[1]) is not None
+    )
+    return tuple(
+        WeightLoss(next(iter(nodes_of(legal, (op.value_id,))), f"%{op.value_id}"), op.opcode, ratio)
+        for op, ratio in zip(products, ratios, strict=True)
+    )

@@ -1,0 +1,62 @@
+"""Weights on their way to L2, among the tasks of layers that run before those that need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nacre.compile.options import Options
+from nacre.compile.partition.layers import Layer
+from nacre.compile.placement.fetching import Fetch
+from nacre.compile.placement.ports import L2, WEIGHTS
+from nacre.compile.placement.stage import Placement
+from nacre.compile.program import Affine, Arrived, Copy, Region
+from nacre.compile.schedule.order import touch_of
+from nacre.compile.schedule.task import Task
+from nacre.compile.schedule.task_writer import TaskWriter
+from nacre.compile.tiling.spaces import align_up
+
+
+class FetchTasks:
+    """Makes the tasks that bring weights to L2; engines take turns to keep their tokens."""
+
+    def __init__(self, placement: Placement, options: Options) -> None:
+        self._placement, self._engines = placement, options.device.num_engines
+        self._turn = 0
+        self._pending = list(placement.fetches)
+        self._on_way: dict[int, list[str]] = {}  # tokens, by the layer when they are done
+
+    def write(self, index: int, writer: TaskWriter) -> None:
+        """What begins to travel while a layer runs, but for what it needs itself."""
+        for until in [until for until in self._on_way if until <= index]:
+            writer.statements.append(Arrived(tuple(self._on_way.pop(until))))
+        self._write([fetch for fetch in self._pending if fetch.at <= index], writer)
+
+    def write_for(self, layer: Layer, writer: TaskWriter) -> None:
+        """What a layer needs and found no earlier time for."""
+        self._write([fetch for fetch in self._pending if fetch.layer == layer.name], writer)
+
+    def are_written(self, layer: Layer) -> bool:
+        """Whether all that a layer needs is on its way."""
+        return all(fetch.layer != layer.name for fetch in self._pending)
+
+    def _write(self, fetches: Sequence[Fetch], writer: TaskWriter) -> None:
+        for fetch in fetches:
+            self._pending.remove(fetch)
+            for task in self._tasks(fetch):
+                writer.task(task)
+                self._on_way.setdefault(fetch.until, []).append(task.statement.token)
+
+    def _tasks(self, fetch: Fetch) -> Iterator[Task]:
+        step = align_up(-(-fetch.size // fetch.parts))
+        for number, first in enumerate(range(0, fetch.size, step)):
+            count = min(step, fetch.size - first)
+            dst = Region(L2, Affine(fetch.offset + first), count)
+            src = Region(WEIGHTS, Affine(fetch.source + first), count)
+            engine = self._turn % self._engines if self._engines > 1 else None
+            self._turn += 1
+            token = f"{fetch.layer}_g{fetch.number}" + (f"p{number}" if number else "")
+            copy = Copy(
+                token, "transfer", dst, src, (), fetch.layer, ahead=True, engine=engine,
+                is_early=True,
+            )  # fmt: skip
+            yield Task(copy, (touch_of(dst, True), touch_of(src, False)))

@@ -1,0 +1,70 @@
+"""Weights as integers in groups: beside a search over many scales, group by group."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nacre.compile.quantise.weight_only.groups import group_size_for, round_to_nearest
+from tests.compile.models import Array, values
+
+
+def error_of(group: Array, scale: float, most: int) -> float:
+    """The squared error of a group under a scale, weight by weight."""
+    total = 0.0
+    for weight in group.tolist():
+        integer = min(max(round(weight / scale), -most), most - 1) if scale else 0
+        total += (weight - integer * scale) ** 2
+    return total
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("group", [32, 64])
+def test_errors_are_below_those_of_plain_scales_and_near_the_best_of_many(
+    bits: int, group: int
+) -> None:
+    weights = values((6, 128), 3)
+    made = round_to_nearest(weights, group, bits)
+    most = 1 << (bits - 1)
+    ours = plain = best = 0.0
+    for row, scales, stored in zip(weights, made.scales, made.integers, strict=True):
+        for at, scale in enumerate(scales):
+            part = slice(at * group, (at + 1) * group)
+            largest = float(np.abs(row[part]).max())
+            # What is stored is what the error is of.
+            own = float(np.square(row[part] - stored[part] * np.float64(scale)).sum())
+            assert own == pytest.approx(error_of(row[part], float(scale), most))
+            ours += own
+            plain += error_of(row[part], largest / (most - 1), most)
+            tried = np.linspace(0.6, 1.05, 60) * largest / most
+            best += min(error_of(row[part], s * sign, most) for s in tried for sign in (1, -1))
+    assert ours < plain
+    assert ours < 1.12 * best
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 5), st.sampled_from([16, 32]), st.sampled_from([4, 8]), st.integers(0, 99))
+def test_integers_stay_within_their_bits_and_zeros_stay_zeros(
+    columns: int, group: int, bits: int, seed: int
+) -> None:
+    weights = values((columns, 2 * group), seed, 10.0 ** (seed % 5 - 3))
+    weights[0, :group] = 0
+    made = round_to_nearest(weights, group, bits)
+    assert made.scales.dtype == np.float16
+    assert -(1 << (bits - 1)) <= made.integers.min()
+    assert made.integers.max() < 1 << (bits - 1)
+    assert not made.real()[0, :group].any()
+
+
+def test_weights_that_f16_has_no_scale_for_are_zeros() -> None:
+    made = round_to_nearest(np.full((2, 32), 1e-43, np.float32), 32, 4)
+    assert not made.real().any()
+
+
+@pytest.mark.parametrize(
+    ("depth", "most", "expected"), [(512, 128, 128), (576, 128, 96), (576, 64, 64), (97, 64, None)]
+)
+def test_groups_divide_the_depth(depth: int, most: int, expected: int | None) -> None:
+    assert group_size_for(depth, most) == expected
