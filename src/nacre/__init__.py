@@ -7,7 +7,7 @@ from nacre.base.lazy import load_on_use
 
 TYPE_CHECKING = False  # `typing` takes longer to load than the rest: Ctrl-C must find us ready
 if TYPE_CHECKING:
-    from nacre import calibrate, core, nac, nem
+    from nacre import calibrate, core, llm, nac, nem
     from nacre.base.diagnostics import Diagnostic, InputError
     from nacre.binding import TcbImage, bind
     from nacre.compile.api import compile
@@ -25,6 +25,7 @@ __all__ = [
     "compile",
     "core",
     "estimate",
+    "llm",
     "nac",
     "nem",
 ]
@@ -41,6 +42,7 @@ load_on_use(
         "compile": "compile.api",
         "core": None,
         "estimate": "compile.estimate.estimate",
+        "llm": None,
         "nac": None,
         "nem": None,
     },

@@ -150,6 +150,10 @@ def test_a_damaged_archive(
         assert "error[CMP09]" in outcome.err
         assert "--> d.npz" in outcome.err
     assert status in (1, 2) or (verb == "run" and damage == "no bytes")
+    assert "<host>" not in outcome.text
+    if "error[RUN05]" in outcome.text and damage != "no bytes":
+        given = next(word for word in VERBS[verb] if "=d." in word)
+        assert f"--> {given.partition('=')[2]}" in outcome.text
     assert not (folder / "new").exists()
     assert not (folder / "y.npy").exists()
 

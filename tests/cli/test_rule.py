@@ -8,6 +8,7 @@ import pytest
 from nacre.base.rules import RULES
 from nacre.cli.rule import RULE_MODULES
 from nacre.core import catalogue as core_catalogue
+from nacre.llm import catalogue as llm_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from nacre.nem.spec.language_sections import address_of
@@ -18,6 +19,7 @@ Capsys = pytest.CaptureFixture[str]
 
 catalogue.load()
 core_catalogue.load()
+llm_catalogue.load()
 nac_catalogue.load()
 tcb_catalogue.load()
 for module in RULE_MODULES:

@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nacre.base.excerpt import safe
+from nacre.base.excerpt import backquote, safe
+from nacre.base.source import whole_file
 from nacre.cli.arrays import WrongUsage, unreadable_reason
 
 if TYPE_CHECKING:
@@ -16,11 +17,13 @@ _SHOWN_ELEMENTS = 64  # a longer array is shown by its ends
 _JSON_ELEMENTS = 1024  # of a longer array JSON has a summary
 
 
-def read_array(path: str, dtype: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+def read_array(
+    path: str, dtype: np.dtype[Any] | None = None, option: str | None = None
+) -> np.ndarray[Any, Any]:
     """The array of a file in the machine's byte order; WrongUsage where there is no file.
 
     NumPy's files do not know bf16 and its like, and keep nothing but their size: such elements are
-    of the type that is wanted.
+    of the type that is wanted. The option is what the file was given for, such as `--input x`.
     """
     from nacre.base.packing import restore_type
     from nacre.nem.api.ddr import load_npy
@@ -29,11 +32,13 @@ def read_array(path: str, dtype: np.dtype[Any] | None = None) -> np.ndarray[Any,
     reason = unreadable_reason(Path(path))
     if reason is not None:
         raise WrongUsage(reason)
-    array = load_npy(path)
+    array = load_npy(path, None if option is None else backquote(option))
     try:
         array = array if dtype is None else restore_type(array, dtype)
     except ValueError as error:
-        raise host_error(f"`{safe(path)}` does not fit: {error}") from None
+        asked = None if option is None else f"it was given for {backquote(option)}"
+        message = f"`{safe(path)}` does not fit: {error}"
+        raise host_error(message, asked, whole_file(path)) from None
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

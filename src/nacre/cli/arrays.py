@@ -18,7 +18,7 @@ import click
 from nacre.base.elements import ELEMENT_TYPES, ElementType, bytes_needed
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import is_special, write_together
-from nacre.base.source import Unreadable, read_bytes
+from nacre.base.source import Unreadable, read_bytes, whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.cli.exit_status import MACHINE_FAULTS
 
@@ -192,14 +192,16 @@ def load_input(file: InputFile, program: Program) -> Any:  # noqa: ANN401 - an a
     if reason is not None:
         raise WrongUsage(reason)
     if file.path.suffix == ".npy":
-        array = load_npy(file.path)
+        array = load_npy(file.path, backquote(f"--input {file.target}"))
         if array.dtype.kind in "USmMO":
-            raise host_error(f"`{file.path}` holds {array.dtype}, expected numbers")
+            message = f"`{file.path}` holds {array.dtype}, expected numbers"
+            raise host_error(message, place=whole_file(str(file.path)))
         return array
     size = buffer.size or 0
     raw = read_bytes(file.path, limit=size)
     if isinstance(raw, Unreadable):
-        raise host_error(f"`{buffer.name}` has {size} bytes, `{file.path}` has more")
+        message = f"`{buffer.name}` has {size} bytes, `{file.path}` has more"
+        raise host_error(message, place=whole_file(str(file.path)))
     return raw
 
 

@@ -52,6 +52,7 @@ _VERBS = {
     "demo": ("nacre.cli.demo", "demo", "take a trained network from its file to a report"),
     "core": ("nacre.cli.core.command", "core", "verify, rewrite and evaluate modules of Core IR"),
     "nem": ("nacre.cli.nem.command", "nem", "start programs; NEM in its other forms"),
+    "llm": ("nacre.cli.llm.command", "llm", "look at and run language models"),
     "nac": ("nacre.cli.nac.command", "nac", "build, look at, verify and run files of NAC"),
 }
 

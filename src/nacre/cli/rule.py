@@ -12,6 +12,7 @@ from nacre.base.rules import RULES, Rule
 from nacre.base.suggest import did_you_mean
 from nacre.cli.exit_status import OK
 from nacre.core import catalogue as core_catalogue
+from nacre.llm import catalogue as llm_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from nacre.nem.spec.language_sections import address_of
@@ -33,13 +34,14 @@ RULE_MODULES = (
 def rule(code: str | None, output: str) -> int:
     """Explain the rule CODE; without one, list all rules. A group such as BUF lists its rules.
 
-    The rules of NEM come first, then those of Core IR, of the compiler, of calibration, of NAC
-    and of TCB.
+    The rules of NEM come first, then those of Core IR, of the compiler, of calibration, of NAC,
+    of TCB and of language models.
     """
     catalogue.load()
     core_catalogue.load()
     nac_catalogue.load()
     tcb_catalogue.load()
+    llm_catalogue.load()
     for module in RULE_MODULES:
         importlib.import_module(module)
     key = code.upper() if code else None

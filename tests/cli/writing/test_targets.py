@@ -21,6 +21,7 @@ Capsys = pytest.CaptureFixture[str]
 _TARGETS = ("-o", "--output", "--trace", "--report", "--newick", "--svg")
 FOLDERS = (
     "compile", "compile without the model", "demo", "nac extract", "nac synthesise", "nac search",
+    "llm build",
 )  # fmt: skip
 WRITERS = [
     name

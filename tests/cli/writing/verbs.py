@@ -15,6 +15,8 @@ from nacre.base.files import is_temporary
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from nacre.nac.synthesis.families import families_corpus
+from tests.llm.letters import LETTER_KEYS, LETTERS
+from tests.llm.reference import llama_bytes
 from tests.nac.mep.carrying import successor, tokenizer_json
 
 State = tuple[object, ...]
@@ -48,6 +50,7 @@ def make_given(folder: Path) -> None:
         out = build.add("Linear", x, build.constant(weights), build.constant(weights[0]))
         module = build.module(out)
         core.save(module, folder / f"m{seed}.core")
+        (folder / f"letters{seed}.gguf").write_bytes(llama_bytes(LETTERS, seed, LETTER_KEYS))
         nac.save(nac.build(module), folder / f"m{seed}.nac")
         summed = build.module(build.add("Sum", out, axes=[0, 1], keepdims=False))
         core.save(summed, folder / f"s{seed}.core")
@@ -103,6 +106,13 @@ def bundle_state(folder: Path) -> State:
         return (None,)
     found = Bundle.load(folder)
     return (str(found.source), str(found.legal), found.program, found.weights)
+
+
+def _llm_state(folder: Path) -> State:
+    if not (folder / "llm.json").exists():
+        return (None,)
+    found = nacre.llm.LlmBundle.load(folder)
+    return tuple((one.program, one.weights) for one in (found.prefill, found.decode))
 
 
 def contents(folder: Path) -> State:
@@ -232,6 +242,12 @@ VERBS = {
         lambda g, o, n: ["compile", g / f"m{n}.core", "--device", "npm4k", "-o", o / "b",
                          "--no-reference"],
         lambda folder: bundle_state(folder / "b"),
+    ),
+    "llm build": Verb(
+        lambda g, o, n: ["llm", "build", g / f"letters{n}.gguf", "--device", "npm4k",
+                         "--context", "8", "--chunk", "2", "-o", o / "b"],
+        lambda folder: _llm_state(folder / "b"),
+        is_slow=True,
     ),
     "run": Verb(
         lambda g, o, n: ["run", g / "p.nem", "--input", f"X={g}/i{n}.npy", "--output",

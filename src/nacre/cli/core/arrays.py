@@ -55,7 +55,7 @@ def _output_index(name: str, names: Sequence[str]) -> int:
 def input_array(name: str, path: str, module: Module) -> np.ndarray[Any, Any]:
     """The array of a file for an input of a module."""
     type_ = module.input_types.get(name)
-    return read_array(path, None if type_ is None else type_.element.dtype)
+    return read_array(path, None if type_ is None else type_.element.dtype, f"--input {name}")
 
 
 def print_outputs(module: Module, arrays: Sequence[np.ndarray[Any, Any]]) -> None:

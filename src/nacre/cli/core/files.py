@@ -86,7 +86,7 @@ def constant_values(constants: Constants) -> dict[str, Any]:
             reason = unreadable_reason(Path(value))
             if reason is not None:
                 raise WrongUsage(reason)
-            values[name] = load_npy(value)
+            values[name] = load_npy(value, backquote(f"--constant {name}"))
         else:
             values[name] = number
     return values
@@ -99,6 +99,7 @@ def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Mo
     """
     if constants or Path(name).suffix.lower() == ".onnx":
         return _onnx_module(name, shapes, constants)
+    from nacre.core.models import READ_ELSEWHERE
     from nacre.core.rules.storage import STO01
     from nacre.core.storage import load, load_source
     from nacre.nac.models import READERS, read_model
@@ -107,7 +108,7 @@ def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Mo
         reason = unreadable_reason(Path(name))
         if reason is not None:
             raise WrongUsage(reason)
-        if Path(name).suffix.lower() in READERS:
+        if Path(name).suffix.lower() in {*READERS, *READ_ELSEWHERE}:
             with watch_progress("importing", "nodes") as progress:
                 return read_model(name, dict(shapes), progress)
         return load(name)

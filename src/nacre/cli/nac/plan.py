@@ -139,7 +139,9 @@ def _answers(
     prompts: Sequence[Prompt], texts: Sequence[str], arrays: Mapping[str, str]
 ) -> dict[str, Any]:
     """Answers by prompt; UsageError where there are two to one."""
-    answers: dict[str, Any] = {name: read_array(path) for name, path in arrays.items()}
+    answers: dict[str, Any] = {
+        name: read_array(path, option=f"--input {name}") for name, path in arrays.items()
+    }
     known = sorted((prompt.text for prompt in prompts), key=len, reverse=True)
     for text in texts:
         # A prompt may hold `=` signs as well as an answer.

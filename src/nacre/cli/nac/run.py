@@ -148,7 +148,7 @@ def _array(model: NacModel, name: str, path: str) -> np.ndarray[Any, Any]:
     from nacre.base.elements import GRAPH_TYPES
 
     dtype = next((i.dtype for i in model.all_inputs if i.name == name), None)
-    return read_array(path, None if dtype is None else GRAPH_TYPES[dtype].dtype)
+    return read_array(path, None if dtype is None else GRAPH_TYPES[dtype].dtype, f"--input {name}")
 
 
 def _names(model: NacModel, count: int) -> list[str]:

@@ -1,0 +1,70 @@
+"""`nacre llm build`: plans for a device from a GGUF file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nacre.base.excerpt import safe
+from nacre.cli.arrays import report_write_errors
+from nacre.cli.compile_options import PrecisionName, group_size_option
+from nacre.cli.core.files import report_findings
+from nacre.cli.llm.group import llm, open_gguf, time_text
+from nacre.cli.options import ddr_size_option, include_root_option, out_option
+from nacre.compile.options import GROUP_SIZE, PRECISION_ALIASES
+from nacre.llm.bundle.precisions import PLAN_PRECISIONS
+
+
+@llm.command()
+@click.argument("file", metavar="FILE.gguf")
+@click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
+@include_root_option
+@click.option(
+    "--precision", type=PrecisionName((*PLAN_PRECISIONS, *PRECISION_ALIASES)), default="f16",
+    metavar=f"[{'|'.join(PLAN_PRECISIONS)}]", show_default=True,
+    help="Of weights of 8 or 4 bits all else is f16.",
+)  # fmt: skip
+@group_size_option
+@click.option(
+    "--context", type=click.IntRange(min=1), default=512, show_default=True, metavar="N",
+    help="Rows of the cache.",
+)  # fmt: skip
+@click.option(
+    "--chunk", type=click.IntRange(min=1), default=32, show_default=True, metavar="N",
+    help="Tokens of a prompt that are read at once.",
+)  # fmt: skip
+@ddr_size_option
+@out_option("FOLDER", "Where the bundle goes.", is_folder=True, required=True)
+def build(
+    file: str,
+    device: str,
+    include_roots: tuple[Path, ...],
+    precision: str,
+    group_size: str | None,
+    context: int,
+    chunk: int,
+    ddr_size: int,
+    out: Path,
+) -> int:
+    """Compile a model to a plan for chunks of a prompt and one for single tokens.
+
+    `nacre llm run FOLDER` runs them, bit-true.
+    """
+    if group_size is not None and precision not in GROUP_SIZE:
+        raise click.UsageError("--group-size is for --precision w8f16 and w4f16")
+
+    def work() -> None:
+        from nacre.compile.target import target_of
+        from nacre.llm.bundle.llm_bundle import build as build_bundle
+
+        made = build_bundle(
+            open_gguf(file), target_of(device, include_roots).device, precision,
+            context=context, chunk=chunk, ddr_bytes=ddr_size,
+            group_size=None if group_size is None else int(group_size),
+        )  # fmt: skip
+        with report_write_errors():
+            made.save(out)
+        click.echo(f"{safe(str(out))}: {time_text(made.time())}")
+
+    return report_findings(work)

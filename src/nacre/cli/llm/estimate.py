@@ -1,0 +1,181 @@
+"""`nacre llm estimate`: does a language model fit a device, and how fast is it at most?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.excerpt import safe
+from nacre.cli.arrays import WrongUsage, unreadable_reason
+from nacre.cli.compile_options import PrecisionName, group_size_option
+from nacre.cli.core.files import format_option, report_findings
+from nacre.cli.exit_status import ERRORS_FOUND
+from nacre.cli.llm.group import llm, open_gguf
+from nacre.cli.nac.files import table
+from nacre.cli.options import ddr_size_option, include_root_option
+from nacre.compile.options import PRECISION_ALIASES
+from nacre.llm.estimate.sizes import PRECISIONS
+
+if TYPE_CHECKING:
+    from nacre.llm.estimate.bounds import ModelEstimate, StepBound
+    from nacre.llm.estimate.sizes import ModelSizes, Precision
+
+_CONTEXT = 2048
+
+
+@llm.command()
+@click.argument("model", metavar="FILE.gguf|config.json")
+@click.option(
+    "--device", "devices", multiple=True, required=True, metavar="D",
+    help="A built-in device or a file; may be repeated, to compare them.",
+)  # fmt: skip
+@include_root_option
+@click.option(
+    "--precision", type=PrecisionName((*PRECISIONS, *PRECISION_ALIASES)), default="f16",
+    metavar=f"[{'|'.join(PRECISIONS)}]", show_default=True, help="Of weights and products.",
+)  # fmt: skip
+@group_size_option
+@click.option(
+    "--context", type=click.IntRange(min=1), metavar="N",
+    help=f"Rows of the cache. Default: {_CONTEXT:,}, or what the model knows if that is less.",
+)  # fmt: skip
+@click.option("--clock", type=click.FloatRange(min=0, min_open=True), metavar="MHZ")
+@ddr_size_option
+@format_option
+def estimate(
+    model: str,
+    devices: tuple[str, ...],
+    include_roots: tuple[Path, ...],
+    precision: Precision,
+    group_size: str | None,
+    context: int | None,
+    clock: float | None,
+    ddr_size: int,
+    output: str,
+) -> int:
+    """Say whether a model fits devices, and the least that a prompt and a token take.
+
+    No weights are read: a configuration of transformers is enough. Cycles are bounds, of the bytes
+    that must pass DDR and the products that must be computed; a plan takes longer.
+
+    Exit status: 0 it fits every device, 1 it does not or something is wrong with it, 2 wrong usage.
+    """
+    found: list[ModelEstimate] = []
+
+    def work() -> None:
+        from nacre.compile.target import target_of
+        from nacre.llm.estimate.bounds import estimate_model
+        from nacre.llm.model.step import require_sizes
+
+        sizes = _sizes(model)
+        rows = context or min(_CONTEXT, sizes.config.context)
+        require_sizes(sizes.config, model, rows, 1)
+        for device in dict.fromkeys(devices):
+            known = target_of(device, include_roots).device
+            made = estimate_model(
+                sizes, known, precision, context=rows, ddr_bytes=ddr_size, clock_mhz=clock,
+                group_size=None if group_size is None else int(group_size),
+            )  # fmt: skip
+            found.append(made)
+        click.echo(_as_json(sizes, found) if output == "json" else _as_text(model, sizes, found))
+
+    status = report_findings(work, output)
+    return status or (0 if all(one.fits for one in found) else ERRORS_FOUND)
+
+
+def _sizes(name: str) -> ModelSizes:
+    from nacre.llm.estimate.config_json import read_config_json
+    from nacre.llm.estimate.sizes import ModelSizes
+    from nacre.llm.model.config import config_of
+
+    if name.endswith(".json"):
+        reason = unreadable_reason(Path(name))
+        if reason is not None:
+            raise WrongUsage(reason)
+        return ModelSizes(*read_config_json(Path(name)))
+    file = open_gguf(name)
+    return ModelSizes(config_of(file), "output.weight" not in file.tensors)
+
+
+def _as_text(name: str, sizes: ModelSizes, found: list[ModelEstimate]) -> str:
+    c, first = sizes.config, found[0]
+    head = (
+        f"{safe(name)}: {c.family.name}, {sizes.parameters:,} parameters, {c.layers} layers of "
+        f"{c.width}, {c.kv_heads} x {c.head_size} of keys, {first.precision}"
+    )
+    memory = [
+        (
+            one.device, _megabytes(one.weight_bytes), _megabytes(one.cache_bytes),
+            _megabytes(one.activation_bytes), _megabytes(one.ddr_capacity),
+            "yes" if one.fits else "no",
+        )
+        for one in found
+    ]  # fmt: skip
+    heads = ("device", "weights MB", "cache MB", "rest MB", "of DDR MB", "fits")
+    parts = [head, table([heads, *memory], frozenset({1, 2, 3, 4}))]
+    parts.append(_step_table("prompt", "ms to first token", found))
+    parts.append(_step_table("after", "tokens/s", found))
+    clocks = ", ".join(dict.fromkeys(f"{one.clock_mhz:,.0f} MHz" for one in found))
+    parts.append(f"bounds: a plan takes longer; clock {clocks}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _step_table(what: str, measure: str, found: list[ModelEstimate]) -> str:
+    is_prompt = what == "prompt"
+    rows = [("device", what, "cycles", measure, "limit", "DDR MB", "M MACs")]
+    for one in found:
+        for step in one.prefill if is_prompt else one.decode:
+            rate = one.milliseconds(step) if is_prompt else one.tokens_per_second(step)
+            rows.append(
+                (
+                    one.device, f"{step.context:,}", f"{step.cycles:,}", f"{rate:,.1f}", step.limit,
+                    _megabytes(step.ddr_bytes), f"{step.macs / 1e6:,.0f}",
+                )
+            )  # fmt: skip
+    return table(rows, frozenset({1, 2, 3, 5, 6})) if len(rows) > 1 else ""
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f}"
+
+
+def _as_json(sizes: ModelSizes, found: list[ModelEstimate]) -> str:
+    return json.dumps(
+        {
+            "architecture": sizes.config.family.name,
+            "parameters": sizes.parameters,
+            "devices": [_device_json(one) for one in found],
+        },
+        indent=2,
+    )
+
+
+def _device_json(one: ModelEstimate) -> dict[str, object]:
+    return {
+        "device": one.device,
+        "precision": one.precision,
+        "clock_mhz": one.clock_mhz,
+        "fits": one.fits,
+        "weight_bytes": one.weight_bytes,
+        "cache_bytes": one.cache_bytes,
+        "activation_bytes": one.activation_bytes,
+        "ddr_bytes": one.ddr_capacity,
+        "prefill": [_step_json(one, step) for step in one.prefill],
+        "decode": [_step_json(one, step) for step in one.decode],
+    }
+
+
+def _step_json(one: ModelEstimate, step: StepBound) -> dict[str, object]:
+    return {
+        "tokens": step.tokens,
+        "context": step.context,
+        "cycles": step.cycles,
+        "limit": step.limit,
+        "ddr_bytes": step.ddr_bytes,
+        "macs": step.macs,
+        "milliseconds": one.milliseconds(step),
+        "tokens_per_second": one.tokens_per_second(step),
+    }

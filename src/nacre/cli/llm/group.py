@@ -1,0 +1,43 @@
+"""What the verbs of `nacre llm` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.arrays import WrongUsage, unreadable_reason
+
+if TYPE_CHECKING:
+    from nacre.llm.bundle.llm_bundle import LlmTime
+    from nacre.llm.gguf.file import GgufFile
+
+
+@click.group()
+def llm() -> None:
+    """Work with language models, as GGUF files bring them.
+
+    Exit status: 0 no errors, 1 errors in the file, 2 wrong usage.
+    """
+
+
+def time_text(time: LlmTime, prompt_tokens: int | None = None) -> str:
+    """What plans take, in a line."""
+    tokens = time.chunk if prompt_tokens is None else prompt_tokens
+    return (
+        f"{time.first_token_ms(tokens):,.3g} ms to the first token after {tokens:,}, "
+        f"{time.tokens_per_second:,.1f} tokens/s ({time.prefill_cycles:,} cycles for "
+        f"{time.chunk:,} tokens of a prompt, {time.decode_cycles:,} for one, at "
+        f"{time.clock_mhz:,.0f} MHz)"
+    )
+
+
+def open_gguf(name: str) -> GgufFile:
+    """The file of an argument; WrongUsage where there is none, InputError where it is wrong."""
+    from nacre.llm.gguf.file import read_gguf
+
+    reason = unreadable_reason(Path(name))
+    if reason is not None:
+        raise WrongUsage(reason)
+    return read_gguf(name)

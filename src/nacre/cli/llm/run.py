@@ -1,0 +1,131 @@
+"""`nacre llm run`: a prompt in, text out as it comes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.base.stages import stage
+from nacre.cli.core.files import report_findings
+from nacre.cli.llm.group import llm, open_gguf, time_text
+
+if TYPE_CHECKING:
+    from nacre.llm.sampling import Sampling
+
+_LONGEST_CONTEXT = 2048  # unless it is asked for
+
+
+@llm.command()
+@click.argument("model", metavar="FILE.gguf|FOLDER")
+@click.option("--prompt", required=True, metavar="TEXT", help="What to go on from, or to answer.")
+@click.option("--system", metavar="TEXT", help="A message of the system before it.")
+@click.option("--raw", is_flag=True, help="Take the prompt as it is, without the chat template.")
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), default=256, show_default=True, metavar="N",
+    help="How many tokens to write at most.",
+)  # fmt: skip
+@click.option(
+    "--context", type=click.IntRange(min=1), metavar="N",
+    help="Rows of the cache. Default: what the prompt and the answer need.",
+)  # fmt: skip
+@click.option(
+    "--temperature", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="T",
+    help="0: the likeliest token; above, tokens are drawn.",
+)  # fmt: skip
+@click.option("--top-k", type=click.IntRange(min=0), default=0, help="Of so many likeliest tokens.")
+@click.option(
+    "--top-p", type=click.FloatRange(min=0, min_open=True, max=1), default=1.0,
+    help="Of the likeliest that have this share together.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="What draws follow from.")
+@click.option("--timed", is_flag=True, help="Say what the plans of a bundle take on the device.")
+def run(
+    model: str,
+    prompt: str,
+    system: str | None,
+    raw: bool,
+    max_tokens: int,
+    context: int | None,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    seed: int,
+    timed: bool,
+) -> int:
+    """Write what a model says to a prompt, token by token.
+
+    A file runs in f32 on the evaluator of Core IR; a folder of `nacre llm build` by its plans,
+    bit-true. A file with a chat template is asked by it.
+    """
+    is_bundle = os.path.isdir(model)
+    if timed and not is_bundle:
+        raise click.UsageError("--timed is for the folder of a bundle: see `nacre llm build`")
+    if context is not None and is_bundle:
+        raise click.UsageError("--context is for files: a bundle has its own")
+
+    def work() -> None:
+        from nacre.llm.sampling import Sampling
+
+        sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        if is_bundle:
+            _run_bundle(model, _Request(prompt, system, raw, max_tokens, sampling), timed)
+        else:
+            _run_file(model, _Request(prompt, system, raw, max_tokens, sampling), context)
+
+    return report_findings(work)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is asked of a model."""
+
+    prompt: str
+    system: str | None
+    is_raw: bool
+    max_tokens: int
+    sampling: Sampling
+
+
+def _run_file(name: str, request: _Request, context: int | None) -> None:
+    from nacre.llm.chat import LanguageModel
+
+    with stage("reading"):
+        model = LanguageModel.from_gguf(open_gguf(name), with_template=not request.is_raw)
+    ids = model.text.prompt_ids(request.prompt, request.system)
+    known = model.decoder.config.context
+    wanted = min(known, max(len(ids) + request.max_tokens, 1), max(_LONGEST_CONTEXT, len(ids)))
+    _write(
+        model.generate(
+            ids,
+            max_tokens=request.max_tokens,
+            context=context or wanted,
+            sampling=request.sampling,
+        )
+    )
+
+
+def _run_bundle(folder: str, request: _Request, is_timed: bool) -> None:
+    from nacre.llm.bundle.llm_bundle import LlmBundle
+    from nacre.llm.chat import require_room
+
+    with stage("reading"):
+        bundle = LlmBundle.load(folder)
+    text = replace(bundle.text, template=None) if request.is_raw else bundle.text
+    ids = text.prompt_ids(request.prompt, request.system)
+    require_room(folder, ids, bundle.context)
+    _write(text.generate(bundle.runner(), ids, request.max_tokens, request.sampling))
+    if is_timed:
+        click.echo(time_text(bundle.time(), len(ids)), err=True)
+
+
+def _write(pieces: Iterable[str]) -> None:
+    """Text as it comes; what a model says drives no terminal."""
+    for piece in pieces:
+        click.echo(piece, nl=False)
+        sys.stdout.flush()
+    click.echo()

@@ -1,0 +1,40 @@
+"""Language models: GGUF in, models in Core IR, tokens out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nacre.base.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from nacre.llm.bundle.llm_bundle import LlmBundle, build
+    from nacre.llm.chat import LanguageModel
+    from nacre.llm.gguf.file import GgufFile, read_gguf
+    from nacre.llm.model.runner import Decoder
+    from nacre.llm.sampling import Sampling
+    from nacre.llm.tokenizer.tokenizer import Tokenizer
+
+__all__ = [
+    "Decoder",
+    "GgufFile",
+    "LanguageModel",
+    "LlmBundle",
+    "Sampling",
+    "Tokenizer",
+    "build",
+    "read_gguf",
+]
+
+load_on_use(
+    __name__,
+    {
+        "Decoder": "model.runner",
+        "GgufFile": "gguf.file",
+        "LanguageModel": "chat",
+        "LlmBundle": "bundle.llm_bundle",
+        "Sampling": "sampling",
+        "build": "bundle.llm_bundle",
+        "Tokenizer": "tokenizer.tokenizer",
+        "read_gguf": "gguf.file",
+    },
+)

@@ -1,0 +1,171 @@
+"""A language model for a device: two plans, a tokenizer, a template; built, run, timed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from nacre.base.stages import stage
+from nacre.compile.api import compile as compile_module
+from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.estimate.assumptions import clock_of
+from nacre.compile.options import GROUP_SIZE
+from nacre.compile.target import target_of
+from nacre.core.values import Array
+from nacre.llm.bundle.precisions import PLAN_PRECISIONS, plan_precision
+from nacre.llm.bundle.storage import StoredBundle, load_parts, save_parts
+from nacre.llm.chat import TextInterface, require_room
+from nacre.llm.gguf.file import GgufFile, parse_gguf, read_gguf
+from nacre.llm.gguf.writing import metadata_bytes
+from nacre.llm.model.config import Config, config_of
+from nacre.llm.model.problems import refusal
+from nacre.llm.model.runner import Decoder, Runner, RunStep
+from nacre.llm.model.step import require_sizes
+from nacre.llm.rules.model import LLM09
+from nacre.llm.sampling import Sampling
+from nacre.nem.model.devices import Device
+from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
+
+
+@dataclass(frozen=True)
+class LlmTime:
+    """What the plans of a bundle take on its device."""
+
+    prefill_cycles: int  # of a chunk of a prompt
+    decode_cycles: int  # of a token
+    chunk: int
+    clock_mhz: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens that are written in a second."""
+        return self.clock_mhz * 1e6 / self.decode_cycles
+
+    def first_token_ms(self, prompt_tokens: int) -> float:
+        """Milliseconds until the first token after a prompt."""
+        return ceil(prompt_tokens / self.chunk) * self.prefill_cycles / self.clock_mhz / 1000
+
+
+@dataclass(frozen=True, eq=False)
+class LlmBundle:
+    """A language model for a device.
+
+    Both plans take the cache as inputs and give its new rows, which the host puts in their places.
+    """
+
+    prefill: Bundle  # of a chunk of tokens; the same as `decode` where that is one
+    decode: Bundle  # of one
+    context: int
+    chunk: int
+    head: GgufFile  # what the model's file says, without its tensors
+    text: TextInterface
+
+    @property
+    def config(self) -> Config:
+        """The model in numbers."""
+        return config_of(self.head)
+
+    def runner(self) -> Runner:
+        """A text that is read and goes on, by the plans, bit-true."""
+        steps = {self.chunk: _run_of(self.prefill), 1: _run_of(self.decode)}
+        return Runner(self.text.name, self.config, self.context, steps)
+
+    def stream(
+        self,
+        prompt: str,
+        *,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        system: str | None = None,
+    ) -> Iterator[str]:
+        """The answer to a prompt, piece by piece."""
+        sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        ids = self.text.prompt_ids(prompt, system)
+        require_room(self.text.name, ids, self.context)
+        return self.text.generate(self.runner(), ids, max_tokens, sampling)
+
+    def generate(self, prompt: str, **how: Any) -> str:  # noqa: ANN401 - as `stream` takes them
+        """The whole answer; the arguments are those of `stream`."""
+        return "".join(self.stream(prompt, **how))
+
+    def time(self, context: int | None = None, clock_mhz: float | None = None) -> LlmTime:
+        """What the plans take, at any place of their context: they always read all of the cache."""
+        if context not in (None, self.context):
+            message = f"the plans are for a context of {self.context:,}, not of {context:,}"
+            raise refusal(LLM09, self.text.name, message, "build the model for that context")
+        prefill = self.prefill.time().cycles
+        decode = prefill if self.chunk == 1 else self.decode.time().cycles
+        device = target_of(self.decode.manifest.device).device
+        return LlmTime(prefill, decode, self.chunk, clock_mhz or clock_of(device))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bundle into a folder, which is made."""
+        save_parts(
+            StoredBundle(self.prefill, self.decode, self.context, self.chunk, self.head),
+            Path(folder),
+        )
+
+    @staticmethod
+    def load(folder: str | Path) -> LlmBundle:
+        """Read a bundle; InputError says what is wrong with it."""
+        parts = load_parts(Path(folder))
+        text = TextInterface.from_gguf(parts.head)
+        return LlmBundle(parts.prefill, parts.decode, parts.context, parts.chunk, parts.head, text)
+
+
+def build(
+    source: str | os.PathLike[str] | GgufFile,
+    device: str | Path | Device,
+    precision: str = "f16",
+    *,
+    context: int = 512,
+    chunk: int = 32,
+    group_size: int | None = None,
+    ddr_bytes: int = DEFAULT_DDR_BYTES,
+) -> LlmBundle:
+    """Compile a model of a GGUF file to plans for a device.
+
+    - `context`: rows of the cache
+    - `chunk`: tokens of a prompt that are read at once
+    - `precision`: `f16`, `f32`, or `w8f16` and `w4f16`, whose weights share a scale in groups of at
+      most `group_size`
+
+    InputError lists what stands in the way.
+    """
+    file = source if isinstance(source, GgufFile) else read_gguf(source)
+    known = plan_precision(precision)
+    if known is None:
+        message = f"the precision is {precision!r}, expected one of {', '.join(PLAN_PRECISIONS)}"
+        raise refusal(LLM09, file.name, message)
+    head = parse_gguf(metadata_bytes(file.metadata), file.name)
+    text = TextInterface.from_gguf(head)
+    require_sizes(config_of(head), file.name, context, chunk)
+    with stage("reading the weights"):
+        decoder = Decoder.from_gguf(file)
+    plans: dict[int, Bundle] = {}
+    for size in sorted({1, chunk}):
+        with stage(f"compiling the plan of {size} tokens"):
+            plans[size] = compile_module(
+                decoder.step(context, size).module,
+                device,
+                known,
+                ddr_bytes=ddr_bytes,
+                group_size=group_size if known in GROUP_SIZE else None,
+            )
+    return LlmBundle(plans[chunk], plans[1], context, chunk, head, text)
+
+
+def _run_of(bundle: Bundle) -> RunStep:
+    session = bundle.session()
+
+    def run(inputs: Mapping[str, Any]) -> list[Array]:
+        return list(session.run(inputs).values())
+
+    return run

@@ -1,0 +1,188 @@
+"""Bundles of language models in folders: a plan each in its own, and what both share beside.
+
+Plans and metadata lie under names with their hash, and the manifest that names them is written
+last: a folder holds the old bundle until it holds the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.base.files import HASH_DIGITS, file_set, make_folder
+from nacre.base.source import Unreadable, read_source
+from nacre.compile.bundle.bundle import Bundle
+from nacre.llm.gguf.file import GgufFile, read_gguf
+from nacre.llm.gguf.writing import metadata_bytes
+from nacre.llm.model.config import Config, config_of
+from nacre.llm.model.problems import refusal
+from nacre.llm.model.step import LOGITS, TOKENS, cache_names, require_sizes, row_name
+from nacre.llm.rules.model import LLM08
+
+MANIFEST, HEAD, PREFILL, DECODE = "llm.json", "model.gguf", "prefill", "decode"
+_PART = re.compile(rf"(?:prefill|decode)\.[0-9a-f]{{{HASH_DIGITS}}}")
+_HEAD_PART = re.compile(rf"model\.[0-9a-f]{{{HASH_DIGITS}}}\.gguf")
+_FORMAT = 1
+_MOST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class StoredBundle:
+    """What a folder holds."""
+
+    prefill: Bundle
+    decode: Bundle
+    context: int
+    chunk: int
+    head: GgufFile
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """What the manifest says: sizes, and the names of what lies beside it."""
+
+    context: int
+    chunk: int
+    head: str
+    decode: str
+    prefill: str  # the same as `decode` where chunks are of one token
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset({self.head, self.decode, self.prefill})
+
+
+def save_parts(bundle: StoredBundle, folder: Path) -> None:
+    """Write it: readers find the bundle that was there before, or the new one."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
+        message = "the folder has other files in it"
+        raise refusal(LLM08, str(folder), message, "name a folder that is empty or not there")
+    plans = {_plan_name(DECODE, bundle.decode): bundle.decode}
+    if bundle.chunk > 1:
+        plans[_plan_name(PREFILL, bundle.prefill)] = bundle.prefill
+    with make_folder(folder), file_set(folder / MANIFEST) as files, _plan_folders(folder, plans):
+        head = files.add(HEAD, [metadata_bytes(bundle.head.metadata)])
+        names = (head.stored, *plans)
+        made = _Manifest(bundle.context, bundle.chunk, head.stored, names[1], names[-1])
+        files.commit([_manifest_bytes(made)], old=_heads(folder))
+    _remove_others(folder, made)
+
+
+def _plan_name(kind: str, plan: Bundle) -> str:
+    """The name of its folder, with the hash of what is computed by which weights."""
+    digest = hashlib.sha256(plan.program.encode())
+    digest.update(plan.weights)
+    return f"{kind}.{digest.hexdigest()[:HASH_DIGITS]}"
+
+
+@contextlib.contextmanager
+def _plan_folders(folder: Path, plans: Mapping[str, Bundle]) -> Iterator[None]:
+    """Plans in folders of their names; those that are new go where the rest fails."""
+    new = [folder / name for name in plans if not (folder / name).exists()]
+    try:
+        for name, plan in plans.items():
+            plan.save(folder / name, reference=False)
+        yield
+    except BaseException:
+        named = _names_in_place(folder)
+        for path in new:
+            if path.name not in named:
+                shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+def _names_in_place(folder: Path) -> frozenset[str]:
+    """What the manifest that is there names, if there is a sound one."""
+    try:
+        return _read_manifest(folder).names
+    except Exception:  # none, or a stranger's: then nothing is named
+        return frozenset()
+
+
+def _heads(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if _HEAD_PART.fullmatch(path.name)]
+
+
+def _remove_others(folder: Path, made: _Manifest) -> None:
+    """Remove plans of bundles that were there before, or of writes that were cut off."""
+    for path in folder.iterdir():
+        if _PART.fullmatch(path.name) and path.name not in made.names:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _manifest_bytes(made: _Manifest) -> bytes:
+    said = {
+        "format": _FORMAT,
+        "context": made.context,
+        "chunk": made.chunk,
+        "head": made.head,
+        "decode": made.decode,
+        "prefill": made.prefill,
+    }
+    return json.dumps(said, indent=2).encode() + b"\n"
+
+
+def load_parts(folder: Path) -> StoredBundle:
+    """Read it; every part must fit the others."""
+    name = str(folder)
+    said = _read_manifest(folder)
+    head = read_gguf(folder / said.head)
+    config = config_of(head)
+    require_sizes(config, name, said.context, said.chunk)
+    decode = Bundle.load(folder / said.decode)
+    prefill = Bundle.load(folder / said.prefill) if said.chunk > 1 else decode
+    for plan, size in ((decode, 1), (prefill, said.chunk)):
+        _require_plan(plan, config, said.context, size, name)
+    return StoredBundle(prefill, decode, said.context, said.chunk, head)
+
+
+def _read_manifest(folder: Path) -> _Manifest:
+    source = read_source(folder / MANIFEST, limit=_MOST_BYTES)
+    if isinstance(source, Unreadable):
+        raise refusal(LLM08, str(folder), f"`{MANIFEST}` {source.reason}")
+    try:
+        said = json.loads(source.text)
+    except (ValueError, RecursionError) as error:
+        raise refusal(LLM08, str(folder), f"`{MANIFEST}` is no JSON: {error}") from None
+    if not isinstance(said, dict) or said.get("format") != _FORMAT:
+        raise refusal(LLM08, str(folder), f"`{MANIFEST}` is not of format {_FORMAT}")
+    context, chunk = said.get("context"), said.get("chunk")
+    if type(context) is not int or type(chunk) is not int:
+        raise refusal(LLM08, str(folder), f"`{MANIFEST}` has no numbers `context` and `chunk`")
+    names = [said.get(key) for key in ("head", "decode", "prefill")]
+    for name, form in zip(names, (_HEAD_PART, _PART, _PART), strict=True):
+        if not isinstance(name, str) or form.fullmatch(name) is None:
+            message = f"`{MANIFEST}` lacks the names of what lies beside it, with their hashes"
+            raise refusal(LLM08, str(folder), message)
+    return _Manifest(context, chunk, *map(str, names))
+
+
+def _require_plan(plan: Bundle, config: Config, context: int, size: int, name: str) -> None:
+    """A plan's ports are those of a step of this model."""
+    caches = cache_names(config)
+    wanted = (LOGITS, *map(row_name, caches))
+    types = plan.source.input_types
+    shape = (config.kv_heads, context, config.head_size)
+    is_fit = (
+        tuple(port.name for port in plan.manifest.outputs) == wanted
+        and all(cache in types and types[cache].shape == shape for cache in caches)
+        and TOKENS in types
+        and types[TOKENS].shape == (size,)
+    )
+    if not is_fit:
+        message = f"a plan is none of {size:,} tokens at a context of {context:,} of this model"
+        raise refusal(LLM08, name, message)
+
+
+def is_llm_bundle(folder: Path) -> bool:
+    """Whether a folder has the manifest of such a bundle."""
+    try:
+        return (folder / MANIFEST).is_file()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,100 @@
+"""A model that speaks: its decoder, its tokenizer and its template, from one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nacre.base.stages import stage
+from nacre.llm.gguf.file import GgufFile
+from nacre.llm.model.problems import refusal
+from nacre.llm.model.runner import Decoder, Runner
+from nacre.llm.rules.model import LLM07
+from nacre.llm.sampling import Sampler, Sampling
+from nacre.llm.template.chat import ChatTemplate, Message, chat_template
+from nacre.llm.tokenizer.tokenizer import Tokenizer
+
+# Prompts are read in chunks of so many tokens.
+CHUNK = 32
+
+
+@dataclass(frozen=True, eq=False)
+class TextInterface:
+    """Texts as tokens and back: a tokenizer and a chat template."""
+
+    name: str  # of the file that it is from
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+
+    @classmethod
+    def from_gguf(cls, file: GgufFile, *, with_template: bool = True) -> TextInterface:
+        """That of a file; InputError where a part of it is none."""
+        with stage("reading the tokenizer"):
+            tokenizer = Tokenizer.from_gguf(file)
+        return cls(file.name, tokenizer, chat_template(file) if with_template else None)
+
+    def prompt_ids(self, prompt: str, system: str | None = None) -> list[int]:
+        """The tokens of a prompt: a message by the file's template, plain text without one."""
+        if self.template is None:
+            ids = self.tokenizer.encode(prompt)
+        else:
+            messages: list[Message] = [{"role": "user", "content": prompt}]
+            if system is not None:
+                messages.insert(0, {"role": "system", "content": system})
+            text = self.template.prompt(messages)
+            ids = self.tokenizer.encode(text, parse_special=True)
+        begin = self.tokenizer.vocabulary.begin
+        return ids or ([] if begin is None else [begin])
+
+    def generate(
+        self, runner: Runner, ids: Sequence[int], max_tokens: int, sampling: Sampling
+    ) -> Iterator[str]:
+        """The text that goes on from tokens, piece by piece.
+
+        It ends with a token that ends answers, after so many tokens, or where the context is full.
+        """
+        sampler = Sampler(sampling)
+        with stage("reading the prompt"):
+            logits = runner.feed(ids)
+        stream = self.tokenizer.stream()
+        for number in range(max_tokens):
+            token = sampler.choose(logits)
+            if token in self.tokenizer.ends:
+                break
+            if not self.tokenizer.is_silent(token):
+                yield stream.push(token)
+            if number + 1 == max_tokens or not runner.left:
+                break
+            logits = runner.feed([token])
+        yield stream.finish()
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """Texts in, texts out, on Core IR's evaluator in f32."""
+
+    decoder: Decoder
+    text: TextInterface
+
+    @classmethod
+    def from_gguf(cls, file: GgufFile, *, with_template: bool = True) -> LanguageModel:
+        """The model of a file; InputError where a part of it is none."""
+        text = TextInterface.from_gguf(file, with_template=with_template)
+        with stage("reading the weights"):
+            return cls(Decoder.from_gguf(file), text)
+
+    def generate(
+        self, ids: Sequence[int], *, max_tokens: int, context: int, sampling: Sampling
+    ) -> Iterator[str]:
+        """The text that goes on from tokens, piece by piece."""
+        require_room(self.text.name, ids, context)
+        with stage("building the steps"):
+            runner = self.decoder.runner(context, min(CHUNK, context))
+        return self.text.generate(runner, ids, max_tokens, sampling)
+
+
+def require_room(name: str, ids: Sequence[int], context: int) -> None:
+    """InputError where a prompt is longer than a context, before anything is built."""
+    if len(ids) > context:
+        message = f"the prompt has {len(ids):,} tokens, the context is {context:,}"
+        raise refusal(LLM07, name, message, "ask for a larger context, or say less")

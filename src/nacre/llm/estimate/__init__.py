@@ -1,0 +1,1 @@
+"""What a language model takes on a device, from its configuration: no weights are needed."""

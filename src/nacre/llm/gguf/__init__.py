@@ -1,0 +1,1 @@
+"""GGUF: files of language models, read within bounds."""

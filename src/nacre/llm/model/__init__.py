@@ -1,0 +1,1 @@
+"""Decoders in Core IR, built from what a file says of them."""

@@ -1,0 +1,113 @@
+"""A decoder that runs on Core IR's evaluator: a prompt in chunks, then tokens one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nacre.llm.gguf.file import GgufFile
+from nacre.llm.model.config import Config, config_of
+from nacre.llm.model.layers import DecoderWeights, decoder_weights
+from nacre.llm.model.problems import refusal
+from nacre.llm.model.step import (
+    LAST,
+    POSITION,
+    TOKENS,
+    Step,
+    build_step,
+    cache_names,
+    require_sizes,
+)
+from nacre.llm.model.weights import Weights
+from nacre.llm.rules.model import LLM07
+
+Logits = npt.NDArray[np.float32]
+# Inputs of a step by name; its outputs in order.
+RunStep = Callable[[Mapping[str, Any]], Sequence[npt.NDArray[Any]]]
+
+
+class Decoder:
+    """A model with its weights, from which steps are built."""
+
+    def __init__(self, config: Config, weights: DecoderWeights, name: str) -> None:
+        self.config, self.weights, self.name = config, weights, name
+
+    @classmethod
+    def from_gguf(cls, file: GgufFile) -> Decoder:
+        """The model of a file; InputError where it is none that is built."""
+        config = config_of(file)
+        return cls(config, decoder_weights(config, Weights(file)), file.name)
+
+    def step(self, context: int, chunk: int = 1) -> Step:
+        """The module that takes so many tokens at once, with a cache of so many rows."""
+        return build_step(self.config, self.weights, context, chunk, self.name)
+
+    def runner(self, context: int, chunk: int = 1) -> Runner:
+        """A text that is read and goes on."""
+        require_sizes(self.config, self.name, context, chunk)
+        steps = {size: self.step(context, size).module.session().run for size in {1, chunk}}
+        return Runner(self.name, self.config, context, steps)
+
+
+class Runner:
+    """A text as far as it was read: the cache, and how many of its rows are filled."""
+
+    def __init__(
+        self, name: str, config: Config, context: int, steps: Mapping[int, RunStep]
+    ) -> None:
+        self._name, self._context, self._steps = name, context, steps
+        shape = (config.kv_heads, context, config.head_size)
+        self._caches = {cache: np.zeros(shape, np.float32) for cache in cache_names(config)}
+        self._chunk = max(steps)
+        self.position = 0
+
+    @property
+    def left(self) -> int:
+        """How many tokens the context still takes."""
+        return self._context - self.position
+
+    def reset(self) -> None:
+        """Begin a new text."""
+        self.position = 0
+
+    def feed(self, tokens: Sequence[int]) -> Logits:
+        """Read tokens; the logits of what comes after the last. InputError where they are too many.
+
+        As many as a chunk takes are read at once, the rest one by one.
+        """
+        if not tokens:
+            raise refusal(LLM07, self._name, "there is no token to go on from")
+        if len(tokens) > self.left:
+            message = (
+                f"{len(tokens):,} tokens, the context of {self._context:,} takes {self.left:,}"
+            )
+            raise refusal(LLM07, self._name, message, "ask for a larger context, or say less")
+        logits: Logits = np.zeros(0, np.float32)
+        at = 0
+        while at < len(tokens):
+            # A chunk that is not full is read whole: what is behind the last token is overwritten.
+            is_whole = len(tokens) - at > 1 and self.left >= self._chunk > 1
+            size = self._chunk if is_whole else 1
+            logits = self._run(tokens[at : at + size], size)
+            at += size
+        return logits
+
+    def _run(self, tokens: Sequence[int], size: int) -> Logits:
+        ids = np.zeros(size, np.int32)
+        ids[: len(tokens)] = tokens
+        given: dict[str, npt.NDArray[Any]] = {
+            TOKENS: ids,
+            POSITION: np.array([self.position], np.int32),
+            **self._caches,
+        }
+        if size > 1:
+            given[LAST] = np.array([len(tokens) - 1], np.int32)
+        logits, *rows = self._steps[size](given)
+        for cache, row in zip(self._caches.values(), rows, strict=True):
+            cache[:, self.position : self.position + len(tokens)] = row[:, : len(tokens)]
+        self.position += len(tokens)
+        last: Logits = logits[0]
+        return last

@@ -1,0 +1,294 @@
+"""A step of a decoder as a module of Core IR: some tokens in, logits and rows of the cache out.
+
+The cache is an input that no step writes: the rows of the step's tokens are outputs, which whoever
+runs it puts where they belong. So a step reads the cache once and moves a row of it a token, and
+the scores of the old rows and of the new ones are computed apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nacre.core.builder import Builder
+from nacre.core.module import Labels, Module
+from nacre.llm.model.config import Config
+from nacre.llm.model.layers import Affine, DecoderWeights, Layer
+from nacre.llm.model.problems import refusal
+from nacre.llm.model.rotary import rotary_tables
+from nacre.llm.rules.model import LLM06
+
+# Added to the scores of what a token must not see: e to that power is 0 beside any score, also in
+# f16, and no infinity comes near a softmax.
+MASKED = -30_000.0
+
+TOKENS, POSITION, LAST, LOGITS = "tokens", "position", "last", "logits"
+_INDEX = "i32"
+_ACTIVATIONS: dict[str, Callable[[Builder, int], int]] = {
+    "silu": lambda b, x: b.add("Silu", x),
+    "gelu": lambda b, x: b.add("Gelu", x),
+    "gelu_tanh": lambda b, x: b.add("Gelu", x, approximate="tanh"),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A module that takes `chunk` tokens at a position of a cache of `context` rows.
+
+    Inputs are `tokens`, `position` (of the first token), with more than one token `last` (whose
+    logits are wanted, counted from the first), and a cache of keys and one of values a layer.
+    Outputs are `logits` and the new rows, in the order of the caches.
+    """
+
+    module: Module
+    context: int
+    chunk: int
+
+
+def cache_names(config: Config) -> list[str]:
+    """The caches of all layers in order: `cache.0.keys`, `cache.0.values`, ..."""
+    return [f"cache.{i}.{part}" for i in range(config.layers) for part in ("keys", "values")]
+
+
+def row_name(cache: str) -> str:
+    """What the new rows of a cache are called."""
+    return cache.replace("cache", "rows", 1)
+
+
+def require_sizes(config: Config, name: str, context: int, chunk: int) -> None:
+    """InputError where a step cannot have these sizes."""
+    if not 1 <= context <= config.context:
+        message = f"the context is {context:,}, expected 1 to {config.context:,}, what it knows"
+        raise refusal(LLM06, name, message)
+    if not 1 <= chunk <= context:
+        message = f"the chunk is {chunk:,} tokens, expected 1 to the context, {context:,}"
+        raise refusal(LLM06, name, message)
+
+
+def build_step(
+    config: Config, weights: DecoderWeights, context: int, chunk: int, name: str = "<model>"
+) -> Step:
+    """The step of so many tokens."""
+    require_sizes(config, name, context, chunk)
+    writer = _StepWriter(config, weights, context, chunk)
+    return Step(writer.module(), context, chunk)
+
+
+class _StepWriter:
+    """Writes the operations of a step, layer by layer."""
+
+    def __init__(self, config: Config, weights: DecoderWeights, context: int, chunk: int) -> None:
+        self._config, self._weights = config, weights
+        self._context, self._chunk = context, chunk
+        self._b = b = Builder()
+        self._tokens = b.input(TOKENS, _INDEX, (chunk,))
+        self._position = b.input(POSITION, _INDEX, (1,))
+        self._last = b.input(LAST, _INDEX, (1,)) if chunk > 1 else None
+        shape = (config.kv_heads, context, config.head_size)
+        self._caches = [b.input(cache, "f32", shape) for cache in cache_names(config)]
+        self._rows: list[int] = []
+        offsets = np.arange(chunk, dtype=np.int32)
+        self._places = (
+            self._position
+            if chunk == 1
+            else b.add("BinOp", self._position, b.constant(offsets), op="Add")
+        )
+        self._masks: dict[int | None, int] = {}
+        self._turns = self._rotary_rows()
+        self._embedding = b.constant(weights.embedding, copy=False)
+
+    def module(self) -> Module:
+        """All of it."""
+        b, config = self._b, self._config
+        x = b.add("Gather", self._embedding, self._tokens)
+        if config.family.is_embedding_scaled:
+            x = self._times(x, config.width**0.5)
+        if self._weights.positions is not None:
+            table = b.constant(self._weights.positions, copy=False)
+            x = self._plus(x, b.add("Gather", table, self._places))
+        for number, layer in enumerate(self._weights.layers):
+            x = self._layer(x, layer, number)
+        logits = self._logits(x)
+        made = b.module(logits, *self._rows)
+        names = (LOGITS, *map(row_name, cache_names(config)))
+        return replace(made, labels=Labels(outputs=names, source="language model"))
+
+    def _layer(self, x: int, layer: Layer, number: int) -> int:
+        normed = self._norm(x, layer.attention_norm)
+        attended = self._attention(normed, layer, number)
+        if layer.attention_post_norm is not None:
+            attended = self._norm(attended, layer.attention_post_norm)
+        after = self._plus(x, attended)
+        before_ffn = x if self._config.is_parallel else after
+        taken = normed if layer.ffn_norm is None else self._norm(before_ffn, layer.ffn_norm)
+        made = self._ffn(taken, layer)
+        if layer.ffn_post_norm is not None:
+            made = self._norm(made, layer.ffn_post_norm)
+        return self._plus(after, made)
+
+    def _ffn(self, x: int, layer: Layer) -> int:
+        activation = _ACTIVATIONS[self._config.family.activation]
+        up = self._product(x, layer.up)
+        if layer.gate is None:
+            return self._product(activation(self._b, up), layer.down)
+        gate = activation(self._b, self._product(x, layer.gate))
+        return self._product(self._b.add("BinOp", gate, up, op="Mul"), layer.down)
+
+    def _logits(self, x: int) -> int:
+        b, cap = self._b, self._config.logit_cap
+        if self._last is not None:
+            x = b.add("Gather", x, self._last)
+        x = self._norm(x, self._weights.norm)
+        head = self._weights.head
+        if not self._weights.is_tied:
+            return self._capped(self._product(x, head), cap)
+        operands = [x, self._embedding]
+        if head.bias is not None:
+            operands.append(b.constant(head.bias, copy=False))
+        return self._capped(b.add("Linear", *operands), cap)
+
+    # Attention
+
+    def _attention(self, x: int, layer: Layer, number: int) -> int:
+        b, c, t = self._b, self._config, self._chunk
+        query = self._heads(self._product(x, layer.query), layer.query_norm, c.heads)
+        key = self._heads(self._product(x, layer.key), layer.key_norm, c.kv_heads)
+        value = self._heads(self._product(x, layer.value), None, c.kv_heads)
+        query, key = self._turn(query), self._turn(key)
+        self._rows += [key, value]
+        # Heads that share keys are rows of one product.
+        rows = (c.kv_heads, c.group * t, c.head_size)
+        query = self._reshape(self._times(query, c.query_scale), rows)
+        old_keys, old_values = self._caches[2 * number : 2 * number + 2]
+        scores = [self._scores(query, keys) for keys in (old_keys, key)]
+        whole = self._capped(b.add("Concat", *scores, axis=-1), c.score_cap)
+        width = self._context + t
+        by_token = self._reshape(whole, (c.kv_heads, c.group, t, width))
+        masked = self._plus(by_token, self._mask(c.window_of(number)))
+        shares = self._reshape(b.add("Softmax", masked, axis=-1), (*rows[:2], width))
+        old = b.add("MatMul", self._part(shares, 0, self._context), old_values)
+        new = b.add("MatMul", self._part(shares, self._context, width), value)
+        return self._product(self._side_by_side(self._plus(old, new)), layer.out)
+
+    def _heads(self, x: int, norm: Affine | None, heads: int) -> int:
+        """Rows of tokens as heads: `[heads, tokens, size]`."""
+        x = self._reshape(x, (self._chunk, heads, self._config.head_size))
+        if norm is not None:
+            x = self._norm(x, norm)
+        return self._b.add("Transpose", x, permutation=(1, 0, 2))
+
+    def _side_by_side(self, x: int) -> int:
+        """Heads as rows of tokens again."""
+        c, t = self._config, self._chunk
+        x = self._reshape(x, (c.heads, t, c.head_size))
+        x = self._b.add("Transpose", x, permutation=(1, 0, 2))
+        return self._reshape(x, (t, c.heads * c.head_size))
+
+    def _scores(self, query: int, keys: int) -> int:
+        turned = self._b.add("Transpose", keys, permutation=(0, 2, 1))
+        return self._b.add("MatMul", query, turned)
+
+    def _turn(self, x: int) -> int:
+        """Heads turned by their positions; dimensions that are not turned stand last."""
+        if self._turns is None or self._config.rotary is None:
+            return x
+        b, size, turned = self._b, self._config.head_size, self._config.rotary.dimensions
+        cosines, sines = self._turns
+        head = x if turned == size else self._part(x, 0, turned)
+        half = turned // 2
+        halves = b.add("Concat", self._part(head, half, turned), self._part(head, 0, half), axis=-1)
+        straight = b.add("BinOp", head, cosines, op="Mul")
+        made = self._plus(straight, b.add("BinOp", halves, sines, op="Mul"))
+        if turned == size:
+            return made
+        return b.add("Concat", made, self._part(x, turned, size), axis=-1)
+
+    def _rotary_rows(self) -> tuple[int, int] | None:
+        """Cosines and sines of the step's tokens."""
+        rotary, weights = self._config.rotary, self._weights
+        if rotary is None:
+            return None
+        tables = rotary_tables(
+            rotary, self._context, weights.frequency_factors, weights.long_factors
+        )
+        cosines, sines = (
+            self._b.add("Gather", self._b.constant(table, copy=False), self._places)
+            for table in tables
+        )
+        return cosines, sines
+
+    def _mask(self, window: int | None) -> int:
+        """What is added to scores, `[1, 1, tokens or 1, context + tokens]`."""
+        if window is not None and window >= self._context:
+            window = None
+        if window not in self._masks:
+            old, new = self._old_mask(window), self._new_mask(window)
+            self._masks[window] = self._b.add("Concat", old, new, axis=-1)
+        return self._masks[window]
+
+    def _old_mask(self, window: int | None) -> int:
+        """Rows of the cache before the position are seen, those in the window of a token."""
+        b, t = self._b, self._chunk
+        places = b.constant(np.arange(self._context, dtype=np.int32).reshape(1, -1))
+        seen = b.add("Compare", places, self._reshape(self._position, (1, 1)), op="Lt")
+        if window is not None:
+            reach = b.constant(np.full((1, 1), window, np.int32))
+            ends = b.add("BinOp", places, reach, op="Add")
+            in_window = b.add("Compare", ends, self._reshape(self._places, (t, 1)), op="Gt")
+            seen = b.add("BinOp", seen, in_window, op="And")
+        zero = b.constant(np.zeros((1, 1), np.float32))
+        masked = b.constant(np.full((1, 1), MASKED, np.float32))
+        mask = b.add("Where", seen, zero, masked)
+        shape = (t, self._context)
+        if b.type_of(mask).shape != shape:
+            mask = b.add("Broadcast", mask, shape=shape)
+        return self._reshape(mask, (1, 1, *shape))
+
+    def _new_mask(self, window: int | None) -> int:
+        """A token sees itself and those of the step before it."""
+        distance = np.subtract.outer(np.arange(self._chunk), np.arange(self._chunk))
+        is_seen = (distance >= 0) & (distance < (window or self._chunk))
+        mask = np.where(is_seen, np.float32(0), np.float32(MASKED))
+        return self._b.constant(mask[None, None].astype(np.float32))
+
+    # Small parts
+
+    def _norm(self, x: int, norm: Affine) -> int:
+        b, epsilon = self._b, self._config.epsilon
+        operands = [x, b.constant(norm.weight, copy=False)]
+        if self._config.family.norm == "layer" and norm.bias is not None:
+            operands.append(b.constant(norm.bias, copy=False))
+        opcode = "RmsNorm" if self._config.family.norm == "rms" else "LayerNorm"
+        return b.add(opcode, *operands, axis=-1, epsilon=epsilon)
+
+    def _product(self, x: int, affine: Affine) -> int:
+        operands = [x, self._b.constant(affine.weight, copy=False)]
+        if affine.bias is not None:
+            operands.append(self._b.constant(affine.bias, copy=False))
+        return self._b.add("Linear", *operands)
+
+    def _capped(self, x: int, cap: float | None) -> int:
+        """Scores that come no further than a cap."""
+        if cap is None:
+            return x
+        small = self._b.add("Unary", self._times(x, 1 / cap), op="Tanh")
+        return self._times(small, cap)
+
+    def _plus(self, a: int, b: int) -> int:
+        return self._b.add("BinOp", a, b, op="Add")
+
+    def _times(self, x: int, factor: float) -> int:
+        return self._b.add("BinOp", x, self._b.constant(np.float32(factor)), op="Mul")
+
+    def _reshape(self, x: int, shape: tuple[int, ...]) -> int:
+        if self._b.type_of(x).shape == shape:
+            return x
+        return self._b.add("Reshape", x, new_shape=shape)
+
+    def _part(self, x: int, start: int, end: int) -> int:
+        """A part of the last axis."""
+        shape = self._b.type_of(x).shape
+        starts, ends = (0,) * (len(shape) - 1) + (start,), (*shape[:-1], end)
+        return self._b.add("Slice", x, starts=starts, ends=ends, steps=(1,) * len(shape))

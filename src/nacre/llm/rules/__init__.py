@@ -1,0 +1,1 @@
+"""The codes of language models: what files, models, tokenizers and templates promise."""

@@ -1,0 +1,130 @@
+"""Signs of a template between values, and items of values: nothing of Python's own is reached."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from nacre.llm.template.limits import MAX_TEXT
+from nacre.llm.template.values import (
+    UNDEFINED,
+    Namespace,
+    TooMuch,
+    Unfit,
+    Value,
+    is_equal,
+    kind_of,
+    require_small,
+    written,
+)
+
+_Work = Callable[..., Value]
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float)
+
+
+def _numbers(work: Callable[[float, float], float]) -> _Work:
+    def compute(a: Value, b: Value) -> Value:
+        if not _is_number(a) or not _is_number(b):
+            raise Unfit(f"found {kind_of(a)} and {kind_of(b)}, expected numbers")
+        try:
+            return work(a, b)
+        except (ZeroDivisionError, OverflowError):
+            raise Unfit("a number is divided by 0, or too large") from None
+
+    return compute
+
+
+def _add(a: Value, b: Value) -> Value:
+    if isinstance(a, str) and isinstance(b, str):
+        return _joined(a, b)
+    if isinstance(a, list) and isinstance(b, list):
+        if len(a) + len(b) > MAX_TEXT:
+            raise TooMuch("a list is too long")
+        return a + b
+    if _is_number(a) and _is_number(b):
+        return a + b
+    raise Unfit(f"{kind_of(a)} and {kind_of(b)} cannot be added")
+
+
+def _joined(a: str, b: str) -> str:
+    if len(a) + len(b) > MAX_TEXT:
+        raise TooMuch(f"a text has {len(a) + len(b):,} characters")
+    return a + b
+
+
+def _ordered(work: Callable[[Value, Value], bool]) -> _Work:
+    def compare(a: Value, b: Value) -> bool:
+        both_text = isinstance(a, str) and isinstance(b, str)
+        if not both_text and not (_is_number(a) and _is_number(b)):
+            raise Unfit(f"{kind_of(a)} and {kind_of(b)} have no order")
+        return work(a, b)
+
+    return compare
+
+
+def _contains(a: Value, b: Value) -> bool:
+    if isinstance(b, str):
+        if not isinstance(a, str):
+            raise Unfit(f"{kind_of(a)} is in no text")
+        return a in b
+    if isinstance(b, dict):
+        return isinstance(a, str | int | float | None) and a in b
+    if isinstance(b, list):
+        require_small(a, b)
+        return a in b
+    if b is UNDEFINED:
+        return False
+    raise Unfit(f"nothing is in {kind_of(b)}")
+
+
+def _negative(a: Value) -> Value:
+    if not _is_number(a):
+        raise Unfit(f"found {kind_of(a)}, expected a number")
+    return -a
+
+
+OPERATORS: Mapping[str, _Work] = MappingProxyType(
+    {
+        "+": _add,
+        "-": _numbers(operator.sub),
+        "*": _numbers(operator.mul),
+        "/": _numbers(operator.truediv),
+        "//": _numbers(operator.floordiv),
+        "%": _numbers(operator.mod),
+        "~": lambda a, b: _joined(written(a), written(b)),
+        "==": is_equal,
+        "!=": lambda a, b: not is_equal(a, b),
+        "<": _ordered(operator.lt),
+        "<=": _ordered(operator.le),
+        ">": _ordered(operator.gt),
+        ">=": _ordered(operator.ge),
+        "in": _contains,
+        "not in": lambda a, b: not _contains(a, b),
+        "negative": _negative,
+    }
+)
+
+
+def item_of(owner: Value, key: Value) -> Value:
+    """`owner[key]`; what is not there is undefined."""
+    if owner is UNDEFINED or owner is None:
+        raise Unfit(f"{kind_of(owner)} has no item {key!r}")
+    if isinstance(owner, Namespace):
+        return owner.fields.get(key, UNDEFINED) if isinstance(key, str) else UNDEFINED
+    if isinstance(owner, dict):
+        return owner.get(key, UNDEFINED) if isinstance(key, str | int | float) else UNDEFINED
+    is_index = isinstance(key, int) and isinstance(owner, str | list)
+    return owner[key] if is_index and -len(owner) <= key < len(owner) else UNDEFINED
+
+
+def part_of(owner: Value, bounds: Sequence[Value]) -> Value:
+    """`owner[start:end:step]`."""
+    if not isinstance(owner, str | list):
+        raise Unfit(f"{kind_of(owner)} has no parts")
+    if not all(bound is None or isinstance(bound, int) for bound in bounds) or bounds[2] == 0:
+        raise Unfit("the bounds of a part are no whole numbers, or its step is 0")
+    return owner[slice(*bounds)]

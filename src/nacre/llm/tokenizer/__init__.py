@@ -1,0 +1,1 @@
+"""Tokenizers of GGUF files as programs of TISA."""
