@@ -1,10 +1,10 @@
 """The compiler: what its plans cost against the bounds, how large they are, how long it takes.
 
 Every trained model at f16 on npm4k and npm16k and at i8 on npm4k and npm64k; plans that do without
-a feature; npm64k against npm4k; ResNet-50; a functional run beside onnxruntime. Each row has a
-process of its own. Cycles, bounds and sizes are the same on every machine and under any load;
-seconds are processor time, which a busy machine lengthens somewhat. Models are fetched with pip;
-one that cannot be had is shown as such.
+a feature; npm64k against npm4k; ResNet-50, a ViT, convolutions that stand alone; a functional run
+beside onnxruntime. Each row has a process of its own. Cycles, bounds and sizes are the same on any
+machine and under any load; seconds are processor time, which a busy machine lengthens somewhat.
+Models are fetched with pip; one that cannot be had is shown as such.
 
     python benchmarks/compile.py                     everything
     python benchmarks/compile.py nudenet resnet-50   some of it
@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.networks.libraries import load_transformers
+from benchmarks.networks.made import SINGLE_CONVOLUTIONS, resnet, single_convolution, vit, wide
 from tests.core.models.real_models import REAL_MODELS
 from tools.fetch_models import MODELS, Unavailable, model_path
 
@@ -37,7 +38,8 @@ WAYS = (("npm4k", "f16"), ("npm16k", "f16"), ("npm4k", "i8"), ("npm64k", "i8"))
 ABLATED, ABLATED_ON = ("ppocr-cls", "nudenet"), ("npm4k", "i8")
 TRANSFORMER, LENGTH = "minilm", 128
 TRAINED = (*(model.name for model in REAL_MODELS), TRANSFORMER)
-WIDE, RESNET = "wide-cnn", "resnet-50"  # made here
+WIDE, RESNET, VIT = "wide-cnn", "resnet-50", "vit-tiny"  # of `networks/made.py`
+CONVOLUTIONS = "convolutions"  # twelve that stand alone
 ABLATION = "ablation"  # plans that do without something
 RUN = "nudenet"  # at i8, beside onnxruntime
 ROUNDS = 5
@@ -91,46 +93,12 @@ def transformer() -> tuple[Any, Feeds]:
     return module, dict(zip(module.input_types, given, strict=True))
 
 
-def resnet() -> tuple[Any, Feeds]:
-    """ResNet-50 as transformers configures it, with random weights."""
-    import torch
-
-    transformers = load_transformers()
-
-    from nacre.core.torch.importer import from_torch
-
-    class Logits(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = transformers.ResNetForImageClassification(transformers.ResNetConfig())
-
-        def forward(self, pixels: Any) -> Any:  # noqa: ANN401 - torch's own types
-            return self.network(pixels).logits
-
-    torch.manual_seed(0)
-    picture = torch.randn(1, 3, 224, 224)
-    module = from_torch(Logits().eval(), (picture,))
-    return module, {name: picture.numpy() for name in module.input_types}
-
-
-def wide() -> tuple[Any, Feeds]:
-    """Eight pictures through six 3x3 convolutions of 256 channels: MACs are what counts."""
-    import numpy as np
-
-    from nacre import core
-
-    random = np.random.default_rng(0)
-    builder = core.Builder("nacre-1")
-    value = builder.input("x", "f32", (8, 32, 32, 256))
-    for _ in range(6):
-        weights = random.standard_normal((3, 3, 256, 256)).astype(np.float32) / 48
-        filters = builder.constant(weights)
-        made = builder.add("Conv2d", value, filters, strides=(1, 1), padding="Same")
-        value = builder.add("Relu", made)
-    return builder.module(value), {"x": random.standard_normal((8, 32, 32, 256), np.float32)}
-
-
-MADE: Mapping[str, Callable[[], tuple[Any, Feeds]]] = {WIDE: wide, RESNET: resnet}
+MADE: Mapping[str, Callable[[], tuple[Any, Feeds]]] = {
+    WIDE: wide,
+    RESNET: resnet,
+    VIT: vit,
+    **{name: partial(single_convolution, name) for name in SINGLE_CONVOLUTIONS},
+}
 
 
 # Measuring
@@ -229,7 +197,7 @@ HEADINGS = (
     "model", "device", "precision", "without", "cycles", "/layer", "/whole", "/floor", "MACs",
     "VPU", "L2", "text", "compile", "check",
 )  # fmt: skip
-WIDTHS = (16, 7, 9, 21, 11, 7, 7, 7, 6, 6, 6, 8, 9, 8)
+WIDTHS = (20, 7, 9, 21, 11, 7, 7, 7, 6, 6, 6, 8, 9, 8)
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -261,8 +229,11 @@ def plans(names: Sequence[str]) -> list[Plan]:
     for name in names:
         if name in TRAINED:
             wanted += [(name, *way, ()) for way in WAYS]
-        elif name in MADE:
-            wanted += [(name, device, "f16", ()) for device in ("npm4k", "npm64k")]
+        elif name == CONVOLUTIONS:
+            wanted += [(one, "npm4k", "i8", ()) for one in SINGLE_CONVOLUTIONS]
+        elif name in (WIDE, RESNET, VIT):
+            kinds = ("f16",) if name == WIDE else ("f16", "i8")
+            wanted += [(name, device, kind, ()) for kind in kinds for device in ("npm4k", "npm64k")]
     if ABLATION in names:
         for name in ABLATED:
             if name not in names:
@@ -280,6 +251,11 @@ def summary(rows: Sequence[Row]) -> list[str]:
         held = [r for r in rows if r.model in names and r.device == "npm4k" and not r.disabled]
         told += [line for p in ("f16", "i8") for line in over_bounds(kind, p, held)]
     by_key = {(r.model, r.device, r.precision, r.disabled): r for r in rows}
+    single = [r for r in rows if r.model in SINGLE_CONVOLUTIONS]
+    if single:
+        worst = max(single, key=lambda row: row.whole)
+        told.append(f"single convolutions: at most {worst.whole:.2f} times the whole bound "
+                    f"({worst.model})")  # fmt: skip
     small, large = (by_key.get((WIDE, d, "f16", ())) for d in ("npm4k", "npm64k"))
     if small and large:
         told.append(f"npm64k is {small.cycles / large.cycles:.1f} times as fast as npm4k ({WIDE})")
@@ -324,7 +300,7 @@ def ablation(rows: Sequence[Row], by_key: Mapping[Any, Row]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    known = (*TRAINED, *MADE, ABLATION)
+    known = (*TRAINED, WIDE, RESNET, VIT, CONVOLUTIONS, ABLATION)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
     parser.add_argument("--one", help=argparse.SUPPRESS)
     chosen = parser.parse_args()

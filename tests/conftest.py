@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import signal
@@ -17,6 +18,7 @@ from tests.effort import PROFILE, commit_number, leave_to_full_tier
 from tests.processor_time import ProcessorTime
 
 TESTS = Path(__file__).parent
+os.environ["NACRE_CACHE"] = ""  # every plan is made anew, here and in what tests start
 
 # A shell that starts the tests in the background makes them, and what they start, deaf to Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

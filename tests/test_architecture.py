@@ -67,6 +67,7 @@ ROOMS = {
     "tcbcheck": {"base", "nem", "tcb", "tcbcheck"},
     "viz": {"base", "kernels", "core", "nem", "nac", "compile", *_BINDER, "viz"},
     "calibrate": {"base", "kernels", "core", "nem", "nac", "compile", "calibrate"},
+    "llm": {"base", "kernels", "core", "nem", "nac", "compile", "llm"},
     "lsp": {"base", "nem", "lsp"},
     "dap": {"base", "nem", "dap"},
     "cli": {
@@ -77,6 +78,7 @@ ROOMS = {
         "nac",
         "compile",
         "calibrate",
+        "llm",
         *_BINDER,
         "binding",
         "viz",
@@ -87,7 +89,7 @@ ROOMS = {
 }
 # The front doors: what users import, and `python -m nacre`.
 DOORS = {
-    "nacre": (ROOMS["viz"] - {"viz"}) | {"binding", "calibrate"},
+    "nacre": (ROOMS["viz"] - {"viz"}) | {"binding", "calibrate", "llm"},
     "nacre.__main__": {"cli"},
     "nacre.binding": {"base", "nem", "compile", *_BINDER, "viz"},
     "nacre._version": set[str](),
@@ -125,9 +127,15 @@ def nem_room_of(module: str) -> str:
 
 
 # Inside compile: what all stages share, the stages in their order, and what stands on them.
-COMPILE_SHARED = ("rules", "options", "target", "geometry", "request", "accuracy", "sampling")
+COMPILE_SHARED = (
+    *("rules", "options", "target", "geometry", "plan_digest", "request"),
+    *("accuracy", "sampling"),
+)
 COMPILE_STAGES = ("legalise", "quantise", "partition", "program", "tiling", "placement", "schedule")
-COMPILE_RESULTS = {"emit", "bundle", "storage", "estimate", "pipeline", "api"}
+COMPILE_RESULTS = {
+    *("emit", "emit_names", "emit_regions", "plan_cache", "plan_key"),
+    *("bundle", "storage", "estimate", "pipeline", "api"),
+}
 
 
 def compile_room_of(module: str) -> str:

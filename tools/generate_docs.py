@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from nacre.base.rules import RULES, Rule
 from nacre.cli.devices import size_text
+from nacre.llm import catalogue as llm_catalogue
 from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from nacre.nem.model.builtins import builtin_names
@@ -80,6 +81,12 @@ CALIBRATION_HEAD = """## CAL: devices fitted to measurements
 What is wrong with a table of measurements or with a fit ([calibrate.md](../calibrate.md)).
 """
 
+LLM_HEAD = """## GGF, LLM: language models
+
+What is wrong with a GGUF file, with the model, the tokenizer or the chat template in it
+([llm.md](../llm.md)).
+"""
+
 DEVICES_HEAD = """# Built-in devices
 
 Generated from the device files in `src/nacre/nem/spec` by `make docs`: change those, not this page.
@@ -124,6 +131,9 @@ def render_rules() -> str:
     importlib.import_module("nacre.calibrate.rules")
     calibration = [RULES[c] for c in sorted(RULES) if RULES[c].language == "Calibration"]
     parts += [CALIBRATION_HEAD, _index(calibration), *(_section(rule) for rule in calibration)]
+    llm_catalogue.load()
+    llm = [RULES[code] for code in sorted(RULES) if RULES[code].language == "LLM"]
+    parts += [LLM_HEAD, _index(llm), *(_section(rule) for rule in llm)]
     return "\n".join(parts)
 
 

@@ -28,10 +28,13 @@ from nacre.kernels.numbers import real_functions
 from nacre.kernels.reductions import normalization
 from nacre.nac.operations.kernels import (
     complexes,
+    distributions,
     factors,
     fourier,
+    lu,
     matrices,
     random_numbers,
+    reflections,
     signals,
 )
 from nacre.nac.operations.registry import our_operations
@@ -310,7 +313,10 @@ _KERNELS = {
     signals.__name__: "of short times",
     matrices.__name__: "matrices, equations, vectors",
     factors.__name__: "factors of matrices, norms",
+    lu.__name__: "triangles with row exchanges",
+    reflections.__name__: "reflections",
     random_numbers.__name__: "random numbers",
+    distributions.__name__: "of further distributions",
     complexes.__name__: "complex numbers",
 }
 

@@ -1,0 +1,161 @@
+"""What precisions cost and keep: embeddings of sentences, one row by a stack of products, bytes.
+
+    python -m benchmarks.precision                 everything
+    python -m benchmarks.precision stack minilm    some
+
+Nothing is calibrated, so that every sentence is one that nobody has seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import nacre
+from nacre import core
+from nacre.compile.options import WEIGHT_BITS
+from nacre.core.module import Module
+from nacre.core.values import Array
+from tools.fetch_models import model_path
+
+DEVICE = "npm4k"
+LENGTH = 32
+PRECISIONS = (
+    ("f16", None),
+    ("w8f16", 128),
+    ("w8f16", 32),
+    ("w4f16", 128),
+    ("w4f16", 64),
+    ("w4f16", 32),
+)
+SIZES = (576, 1536, 576, 1536, 576, 2048, 2048)
+SCALE_BITS = 16
+SENTENCES = (
+    "The ferry leaves at seven and takes two hours to cross the sound.",
+    "She tuned the old piano by ear, one string after the other.",
+    "Prices of wheat fell for the third week in a row.",
+    "A compiler that proves its own plans needs no luck.",
+    "The committee postponed its decision until the report is complete.",
+    "Heavy rain flooded the lower fields, but the road stayed open.",
+    "How many moons does Neptune have?",
+    "He apologised for the delay and offered to pay for dinner.",
+    "Bees communicate the direction of food by dancing.",
+    "The library closes early on public holidays.",
+    "Turn the valve clockwise until the pressure drops below two bars.",
+    "My grandmother kept every letter that my grandfather wrote.",
+)
+
+
+def table(rows: Iterator[tuple[str, ...]]) -> None:
+    """Rows as they come."""
+    for row in rows:
+        print("".join(f"{cell:<{28 if not at else 16}}" for at, cell in enumerate(row)), flush=True)
+
+
+# MiniLM: embeddings of sentences
+
+
+def minilm_rows() -> Iterator[tuple[str, ...]]:
+    """Embeddings against those in f32: noise, and the cosines."""
+    module, feeds = minilm()
+    expected = np.stack([pooled(core.evaluate(module, one)[0], one) for one in feeds])
+    yield "MiniLM, pooled", "SQNR", "least cosine", "mean cosine", "bytes", "cycles"
+    for precision, group in PRECISIONS:
+        bundle = nacre.compile(module, DEVICE, precision, group_size=group)  # type: ignore[arg-type]
+        (name,) = (port.name for port in bundle.manifest.outputs)
+        found = np.stack([pooled(bundle.run(one)[name], one) for one in feeds])
+        noise = np.square(found - expected).sum() / np.square(expected).sum()
+        cosines = (found * expected).sum(axis=1)
+        yield (
+            name_of(precision, group),
+            f"{-10 * np.log10(noise):.1f} dB",
+            f"{cosines.min():.4f}",
+            f"{cosines.mean():.4f}",
+            f"{len(bundle.weights):,}",
+            f"{bundle.time().cycles:,}",
+        )
+
+
+def minilm() -> tuple[Module, list[dict[str, Array]]]:
+    """The model for sentences of up to 32 tokens, and the sentences."""
+    import torch
+    from tokenizers import Tokenizer
+
+    from nacre.core.torch.importer import from_torch
+    from tests.core.models.minilm import minilm as network_of
+
+    path = model_path("minilm")
+    tokenizer: Any = Tokenizer.from_file(str(path.parent / "tokenizer.json"))
+    tokenizer.enable_truncation(LENGTH)
+    tokenizer.enable_padding(length=LENGTH)
+    encoded = [tokenizer.encode(sentence) for sentence in SENTENCES]
+    pairs = [(np.array([e.ids]), np.array([e.attention_mask])) for e in encoded]
+    module = from_torch(network_of(path), tuple(map(torch.from_numpy, pairs[0])))
+    return module, [dict(zip(module.input_types, pair, strict=True)) for pair in pairs]
+
+
+def pooled(states: Array, feeds: dict[str, Array]) -> Array:
+    """The mean of the tokens that are there, of length 1."""
+    seen = list(feeds.values())[1][0].astype(bool)
+    mean = states[0][seen].astype(np.float64).mean(axis=0)
+    made: Array = mean / np.linalg.norm(mean)
+    return made
+
+
+def name_of(precision: str, group: int | None) -> str:
+    """A precision with its groups."""
+    return precision if group is None else f"{precision}, groups of {group}"
+
+
+# A stack of products, one row
+
+
+def stack() -> Module:
+    """Products after each other, as a step of a language model has them."""
+    rng, builder = np.random.default_rng(0), core.Builder("nacre-1")
+    value = builder.input("x", "f32", (1, SIZES[0]))
+    for depth, columns in pairwise(SIZES):
+        weights = (rng.standard_normal((columns, depth)) / np.sqrt(depth)).astype(np.float32)
+        value = builder.add("Linear", value, builder.constant(weights))
+    return builder.module(value)
+
+
+def stack_rows() -> Iterator[tuple[str, ...]]:
+    """Cycles over what DDR allows, and bytes over those that weights and scales have."""
+    module = stack()
+    count = sum(depth * columns for depth, columns in pairwise(SIZES))
+    yield f"one row, {len(SIZES) - 1} products", "cycles", "bound", "over it", "bytes", "over ideal"
+    for precision, group in PRECISIONS:
+        found = nacre.estimate(module, DEVICE, precision, group_size=group)  # type: ignore[arg-type]
+        assert found.plan is not None
+        assert found.bounds is not None
+        bits = WEIGHT_BITS[precision] + SCALE_BITS / (group or 1) if group else SCALE_BITS
+        cycles, size = found.plan.ideal.cycles, len(found.plan.bundle.weights)
+        yield (
+            name_of(precision, group),
+            f"{cycles:,}",
+            f"{found.bounds.whole:,}",
+            f"{cycles / found.bounds.whole:.3f}",
+            f"{size:,}",
+            f"{8 * size / (count * bits):.3f}",
+        )
+
+
+PARTS = {"stack": stack_rows, "minilm": minilm_rows}
+
+
+def main() -> None:
+    """Print the tables that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    for name in parser.parse_args().parts or PARTS:
+        table(PARTS[name]())
+        print()
+
+
+if __name__ == "__main__":
+    main()
