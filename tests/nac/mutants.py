@@ -7,15 +7,10 @@ long. A file that breaks a promise is kept.
 
 from __future__ import annotations
 
-import argparse
 import random
 import struct
-import sys
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -29,12 +24,13 @@ from nacre.nac.program.lift import lift
 from nacre.nac.program.lower import lower
 from nacre.nac.run.model import NacModel, load
 from nacre.nac.verify import verify
+from tests.damaged_files import try_files
 from tests.nac.files import small
 from tests.nac.format.test_hostile import attributes
 from tests.nac.mep.carrying import carrying
 from tests.nac.program.test_choices import two_layers
 
-SECONDS = 2.0
+SECONDS = 2.0  # of processor time for one file
 MAX_BYTES, MAX_WORK, MAX_STEPS = 64 * 2**20, 2**24, 5_000
 RUN_SHARE = 0.2  # of the sound files, how many are run
 NUMBERS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
@@ -157,34 +153,10 @@ def run(model: NacModel) -> None:
         machine_of(model, max_steps=MAX_STEPS, max_bytes=MAX_BYTES).run(["abc", 3, 8, -1])
 
 
-def main() -> None:
-    """Try them, and say what became of them."""
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--count", type=int, default=10_000)
-    reader.add_argument("--seed", type=int, default=1)
-    options = reader.parse_args()
-    draw = random.Random(options.seed)
-    outcomes: Counter[str] = Counter()
-    started, longest = process_time(), 0.0
-    for number in range(options.count):
-        data = mutated(draw, draw.choice(seeds()))
-        begun = process_time()
-        try:
-            found = fate(data, is_run=draw.random() < RUN_SHARE)
-        except BaseException:
-            Path(f"mutant-{options.seed}-{number}.nac").write_bytes(data)
-            raise
-        taken = process_time() - begun
-        longest = max(longest, taken)
-        if taken > SECONDS:
-            Path(f"mutant-{options.seed}-{number}-slow.nac").write_bytes(data)
-        outcomes["slow" if taken > SECONDS else found] += 1
-    taken = process_time() - started
-    lines = [f"{options.count:,} files in {taken:.0f} s, {options.count / taken:,.0f} a second,"
-             f" {longest:.2f} s at most"]  # fmt: skip
-    lines += [f"{found:12} {count:9,}" for found, count in outcomes.most_common()]
-    sys.stdout.write("\n".join(lines) + "\n")
+def outcome(draw: random.Random, data: bytes) -> str:
+    """What becomes of a file that is run now and then."""
+    return fate(data, is_run=draw.random() < RUN_SHARE)
 
 
 if __name__ == "__main__":
-    main()
+    try_files(__doc__, ".nac", lambda draw: mutated(draw, draw.choice(seeds())), outcome, SECONDS)

@@ -22,6 +22,7 @@ from nacre.tcb.binary.pools import ReadPools
 from nacre.tcb.block_table import FEATURES, PERIODS, RECORDS
 from nacre.tcb.image import Block, Image, Machine, Quant, Repeat, Tag, TagSet
 from nacre.tcb.text.disassembly import disassemble
+from tests.damaged_files import mutate_sealed
 from tests.effort import scaled
 from tests.tcb import second_reader
 from tests.tcb.broken import COPY, Value, changed, copying, counting, reading, sealed, with_items
@@ -201,38 +202,9 @@ def test_a_second_reader_reads_the_sample() -> None:
 # Files that are nearly right
 
 
-def _flip(draw: random.Random, data: bytearray) -> None:
-    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
-
-
-def _set(draw: random.Random, data: bytearray) -> None:
-    data[draw.randrange(len(data))] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
-
-
-def _remove(draw: random.Random, data: bytearray) -> None:
-    at = draw.randrange(len(data))
-    del data[at : at + draw.randrange(1, 4)]
-
-
-def _insert(draw: random.Random, data: bytearray) -> None:
-    at = draw.randrange(len(data))
-    data[at:at] = draw.randbytes(draw.randrange(1, 4))
-
-
-def _swap(draw: random.Random, data: bytearray) -> None:
-    a, b = draw.randrange(len(data)), draw.randrange(len(data))
-    data[a], data[b] = data[b], data[a]
-
-
-MUTATIONS = (_flip, _flip, _set, _set, _remove, _insert, _swap)
-
-
 def mutated(draw: random.Random, data: bytes) -> bytes:
     """A file with a few changes, and mostly the checksums that it needs."""
-    made = bytearray(data)
-    for _ in range(draw.choice((1, 1, 1, 2, 3))):
-        draw.choice(MUTATIONS)(draw, made)
-    return bytes(made) if draw.random() < 0.02 else sealed(bytes(made))
+    return mutate_sealed(draw, data, sealed)
 
 
 def outcome(data: bytes) -> str:

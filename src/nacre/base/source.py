@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import codecs
+import mmap
 import os
 import re
 import stat
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TypeVar
 
 # A program of a million lines is about 60 MB; more than that is not a program but an accident or
 # an attack, and reading it would cost seconds before the first useful word.
 MAX_SOURCE_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 16
 _LONE_RETURN = re.compile(r"\r(?!\n)")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,30 @@ def decode_source(raw: bytes, *, name: str, path: Path | None = None) -> Source 
 
 def read_bytes(path: Path, *, limit: int = MAX_SOURCE_BYTES) -> bytes | Unreadable:
     """Read a regular file of at most `limit` bytes, or say why not."""
+
+    def read(handle: int, size: int) -> bytes | Unreadable:
+        if size > limit:
+            return _too_large(size, limit)
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            raw = read_stream(file, limit, size)
+        return raw if len(raw) <= limit else _too_large(len(raw), limit)
+
+    return _with_regular_file(path, read)
+
+
+def map_bytes(path: Path) -> memoryview | Unreadable:
+    """The bytes of a regular file, of which none is read before it is looked at, or why not."""
+
+    def view(handle: int, size: int) -> memoryview:
+        if not size:  # which cannot be mapped
+            return memoryview(b"")
+        return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
+
+    return _with_regular_file(path, view)
+
+
+def _with_regular_file(path: Path, use: Callable[[int, int], T]) -> T | Unreadable:
+    """What `use` makes of an open file and its size."""
     try:
         # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -155,15 +183,11 @@ def read_bytes(path: Path, *, limit: int = MAX_SOURCE_BYTES) -> bytes | Unreadab
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
             return Unreadable(f"is {_file_kind(state.st_mode)}, not a file", "not a file")
-        if state.st_size > limit:
-            return _too_large(state.st_size, limit)
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            raw = read_stream(file, limit, state.st_size)
+        return use(handle, state.st_size)
     except OSError as error:
         return _unreadable(error)
     finally:
         os.close(handle)
-    return raw if len(raw) <= limit else _too_large(len(raw), limit)
 
 
 def read_stream(file: BinaryIO, limit: int, expected: int = 0) -> bytes:

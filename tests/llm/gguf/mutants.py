@@ -6,22 +6,17 @@ processor time is too long, and so is memory beyond a few times the file.
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
-from time import perf_counter, process_time
 
 import numpy as np
 
 from nacre.base.diagnostics import InputError
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.gguf.formats import FORMATS
+from tests.damaged_files import try_files
 from tests.llm.gguf_bytes import ARRAY, TEXT, U32, Pair, Tensor, gguf_bytes, small_file
 
-SECONDS = 1.0
 _DECODED = 0.1  # of the files that are read
 # Numbers at which counts and offsets go wrong.
 _POWERS = (8, 16, 30, 31, 32, 62, 63, 64)
@@ -93,38 +88,11 @@ def fate(data: bytes, *, decodes: bool = True) -> str:
     return "read"
 
 
-def processor_seconds(data: bytes) -> float:
-    """What a file takes, asked only where the clock on the wall says that it may be long."""
-    begun = process_time()
-    fate(data)
-    return process_time() - begun
-
-
-def main() -> None:
-    """Try them, and say what became of them; a file that breaks a promise is kept."""
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--count", type=int, default=10_000)
-    reader.add_argument("--seed", type=int, default=1)
-    options = reader.parse_args()
-    draw = random.Random(options.seed)
-    files = [seed() for seed in SEEDS]
-    outcomes: Counter[str] = Counter()
-    started = process_time()
-    for number in range(options.count):
-        data = mutated(draw, draw.choice(files))
-        begun = perf_counter()
-        try:
-            found = fate(data, decodes=draw.random() < _DECODED)
-        except BaseException:
-            Path(f"mutant-{options.seed}-{number}.gguf").write_bytes(data)
-            raise
-        is_long = perf_counter() - begun > SECONDS and processor_seconds(data) > SECONDS
-        outcomes["slow" if is_long else found] += 1
-    taken = process_time() - started
-    said = [f"{options.count:,} files in {taken:.0f} s, {options.count / taken:,.0f} a second"]
-    said += [f"{found:6} {count:9,}" for found, count in outcomes.most_common()]
-    sys.stdout.write("\n".join(said) + "\n")
+def outcome(draw: random.Random, data: bytes) -> str:
+    """What becomes of a file whose tensors are decoded now and then."""
+    return fate(data, decodes=draw.random() < _DECODED)
 
 
 if __name__ == "__main__":
-    main()
+    files = [seed() for seed in SEEDS]
+    try_files(__doc__, ".gguf", lambda draw: mutated(draw, draw.choice(files)), outcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from nacre.nem.bytecode.packing import content_of, pack, pack_contents, unpack
 from nacre.nem.bytecode.sources import read_program
 from nacre.nem.bytecode.tree_writer import tree_columns
 from nacre.nem.checks.engine import CheckOptions, check_source
+from tests.damaged_files import mutate_sealed
 from tests.effort import scaled
 
 PROGRAM = """\
@@ -295,40 +296,9 @@ def test_byt09_a_library_needs_the_name_of_a_program() -> None:
 # Files that are nearly right
 
 
-def _flip(draw: random.Random, data: bytearray) -> None:
-    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
-
-
-def _set(draw: random.Random, data: bytearray) -> None:
-    data[draw.randrange(len(data))] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
-
-
-def _remove(draw: random.Random, data: bytearray) -> None:
-    at = draw.randrange(len(data))
-    del data[at : at + draw.randrange(1, 4)]
-
-
-def _insert(draw: random.Random, data: bytearray) -> None:
-    at = draw.randrange(len(data))
-    data[at:at] = draw.randbytes(draw.randrange(1, 4))
-
-
-def _swap(draw: random.Random, data: bytearray) -> None:
-    a, b = draw.randrange(len(data)), draw.randrange(len(data))
-    data[a], data[b] = data[b], data[a]
-
-
-MUTATIONS: tuple[Callable[[random.Random, bytearray], None], ...] = (
-    _flip, _flip, _set, _set, _remove, _insert, _swap,
-)  # fmt: skip
-
-
 def mutated(draw: random.Random, data: bytes) -> bytes:
     """A file with a few changes, and mostly the checksum that it needs."""
-    made = bytearray(data)
-    for _ in range(draw.choice((1, 1, 1, 2, 3))):
-        draw.choice(MUTATIONS)(draw, made)
-    return bytes(made) if draw.random() < 0.02 else sealed(bytes(made))
+    return mutate_sealed(draw, data, sealed)
 
 
 def require_places(data: bytes) -> None:

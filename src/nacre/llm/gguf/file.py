@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +15,7 @@ import numpy.typing as npt
 from nacre.base.binary.cursor import Broken
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import backquote
-from nacre.base.source import read_bytes, whole_file
+from nacre.base.source import Unreadable, map_bytes, whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.llm.gguf.cursor import Cursor
 from nacre.llm.gguf.formats import dequantise
@@ -70,7 +68,10 @@ class GgufFile:
 def read_gguf(path: str | os.PathLike[str]) -> GgufFile:
     """The file at a path; InputError says what is wrong with it, and at which byte."""
     name = os.fspath(path)
-    return parse_gguf(_map_file(Path(path)), name)
+    view = map_bytes(Path(path))
+    if isinstance(view, Unreadable):
+        raise InputError([GGF01.at(whole_file(name), f"the file {view.reason}")])
+    return parse_gguf(view, name)
 
 
 def parse_gguf(data: bytes | memoryview, name: str = "<bytes>") -> GgufFile:
@@ -119,29 +120,3 @@ def _version(cursor: Cursor) -> int:
         help_text = "convert the file with a newer tool" if version == 1 else None
         raise Broken(GGF03, at, message, help_text)
     return version
-
-
-def _map_file(path: Path) -> memoryview:
-    """The bytes of a file, of which none is read before it is looked at."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError):
-        raise _unreadable(path) from None
-    try:
-        state = os.fstat(handle)
-        if not stat.S_ISREG(state.st_mode):
-            raise _unreadable(path)
-        if not state.st_size:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
-    except OSError:
-        raise _unreadable(path) from None
-    finally:
-        os.close(handle)
-
-
-def _unreadable(path: Path) -> InputError:
-    """Why a file cannot be read, in the words of whoever reads texts."""
-    found = read_bytes(path, limit=0)
-    reason = "cannot be mapped" if isinstance(found, bytes) else found.reason
-    return InputError([GGF01.at(whole_file(str(path)), f"the file {reason}")])

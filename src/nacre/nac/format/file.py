@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any, cast
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors, in_order
 from nacre.base.files import write_whole
 from nacre.base.lazy import load_all
-from nacre.base.source import Source, read_bytes, whole_file
+from nacre.base.source import Source, Unreadable, map_bytes, whole_file
 from nacre.nac.format import header
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.positions import BinarySource, Position
@@ -66,28 +64,10 @@ def examine(source: FileSource, name: str | None = None) -> ReadResult:
 
 def map_file(path: Path) -> memoryview:
     """The bytes of a file, of which none is read before it is looked at."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError):
-        raise _unreadable(path) from None
-    try:
-        state = os.fstat(handle)
-        if not stat.S_ISREG(state.st_mode):
-            raise _unreadable(path)
-        if not state.st_size:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(handle, 0, access=mmap.ACCESS_READ))
-    except OSError:
-        raise _unreadable(path) from None
-    finally:
-        os.close(handle)
-
-
-def _unreadable(path: Path) -> Broken:
-    """Why a file cannot be read, in the words of whoever reads texts."""
-    found = read_bytes(path, limit=0)
-    reason = "cannot be mapped" if isinstance(found, bytes) else found.reason
-    return Broken(NAC01, Position(0), reason)
+    view = map_bytes(path)
+    if isinstance(view, Unreadable):
+        raise Broken(NAC01, Position(0), view.reason)
+    return view
 
 
 def _examine_bytes(view: memoryview, title: str) -> ReadResult:
