@@ -193,7 +193,11 @@ def _chained_placement(timeline: Timeline, chains: Sequence[Chain]) -> Placement
 
 
 def _chained_graph(steps: Steps, chains: Sequence[Chain]) -> EventGraph:
-    """The graph in which a chain's head also waits for what its other members wait for."""
+    """The graph in which a chain's head also waits for what its other members wait for.
+
+    What waits for a member waits for the head itself: a member ends with it, and a task that is
+    ready in the same cycle must not be chosen before those that come first.
+    """
     graph = steps.graph
     head_of = np.arange(graph.size)
     for chain in chains:
@@ -201,10 +205,12 @@ def _chained_graph(steps: Steps, chains: Sequence[Chain]) -> EventGraph:
         for task in chain.tasks[1:]:
             node = graph.first_node[task.position]
             head_of[node : node + chain.times] = np.arange(first, first + chain.times)
-    heads = head_of[graph.targets]
-    further = (heads != graph.targets) & (heads != head_of[graph.sources])
+    source_heads, target_heads = head_of[graph.sources], head_of[graph.targets]
+    outside = source_heads != target_heads
+    sources = np.where(outside, source_heads, graph.sources)
+    further = outside & (target_heads != graph.targets)
     return replace(
         graph,
-        sources=np.concatenate([graph.sources, graph.sources[further]]),
-        targets=np.concatenate([graph.targets, heads[further]]),
+        sources=np.concatenate([sources, source_heads[further]]),
+        targets=np.concatenate([graph.targets, target_heads[further]]),
     )
