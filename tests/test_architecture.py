@@ -463,6 +463,51 @@ def test_every_rule_function_is_asked() -> None:
     assert all(RULES[c.code] is c for c in checks)
 
 
+# Numbers that users write
+
+_PATTERNS = ("compile", "match", "fullmatch", "search", "sub", "findall", "finditer", "split")
+# Texts that a lexer of ASCII let through, bytes, names of ours, and Unicode that is meant.
+_DIGITS_ALLOWED = {
+    "nacre.base.digits",
+    "nacre.base.files",
+    "nacre.base.suggest",
+    "nacre.calibrate.device_file",
+    "nacre.core.aten.handlers.pooling",
+    "nacre.core.mlir.export",
+    "nacre.nac.tisa.files.byte_ranks",
+    "nacre.nac.tisa.patterns.classes",
+    "nacre.nem.syntax.devices",
+    "nacre.nem.syntax.expressions",
+    "nacre.nem.syntax.statements",
+}
+
+
+def _takes_other_digits(call: ast.Call) -> bool:
+    """Whether a call finds digits of any script, which `int` reads as numbers."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if name in ("isdigit", "isdecimal", "isnumeric"):
+        return True
+    if name not in _PATTERNS or not call.args:
+        return False
+    constants = [n.value for n in ast.walk(call.args[0]) if isinstance(n, ast.Constant)]
+    flags = " ".join(ast.unparse(n) for n in (*call.args[1:], *(k.value for k in call.keywords)))
+    is_open = any(isinstance(text, str) and "\\d" in text for text in constants)
+    return is_open and "re.ASCII" not in flags
+
+
+def test_numbers_of_users_have_the_digits_0_to_9_only() -> None:
+    words = ("isdigit", "isdecimal", "isnumeric", "\\d")
+    texts = {name: path.read_text(encoding="utf-8") for name, path in SOURCES.items()}
+    taking = {
+        name
+        for name, text in texts.items()
+        if any(word in text for word in words)
+        for node in ast.walk(tree_of(SOURCES[name]))
+        if isinstance(node, ast.Call) and _takes_other_digits(node)
+    }
+    assert taking <= _DIGITS_ALLOWED, "use [0-9], re.ASCII or nacre.base.digits.is_digits"
+
+
 # Generated files
 
 

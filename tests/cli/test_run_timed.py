@@ -103,6 +103,16 @@ def test_changes_add_up_over_options_and_no_figure_is_given_twice(capsys: Capsys
     assert "`NMU.int8_macs` is given twice" in twice.err
 
 
+def test_a_figure_that_is_absent_at_zero_is_told_to_be_so(capsys: Capsys) -> None:
+    change = ("--what-if", "NMU.clock=0,DMA.write_bandwidth=0,NMU.latency=0")
+    said = timed(capsys, "--no-values", *change, CONV).out
+    notes = ["NMU.clock=0 is as if nobody gave it: whatever the caller says",
+             "DMA.write_bandwidth=0 is as if nobody gave it: bandwidth holds"]  # fmt: skip
+    assert said.splitlines()[-2:] == notes  # none about a latency, of which 0 is 0
+    told = json.loads(timed(capsys, "--no-values", *change, "--format", "json", CONV).out)
+    assert told["what_if"]["notes"] == notes
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -116,6 +126,9 @@ def test_changes_add_up_over_options_and_no_figure_is_given_twice(capsys: Capsys
         ("topology.num_engines=-1", "`topology.num_engines` is `-1`, expected an integer from 1"),
         ("NMU.int8_macs=1.5", "`NMU.int8_macs` is `1.5`, expected a whole number"),
         ("NMU.int8_macs=many", "`NMU.int8_macs` is `many`, expected a whole number"),
+        ("NMU.int8_macs=\u0663", "`NMU.int8_macs` is `\u0663`, expected a whole number"),
+        ("NMU.int8_macs=4\u212a", "`NMU.int8_macs` is `4\u212a`, expected a whole number"),
+        ("NMU.int8_macs=" + "9" * 5000, "expected a whole number"),
         ("topology.NMU=99999999", "expected an integer from 1 to 1024"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -188,6 +189,13 @@ def test_a_hundred_thousand_tasks_make_no_large_page() -> None:
     found = measured(gemm_text(21_000))
     assert BoundRuns(found).count == 105_001
     assert len(render_binding(found)) < 500_000
+
+
+def test_the_same_image_makes_the_same_page_however_long_its_proof_took() -> None:
+    found = measured(CHAINED)
+    proof = prove_binding(found)
+    slower = dataclasses.replace(proof, seconds=proof.seconds + 1)
+    assert render_binding(found, proof) == render_binding(found, slower)
 
 
 def test_hostile_text_is_escaped() -> None:

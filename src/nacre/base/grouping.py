@@ -14,7 +14,7 @@ _MOST_LINES = 12
 _MOST_NAMES = 4
 _MOST_OF_A_NAME = 200
 _QUOTED = re.compile(r"`([^`]*)`")
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def merge_notes(notes: Iterable[str]) -> list[str]:
 
 def _note_pattern(note: str) -> str:
     """A note without names, numbers and the forms of a verb that follow from a number."""
-    bare = re.sub(r"\d[\d.,e+-]*", "#", _QUOTED.sub("`", note))
+    bare = re.sub(r"[0-9][0-9.,e+-]*", "#", _QUOTED.sub("`", note))
     return re.sub(r"\b(element|lie|is|are|it|they)s?\b", "_", bare)
 
 

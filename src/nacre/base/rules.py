@@ -19,7 +19,7 @@ from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related, Seve
 from nacre.base.hints import help_for_reader
 from nacre.base.source import Span
 
-_CODE = re.compile(r"[A-Z]{3,4}\d{2,3}")
+_CODE = re.compile(r"[A-Z]{3,4}[0-9]{2,3}")
 _EXAMPLE = re.compile(r"^Bad \(-\) and good \(\+\):\n\n((?:    .*\n|\n(?=    ))+)", re.MULTILINE)
 _REGISTERED: dict[str, Rule] = {}
 

@@ -24,7 +24,7 @@ _REQUEST = whole_file("<calibrate>")
 _STEP = 1.03  # between neighbouring integers that are tried, where they are not neighbours already
 _UNKNOWN_MOST = 1 << 16  # where starts are drawn for a figure that nobody has given
 _START_FACTOR = 64  # how far from a value that is known
-_RANGE = re.compile(r"(?P<low>\d{1,13})\.\.(?P<high>\d{1,13})")
+_RANGE = re.compile(r"(?P<low>[0-9]{1,13})\.\.(?P<high>[0-9]{1,13})")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.digits import is_digits
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.excerpt import backquote
 from nacre.base.source import Span
@@ -34,10 +35,10 @@ SUBJECTS = ("operation", "program", "model")
 _OF_WORKLOADS = ("inputs", "elem", "weight_elem", "out_elem", "bytes", "from", "to")
 COLUMNS = (*SUBJECTS, *_OF_WORKLOADS, "precision", "time", "unit", *UNITS, "group", "class")
 _NOTE = "note"  # what columns for people begin with
-_INTEGER = re.compile(r"-?\d{1,15}")
-_SHAPE = re.compile(r"\d{1,9}(?:x\d{1,9}){0,15}")
-_LIST = re.compile(r"-?\d{1,15}(?:x-?\d{1,15}){0,31}")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?")
+_INTEGER = re.compile(r"-?[0-9]{1,15}")
+_SHAPE = re.compile(r"[0-9]{1,9}(?:x[0-9]{1,9}){0,15}")
+_LIST = re.compile(r"-?[0-9]{1,15}(?:x-?[0-9]{1,15}){0,31}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WORD = re.compile(r"[A-Za-z_][\w.]{0,63}", re.ASCII)
 
 
@@ -189,7 +190,7 @@ class _RowReader:
 
     def _copy(self, name: str) -> Workload:
         size = self.row.cells.get("bytes", "")
-        if not (size.isascii() and size.isdigit() and len(size) < 14 and int(size) > 0):
+        if not (is_digits(size) and len(size) < 14 and int(size) > 0):
             found = backquote(size) if size else "missing"
             raise _CellError("bytes", f"`bytes` is {found}, expected a positive integer")
         source, target = (self._choice(column, MEMORIES) for column in ("from", "to"))

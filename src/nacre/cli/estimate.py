@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote, safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import (
@@ -44,7 +45,7 @@ _OF_BUNDLES = frozenset(
 def _parse_layer_count(text: str) -> int | None:
     if text == "all":
         return sys.maxsize
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    if not (is_digits(text) and len(text) < 10):
         raise ValueError(f"{backquote(text)} is neither a number nor `all`")
     return int(text)
 

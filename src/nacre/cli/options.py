@@ -18,7 +18,7 @@ from nacre.nem.spec.limits import DEFAULT_DDR_BYTES, MAX_TASK_INSTANCES
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]  # as click has them: decorators
 Command = Callable[..., int]
 
-_SIZE = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[KMGT]?)(?:i?B)?", re.I | re.A)
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 

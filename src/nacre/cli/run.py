@@ -353,8 +353,8 @@ class Report:
             "diagnostics": [to_json(d) for d in findings],
             "outputs": outputs,
         }
-        if self.timing is not None:
-            report |= timing_json(self.timing, self.what_if, self.layers)
+        if self.timing is not None and self.timed is not None:
+            report |= timing_json(self.timing, self.what_if, self.timed, self.layers)
             report["status"] = status
         if self.fusing is not None:
             report["fusion"] = self.fusing.as_json()

@@ -127,7 +127,14 @@ def timing_text(
         text = "\n\n".join([text, _model_macs(layers), *layer_tables(layers.device.name, layers)])
     if changed is not None:
         text += f"\n\n{comparison(timing, changed, safe(timed.what_if or ''))}"
+        text += "".join(f"\n{note}" for note in _what_if_notes(timed))
     return text
+
+
+def _what_if_notes(timed: TimedOptions) -> list[str]:
+    from nacre.nem.run.timing.what_if import absent_figures, parse_changes
+
+    return absent_figures(parse_changes(timed.what_if or ""))
 
 
 def _nodes(layers: Estimate) -> dict[str, str]:
@@ -141,7 +148,10 @@ def _model_macs(layers: Estimate) -> str:
 
 
 def timing_json(
-    timing: TimedResult, changed: TimedResult | None, layers: Estimate | None = None
+    timing: TimedResult,
+    changed: TimedResult | None,
+    timed: TimedOptions,
+    layers: Estimate | None = None,
 ) -> dict[str, Any]:
     """The same as plain values."""
     report = timing.as_json()
@@ -155,6 +165,7 @@ def timing_json(
             **{k: v for k, v in changed.as_json().items() if k != "tasks"},
             "device": changed.timeline.device.name,
             "summary": changed.sentence(),
+            "notes": _what_if_notes(timed),
         }
     return report
 

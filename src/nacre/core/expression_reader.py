@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from msgspec import Struct
 
 from nacre.base.diagnostics import InputError
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
 from nacre.base.rules import Rule
 from nacre.base.source import Source
@@ -303,7 +304,7 @@ class _Reader:
         return tuple(items)
 
     def _number(self, token: _Token) -> int | float:
-        if not token.text.isdigit():
+        if not is_digits(token.text):
             value = float(token.text)
             if math.isinf(value):
                 self._fail(LOW04, f"{backquote(token.text)} is beyond every type", token)

@@ -44,7 +44,7 @@ def render_page(kind: PageKind, data: Mapping[str, Any], *, title: str, sentence
 
 def as_sentence(text: str) -> str:
     """A capital, digits in groups and a full stop; a name at the beginning stays as it is."""
-    grouped = re.sub(r"\b\d{4,}\b", lambda number: f"{int(number[0]):,}", text)
+    grouped = re.sub(r"\b[0-9]{4,}\b", lambda number: f"{int(number[0]):,}", text)
     first = grouped.partition(" ")[0]
     return (grouped[:1].upper() + grouped[1:] if first.islower() else grouped) + "."
 

@@ -55,6 +55,21 @@ def debugged(
     return invoke(capsys, "debug", path, *x, "--batch", *options, *given)
 
 
+def test_the_least_integer_is_read_wherever_a_number_is(tmp_path: Path, capsys: Capsys) -> None:
+    least = -(1 << 63)
+    said = debugged(
+        capsys, tmp_path, f"print {least}", f"break iter {least}", f"print v[{least}]"
+    ).out
+    assert f"{least} = {least}" in said
+    assert f"breakpoint 1: iteration {least}" in said
+    assert "selects nothing" not in said
+
+
+def test_digits_of_other_scripts_are_no_numbers(tmp_path: Path, capsys: Capsys) -> None:
+    for command in ("print \u0663", "break \u0663", "list \u0663", "step \u00b2", "back \u0663"):
+        assert "error: " in debugged(capsys, tmp_path, command).text, command
+
+
 @pytest.fixture
 def session() -> Session:
     interp = NemInterpreter()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
@@ -149,14 +150,14 @@ class _Reader:
         if c.texts[c.i] == "[":
             c.i += 1
             return " ".join(self._words())
-        if c.texts[c.i] == "-" and c.texts[c.i + 1].isdecimal():  # too low, as is said of it
+        if c.texts[c.i] == "-" and is_digits(c.texts[c.i + 1]):  # too low, as is said of it
             c.i += 2
             return -1
         text = c.texts[c.i]
-        if not text.isidentifier() and not text.isdecimal():
+        if not text.isidentifier() and not is_digits(text):
             c.fail(BND10, f"expected an integer, a word or a list of words, found {c.describe()}")
         c.i += 1
-        return int(text) if text.isdecimal() and len(text) < 20 else text
+        return int(text) if is_digits(text) and len(text) < 20 else text
 
     def _words(self) -> Iterator[str]:
         c = self.cursor

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.suggest import did_you_mean
@@ -45,7 +46,7 @@ def output_targets(outputs: Sequence[OutputFile], module: Module) -> list[Target
 def _output_index(name: str, names: Sequence[str]) -> int:
     if name in names:
         return names.index(name)
-    if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(names):
+    if is_digits(name) and len(name) < 10 and int(name) < len(names):
         return int(name)
     problem = f"there is no output {backquote(name)}: the module has {len(names)}"
     hint = did_you_mean(name, names) or f"they are {safe(', '.join(names[:8]))}"

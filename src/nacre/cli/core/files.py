@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
 from nacre.base.rendering import render_json, render_text
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, unreadable_reason
@@ -28,7 +29,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     """`NAME=1x3x224x224`, or with commas; an empty shape is a scalar's."""
     name, sign, dims = text.rpartition("=")
     parts = dims.split("," if "," in dims else "x") if dims else []
-    if not sign or not name or not all(part.isdecimal() and len(part) < 19 for part in parts):
+    if not sign or not name or not all(is_digits(part) and len(part) < 19 for part in parts):
         raise ValueError(f"{backquote(text)} is no shape such as NAME=1x3x224x224")
     return name, tuple(int(part) for part in parts)
 

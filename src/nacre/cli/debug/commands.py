@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import load_input, parse_input
@@ -139,7 +140,7 @@ def _back_until(debugger: Debugger, argument: str) -> None:
         if condition is not None:
             raise host_error("a condition goes with a task or a line")
         result = session.run_back_until(region=region["name"], pause=pause)
-    elif target.isdecimal():
+    elif is_digits(target):
         result = session.run_back_until(line=parse_number(target), condition=condition, pause=pause)
     else:
         result = session.run_back_until(task=target or None, condition=condition, pause=pause)
@@ -165,11 +166,11 @@ def _break(debugger: Debugger, argument: str) -> None:
         starts, label = layer_break(require_bundle(debugger), layer)
         click.echo(str(debugger.add_stop(session.add_breakpoint(condition=starts), label)))
         return
-    iteration = re.fullmatch(r"iter(?:ation)?\s+(?P<number>-?[0-9]{1,18})", target)
+    iteration = re.fullmatch(r"iter(?:ation)?\s+(?P<number>-?[0-9]{1,19})", target)
     if iteration is not None:
         point = session.add_breakpoint(loop_iter=int(iteration["number"]), condition=condition)
         label = f"iteration {point.loop_iter}"
-    elif target.isdecimal():
+    elif is_digits(target):
         point = session.add_breakpoint(line=parse_number(target), condition=condition)
         label = f"line {point.line}"
     else:

@@ -21,7 +21,7 @@ from nacre.nem.run.memory.host import host_error
 from nacre.nem.run.sessions.session import RunResult, Session
 from nacre.nem.run.sessions.stops import Breakpoint, Watchpoint
 
-_REASON = re.compile(r"(?:break|watch)point (?P<number>\d+): ")
+_REASON = re.compile(r"(?:break|watch)point (?P<number>[0-9]+): ")
 
 
 class Interrupted(KeyboardInterrupt):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote, safe
 from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import unreadable_reason
@@ -310,7 +311,7 @@ def show_list(debugger: Debugger, argument: str) -> None:
 
 def show_trace(debugger: Debugger, argument: str) -> None:
     """Show the last steps, or write all of them to a file."""
-    if argument and not argument.isdecimal():
+    if argument and not is_digits(argument):
         debugger.session.export_trace(argument)
         click.echo(f"wrote {safe(argument)}")
         return

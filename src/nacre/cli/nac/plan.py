@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.cli.array_values import finite_json, read_array, values_json, values_text
@@ -159,7 +160,7 @@ def _with_option_help(finding: Diagnostic) -> Diagnostic:
 
 
 def _output_number(name: str) -> int:
-    if name.isascii() and name.isdigit() and len(name) < 10:
+    if is_digits(name) and len(name) < 10:
         return int(name)
     raise click.UsageError(f"outputs of a plan have numbers, not names such as {backquote(name)}")
 

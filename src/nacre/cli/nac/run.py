@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.base.stages import stage
@@ -162,7 +163,7 @@ def _output_index(model: NacModel, name: str, count: int) -> int:
     names = _names(model, returned)
     if name in names:
         return names.index(name)
-    if name.isascii() and name.isdigit() and len(name) < 10 and int(name) < returned:
+    if is_digits(name) and len(name) < 10 and int(name) < returned:
         return int(name)
     hint = did_you_mean(name, names)
     problem = f"there is no output {backquote(name)}: the program returns {returned}"

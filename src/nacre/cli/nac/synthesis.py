@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote, safe
 from nacre.base.files import write_whole
 from nacre.cli.arrays import (
@@ -33,7 +34,7 @@ _GRAMMAR = ".json"
 def parse_dimensions(text: str) -> tuple[int, ...]:
     """`1x3x32x32`; ValueError for what is no shape of an image, a sequence or a vector."""
     parts = text.lower().split("x")
-    if not all(part.isascii() and part.isdigit() and 0 < len(part) < 10 for part in parts):
+    if not all(is_digits(part) and 0 < len(part) < 10 for part in parts):
         raise ValueError(f"{backquote(text)} is no shape, expected one such as 1x3x32x32")
     shape = tuple(map(int, parts))
     if not 2 <= len(shape) <= 4 or not all(shape):

@@ -20,6 +20,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from nacre.base.diagnostics import InputError, has_errors
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import safe
 from nacre.base.files import FileSet, HashedFile, file_set, make_folder, read_unchanged
 from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
@@ -223,7 +224,7 @@ def _weights(
     stored = described.stored
     if stored is None:
         return (tensors["weights"].tobytes() if "weights" in tensors else b""), ()
-    if not all(key.isascii() and key.isdigit() and len(key) < 16 for key in tensors):
+    if not all(is_digits(key) and len(key) < 16 for key in tensors):
         raise _damage(path, "holds something else than parts of the weights")
     rest = {int(key): tensor.tobytes() for key, tensor in tensors.items()}
     try:

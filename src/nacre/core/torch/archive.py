@@ -41,7 +41,7 @@ _CONFIGS = ("data/weights/model_weights_config.json", "data/constants/model_cons
 _SAMPLES = "data/sample_inputs/model.pt"
 _PLAIN = re.compile(
     r"(archive_format|archive_version|byteorder|version|\.data/\w+|\.format_version"
-    r"|\.storage_alignment|data/weights/weight_\d+|data/constants/tensor_\d+)"
+    r"|\.storage_alignment|data/weights/weight_[0-9]+|data/constants/tensor_[0-9]+)"
 )
 _LAYOUTS = frozenset({None, "builtins.tuple", "builtins.list", "builtins.dict",
                       "collections.OrderedDict"})  # fmt: skip
@@ -174,7 +174,8 @@ def _check_payloads(config: Any, name: str) -> None:  # noqa: ANN401 - JSON
         message = "the archive's list of tensors is malformed, expected one object for each"
         raise refusal(TCH03, name, message, _ADVICE)
     for title, payload in payloads.items():
-        is_plain = re.fullmatch(r"(weight|tensor)_\d+", str(payload.get("path_name"))) is not None
+        path_name = str(payload.get("path_name"))
+        is_plain = re.fullmatch(r"(weight|tensor)_[0-9]+", path_name) is not None
         if not is_plain or payload.get("use_pickle", True):
             message = f"`{title}` is a pickled object, expected a plain tensor"
             raise refusal(TCH05, name, message, _PLAIN_ONES)

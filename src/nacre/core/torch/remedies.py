@@ -12,7 +12,7 @@ UNUSED = "leave this output of the call unused"
 NEWER = "export the model anew, with the PyTorch that is installed"
 PARTS = "cut the model into parts, and bring them in one by one"
 
-_FRAME = re.compile(r'File "([^"<]+)", line (\d+)')
+_FRAME = re.compile(r'File "([^"<]+)", line ([0-9]+)')
 # Code that stands between the user's line and the call, here or where a file was written.
 _PACKAGES = ("-packages/torch/", "-packages/nacre/")
 _OURS = str(Path(__file__).parents[2]).replace("\\", "/")

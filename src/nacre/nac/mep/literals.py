@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from nacre.base.digits import is_digits
 from nacre.nac.format.cursor import Broken, Cursor
 from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.reading import ReadContext
@@ -53,7 +54,7 @@ def word_value(word: str) -> ConstantValue:
 
 def number_value(text: str) -> int | float:
     """The value of a number; signs may stand before `inf` and `nan`."""
-    return int(text) if text.lstrip("+-").isdigit() else float(text)
+    return int(text) if is_digits(text.lstrip("+-")) else float(text)
 
 
 def list_value(values: Sequence[int | float]) -> tuple[int, ...] | tuple[float, ...]:

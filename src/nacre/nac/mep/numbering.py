@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nacre.base.diagnostics import Diagnostic
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
@@ -90,7 +91,7 @@ class NumberAllocator:
 
     def _constant(self, named: NamedOperand) -> int:
         name = named.name[1:]
-        if name.isdigit() and len(name) <= 5 and int(name) in self._assembly.given:
+        if is_digits(name) and len(name) <= 5 and int(name) in self._assembly.given:
             return int(name)
         index = self._ids.get(named.name)
         if index is None:

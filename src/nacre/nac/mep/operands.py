@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
 from nacre.base.source import Span
 from nacre.base.suggest import did_you_mean
@@ -61,7 +62,7 @@ class Instruction:
 def _slot(line: Line, operand: Operand) -> int | NamedOperand:
     token = line.take("slot", f"slot `{operand.name}`, as in `%name`")
     name = token.text[1:]
-    if not name.isdigit():
+    if not is_digits(name):
         return NamedOperand(name, token.span)
     if len(name) > 3 or int(name) >= SLOTS:
         raise LineError(NAC83, token.span, f"slot {name} is one of {SLOTS}, which count from 0")
@@ -105,7 +106,7 @@ def _index(line: Line, operand: Operand) -> int:
 
 def small_number(token: Token, most: int, what: str) -> int:
     """A number from 0."""
-    if not token.text.isdigit() or len(token.text) > 10 or int(token.text) > most:
+    if not is_digits(token.text) or len(token.text) > 10 or int(token.text) > most:
         message = f"{what} is {backquote(token.text)}, expected 0 to {most:,}"
         raise LineError(NAC83, token.span, message)
     return int(token.text)

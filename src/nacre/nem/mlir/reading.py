@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation
 
 # `mlir-opt` writes aliases of locations behind the module; xDSL wants them before their use.
-_ALIAS = re.compile(r"^#loc\d*[ ]*=[^\n]*$", re.MULTILINE)
+_ALIAS = re.compile(r"^#loc[0-9]*[ ]*=[^\n]*$", re.MULTILINE)
 # A chain of as many operators as a program may have is as many levels deep, some frames each.
 _FRAMES = 20_000
 _LONGEST_REASON = 300

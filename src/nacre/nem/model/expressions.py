@@ -215,5 +215,5 @@ def describe(node: Value) -> str:
 
 def _as_integer(span: Span) -> Fix | None:
     """The integer that a float such as `64.0` is."""
-    match = re.fullmatch(r"(\d{1,18})\.0+", span.source.text[span.start : span.end])
+    match = re.fullmatch(r"([0-9]{1,18})\.0+", span.source.text[span.start : span.end])
     return None if match is None else replacement_fix(span, match[1])

@@ -141,6 +141,11 @@ def bounds_of(group: str, key: str) -> Bounds | None:
     return _BOUNDS.get((group, key))
 
 
+def is_absent_at_zero(unit: str, key: str) -> bool:
+    """Whether 0 of a figure says that nobody gives it: of those that a calibrated device has."""
+    return any((p.unit, p.key, p.source) == (unit, key, _MEASURED) for p in PARAMETERS)
+
+
 def default_figure(unit: str, key: str) -> int:
     """What is assumed of a unit where nobody gives the figure; it must have a default."""
     found = next(p.default for p in (*PARAMETERS, *CAPABILITIES) if (p.unit, p.key) == (unit, key))

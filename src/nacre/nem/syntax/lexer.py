@@ -149,11 +149,11 @@ def _number_fix(span: Span) -> Fix | None:
     text = span.source.text[span.start : span.end]
     if len(text) > _MOST_SHOWN:
         return None
-    if re.fullmatch(r"\.\d+([eE][+-]?\d+)?", text):
+    if re.fullmatch(r"\.[0-9]+([eE][+-]?[0-9]+)?", text):
         return replacement_fix(span, f"0{text}")
-    if re.fullmatch(r"\d+\.", text):
+    if re.fullmatch(r"[0-9]+\.", text):
         return replacement_fix(span, f"{text}0")
-    if match := re.fullmatch(r"(\d+)([eE][+-]?\d+)", text):
+    if match := re.fullmatch(r"([0-9]+)([eE][+-]?[0-9]+)", text):
         return replacement_fix(span, f"{match[1]}.0{match[2]}")
     if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[oO][0-7]{1,21}", text):
         return replacement_fix(span, str(int(text, 0)))
@@ -167,7 +167,7 @@ def _mend_number(text: str) -> str:
         return "a number has one point at most"
     if text.endswith("."):
         return f"a float needs digits on both sides of the point: `{text}0`"
-    whole, exponent = re.match(r"\d+", text), re.fullmatch(r"(\d+)([eE][+-]?\d+)", text)
+    whole, exponent = re.match(r"[0-9]+", text), re.fullmatch(r"([0-9]+)([eE][+-]?[0-9]+)", text)
     if exponent:
         return f"a float needs a point: `{exponent[1]}.0{exponent[2]}`"
     if text[:2] in ("0x", "0X", "0b", "0B", "0o", "0O"):

@@ -32,8 +32,7 @@ function fillHeader() {
 }
 
 function proofText(proof) {
-  const time = `${proof.seconds < 10 ? proof.seconds.toFixed(2) : whole(proof.seconds)} s`;
-  return el('span', { class: 'proof', 'data-proved': String(proof.is_proved) }, `${proof.is_proved ? 'proved' : 'not proved'} in ${time}`);
+  return el('span', { class: 'proof', 'data-proved': String(proof.is_proved) }, proof.is_proved ? 'proved' : 'not proved');
 }
 
 /** What is wrong with the image, and what of it is not on the page. */

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
 from nacre.core.onnx.findings import Unsound, refusal
 from nacre.core.onnx.reading.texts import has_wrong_text
@@ -181,7 +182,7 @@ def _unpack(tensor: Any, path: Path, offset: int, size: int) -> Array:  # noqa: 
 
 
 def _number(text: str, tensor: str, what: str) -> int:
-    if not text.isdecimal() or len(text) > 18:
+    if not is_digits(text) or len(text) > 18:
         message = f"the {what} of tensor {backquote(tensor)} is {backquote(text)}, expected bytes"
         raise Unsound(message)
     return int(text)

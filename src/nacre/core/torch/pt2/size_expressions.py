@@ -13,11 +13,13 @@ import re
 
 # Sums and products of symbols and numbers, and a few functions. Symbols and their powers are taken
 # out first; what is left has no quote, no attribute and no power.
-_SYMBOL = re.compile(r"Symbol\('([a-z]{1,4}\d+)'(?:, \w+=True)*\)|\b[a-z]{1,4}\d+\b")
-_POWER = re.compile(r"Pow\(S, Integer\(-?\d\)\)|S\*\*\d\b")
+_SYMBOL = re.compile(r"Symbol\('([a-z]{1,4}[0-9]+)'(?:, \w+=True)*\)|\b[a-z]{1,4}[0-9]+\b")
+_POWER = re.compile(r"Pow\(S, Integer\(-?[0-9]\)\)|S\*\*[0-9]\b")
 _WORDS = re.compile(r"[A-Za-z_]\w*")
-_EXPRESSION = re.compile(r"(?:[A-Za-z_]\w*|\d{1,20}(?:\.\d{1,20})?|\*(?!\*)|[-+/(),<>=&|~! ])*")
-_LONG_NUMBER = re.compile(r"\d{21}")
+_EXPRESSION = re.compile(
+    r"(?:[A-Za-z_]\w*|[0-9]{1,20}(?:\.[0-9]{1,20})?|\*(?!\*)|[-+/(),<>=&|~! ])*"
+)
+_LONG_NUMBER = re.compile(r"[0-9]{21}")
 _CHEAP = frozenset({"Add", "Mul", "Integer", "Rational", "S", "Identity", "ToFloat"})
 _FUNCTIONS = _CHEAP | {
     "FloorDiv", "ModularIndexing", "Where", "PythonMod", "Mod", "CleanDiv", "CeilToInt",

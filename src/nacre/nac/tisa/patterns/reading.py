@@ -9,6 +9,7 @@ library have more: classes and properties by their names, `(?i)`, `^`, `\b`, `\h
 
 from __future__ import annotations
 
+from nacre.base.digits import is_digits
 from nacre.nac.tisa.patterns.classes import ClassReader, Dialect, fold_letter
 from nacre.nac.tisa.patterns.named_classes import WORD_OF_PATTERNS
 from nacre.nac.tisa.patterns.nodes import (
@@ -106,9 +107,7 @@ class _Reader(ClassReader):
         low, comma, high = self._source[start + 1 : max(end, start)].partition(",")
         if not low and high and self._dialect == "hub":
             low = "0"
-        if not (low.isascii() and low.isdigit()) or (
-            high and not (high.isascii() and high.isdigit())
-        ):
+        if not is_digits(low) or (high and not is_digits(high)):
             raise PatternError("a `{` without numbers", start)
         self.at = end + 1
         least = self._count(low, start)

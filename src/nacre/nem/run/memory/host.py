@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.digits import is_digits
 from nacre.base.elements import ELEMENT_TYPES, bytes_needed
 from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
@@ -169,7 +170,7 @@ class Host:
                 help_ = f"`{name}@OFFSET` fills a part" if raw.size < size else None
                 raise host_error(f"`{name}` has {size} bytes, the data {raw.size}", help_)
             return buffer, 0, raw
-        if not offset_text.isdecimal() or len(offset_text) > _MOST_DIGITS:
+        if not is_digits(offset_text) or len(offset_text) > _MOST_DIGITS:
             raise host_error(f"the offset in {backquote(key)} is no number")
         offset = int(offset_text)
         if offset + raw.size > size:

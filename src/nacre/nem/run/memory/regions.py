@@ -23,7 +23,7 @@ from nacre.nem.run.sessions.naming import split_instance
 from nacre.nem.run.sessions.steps import Steps, row_of
 
 _BYTES = re.compile(
-    r"(?P<name>\w+)\s*\[\s*(?P<low>\d{1,18})\s*(?::|\.\.)\s*(?P<high>\d{1,18})\s*\]"
+    r"(?P<name>\w+)\s*\[\s*(?P<low>[0-9]{1,18})\s*(?::|\.\.)\s*(?P<high>[0-9]{1,18})\s*\]"
 )
 
 
@@ -237,7 +237,7 @@ def _numbers_in(text: str, region: Region, variables: list[str]) -> tuple[int, .
     if region.name is None or not region.name.endswith(ending):
         return None
     stem = region.name[: len(region.name) - len(ending)]
-    match = re.fullmatch(re.escape(stem) + r"_(-?\d{1,18})" * len(variables), text)
+    match = re.fullmatch(re.escape(stem) + r"_(-?[0-9]{1,18})" * len(variables), text)
     return None if match is None else tuple(int(number) for number in match.groups())
 
 

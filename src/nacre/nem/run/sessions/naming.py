@@ -8,7 +8,7 @@ from nacre.nem.model.program import Program, Task, Wait
 from nacre.nem.plan.grid import Grid
 
 # Integers have at most 64 bits; a longer row of digits is no iteration.
-_NUMBER = r"\s*-?\d{1,19}\s*"
+_NUMBER = r"\s*-?[0-9]{1,19}\s*"
 _INSTANCE = re.compile(rf"(?P<name>[^\[\]]+)(?:\[(?P<iteration>{_NUMBER}(?:,{_NUMBER})*)\])?")
 
 

@@ -25,8 +25,8 @@ from nacre.nem.run.memory.written import first_unwritten
 Item = int | slice | EllipsisType
 Index = tuple[slice | int, ...]
 
-REFERENCE = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*(?P<groups>(?:\[[^\[\]]*\]\s*){0,2})")
-_NUMBER = r"\s*(-?\d{1,18})?\s*"
+REFERENCE = re.compile(r"\s*(?P<name>[^\W0-9]\w*)\s*(?P<groups>(?:\[[^\[\]]*\]\s*){0,2})")
+_NUMBER = r"\s*(-?[0-9]{1,19})?\s*"
 _SLICE = re.compile(rf"{_NUMBER}(?::|\.\.){_NUMBER}(?::{_NUMBER})?")
 _MOST_ITEMS = 64  # axes of an array
 _MOST_RUNS = 4  # of bytes in a line
@@ -58,7 +58,7 @@ def _items(text: str, group: str) -> tuple[Item, ...]:
 
 
 def _item(part: str) -> Item:
-    if re.fullmatch(r"-?\d{1,18}", part):
+    if re.fullmatch(r"-?[0-9]{1,19}", part):
         return int(part)
     if part == "...":
         return ...

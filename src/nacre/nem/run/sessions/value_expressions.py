@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
 from nacre.base.terms import apply
 from nacre.nem.model.arithmetic import apply_to_floats
@@ -25,8 +26,8 @@ Number = int | float
 _MOST_CHARACTERS = 4096
 _MOST_DEPTH = 40
 _TOKEN = re.compile(
-    r"""\s*(?: \d+(?:\.\d+(?:[eE][+-]?\d+)?)?
-    |   [^\W\d]\w*\s*(?:\[[^\[\]]*\]\s*){0,2}  # a name with its brackets
+    r"""\s*(?: [0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?)?
+    |   [^\W0-9]\w*\s*(?:\[[^\[\]]*\]\s*){0,2}  # a name with its brackets
     |   == | != | <= | >= | [-+*/()<>] )""",
     re.VERBOSE,
 )
@@ -274,7 +275,7 @@ class _Parser:
             return node
         token = self._next
         self._at += 1
-        if token[:1].isdigit():
+        if is_digits(token[:1]):
             return _literal(token)
         reference = parse_reference(token) if token else None
         if reference is None or token in _WORDS:
@@ -298,7 +299,7 @@ class _Parser:
 
 
 def _literal(token: str) -> Literal:
-    if not token.isdecimal():
+    if not is_digits(token):
         return Literal(float(token))
     number = int(token) if len(token) <= 19 else 1 << 63
     if number >= 1 << 63:

@@ -115,12 +115,16 @@ def timing_figures(device: Device, overrides: Figures | None = None) -> list[Tim
     figures = []
     for parameter in PARAMETERS:
         key = (parameter.unit, parameter.key)
-        source = profile.sources.get(key) or f"not given: {_WITHOUT.get(key, 'not modelled')}"
+        source = profile.sources.get(key) or f"not given: {what_holds_without(*key)}"
         figures.append(TimingFigure(*key, profile.get(*key), parameter.measure, source))
     return figures
 
 
-# What the machine does where nobody gives a figure.
+def what_holds_without(unit: str, key: str) -> str:
+    """What the machine does where nobody gives a figure, or says 0 of one that may be absent."""
+    return _WITHOUT.get((unit, key), "not modelled")
+
+
 _WITHOUT = {
     ("NMU", "int4_macs"): "int8_macs holds",
     ("NMU", "int16_macs"): "int8_macs holds",

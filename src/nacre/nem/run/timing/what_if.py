@@ -11,11 +11,12 @@ from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.nem.model.devices import Device
 from nacre.nem.model.figures import figure_problems
-from nacre.nem.run.timing.profile import ProfileError, as_integer
-from nacre.nem.spec.figures import bounds_of, figure_names
+from nacre.nem.run.timing.profile import ProfileError, as_integer, what_holds_without
+from nacre.nem.spec.figures import bounds_of, figure_names, is_absent_at_zero
 from nacre.nem.spec.units import DEVICE_UNITS
 
-_SIZE = re.compile(r"(-?\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
+# Of ASCII only: without it the sign of kelvin is a `k`. More digits are beyond every bound.
+_SIZE = re.compile(r"(-?[0-9]{1,18})\s*([KMG]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _MEMORIES = ("l1_size_bytes", "l2_size_bytes")
 
@@ -39,6 +40,16 @@ def parse_changes(text: str) -> dict[str, int]:
     if problems:
         raise ProfileError("; ".join(problems))
     return changes
+
+
+def absent_figures(changes: Mapping[str, int]) -> list[str]:
+    """What is said of figures that are set to 0, which is the same as absent, not none at all."""
+    names = [key.partition(".")[::2] for key, value in changes.items() if value == 0]
+    return [
+        f"{unit}.{key}=0 is as if nobody gave it: {what_holds_without(unit, key)}"
+        for unit, key in names
+        if is_absent_at_zero(unit, key)
+    ]
 
 
 def known_keys() -> list[str]:
