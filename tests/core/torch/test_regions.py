@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nacre import nac
+from nacre.base.diagnostics import InputError
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.importing import model_builder
 from nacre.core.torch import regions
@@ -185,10 +187,46 @@ def test_both_branches_are_looked_at() -> None:
     assert "bessel_j1" in found[1][1]
 
 
-def test_what_can_fail_is_not_computed_for_nothing() -> None:
+def test_what_can_fail_does_not_where_the_other_branch_is_meant() -> None:
     def divided(x: Loose, n: Loose) -> Loose:
         return torch.cond(x.sum() > 0, lambda n: torch.full_like(n, 7) // n, lambda n: n + 1, (n,))
 
-    ((code, message, _),) = findings(Function(divided), X, torch.tensor([1, 2]))
-    assert code == "TCH01"
-    assert "can fail where the other is meant" in message
+    imported = require_same(Function(divided), X, torch.tensor([1, 2]))
+    given = dict(zip(imported.input_types, (-X.numpy(), np.array([0, 2])), strict=True))
+    assert evaluate(imported, given)[0].tolist() == [1, 3]
+
+
+def test_indices_that_are_computed_in_a_branch() -> None:
+    def picked(x: Loose, i: Loose) -> Loose:
+        rows = torch.cond(x.sum() > 0, lambda x, i: x[i], lambda x, i: x[:1] * 2, (x, i))
+        best = torch.cond(
+            x.sum() > 0,
+            lambda x: x.gather(1, x.argmax(1, keepdim=True)),
+            lambda x: x[:, :1] + 1,
+            (x,),
+        )
+        table = torch.nn.functional.embedding
+        return rows, best, torch.cond(i.sum() > 0, table, lambda i, x: x[0] - x[:1], (i, x))
+
+    one, other = torch.tensor([1]), torch.tensor([-7])
+    require_same(Function(picked), X, one)
+    imported = require_same(Function(picked), -X, one)
+    require_same(Function(picked), -X, torch.tensor([0]))
+    with torch.no_grad():
+        expected = picked(-X, other)
+    found = evaluate(imported, {"xs_0": -X.numpy(), "xs_1": other.numpy()})
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b.numpy())
+
+
+def test_a_call_that_is_known_by_its_name_is_not_computed_for_nothing() -> None:
+    def spectrum(x: Loose) -> Loose:
+        return torch.cond(
+            x.sum() > 0, lambda x: torch.fft.rfft(x).abs(), lambda x: x[:, :2] * 1, (x,)
+        )
+
+    with pytest.raises(InputError) as refused:
+        nac.build(Function(spectrum), example_args=(X,))
+    (finding,) = refused.value.diagnostics
+    assert finding.code == "TCH01"
+    assert "`aten.fft_rfft.default` can fail where the other is meant" in finding.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from nacre.nac.format.values import Resource
 from nacre.nac.program.assembly import Assembler
 from nacre.nac.program.interface import InputType, Interface, StateRecord, StateTable, encode_record
 from nacre.nac.program.lift import lift
-from nacre.nac.run.model import load
+from nacre.nac.program.lower import lower
+from nacre.nac.run.model import NacModel, load
 from tests.nac.files import FIXTURES, changed, small
 
 
@@ -120,25 +122,55 @@ def test_numbers_other_than_zero_choose_as_in_a_run(dtype: str, shape: tuple[int
         np.testing.assert_array_equal(found, model.run(given)[0])
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        ("aten.sum.default", "its branches give tensor<i32[]> and tensor<i32[3]>"),
-        ("aten.remainder.Tensor", "can fail where the other is meant"),
-    ],
-)
-def test_branches_that_cannot_both_be_computed(call: str, words: str) -> None:
+def choosing(call: str, *arguments: str) -> NacModel:
+    """A call of `x` where an element of `x` is above 0, else `-x`."""
     made = Assembler()
     x = made.input("x")
     choice = made.branch(made.call("aten.any.default", made.call("nac.gt", x, 0)), 2, 2)
-    made.end_branch(made.call(call, x, "int32" if "sum" in call else x))
+    others = [x if one == "x" else one for one in arguments]
+    made.end_branch(made.call(call, x, *others))
     made.end_branch(made.call("nac.neg", x))
     made.output(choice)
+    return load(to_bytes(made.file()))
+
+
+@pytest.mark.parametrize(
+    ("call", "type_", "words"),
+    [
+        (
+            ("aten.sum.default", "int32"),
+            TensorType("i32", (3,)),
+            "its branches give tensor<i32[]> and tensor<i32[3]>",
+        ),
+        (
+            ("aten.cholesky.default",),
+            TensorType("f32", (2, 2)),
+            "can fail where the other is meant",
+        ),
+    ],
+)
+def test_branches_that_cannot_both_be_computed(
+    call: tuple[str, ...], type_: TensorType, words: str
+) -> None:
+    model = choosing(*call)
     with pytest.raises(InputError) as refused:
-        lift(load(to_bytes(made.file())), {"x": TensorType("i32", (3,))})
+        lift(model, {"x": type_})
     (finding,) = refused.value.diagnostics
     assert finding.code == "NAC49"
     assert words in finding.message
+
+
+def test_what_can_fail_in_a_branch_does_not_where_the_other_is_meant() -> None:
+    model = choosing("aten.remainder.Tensor", "x")
+    module = lift(model, {"x": TensorType("i32", (3,))})
+    for x_ in ([1, -2, 3], [0, -2, 0], [-1, -2, -3]):
+        given = {"x": np.array(x_, np.int32)}
+        np.testing.assert_array_equal(core.evaluate(module, given)[0], model.run(given)[0])
+    for run in (model.run, partial(core.evaluate, module)):
+        with pytest.raises(InputError, match="integer division by zero"):
+            run({"x": np.array([1, 0, 3], np.int32)})
+    again = lift(load(to_bytes(lower(module))))
+    assert [op.opcode for op in again] == [op.opcode for op in module]
 
 
 def test_what_has_no_form_is_reported_at_once() -> None:

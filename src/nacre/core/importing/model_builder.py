@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nacre.core.builder import Builder
 from nacre.core.importing.derivations import Derivations, Emitter, Key
+from nacre.core.importing.fallible import BranchBuilder
 from nacre.core.importing.origins import Origins, Span, array_span
 from nacre.core.module import TensorType
 from nacre.core.unsupported import Unsupported
@@ -42,7 +42,7 @@ def _is_same(one: Array, other: Array) -> bool:
     return bool(np.array_equal(a, b))
 
 
-class ModelBuilder(Builder):
+class ModelBuilder(BranchBuilder):
     """Appends operations; an array that many nodes use becomes one constant."""
 
     def __init__(self, keep_parameters: bool = False) -> None:
@@ -63,6 +63,7 @@ class ModelBuilder(Builder):
         copy._operations = list(self._operations)
         copy._types = dict(self._types)
         copy._inputs = dict(self._inputs)
+        copy._branches = self._branches
         copy._constants = dict(self._constants)
         copy._alike = {key: list(found) for key, found in self._alike.items()}
         copy.facts = dict(self.facts)

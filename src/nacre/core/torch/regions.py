@@ -11,7 +11,7 @@ from typing import Any
 from nacre.core.aten.call import AtenCall, Value
 from nacre.core.aten.catalogue import handlers
 from nacre.core.aten.refusals import LOOP
-from nacre.core.importing.fallible import first_fallible
+from nacre.core.importing.fallible import first_unknown
 from nacre.core.importing.model_builder import MOST_ITERATIONS, ModelBuilder
 from nacre.core.torch.constants import Constants
 from nacre.core.torch.library import torch
@@ -82,17 +82,17 @@ def cond(
     if not isinstance(predicate, Value):
         return call.nested(true if bool(predicate) else false, operands)
     start = call.builder.count
+    condition = call.aten("view.default", {"self": predicate, "size": ()})
     results = []
-    for branch in (true, false):
-        with suppress(AlreadyReported):
+    for branch, is_true in ((true, True), (false, False)):
+        with suppress(AlreadyReported), call.builder.branch(condition.id, is_true):
             results.append(call.nested(branch, operands))
     if len(results) < 2:
         raise AlreadyReported
-    fallible = first_fallible(call.builder, call.builder.operations_since(start))
-    if fallible is not None:
-        reason = f"both branches are computed, and `{fallible}` can fail where the other is meant"
+    unknown = first_unknown(call.builder.operations_since(start))
+    if unknown is not None:
+        reason = f"both branches are computed, and `{unknown}` can fail where the other is meant"
         raise Unsupported(reason, _WHERE)
-    condition = call.aten("view.default", {"self": predicate, "size": ()})
     return [_choose(call, condition, a, b) for a, b in zip(*results, strict=True)]
 
 

@@ -18,8 +18,8 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.core.aten.call import AtenCall, Number, Value, ready_values
-from nacre.core.builder import Builder, dtype_name
-from nacre.core.importing.fallible import first_fallible
+from nacre.core.builder import dtype_name
+from nacre.core.importing.fallible import BranchBuilder, first_unknown
 from nacre.core.module import Labels, Module, TensorType
 from nacre.core.opaque.calls import ComplexValue
 from nacre.core.unsupported import Unsupported
@@ -73,7 +73,7 @@ class ValueDomain:
     refusals = (Unsupported, ArithmeticError, LookupError, ValueError, TypeError)
 
     def __init__(self, program: LoadedProgram, types: Types, windows: Mapping[int, Window]) -> None:
-        self.builder = Builder()
+        self.builder = BranchBuilder()
         self.findings: list[Diagnostic] = []
         # Of loads that have names, by id and name; filters with their channels last.
         self.weights: dict[tuple[int, str], Value] = {}
@@ -201,14 +201,16 @@ class ValueDomain:
             return branches[0 if known.item() else 1]()
         if known is not None or prod(self.builder.type_of(condition.id).shape) != 1:
             raise Unsupported("its condition has several elements")
-        start = self.builder.count
-        results = [_as_list(branch()) for branch in branches]
+        start, truth = self.builder.count, self._truth(condition)
+        results = []
+        for branch, is_true in zip(branches, (True, False), strict=True):
+            with self.builder.branch(truth, is_true):
+                results.append(_as_list(branch()))
         if any(result is MISSING for side in results for result in side):
             return MISSING
-        fallible = first_fallible(self.builder, self.builder.operations_since(start))
-        if fallible is not None:
-            raise Unsupported(f"`{fallible}` of a branch can fail where the other is meant")
-        truth = self._truth(condition)
+        unknown = first_unknown(self.builder.operations_since(start))
+        if unknown is not None:
+            raise Unsupported(f"`{unknown}` of a branch can fail where the other is meant")
         chosen = [self._select(truth, *pair) for pair in zip(*results, strict=True)]
         return chosen if len(chosen) > 1 else chosen[0]
 

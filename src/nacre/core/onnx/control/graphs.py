@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nacre.base.excerpt import backquote
-from nacre.core.importing.fallible import first_fallible
+from nacre.core.importing.fallible import first_unknown
 from nacre.core.importing.model_builder import MOST_ITERATIONS
 from nacre.core.module import TensorType
 from nacre.core.onnx.control.scopes import AlreadyReported, DataDependentLoop, LostTensor, Scope
@@ -56,22 +56,23 @@ def _is_true(condition: Array) -> bool:
 
 def _both_branches(node: OnnxNode, scope: Scope, branches: Sequence[Any]) -> list[Tensor]:
     start = scope.builder.count
+    condition = node.reshape(node.value(0), ())
     results: list[list[Tensor]] = []
-    for branch in branches:
+    for branch, is_true in zip(branches, (True, False), strict=True):
         try:
-            results.append(scope.nested(branch, (), is_run=False))
+            with scope.builder.branch(condition, is_true):
+                results.append(scope.nested(branch, (), is_run=False))
         except AlreadyReported:
             continue
     if len(results) < len(branches):
         message = "its condition is computed when the model runs, and a branch has no form"
         raise Unsupported(message, BIND)
-    fallible = first_fallible(scope.builder, scope.builder.operations_since(start))
-    if fallible is not None:
+    unknown = first_unknown(scope.builder.operations_since(start))
+    if unknown is not None:
         message = "its condition is computed when the model runs, so that both branches are needed"
-        raise Unsupported(f"{message}, but `{fallible}` can fail where the other is meant", BIND)
+        raise Unsupported(f"{message}, but `{unknown}` can fail where the other is meant", BIND)
     if len(results[0]) != len(results[1]):
         raise Unsound("its branches differ in the number of outputs")
-    condition = node.reshape(node.value(0), ())
     return [_select(node, condition, a, b) for a, b in zip(*results, strict=True)]
 
 
