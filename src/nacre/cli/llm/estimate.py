@@ -63,6 +63,23 @@ def estimate(
 
     Exit status: 0 it fits every device, 1 it does not or something is wrong with it, 2 wrong usage.
     """
+    return estimate_language_model(
+        model, devices, include_roots, precision, group_size, context, clock, ddr_size, output
+    )
+
+
+def estimate_language_model(
+    model: str,
+    devices: tuple[str, ...],
+    include_roots: tuple[Path, ...],
+    precision: Precision,
+    group_size: str | None,
+    context: int | None,
+    clock: float | None,
+    ddr_size: int,
+    output: str,
+) -> int:
+    """Print what a model takes on devices side by side; the exit status."""
     found: list[ModelEstimate] = []
 
     def work() -> None:
