@@ -69,6 +69,22 @@ def test_integers_name_their_worst_layer_and_floats_help_there() -> None:
     assert helped.ok, helped
 
 
+def test_a_layer_that_is_floats_already_has_another_remedy_than_a_precision_map() -> None:
+    """What is lost on the calibration data itself is not for want of data, either."""
+    builder = Builder()
+    x = builder.input("x", "f32", (8, 16))
+    far = builder.add("BinOp", x, builder.constant(np.float32(3e4)), op="Add")
+    back = builder.add("BinOp", far, builder.constant(np.float32(3e4)), op="Sub")
+    data = {"x": values((8, 16), 2)}
+    plan = nacre.compile(
+        builder.module(builder.add("Exp", back)), "npm4k", "i8", calibration=[data]
+    )
+    found = plan.validate(data)
+    assert (found.verdict, found.lost_most is not None) == ("not valid", True)
+    assert "it is f16 already" in found.lost_most.cause  # type: ignore[union-attr]
+    assert "f32, on a device that has it" in found.lost_most.remedy  # type: ignore[union-attr]
+
+
 def test_a_layer_that_is_asked_to_be_floats_is_no_remedy() -> None:
     builder, random = Builder(), np.random.default_rng(5)
     x = builder.input("x", "f32", (4, 16))

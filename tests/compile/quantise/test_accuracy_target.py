@@ -131,3 +131,19 @@ def test_first_lines_say_how_much_of_an_i8_plan_is_f16(
     assert "without calibration data" in line
     kept = first("compile", *fine, "--no-fallback", "-o", "other")
     assert "compiled for npm4k in i8:" in kept
+
+
+def test_a_bound_that_integers_take_away_before_a_logarithm_stays_floats() -> None:
+    """At 256 steps the least power is 0, its logarithm no number: nothing is worse to lose."""
+    random, builder = np.random.default_rng(0), Builder()
+    x = builder.input("x", "f32", (8, 64))
+    weights = builder.constant(random.standard_normal((40, 64)).astype(np.float32) / 16)
+    made = builder.add("Linear", x, weights)
+    for op, number in (("Pow", 2), ("Mul", 1e-4)):
+        made = builder.add("BinOp", made, builder.constant(np.float32(number)), op=op)
+    module = builder.module(builder.add("Log", builder.add("Clip", made, min=1e-10, max=1e9)))
+    data = [{"x": random.standard_normal((8, 64)).astype(np.float32)} for _ in range(4)]
+    plan = nacre.compile(module, "npm4k", "i8", calibration=data)
+    (found,) = plan.run(data[0]).values()
+    assert np.isfinite(found).all()
+    assert plan.validate(data[0]).ok

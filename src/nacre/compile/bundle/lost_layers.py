@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
+from nacre.compile.accuracy.measures import SQNR_DB
 from nacre.compile.bundle.clipped_layers import find_most_clipped
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
@@ -69,7 +70,8 @@ def _ratio_text(ratio: float) -> str:
 def find_worst_layer(bundle: CompiledModel, arrays: Mapping[str, Array]) -> LostLayer | None:
     """The layer of a plan that loses most; None where none can be told."""
     if bundle.manifest.precision == "i8":
-        return _find_lost_by_range(bundle, arrays) or _find_lost_by_integers(bundle)
+        by_range = None if _misses_at_home(bundle) else _find_lost_by_range(bundle, arrays)
+        return by_range or _find_lost_on_data(bundle)
     wide, narrow = (layout(legalise(bundle.source, kind)) for kind in ("f32", "f16"))
     if bundle.manifest.precision != "f16":
         return None
@@ -90,14 +92,25 @@ def _find_lost_by_range(bundle: CompiledModel, arrays: Mapping[str, Array]) -> L
     return LostLayer(f"`{clipped.layer}`", nan, nan, cause, remedy)
 
 
-def _find_lost_by_integers(bundle: CompiledModel) -> LostLayer | None:
+def _misses_at_home(bundle: CompiledModel) -> bool:
+    """Whether a layer is lost on the calibration data: then it is not the data that is missing."""
+    least = bundle.manifest.accuracy_db or SQNR_DB
+    return any(loss.sqnr < least for loss in bundle.manifest.losses)
+
+
+def _find_lost_on_data(bundle: CompiledModel) -> LostLayer | None:
     asked = bundle.manifest.precision_map
     known = [loss for loss in bundle.manifest.losses if not _is_float(loss.layer, asked)]
     if not known:
         return None
     worst = min(known, key=lambda loss: loss.sqnr)
-    cause = "256 steps do not hold what it makes, on the calibration data"
-    remedy = f"`{worst.layer}=f16` in a precision map, data nearer to these inputs, or f16"
+    if worst.elem != "i8":
+        cause = f"it is {worst.elem} already, and amplifies the rounding of what goes into it"
+        wider = "f16, which takes logarithms in f32" if worst.opcode == "Log" else _WIDER
+        remedy = f"{wider}, or {_AT_HOST}"
+    else:
+        cause = "256 steps do not hold what it makes, on the calibration data"
+        remedy = f"`{worst.layer}=f16` in a precision map, data nearer to these inputs, or f16"
     return LostLayer(f"`{worst.layer}`", _EXACT, worst.sqnr, cause, remedy)
 
 

@@ -113,6 +113,7 @@ class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
     layer: str
     opcode: str
     sqnr: float
+    elem: str = "i8"  # what it is stored in
 
 
 class WeightsSegment(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -241,7 +242,7 @@ def _losses(quantised: Quantised | None, legal: Legal) -> tuple[LayerLoss, ...]:
     if quantised is None:
         return tuple(LayerLoss(*loss) for loss in legal.losses if isfinite(loss.sqnr))
     return tuple(
-        LayerLoss(loss.layer, loss.opcode, loss.sqnr)
+        LayerLoss(loss.layer, loss.opcode, loss.sqnr, loss.elem)
         for loss in quantised.report.layers
         if loss.sqnr is not None and isfinite(loss.sqnr)
     )

@@ -114,6 +114,8 @@ class _SignalAndNoise:
             exact = wanted[is_number].astype(np.float64)
             far = actual[is_number].astype(np.float64) - exact
             signal, noise = float(np.dot(exact, exact)), float(np.dot(far, far))
+            if (np.isfinite(wanted) & ~np.isfinite(actual)).any():
+                noise = np.inf  # nothing is left of a number that became none
         self.signal += signal
         self.noise += noise
 
@@ -121,7 +123,8 @@ class _SignalAndNoise:
     def sqnr(self) -> float | None:
         if self.noise == 0.0:
             return None
-        return 10.0 * log10(self.signal / self.noise) if self.signal else -inf
+        ratio = self.signal / self.noise
+        return 10.0 * log10(ratio) if ratio else -inf
 
 
 def losses(
