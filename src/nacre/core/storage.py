@@ -171,7 +171,7 @@ def _load(target: Path) -> Module:
 
 
 def load_source(
-    source: Source, folder: Path | None, contents: Mapping[str, bytes] | None = None
+    source: Source, folder: Path | None, contents: Mapping[str, bytes | TensorFile] | None = None
 ) -> Module:
     """A module from text that was read already; its constants lie in the folder.
 
@@ -196,7 +196,7 @@ class _Resolver:
     """Puts the stored arrays into the operations that refer to them; each file is read once."""
 
     def __init__(
-        self, folder: Path | None, module: Module, contents: Mapping[str, bytes] | None
+        self, folder: Path | None, module: Module, contents: Mapping[str, bytes | TensorFile] | None
     ) -> None:
         self._folder = folder
         self._module = module
@@ -274,10 +274,11 @@ class _Resolver:
         return spans.source.span(*spans.operations[index])
 
 
-def _parse_contents(contents: Mapping[str, bytes], name: str) -> TensorFile:
+def _parse_contents(contents: Mapping[str, bytes | TensorFile], name: str) -> TensorFile:
     if name not in contents:
         raise TensorProblem("is none of the files that belong to the text")
-    return parse_tensor_file(contents[name])
+    found = contents[name]
+    return found if isinstance(found, TensorFile) else parse_tensor_file(found)
 
 
 def _reference(given: Attributes) -> Reference | None:

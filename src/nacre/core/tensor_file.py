@@ -82,6 +82,7 @@ class TensorFile:
         self._raw = raw
         self._rows = rows
         self._start = start  # of the tensors' bytes
+        self._unpacked: dict[tuple[str, str], Array] = {}  # for all who ask, as bytes are
 
     @property
     def size(self) -> int:
@@ -106,8 +107,7 @@ class TensorFile:
         """The tensor of that key, which must be of that type."""
         row = self._row(key)
         if wanted.element.bits < 8 and (row.dtype, row.shape) == (_PACKED, (wanted.size_bytes,)):
-            packed = self.tensor(key, TensorType("u8", row.shape))
-            return unpack_nibbles(packed, wanted.shape, wanted.element.dtype)
+            return self._nibbles(key, row.shape, wanted)
         if (row.dtype, row.shape) != (_NAMES[wanted.dtype], wanted.shape):
             stored_text = f"{row.dtype}[{', '.join(map(str, row.shape))}]"
             raise TensorProblem(f"tensor `{key}` of the file is {stored_text}, expected {wanted}")
@@ -124,6 +124,15 @@ class TensorFile:
         values = np.frombuffer(self._raw, stored, count, self._start + first)
         _check_values(values, key, element)
         return values.reshape(wanted.shape).astype(element.dtype, copy=not values.flags.aligned)
+
+    def _nibbles(self, key: str, packed_shape: tuple[int, ...], wanted: TensorType) -> Array:
+        place = (key, str(wanted))
+        if place not in self._unpacked:
+            packed = self.tensor(key, TensorType("u8", packed_shape))
+            found = unpack_nibbles(packed, wanted.shape, wanted.element.dtype)
+            found.setflags(write=False)
+            self._unpacked[place] = found
+        return self._unpacked[place]
 
     def _row(self, key: str) -> _Row:
         raw = self._rows.get(key)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
+from nacre.compile.bundle.bundle import Bundle
+from nacre.core.constants import constant_array
 from nacre.llm.bundle.llm_bundle import LlmBundle, build
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
@@ -143,7 +145,49 @@ def test_only_what_the_manifest_names_stays(bundle: LlmBundle, tmp_path: Path) -
     bundle.save(tmp_path)
     said = json.loads((tmp_path / "llm.json").read_text())
     named = {"llm.json", said["head"], said["decode"], said["prefill"]}
-    assert {path.name for path in tmp_path.iterdir()} == named
+    (weights,) = tmp_path.glob("shared.*.safetensors")
+    assert {path.name for path in tmp_path.iterdir()} == {*named, weights.name}
+
+
+def test_weights_of_both_plans_are_stored_once_and_loaded_once(
+    bundle: LlmBundle, tmp_path: Path
+) -> None:
+    bundle.save(tmp_path)
+    (weights,) = tmp_path.glob("shared.*.safetensors")
+    beside = sum(path.stat().st_size for path in tmp_path.rglob("*/*.safetensors"))
+    count = bundle.config.width * (bundle.config.vocabulary + 4 * bundle.config.width)
+    assert weights.stat().st_size > 2 * count  # in f16
+    assert beside < weights.stat().st_size / 10
+    again = LlmBundle.load(tmp_path)
+    assert again.decode.weights == bundle.decode.weights
+    assert again.prefill.weights == bundle.prefill.weights
+    places = [
+        {found.ctypes.data for op in plan.legal if (found := constant_array(op)) is not None}
+        for plan in (again.decode, again.prefill)
+    ]
+    assert len(places[0] & places[1]) > 5
+
+
+@pytest.mark.parametrize("change", ["cut", "flip", "remove"])
+def test_shared_weights_that_are_damaged_are_refused(
+    bundle: LlmBundle, tmp_path: Path, change: str
+) -> None:
+    bundle.save(tmp_path)
+    (weights,) = tmp_path.glob("shared.*.safetensors")
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    if change == "remove":
+        weights.unlink()
+    else:
+        weights.write_bytes(data[:-1] if change == "cut" else data)
+    with pytest.raises(InputError, match="CMP07"):
+        LlmBundle.load(tmp_path)
+
+
+def test_a_plan_of_the_folder_is_a_bundle_by_itself(bundle: LlmBundle, tmp_path: Path) -> None:
+    bundle.save(tmp_path)
+    (path,) = tmp_path.glob("decode.*")
+    assert Bundle.load(path).weights == bundle.decode.weights
 
 
 def test_a_folder_with_other_files_is_left_alone(bundle: LlmBundle, tmp_path: Path) -> None:

@@ -22,7 +22,14 @@ from safetensors.numpy import save as save_tensors
 from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.digits import is_digits
 from nacre.base.excerpt import safe
-from nacre.base.files import FileSet, HashedFile, file_set, make_folder, read_unchanged
+from nacre.base.files import (
+    FileSet,
+    HashedFile,
+    file_set,
+    is_stored_name_of,
+    make_folder,
+    read_unchanged,
+)
 from nacre.base.source import Source, Unreadable, decode_source, read_bytes, whole_file
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.consistency import mismatch
@@ -38,6 +45,7 @@ from nacre.compile.storage.names import (
     MODEL,
     MOST_BYTES,
     PROGRAM,
+    SHARED,
     TEXTS,
     WEIGHTS,
     is_part,
@@ -45,6 +53,7 @@ from nacre.compile.storage.names import (
     path_of_part,
     require_own_folder,
 )
+from nacre.compile.storage.shared import OpenFiles, SharedConstants
 from nacre.compile.storage.sharing import (
     constants_of,
     derived_constants,
@@ -53,7 +62,12 @@ from nacre.compile.storage.sharing import (
 )
 from nacre.core.module import Module
 from nacre.core.storage import Reference, load_source, referring_text, stored_constants
-from nacre.core.tensor_file import tensor_file_parts
+from nacre.core.tensor_file import (
+    TensorFile,
+    TensorProblem,
+    parse_tensor_file,
+    tensor_file_parts,
+)
 from nacre.core.verify import verify
 from nacre.nem.bytecode.packing import pack, unpack
 
@@ -65,11 +79,13 @@ def save(
     force: bool = False,
     reference: bool = True,
     bytecode: bool = False,
+    shared: SharedConstants | None = None,
 ) -> None:
     """Write a bundle into a folder, which is made; a bundle that is there is replaced in one step.
 
     InputError for a folder that holds something else, unless it is forced. Without `reference` the
-    model as it came is left out; with `bytecode` the program is `model.nemb`, not a text.
+    model as it came is left out; with `bytecode` the program is `model.nemb`, not a text. Constants
+    that are `shared` lie in the folder above already.
     """
     if not force:
         require_own_folder(folder)
@@ -77,7 +93,8 @@ def save(
     with make_folder(folder), file_set(folder / MANIFEST) as files:
         old = names_of_present_bundle(folder)
         given = bundle.source if has_model else interface_of(bundle.source)
-        texts, arrays = _add_modules(files, MODEL if has_model else INTERFACE, given, bundle.legal)
+        name = MODEL if has_model else INTERFACE
+        texts, arrays = _add_modules(files, name, given, bundle.legal, shared)
         constants = constants_of(bundle.legal)
         stored, rest = stored_weights(bundle.weights, bundle.parts, constants)
         tensors = {str(at): np.frombuffer(raw, np.uint8) for at, raw in rest.items()}
@@ -95,7 +112,7 @@ def _add_program(files: FileSet, program: str, bytecode: bool) -> HashedFile:
 
 
 def _add_modules(
-    files: FileSet, name: str, given: Module, legal: Module
+    files: FileSet, name: str, given: Module, legal: Module, shared: SharedConstants | None
 ) -> tuple[list[HashedFile], list[HashedFile]]:
     """Both modules: their texts, and the files with their constants."""
     first, second = stored_constants(given), stored_constants(legal)
@@ -106,10 +123,14 @@ def _add_modules(
         arrays.append(files.add(f"{name}.safetensors", tensor_file_parts(first.tensors)))
         own = {key: Reference(arrays[0].stored, key) for key in first.tensors}
         references = derived_constants(second, first.tensors, arrays[0].stored)
+    if shared is not None:
+        arrays.append(shared.file)
+        references |= shared.references(second)
     left = {key: second.tensors[key] for key in second.tensors if key not in references}
     if left:
-        arrays.append(files.add(f"{LEGAL}.safetensors", tensor_file_parts(left)))
-        references |= {key: Reference(arrays[-1].stored, key) for key in left}
+        rest = files.add(f"{LEGAL}.safetensors", tensor_file_parts(left))
+        arrays.append(rest)
+        references |= {key: Reference(rest.stored, key) for key in left}
     texts = [
         files.add(name, [referring_text(given, first, own)]),
         files.add(LEGAL, [referring_text(legal, second, references)]),
@@ -117,9 +138,13 @@ def _add_modules(
     return texts, arrays
 
 
-def load(folder: Path) -> CompiledModel:
-    """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind."""
-    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_consistency))
+def load(folder: Path, above: OpenFiles | None = None) -> CompiledModel:
+    """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind.
+
+    Bundles that are read with the same `above` have what they share once in memory.
+    """
+    opened = above or OpenFiles(folder.parent)
+    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_consistency, opened))
 
 
 def load_checked_before(folder: Path) -> CompiledModel:
@@ -127,7 +152,8 @@ def load_checked_before(folder: Path) -> CompiledModel:
 
     The program is checked when it is run, as every other, and not before.
     """
-    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_nothing))
+    opened = OpenFiles(folder.parent)
+    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_nothing, opened))
 
 
 def _require_consistency(bundle: CompiledModel, folder: Path) -> None:
@@ -140,7 +166,9 @@ def _require_nothing(bundle: CompiledModel, folder: Path) -> None:
     """What was judged when it was written need not be judged again."""
 
 
-def _load(folder: Path, require: Callable[[CompiledModel, Path], None]) -> CompiledModel:
+def _load(
+    folder: Path, require: Callable[[CompiledModel, Path], None], above: OpenFiles
+) -> CompiledModel:
     described = _manifest(folder)
     hashes = {name: h for name, h in described.sha256.items() if name != MANIFEST}
     has_model = INTERFACE not in hashes
@@ -151,9 +179,11 @@ def _load(folder: Path, require: Callable[[CompiledModel, Path], None]) -> Compi
     for name in (program, MODEL if has_model else INTERFACE, LEGAL):
         if name not in hashes:
             raise _damage(folder / MANIFEST, f"does not name {name}")
-    files = {name: _content(folder, name, digest) for name, digest in hashes.items()}
+    own = {name: h for name, h in hashes.items() if not is_stored_name_of(name, SHARED)}
+    files = {name: _content(folder, name, digest) for name, digest in own.items()}
     module = _module(folder / (MODEL if has_model else INTERFACE), files)
-    legal = _module(folder / LEGAL, files)
+    others = {name: _shared(above, name, h) for name, h in hashes.items() if name not in own}
+    legal = _module(folder / LEGAL, files, others)
     weights, parts = _weights(folder, described, files, legal)
     text = _program(folder / program, files)
     plain = msgspec.structs.replace(described, format=FORMAT, stored=None, sha256={})
@@ -168,6 +198,17 @@ def _content(folder: Path, name: str, digest: str) -> bytes:
     if hashlib.sha256(raw).hexdigest() != digest:
         raise _damage(folder / name, "is not the file that the manifest was written for")
     return raw
+
+
+def _shared(above: OpenFiles, name: str, digest: str) -> TensorFile:
+    """Constants that lie in the folder above, read unless they were."""
+    if digest not in above.tensors:
+        raw = _content(above.folder, name, digest)
+        try:
+            above.tensors[digest] = parse_tensor_file(raw)
+        except TensorProblem as problem:
+            raise _damage(above.folder / name, str(problem)) from None
+    return above.tensors[digest]
 
 
 def _read(folder: Path, name: str) -> bytes:
@@ -194,9 +235,12 @@ def _program(path: Path, files: Mapping[str, bytes]) -> str:
         raise _damage(path, f"holds no program: {error.diagnostics[0].message}") from None
 
 
-def _module(path: Path, files: Mapping[str, bytes]) -> Module:
+def _module(
+    path: Path, files: Mapping[str, bytes], others: Mapping[str, TensorFile] | None = None
+) -> Module:
     """A module that keeps all promises of the graph IR."""
-    arrays = {name: raw for name, raw in files.items() if name not in TEXTS}
+    arrays: dict[str, bytes | TensorFile] = dict(others or {})
+    arrays |= {name: raw for name, raw in files.items() if name not in TEXTS}
     try:
         module = load_source(_source(path, files), None, arrays)
     except InputError as error:

@@ -20,7 +20,8 @@ BYTECODE = "model.nemb"  # in the place of the text, where a bundle is to have i
 MODEL, LEGAL = "model.core", "legal.core"
 INTERFACE = "interface.core"  # in the place of the model, where a bundle is to do without
 TEXTS = (PROGRAM, BYTECODE, MODEL, INTERFACE, LEGAL)  # which people open by these names
-DATA = (WEIGHTS, *(f"{name}.safetensors" for name in (MODEL, INTERFACE, LEGAL)))
+SHARED = "shared.safetensors"  # in the folder above, with a hash: what several bundles have
+DATA = (WEIGHTS, SHARED, *(f"{name}.safetensors" for name in (MODEL, INTERFACE, LEGAL)))
 MOST_BYTES = 1 << 34  # of a file
 _SHOWN = 3  # of the files that are in the way
 

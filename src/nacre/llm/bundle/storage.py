@@ -1,7 +1,7 @@
 """Bundles of language models in folders: a plan each in its own, and what both share beside.
 
-Plans and metadata lie under names with their hash, and the manifest that names them is written
-last: a folder holds the old bundle until it holds the new one.
+Plans, their common weights and metadata lie under names with their hash, and the manifest that
+names them is written last: a folder holds the old bundle until it holds the new one.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nacre.base.files import HASH_DIGITS, file_set, make_folder
+from nacre.base.files import HASH_DIGITS, FileSet, file_set, is_stored_name_of, make_folder
 from nacre.base.source import Unreadable, read_source
 from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.storage.folder import load as load_plan
+from nacre.compile.storage.folder import save as save_plan
+from nacre.compile.storage.names import SHARED
+from nacre.compile.storage.shared import OpenFiles, SharedConstants, tensors_in_all
+from nacre.core.tensor_file import tensor_file_parts
 from nacre.llm.gguf.file import GgufFile, read_gguf
 from nacre.llm.gguf.writing import metadata_bytes
 from nacre.llm.model.config import Config, config_of
@@ -63,31 +68,45 @@ def save_parts(bundle: StoredBundle, folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
         message = "the folder has other files in it"
         raise refusal(LLM08, str(folder), message, "name a folder that is empty or not there")
-    plans = {_plan_name(DECODE, bundle.decode): bundle.decode}
+    kinds = {DECODE: bundle.decode}
     if bundle.chunk > 1:
-        plans[_plan_name(PREFILL, bundle.prefill)] = bundle.prefill
-    with make_folder(folder), file_set(folder / MANIFEST) as files, _plan_folders(folder, plans):
-        head = files.add(HEAD, [metadata_bytes(bundle.head.metadata)])
-        names = (head.stored, *plans)
-        made = _Manifest(bundle.context, bundle.chunk, head.stored, names[1], names[-1])
-        files.commit([_manifest_bytes(made)], old=_heads(folder))
+        kinds[PREFILL] = bundle.prefill
+    with make_folder(folder), file_set(folder / MANIFEST) as files:
+        shared = _add_shared(files, list(kinds.values()))
+        plans = {_plan_name(kind, plan, shared): plan for kind, plan in kinds.items()}
+        with _plan_folders(folder, plans, shared):
+            head = files.add(HEAD, [metadata_bytes(bundle.head.metadata)])
+            names = (head.stored, *plans)
+            made = _Manifest(bundle.context, bundle.chunk, head.stored, names[1], names[-1])
+            files.commit([_manifest_bytes(made)], old=_data_files(folder))
     _remove_others(folder, made)
 
 
-def _plan_name(kind: str, plan: Bundle) -> str:
-    """The name of its folder, with the hash of what is computed by which weights."""
+def _add_shared(files: FileSet, plans: Sequence[Bundle]) -> SharedConstants | None:
+    """What all plans have: the weights above all."""
+    tensors = tensors_in_all([plan.legal for plan in plans]) if len(plans) > 1 else {}
+    if not tensors:
+        return None
+    return SharedConstants(files.add(SHARED, tensor_file_parts(tensors)), frozenset(tensors))
+
+
+def _plan_name(kind: str, plan: Bundle, shared: SharedConstants | None) -> str:
+    """The name of its folder, with the hash of what is computed by which weights from where."""
     digest = hashlib.sha256(plan.program.encode())
     digest.update(plan.weights)
+    digest.update(shared.file.sha256.encode() if shared is not None else b"")
     return f"{kind}.{digest.hexdigest()[:HASH_DIGITS]}"
 
 
 @contextlib.contextmanager
-def _plan_folders(folder: Path, plans: Mapping[str, Bundle]) -> Iterator[None]:
+def _plan_folders(
+    folder: Path, plans: Mapping[str, Bundle], shared: SharedConstants | None
+) -> Iterator[None]:
     """Plans in folders of their names; those that are new go where the rest fails."""
     new = [folder / name for name in plans if not (folder / name).exists()]
     try:
         for name, plan in plans.items():
-            plan.save(folder / name, reference=False)
+            save_plan(plan, folder / name, reference=False, shared=shared)
         yield
     except BaseException:
         named = _names_in_place(folder)
@@ -105,8 +124,10 @@ def _names_in_place(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _heads(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if _HEAD_PART.fullmatch(path.name)]
+def _data_files(folder: Path) -> list[str]:
+    """Metadata and common weights that are there, of this bundle or of one before."""
+    names = [path.name for path in folder.iterdir()]
+    return [n for n in names if _HEAD_PART.fullmatch(n) or is_stored_name_of(n, SHARED)]
 
 
 def _remove_others(folder: Path, made: _Manifest) -> None:
@@ -135,8 +156,9 @@ def load_parts(folder: Path) -> StoredBundle:
     head = read_gguf(folder / said.head)
     config = config_of(head)
     require_sizes(config, name, said.context, said.chunk)
-    decode = Bundle.load(folder / said.decode)
-    prefill = Bundle.load(folder / said.prefill) if said.chunk > 1 else decode
+    above = OpenFiles(folder)
+    decode = Bundle.of(load_plan(folder / said.decode, above))
+    prefill = Bundle.of(load_plan(folder / said.prefill, above)) if said.chunk > 1 else decode
     for plan, size in ((decode, 1), (prefill, said.chunk)):
         _require_plan(plan, config, said.context, size, name)
     return StoredBundle(prefill, decode, said.context, said.chunk, head)
