@@ -70,7 +70,7 @@ def compile(  # the name that users call
         fallback, accuracy_db, compress=compress, group_size=group_size,
     )  # fmt: skip
     if cache and on_stage is None:
-        from nacre.compile.plan_cache import compile_or_recall, default_cache
+        from nacre.compile.plan_cache.cache import compile_or_recall, default_cache
 
         return Bundle.of(compile_or_recall(module, target, options, default_cache()))
     return Bundle.of(compile_module(module, target, options, on_stage))

@@ -13,7 +13,7 @@ from nacre.base.stages import stage
 from nacre.compile.accuracy.measures import rounds_to_integers
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.manifest import Manifest, manifest
-from nacre.compile.emit import emit, statements_text
+from nacre.compile.emission.stage import emit, statements_text
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.origins import model_place, nodes_text, place_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.compile.emit import emit
+from nacre.compile.emission.stage import emit
 from nacre.compile.program import (
     Affine,
     Buffer,

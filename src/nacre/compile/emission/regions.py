@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 
-from nacre.compile.emit_names import layers_of_regions, operand_names
+from nacre.compile.emission.names import layers_of_regions, operand_names
 from nacre.compile.program import Compute, Copy, Let, Loop, Region, Statement
 
 

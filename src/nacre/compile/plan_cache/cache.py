@@ -27,7 +27,7 @@ from nacre.base.stages import stage
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.options import Options
 from nacre.compile.pipeline import compile_module
-from nacre.compile.plan_key import plan_key
+from nacre.compile.plan_cache.key import plan_key
 from nacre.compile.storage.folder import load_checked_before, save
 from nacre.compile.storage.names import MANIFEST
 from nacre.compile.target import Target

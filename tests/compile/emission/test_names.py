@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nacre.compile.bundle.compiled_model import CompiledModel
-from nacre.compile.emit_names import SharedNames, quant_text, shared_names
-from nacre.compile.emit_regions import regions_declared_once, regions_in_copies
+from nacre.compile.emission.names import SharedNames, quant_text, shared_names
+from nacre.compile.emission.regions import regions_declared_once, regions_in_copies
 from nacre.compile.options import Options
 from nacre.compile.partition.items import Quant
 from nacre.compile.pipeline import compile_module
@@ -176,7 +176,7 @@ def test_a_plan_with_names_has_the_tasks_the_cycles_and_the_bits_of_one_without(
 ) -> None:
     module, feeds = network()
     named = compiled(module, feeds)
-    emitter = importlib.import_module("nacre.compile.emit")
+    emitter = importlib.import_module("nacre.compile.emission.stage")
     monkeypatch.setattr(emitter, "shared_names", lambda _: SharedNames())
     monkeypatch.setattr(emitter, "regions_in_copies", tuple)
     monkeypatch.setattr(emitter, "regions_declared_once", tuple)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.base.diagnostics import InternalError
-from nacre.compile.emit_names import SharedNames, float_text, shared_names
-from nacre.compile.emit_regions import regions_declared_once, regions_in_copies
+from nacre.compile.emission.names import SharedNames, float_text, shared_names
+from nacre.compile.emission.regions import regions_declared_once, regions_in_copies
 from nacre.compile.program import (
     Comment,
     Compute,

@@ -21,8 +21,8 @@ from nacre.compile.legalise.lowerings import (
 )
 from nacre.compile.options import Options
 from nacre.compile.pipeline import compile_module
-from nacre.compile.plan_cache import VARIABLE, PlanCache, compile_or_recall, default_cache
-from nacre.compile.plan_key import plan_key
+from nacre.compile.plan_cache.cache import VARIABLE, PlanCache, compile_or_recall, default_cache
+from nacre.compile.plan_cache.key import plan_key
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
@@ -30,7 +30,7 @@ from nacre.core.module import Module
 TARGET = target_of("npm4k")
 OPTIONS = Options(TARGET.device)
 KEY = "a" * 64
-plan_cache = importlib.import_module("nacre.compile.plan_cache")
+plan_cache = importlib.import_module("nacre.compile.plan_cache.cache")
 
 
 def network(scale: float = 1.0) -> Module:
@@ -110,7 +110,7 @@ def replace_attributes(row: Lowering) -> Lowering:
 
 
 def test_of_another_nacre_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = importlib.import_module("nacre.compile.plan_key")
+    keys = importlib.import_module("nacre.compile.plan_cache.key")
     before = plan_key(network(), TARGET, OPTIONS)
     monkeypatch.setattr(keys, "_code_digest", lambda: b"another")
     assert plan_key(network(), TARGET, OPTIONS) != before

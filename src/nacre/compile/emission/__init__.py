@@ -1,0 +1,1 @@
+"""The program as NEM text: named types, regions, statements."""

@@ -1,0 +1,1 @@
+"""Plans that were made before, by all that they depend on."""
