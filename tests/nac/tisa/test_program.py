@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
@@ -98,6 +99,16 @@ def test_options_of_encode() -> None:
     assert program.encode(text, max_length=5, truncate_from="left") == [4, 3, 2, 9, 9]
     assert program.encode("a", pad_to=6, pad_id=7) == [4, 2, 9, 9, 7, 7]
     assert program.encode("a", pad_to=6, pad_id=7, pad_on="left") == [7, 7, 4, 2, 9, 9]
+    numbers: dict[str, Any] = {
+        "max_length": np.int64(4),
+        "pad_to": np.uint8(5),
+        "pad_id": np.int32(7),
+    }
+    assert program.encode(text, **numbers) == [4, 2, 9, 9, 7]
+    wrongs: tuple[Any, ...] = (2.0, "2", True, np.array([2, 3]))
+    for wrong in wrongs:
+        with pytest.raises(InputError, match=r"NAC70.*which is no integer"):
+            program.encode(text, max_length=wrong)
     assert program.token_id("play") == 3
     assert program.token_id("nothing") is None
 

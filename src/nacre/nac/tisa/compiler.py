@@ -16,10 +16,11 @@ from nacre.nac.tisa.hub.compiler import compile_hub_bundle
 
 _HUB = "tokenizer.json"
 # In a folder, the first of these that is there.
-_FILES = (_HUB, "tekken.json", "spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
+_TEKKEN = "tekken.json"
+_FILES = (_HUB, _TEKKEN, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
 _MOST_BYTES = 1 << 28
 _RANKED_LINE = re.compile(rb"[A-Za-z0-9+/=]+ [0-9]+\r?(\n|\Z)")
-_TEKKEN = re.compile(rb'"token_bytes"')
+_TEKKEN_TOKEN = re.compile(rb'"token_bytes"')
 _HEAD = 1 << 16
 
 
@@ -66,7 +67,7 @@ def compile_bundle(
     try:
         if raw.lstrip()[:1] == b"{":
             _refuse_request(is_cut_by_caller, path.name)
-            if not _TEKKEN.search(raw, 0, _HEAD):
+            if path.name != _TEKKEN and not _TEKKEN_TOKEN.search(raw, 0, _HEAD):
                 return compile_hub_bundle(source, unlimited=unlimited)
             made = tekken_program(read_json(raw))
         elif path.suffix == ".tiktoken" or _RANKED_LINE.match(raw):

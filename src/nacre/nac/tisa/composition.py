@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import index as integer_of
 from typing import Literal
 
 from nacre.nac.rules.tokenizer import NAC67, NAC70
@@ -199,8 +200,8 @@ _PADDING_GROWTH = 64  # ids for each of the texts
 
 def asked_truncation(max_length: int, side: str) -> Truncation:
     """How a call wants texts to be cut."""
-    _require_integer("max_length", max_length)
-    cut = Truncation(max_length, direction=_direction("truncate_from", side))
+    length = _integer("max_length", max_length)
+    cut = Truncation(length, direction=_direction("truncate_from", side))
     if reason := truncation_problem(cut):
         raise refusal(NAC70, f"the call {reason}")
     return cut
@@ -210,13 +211,11 @@ def asked_padding(
     length: int, index: int | None, side: str | None, usual: Padding | None
 ) -> Padding:
     """How a call wants texts to be padded; what it does not say is as the tokenizer has it."""
-    _require_integer("pad_to", length)
+    length = _integer("pad_to", length)
     if index is None and usual is None:
         raise refusal(NAC70, "the tokenizer names no token to pad with", help=_PAD_HELP)
     known = usual or Padding(length)
-    if index is None:
-        index = known.id
-    _require_integer("pad_id", index)
+    index = known.id if index is None else _integer("pad_id", index)
     direction = known.direction if side is None else _direction("pad_on", side)
     padding = Padding(length, index, direction=direction)
     if reason := padding_problem(padding):
@@ -227,9 +226,12 @@ def asked_padding(
 _PAD_HELP = "say which id, `pad_id=0`, if the model knows it as padding"
 
 
-def _require_integer(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise refusal(NAC70, f"`{name}` is {value!r}, which is no integer")
+def _integer(name: str, value: object) -> int:
+    """A number of Python's or NumPy's."""
+    try:
+        return integer_of(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
+    except TypeError:
+        raise refusal(NAC70, f"`{name}` is {value!r}, which is no integer") from None
 
 
 def _direction(name: str, side: str) -> Literal["Left", "Right"]:

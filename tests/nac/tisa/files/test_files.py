@@ -219,6 +219,7 @@ def test_tekken(tmp_path: Path) -> None:
     "whole",
     [
         {"token_bytes": 1},
+        {"config": {}, "vocab": []},
         tekken(default_vocab_size="x"),
         tekken(default_vocab_size=-1),
         tekken(pattern=7),
@@ -228,7 +229,7 @@ def test_tekken(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_files_of_tekken(tmp_path: Path, whole: object) -> None:
-    with pytest.raises(InputError, match=r"NAC6[89]"):
+    with pytest.raises(InputError, match=r"^tekken.json:.*NAC6[89]"):
         load(tmp_path, json.dumps(whole).encode(), "tekken.json")
 
 
