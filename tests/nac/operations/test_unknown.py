@@ -167,6 +167,20 @@ def test_what_a_kernel_does_wrong_is_a_finding(kernel: Loose, told: str) -> None
         assert "astype('float32')" in str(finding.help)
 
 
+def test_a_list_of_one_is_the_result_of_a_call_that_has_one() -> None:
+    nac.register_operation(SPLIT, split)
+    model = nac.build(gated())
+    found = []
+    for kernel in (
+        lambda x, w, beta: x * 2,
+        lambda x, w, beta: [x * 2],
+        lambda x, w, beta: (x * 2,),
+    ):
+        nac.register_operation(GATE, kernel)
+        found.append([array.tobytes() for array in model.run({"x": X})])
+    assert found[0] == found[1] == found[2]
+
+
 def test_numbers_of_python_have_the_width_that_is_expected() -> None:
     builder = Builder()
     x = builder.input("x", "f32", (2, 3))

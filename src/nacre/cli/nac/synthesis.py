@@ -123,7 +123,9 @@ def grammar(paths: tuple[str, ...], out: Path | None, output: str) -> int:
 
 
 def _grammar_text(learned: Grammar) -> str:
-    head = f"{len(learned.networks)} networks, {len(learned.productions)} productions"
+    count = len(learned.networks)
+    networks = "1 network" if count == 1 else f"{count:,} networks"
+    head = f"{networks}, {len(learned.productions):,} productions"
     rows = []
     for place, choices in learned.choices.items():
         total = sum(count for _, count in choices)

@@ -150,6 +150,8 @@ def run_kernel(
     except (Exception, SystemExit) as error:  # whatever a kernel raises, even to end all
         raise Unsupported(f"its kernel refuses it: {_text(error)}") from None
     is_ours = operation.schema is not None
+    if isinstance(types, ArrayType) and isinstance(found, list | tuple) and len(found) == 1:
+        (found,) = found
     if isinstance(found, list | tuple):
         return _checked_list(found, types, is_ours)
     if isinstance(types, list):
