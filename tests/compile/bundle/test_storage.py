@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from msgspec.structs import replace
+from msgspec import NODEFAULT
+from msgspec.structs import fields, replace
 
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.bundle.manifest import Manifest
-from nacre.compile.storage.folder import _sign
+from nacre.compile.storage.folder import _own_hash, _sign
 from tests.compile.models import convolution_model, inputs_of
 
 
@@ -191,6 +192,25 @@ CHANGES: dict[str, Change] = {
     "a word for a number": _set("l2_peak")("much"),
     "an entry too many": _set("more")(1),
 }
+
+
+# Manifests of all versions have what has no default.
+LATER = sorted(f.name for f in fields(Manifest) if f.default is not NODEFAULT)
+
+
+def test_a_manifest_from_before_an_entry_was_added_is_still_whole(folder: Path) -> None:
+    path = folder / "manifest.json"
+    made = nacre.Bundle.load(folder).manifest
+    older = json.loads(path.read_text())
+    absent = [
+        name for name in LATER if name not in ("format", "stored") and older[name] in (None, [], {})
+    ]
+    for name in absent:
+        del older[name]
+    assert absent
+    older["sha256"]["manifest.json"] = _own_hash(older)
+    path.write_text(json.dumps(older))
+    assert replace(nacre.Bundle.load(folder).manifest, sha256={}) == replace(made, sha256={})
 
 
 @pytest.mark.sampled(4)

@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -289,17 +290,24 @@ def _manifest(folder: Path) -> Manifest:
         raise _damage(folder / MANIFEST, f"is no manifest: {error}") from None
     if manifest.format not in FORMATS:
         raise _damage(folder / MANIFEST, f"has the format {manifest.format}, expected {FORMAT}")
-    if manifest != _sign(manifest):
+    if manifest.sha256.get(MANIFEST) != _own_hash(msgspec.json.decode(raw)):
         raise _damage(folder / MANIFEST, "was changed after it was written")
     return manifest
 
 
 def _sign(manifest: Manifest) -> Manifest:
-    """A manifest with the hash of all else that it says, by its shortest text."""
-    others = {name: value for name, value in manifest.sha256.items() if name != MANIFEST}
-    bare = msgspec.structs.replace(manifest, sha256=others)
-    own = hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
-    return msgspec.structs.replace(manifest, sha256={**others, MANIFEST: own})
+    """A manifest with the hash of all else that it says."""
+    own = _own_hash(msgspec.to_builtins(manifest))
+    return msgspec.structs.replace(manifest, sha256={**manifest.sha256, MANIFEST: own})
+
+
+def _own_hash(said: dict[str, Any]) -> str:
+    """The hash of all else that a manifest says, by its shortest text.
+
+    It is of what stands in the file: what later versions add to manifests is not in older ones.
+    """
+    others = {name: value for name, value in said["sha256"].items() if name != MANIFEST}
+    return hashlib.sha256(msgspec.json.encode({**said, "sha256": others})).hexdigest()
 
 
 def _damage(path: Path, reason: str) -> InputError:
