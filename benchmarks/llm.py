@@ -105,6 +105,9 @@ class RandomWeights:
         """What a decoder can do without is not there."""
         return None
 
+    def blocks(self, name: str) -> None:
+        """None has blocks."""
+
     def require_all_used(self) -> None:
         """All that was asked for was made for that."""
 

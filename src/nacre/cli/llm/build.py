@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from nacre.cli.options import ddr_size_option, include_root_option, out_option
 from nacre.compile.options import GROUP_SIZE, PRECISION_ALIASES
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS
 
+if TYPE_CHECKING:
+    from nacre.llm.bundle.llm_bundle import WeightLosses
+
 
 @llm.command()
 @click.argument("file", metavar="FILE.gguf")
@@ -26,6 +30,11 @@ from nacre.llm.bundle.precisions import PLAN_PRECISIONS
     help="Of weights of 8 or 4 bits all else is f16.",
 )  # fmt: skip
 @group_size_option
+@click.option(
+    "--keep-blocks/--no-keep-blocks", default=True,
+    help="Whether w8f16 and w4f16 take weights of Q4_0, Q4_1 and Q8_0 as the file has them, or "
+    "round all weights anew. Default: they do.",
+)  # fmt: skip
 @click.option(
     "--context", type=click.IntRange(min=1), default=512, show_default=True, metavar="N",
     help="Rows of the cache.",
@@ -42,6 +51,7 @@ def build(
     include_roots: tuple[Path, ...],
     precision: str,
     group_size: str | None,
+    keep_blocks: bool,
     context: int,
     chunk: int,
     ddr_size: int,
@@ -61,10 +71,23 @@ def build(
         made = build_bundle(
             open_gguf(file), target_of(device, include_roots).device, precision,
             context=context, chunk=chunk, ddr_bytes=ddr_size,
-            group_size=None if group_size is None else int(group_size),
+            group_size=None if group_size is None else int(group_size), keeps_blocks=keep_blocks,
         )  # fmt: skip
         with report_write_errors():
             made.save(out)
         click.echo(f"{safe(str(out))}: {time_text(made.time())}")
+        losses = made.weight_losses
+        if losses.products:
+            click.echo(_losses_text(losses))
 
     return report_findings(work)
+
+
+def _losses_text(losses: WeightLosses) -> str:
+    """How many products have the integers of the file, and what the others lose."""
+    kept = losses.products - len(losses.rounded)
+    text = f"weights of {kept:,} of {losses.products:,} products are those of the file"
+    if not losses.rounded:
+        return text
+    worst, middle = losses.rounded[0], losses.rounded[len(losses.rounded) // 2]
+    return f"{text}, the others are rounded to {middle:.1f} dB, {worst:.1f} dB at worst"

@@ -50,6 +50,18 @@ class LlmTime:
         return ceil(prompt_tokens / self.chunk) * self.prefill_cycles / self.clock_mhz / 1000
 
 
+# What is as the file has it differs by roundings to f16, 60 dB and more; 8 bits reach 45 dB.
+_ROUNDED_DB = 50.0
+
+
+@dataclass(frozen=True)
+class WeightLosses:
+    """Products whose weights are integers, and the ratios in dB of those that were rounded anew."""
+
+    products: int
+    rounded: list[float]  # the worst first
+
+
 @dataclass(frozen=True, eq=False)
 class LlmBundle:
     """A language model for a device.
@@ -105,6 +117,12 @@ class LlmBundle:
         device = target_of(self.decode.manifest.device).device
         return LlmTime(prefill, decode, self.chunk, clock_mhz or clock_of(device))
 
+    @property
+    def weight_losses(self) -> WeightLosses:
+        """What weights lost on their way from the file to integers of the plans."""
+        ratios = [loss.sqnr for loss in self.decode.manifest.losses]
+        return WeightLosses(len(ratios), sorted(r for r in ratios if r < _ROUNDED_DB))
+
     def save(self, folder: str | Path) -> None:
         """Write the bundle into a folder, which is made."""
         save_parts(
@@ -128,6 +146,7 @@ def build(
     context: int = 512,
     chunk: int = 32,
     group_size: int | None = None,
+    keeps_blocks: bool = True,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
 ) -> LlmBundle:
     """Compile a model of a GGUF file to plans for a device.
@@ -136,6 +155,8 @@ def build(
     - `chunk`: tokens of a prompt that are read at once
     - `precision`: `f16`, `f32`, or `w8f16` and `w4f16`, whose weights share a scale in groups of at
       most `group_size`
+    - `keeps_blocks`: whether these precisions take weights of Q4_0, Q4_1 and Q8_0 as the file has
+      them, in 4 or 8 bits; otherwise, and all others, they are rounded anew
 
     InputError lists what stands in the way.
     """
@@ -153,7 +174,9 @@ def build(
     for size in sorted({1, chunk}):
         with stage(f"compiling the plan of {size} tokens"):
             plans[size] = compile_module(
-                decoder.step(context, size).module,
+                decoder.step(
+                    context, size, keeps_blocks=keeps_blocks and known in GROUP_SIZE
+                ).module,
                 device,
                 known,
                 ddr_bytes=ddr_bytes,

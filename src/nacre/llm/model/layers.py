@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from nacre.llm.gguf.kept_blocks import KeptBlocks
 from nacre.llm.model.config import Config
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.weights import Array, Weights
@@ -18,6 +20,13 @@ class Affine:
 
     weight: Array
     bias: Array | None = None
+    blocks: KeptBlocks | None = None  # the same weights as integers with scales
+
+    def rows(self, some: slice | npt.NDArray[np.int64]) -> Affine:
+        """Some of the rows."""
+        bias = None if self.bias is None else self.bias[some]
+        blocks = None if self.blocks is None else self.blocks.rows(some)
+        return Affine(self.weight[some], bias, blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +104,8 @@ def _head(config: Config, weights: Weights, embedding: Array) -> Affine:
     shape = (config.vocabulary, config.width)
     weight = weights.optional("output.weight", shape)
     bias = weights.optional("output.bias", shape[:1])
-    return Affine(embedding if weight is None else weight, bias)
+    blocks = weights.blocks("token_embd.weight" if weight is None else "output.weight")
+    return Affine(embedding if weight is None else weight, bias, blocks)
 
 
 def _layer(config: Config, weights: Weights, number: int) -> Layer:
@@ -131,15 +141,15 @@ def _norm_if(is_there: bool, weights: Weights, name: str, shape: tuple[int, ...]
 
 def _affine(weights: Weights, name: str, shape: tuple[int, ...]) -> Affine:
     weight = weights.get(f"{name}.weight", shape)
-    return Affine(weight, weights.optional(f"{name}.bias", shape[:1]))
+    blocks = weights.blocks(f"{name}.weight") if len(shape) > 1 else None
+    return Affine(weight, weights.optional(f"{name}.bias", shape[:1]), blocks)
 
 
 def _rows(affine: Affine, *counts: int) -> list[Affine]:
     """Parts of so many rows each; nothing is copied."""
     ends = np.cumsum(counts)
     spans = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    bias = affine.bias
-    return [Affine(affine.weight[s], None if bias is None else bias[s]) for s in spans]
+    return [affine.rows(span) for span in spans]
 
 
 def _projections(config: Config, weights: Weights, blk: str) -> list[Affine]:
@@ -163,7 +173,7 @@ def _halves(affine: Affine, config: Config) -> Affine:
     order[:turned] = order[:turned].reshape(-1, 2).T.reshape(-1)
     heads = len(affine.weight) // config.head_size
     rows = (np.arange(heads)[:, None] * config.head_size + order).reshape(-1)
-    return Affine(affine.weight[rows], None if affine.bias is None else affine.bias[rows])
+    return affine.rows(rows)
 
 
 def _gate_and_up(config: Config, weights: Weights, blk: str) -> tuple[Affine | None, Affine]:

@@ -41,9 +41,14 @@ class Decoder:
         config = config_of(file)
         return cls(config, decoder_weights(config, Weights(file)), file.name)
 
-    def step(self, context: int, chunk: int = 1) -> Step:
-        """The module that takes so many tokens at once, with a cache of so many rows."""
-        return build_step(self.config, self.weights, context, chunk, self.name)
+    def step(self, context: int, chunk: int = 1, *, keeps_blocks: bool = False) -> Step:
+        """The module that takes so many tokens at once, with a cache of so many rows.
+
+        With `keeps_blocks` weights of Q4_0, Q4_1 and Q8_0 are dequantised in it.
+        """
+        return build_step(
+            self.config, self.weights, context, chunk, self.name, keeps_blocks=keeps_blocks
+        )
 
     def runner(self, context: int, chunk: int = 1) -> Runner:
         """A text that is read and goes on."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nacre.core.builder import Builder
+from nacre.core.grouped_weights import add_grouped_weights
 from nacre.core.module import Labels, Module
 from nacre.llm.model.config import Config
 from nacre.llm.model.layers import Affine, DecoderWeights, Layer
@@ -68,20 +69,33 @@ def require_sizes(config: Config, name: str, context: int, chunk: int) -> None:
 
 
 def build_step(
-    config: Config, weights: DecoderWeights, context: int, chunk: int, name: str = "<model>"
+    config: Config,
+    weights: DecoderWeights,
+    context: int,
+    chunk: int,
+    name: str = "<model>",
+    *,
+    keeps_blocks: bool = False,
 ) -> Step:
-    """The step of so many tokens."""
+    """The step of so many tokens; weights of products may stay integers with scales."""
     require_sizes(config, name, context, chunk)
-    writer = _StepWriter(config, weights, context, chunk)
+    writer = _StepWriter(config, weights, context, chunk, keeps_blocks)
     return Step(writer.module(), context, chunk)
 
 
 class _StepWriter:
     """Writes the operations of a step, layer by layer."""
 
-    def __init__(self, config: Config, weights: DecoderWeights, context: int, chunk: int) -> None:
+    def __init__(
+        self,
+        config: Config,
+        weights: DecoderWeights,
+        context: int,
+        chunk: int,
+        keeps_blocks: bool,
+    ) -> None:
         self._config, self._weights = config, weights
-        self._context, self._chunk = context, chunk
+        self._context, self._chunk, self._keeps_blocks = context, chunk, keeps_blocks
         self._b = b = Builder()
         self._tokens = b.input(TOKENS, _INDEX, (chunk,))
         self._position = b.input(POSITION, _INDEX, (1,))
@@ -141,13 +155,7 @@ class _StepWriter:
         if self._last is not None:
             x = b.add("Gather", x, self._last)
         x = self._norm(x, self._weights.norm)
-        head = self._weights.head
-        if not self._weights.is_tied:
-            return self._capped(self._product(x, head), cap)
-        operands = [x, self._embedding]
-        if head.bias is not None:
-            operands.append(b.constant(head.bias, copy=False))
-        return self._capped(b.add("Linear", *operands), cap)
+        return self._capped(self._product(x, self._weights.head), cap)
 
     # Attention
 
@@ -264,10 +272,25 @@ class _StepWriter:
         return b.add(opcode, *operands, axis=-1, epsilon=epsilon)
 
     def _product(self, x: int, affine: Affine) -> int:
-        operands = [x, self._b.constant(affine.weight, copy=False)]
+        operands = [x, self._matrix(affine)]
         if affine.bias is not None:
             operands.append(self._b.constant(affine.bias, copy=False))
         return self._b.add("Linear", *operands)
+
+    def _matrix(self, affine: Affine) -> int:
+        """The weights of a product; a head may be the embedding."""
+        b, blocks = self._b, affine.blocks
+        if blocks is None or not self._keeps_blocks:
+            is_embedding = affine.weight is self._weights.embedding
+            return self._embedding if is_embedding else b.constant(affine.weight, copy=False)
+        read = blocks.read()
+        integers = b.constant(read.integers, read.dtype, copy=False)
+        scales, least = b.constant(read.scales, copy=False), read.minimums
+        rows, columns = read.integers.shape
+        minimums = None if least is None else b.constant(least[..., None], copy=False)
+        return add_grouped_weights(
+            b, integers, scales, read.group, minimums=minimums, shape=(rows, columns)
+        )
 
     def _capped(self, x: int, cap: float | None) -> int:
         """Scores that come no further than a cap."""

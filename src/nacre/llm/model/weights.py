@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from nacre.base.excerpt import backquote
 from nacre.llm.gguf.file import GgufFile
+from nacre.llm.gguf.kept_blocks import KeptBlocks, kept_blocks
 from nacre.llm.model.problems import refusal
 from nacre.llm.rules.model import LLM03, LLM04
 
@@ -50,6 +51,10 @@ class Weights:
     def optional(self, name: str, shape: tuple[int, ...]) -> Array | None:
         """The same, or None where there is no such tensor."""
         return self.get(name, shape) if self.has(name) else None
+
+    def blocks(self, name: str) -> KeptBlocks | None:
+        """The blocks of a matrix that is there, where they can be taken as they are."""
+        return kept_blocks(self._file, name)
 
     def require_all_used(self) -> None:
         """Refuse a file with tensors that nobody asked for."""
