@@ -73,13 +73,19 @@ def _refuse_dash(
     return value
 
 
-def parse_size(text: str | int) -> int:
+def parse_size(text: str | int, least: int = 1) -> int:
     """A number of bytes: `4096`, `512M`, `1G`; the letters are powers of 1024."""
     match = _SIZE.fullmatch(str(text).strip())
-    size = int(match["number"]) << _UNITS[match["unit"].upper()] if match is not None else 0
-    if size <= 0:
+    size = int(match["number"]) << _UNITS[match["unit"].upper()] if match is not None else -1
+    if size < least:
         raise ValueError(f"{backquote(str(text))} is no size such as 4096, 512M or 1G")
     return size
+
+
+def bytes_option(name: str, help: str, *, least: int = 1) -> Option:
+    """An option that takes a number of bytes, with K, M, G or T where one likes."""
+    read = option_value(functools.partial(parse_size, least=least))
+    return click.option(name, type=read, metavar="BYTES", help=help)
 
 
 def pair_parser(form: str) -> Callable[[str], tuple[str, str]]:

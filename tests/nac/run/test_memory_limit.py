@@ -109,6 +109,17 @@ def test_verify_and_run_take_the_limit_at_the_command_line(
         assert invoke(capsys, "nac", *verb, "--memory-limit", least[1], str(path)).status == 0
 
 
+@pytest.mark.parametrize("option", ["--memory-limit", "--keep-bytes", "--max-bytes"])
+def test_bytes_are_told_with_letters(
+    option: str, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, x = files / "int8_channel.nac", tmp_path / "x.npy"
+    np.save(x, ROWS)
+    run = ("nac", "run", str(path), "--input", f"x={x}", option)
+    assert invoke(capsys, *run, "64M").status == 0
+    assert "is no size such as 4096, 512M or 1G" in invoke(capsys, *run, "64X").err
+
+
 def test_a_tied_weight_is_kept_or_loaded_again(tmp_path: Path) -> None:
     path = tmp_path / "tied.nac"
     nac.save(nac.build(stack(is_tied=True)), path, "external")

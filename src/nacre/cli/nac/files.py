@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from nacre.base.excerpt import safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, unreadable_reason
-from nacre.cli.options import unique_by_name
+from nacre.cli.options import bytes_option, unique_by_name
 
 if TYPE_CHECKING:
     from nacre.core.module import TensorType
@@ -36,26 +36,21 @@ weights_option = click.option(
     help="Where weights go: into the file, or beside it in a `.safetensors`.",
 )
 
-memory_limit_option = click.option(
+memory_limit_option = bytes_option(
     "--memory-limit",
-    type=click.IntRange(min=1),
-    metavar="BYTES",
-    help="Memory that weights and results may take together: weights are loaded when they are "
-    "needed, and given back. Default: weights stay.",
+    "Memory that weights and results may take together: weights are loaded when they are needed, "
+    "and given back. Default: weights stay.",
 )
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def limit_options(command: _Command) -> _Command:
     """The options of what a run may take."""
-    whole = click.IntRange(min=1)
-    for name, metavar, text in (
-        ("--max-work", "STEPS", "Steps that a run may take."),
-        ("--max-bytes", "BYTES", "Memory that tensors may take at one time."),
-    ):
-        help_text = f"{text} Default: by the sizes of the file and its inputs."
-        command = click.option(name, type=whole, metavar=metavar, help=help_text)(command)
-    return command
+    default = "Default: by the sizes of the file and its inputs."
+    steps = click.option("--max-work", type=click.IntRange(min=1), metavar="STEPS",
+                         help=f"Steps that a run may take. {default}")  # fmt: skip
+    size = bytes_option("--max-bytes", f"Memory that tensors may take at one time. {default}")
+    return cast(_Command, size(steps(command)))
 
 
 def require_readable(name: str) -> Path:

@@ -32,7 +32,7 @@ from nacre.cli.nac.files import (
     table,
 )
 from nacre.cli.nac.plan import PlanOptions, plan_options, run_plan
-from nacre.cli.options import pair_parser, repeated_option, unique_by_name
+from nacre.cli.options import bytes_option, pair_parser, repeated_option, unique_by_name
 from nacre.cli.outputs import require_distinct_files
 
 if TYPE_CHECKING:
@@ -66,12 +66,11 @@ if TYPE_CHECKING:
     help="Run instruction by instruction. Without it the program is rewritten for inference, "
     "which is faster, and changes the last bits of floats.",
 )
-@click.option(
+@bytes_option(
     "--keep-bytes",
-    type=click.IntRange(min=0),
-    metavar="BYTES",
-    help="Memory that weights may take between runs which do not lie in the file as they are used. "
-    "Default: 128 MiB and the size of the weights.",
+    "Memory that weights may take between runs which do not lie in the file as they are used. "
+    "Default: 128M and the size of the weights.",
+    least=0,
 )
 @memory_limit_option
 @limit_options
