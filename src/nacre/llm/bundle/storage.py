@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nacre.base.digits import is_digits
 from nacre.base.files import HASH_DIGITS, FileSet, file_set, is_stored_name_of, make_folder
 from nacre.base.source import Unreadable, read_source
 from nacre.compile.bundle.bundle import Bundle
@@ -35,6 +36,7 @@ _PART = re.compile(rf"(?:prefill|decode)\.[0-9a-f]{{{HASH_DIGITS}}}")
 _HEAD_PART = re.compile(rf"model\.[0-9a-f]{{{HASH_DIGITS}}}\.gguf")
 _FORMAT = 1
 _MOST_BYTES = 1 << 16
+_MOST_DIGITS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,7 @@ class StoredBundle:
     context: int
     chunk: int
     head: GgufFile
+    shorter: Mapping[int, Bundle]  # as `decode`, by their rows
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ class _Manifest:
     head: str
     decode: str
     prefill: str  # the same as `decode` where chunks are of one token
+    shorter: Mapping[int, str]
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset({self.head, self.decode, self.prefill})
+        return frozenset({self.head, self.decode, self.prefill, *self.shorter.values()})
 
 
 def save_parts(bundle: StoredBundle, folder: Path) -> None:
@@ -68,16 +72,18 @@ def save_parts(bundle: StoredBundle, folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
         message = "the folder has other files in it"
         raise refusal(LLM08, str(folder), message, "name a folder that is empty or not there")
-    kinds = {DECODE: bundle.decode}
-    if bundle.chunk > 1:
-        kinds[PREFILL] = bundle.prefill
+    decodes = [bundle.decode, *bundle.shorter.values()]
+    prefills = [bundle.prefill] if bundle.chunk > 1 else []
     with make_folder(folder), file_set(folder / MANIFEST) as files:
-        shared = _add_shared(files, list(kinds.values()))
-        plans = {_plan_name(kind, plan, shared): plan for kind, plan in kinds.items()}
+        shared = _add_shared(files, [*decodes, *prefills])
+        plans = {_plan_name(DECODE, plan, shared): plan for plan in decodes}
+        plans |= {_plan_name(PREFILL, plan, shared): plan for plan in prefills}
         with _plan_folders(folder, plans, shared):
             head = files.add(HEAD, [metadata_bytes(bundle.head.metadata)])
-            names = (head.stored, *plans)
-            made = _Manifest(bundle.context, bundle.chunk, head.stored, names[1], names[-1])
+            decode, *others = plans
+            prefill = others.pop() if prefills else decode
+            shorter = dict(zip(bundle.shorter, others, strict=True))
+            made = _Manifest(bundle.context, bundle.chunk, head.stored, decode, prefill, shorter)
             files.commit([_manifest_bytes(made)], old=_data_files(folder))
     _remove_others(folder, made)
 
@@ -145,6 +151,7 @@ def _manifest_bytes(made: _Manifest) -> bytes:
         "head": made.head,
         "decode": made.decode,
         "prefill": made.prefill,
+        "shorter": {str(rows): name for rows, name in made.shorter.items()},
     }
     return json.dumps(said, indent=2).encode() + b"\n"
 
@@ -159,9 +166,14 @@ def load_parts(folder: Path) -> StoredBundle:
     above = OpenFiles(folder)
     decode = Bundle.of(load_plan(folder / said.decode, above))
     prefill = Bundle.of(load_plan(folder / said.prefill, above)) if said.chunk > 1 else decode
-    for plan, size in ((decode, 1), (prefill, said.chunk)):
-        _require_plan(plan, config, said.context, size, name)
-    return StoredBundle(prefill, decode, said.context, said.chunk, head)
+    shorter = {
+        rows: Bundle.of(load_plan(folder / part, above)) for rows, part in said.shorter.items()
+    }
+    _require_plan(decode, config, said.context, 1, name)
+    _require_plan(prefill, config, said.context, said.chunk, name)
+    for rows, plan in shorter.items():
+        _require_plan(plan, config, rows, 1, name)
+    return StoredBundle(prefill, decode, said.context, said.chunk, head, shorter)
 
 
 def _read_manifest(folder: Path) -> _Manifest:
@@ -182,7 +194,23 @@ def _read_manifest(folder: Path) -> _Manifest:
         if not isinstance(name, str) or form.fullmatch(name) is None:
             message = f"`{MANIFEST}` lacks the names of what lies beside it, with their hashes"
             raise refusal(LLM08, str(folder), message)
-    return _Manifest(context, chunk, *map(str, names))
+    head, decode, prefill = map(str, names)
+    shorter = _read_shorter(said, context, folder)
+    return _Manifest(context, chunk, head, decode, prefill, shorter)
+
+
+def _read_shorter(said: Mapping[str, object], context: int, folder: Path) -> dict[int, str]:
+    """Plans of fewer rows, the least first."""
+    given = said.get("shorter", {})
+    found: dict[int, str] = {}
+    for rows, name in given.items() if isinstance(given, dict) else ():
+        is_size = is_digits(rows) and len(rows) < _MOST_DIGITS and 0 < int(rows) < context
+        if is_size and isinstance(name, str) and _PART.fullmatch(name):
+            found[int(rows)] = name
+    if not isinstance(given, dict) or len(found) < len(given):
+        message = f"`{MANIFEST}` names plans of fewer rows that cannot be"
+        raise refusal(LLM08, str(folder), message)
+    return dict(sorted(found.items()))
 
 
 def _require_plan(plan: Bundle, config: Config, context: int, size: int, name: str) -> None:

@@ -88,11 +88,15 @@ def estimate_model(
     group_size: int | None = None,
     ddr_bytes: int,
     clock_mhz: float | None = None,
+    rows: Sequence[int] = (128, 1024, 4096, 16_384, 65_536),
 ) -> ModelEstimate:
-    """The least that a model takes on a device, from its numbers alone."""
+    """The least that a model takes on a device, from its numbers alone.
+
+    Tokens are weighed after the whole context, and after so many `rows` of it.
+    """
     group = group_size or GROUP_SIZE.get(precision, 1)
     rates = _StepRates(sizes, device, precision, group)
-    steps = sorted({n for n in (128, 1024, 4096, 16_384, 65_536) if n < context} | {context})
+    steps = sorted({n for n in rows if n < context} | {context})
     c = sizes.config
     widest = max(c.ff * 2, c.vocabulary, 3 * c.width)
     return ModelEstimate(
@@ -104,7 +108,7 @@ def estimate_model(
         cache_bytes=sizes.cache_row_bytes * context,
         activation_bytes=_F16_BYTES * (widest + max(prompts, default=1) * 4 * c.width),
         prefill=tuple(rates.prefill(tokens) for tokens in prompts if tokens <= context),
-        decode=tuple(rates.decode(rows) for rows in steps),
+        decode=tuple(rates.decode(count) for count in steps),
     )
 
 

@@ -41,14 +41,23 @@ class Decoder:
         config = config_of(file)
         return cls(config, decoder_weights(config, Weights(file)), file.name)
 
-    def step(self, context: int, chunk: int = 1, *, keeps_blocks: bool = False) -> Step:
+    def step(
+        self,
+        context: int,
+        chunk: int = 1,
+        *,
+        keeps_blocks: bool = False,
+        of_context: int | None = None,
+    ) -> Step:
         """The module that takes so many tokens at once, with a cache of so many rows.
 
-        With `keeps_blocks` weights of Q4_0, Q4_1 and Q8_0 are dequantised in it.
+        With `keeps_blocks` weights of Q4_0, Q4_1 and Q8_0 are dequantised in it. `of_context` is
+        what texts may come to where steps with more rows take them further.
         """
         return build_step(
-            self.config, self.weights, context, chunk, self.name, keeps_blocks=keeps_blocks
-        )
+            self.config, self.weights, context, chunk, self.name,
+            keeps_blocks=keeps_blocks, of_context=of_context,
+        )  # fmt: skip
 
     def runner(self, context: int, chunk: int = 1) -> Runner:
         """A text that is read and goes on."""
@@ -61,9 +70,16 @@ class Runner:
     """A text as far as it was read: the cache, and how many of its rows are filled."""
 
     def __init__(
-        self, name: str, config: Config, context: int, steps: Mapping[int, RunStep]
+        self,
+        name: str,
+        config: Config,
+        context: int,
+        steps: Mapping[int, RunStep],
+        shorter: Mapping[int, RunStep] | None = None,
     ) -> None:
         self._name, self._context, self._steps = name, context, steps
+        # Steps of one token that take fewer rows, the least first.
+        self._shorter = sorted((shorter or {}).items())
         shape = (config.kv_heads, context, config.head_size)
         self._caches = {cache: np.zeros(shape, np.float32) for cache in cache_names(config)}
         self._chunk = max(steps)
@@ -103,16 +119,25 @@ class Runner:
     def _run(self, tokens: Sequence[int], size: int) -> Logits:
         ids = np.zeros(size, np.int32)
         ids[: len(tokens)] = tokens
+        rows, step = self._step(size)
         given: dict[str, npt.NDArray[Any]] = {
             TOKENS: ids,
             POSITION: np.array([self.position], np.int32),
-            **self._caches,
+            **{name: cache[:, :rows] for name, cache in self._caches.items()},
         }
         if size > 1:
             given[LAST] = np.array([len(tokens) - 1], np.int32)
-        logits, *rows = self._steps[size](given)
-        for cache, row in zip(self._caches.values(), rows, strict=True):
+        logits, *made = step(given)
+        for cache, row in zip(self._caches.values(), made, strict=True):
             cache[:, self.position : self.position + len(tokens)] = row[:, : len(tokens)]
         self.position += len(tokens)
         last: Logits = logits[0]
         return last
+
+    def _step(self, size: int) -> tuple[int, RunStep]:
+        """The step of so many tokens that takes no more rows than it must, and their number."""
+        if size == 1:
+            for rows, step in self._shorter:
+                if self.position < rows:
+                    return rows, step
+        return self._context, self._steps[size]

@@ -76,10 +76,16 @@ def build_step(
     name: str = "<model>",
     *,
     keeps_blocks: bool = False,
+    of_context: int | None = None,
 ) -> Step:
-    """The step of so many tokens; weights of products may stay integers with scales."""
+    """The step of so many tokens; weights of products may stay integers with scales.
+
+    A step of a short cache may belong to texts of a longer context, by which positions turn.
+    """
     require_sizes(config, name, context, chunk)
-    writer = _StepWriter(config, weights, context, chunk, keeps_blocks)
+    whole = of_context or context
+    require_sizes(config, name, whole, 1)
+    writer = _StepWriter(config, weights, context, chunk, keeps_blocks, whole)
     return Step(writer.module(), context, chunk)
 
 
@@ -93,8 +99,9 @@ class _StepWriter:
         context: int,
         chunk: int,
         keeps_blocks: bool,
+        of_context: int,
     ) -> None:
-        self._config, self._weights = config, weights
+        self._config, self._weights, self._of_context = config, weights, of_context
         self._context, self._chunk, self._keeps_blocks = context, chunk, keeps_blocks
         self._b = b = Builder()
         self._tokens = b.input(TOKENS, _INDEX, (chunk,))
@@ -219,10 +226,12 @@ class _StepWriter:
         if rotary is None:
             return None
         tables = rotary_tables(
-            rotary, self._context, weights.frequency_factors, weights.long_factors
+            rotary, self._of_context, weights.frequency_factors, weights.long_factors
         )
         cosines, sines = (
-            self._b.add("Gather", self._b.constant(table, copy=False), self._places)
+            self._b.add(
+                "Gather", self._b.constant(table[: self._context], copy=False), self._places
+            )
             for table in tables
         )
         return cosines, sines
