@@ -46,10 +46,21 @@ def residual() -> bytes:
     return to_bytes(lower(made.module(made.add("Relu", total))))
 
 
+def picking() -> bytes:
+    """A file with rows by index in a branch, which would fail where the other one is meant."""
+    made = Builder()
+    x, rows = made.input("x", "f32", (2, 3)), made.input("rows", "i64", (2,))
+    total = made.add("Sum", x, axes=(0, 1), keepdims=False)
+    yes = made.add("Compare", total, made.constant(np.float32(0)), op="Gt")
+    one = made.add("GatherAxis", x, made.add("BinOp", rows, rows, op="Mul"), axis=0)
+    return to_bytes(lower(made.module(made.add("Where", yes, one, made.add("Neg", x)))))
+
+
 @cache
 def seeds() -> tuple[bytes, ...]:
     """Files with every section between them."""
-    return (to_bytes(small()), carrying(), attributes(), to_bytes(lower(two_layers())), residual())
+    choosing = to_bytes(lower(two_layers())), picking()
+    return (to_bytes(small()), carrying(), attributes(), residual(), *choosing)
 
 
 # Changes

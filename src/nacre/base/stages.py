@@ -31,7 +31,9 @@ class Stage:
         if self.count is None:
             return self.what
         done, total = self.count()
-        share = 100 * done // max(total, 1)
+        if total == 0:  # how much there is has not been said yet
+            return self.what
+        share = 100 * done // total
         return f"{self.what}: {done:,} of {total:,} {self.unit} ({share} %)"
 
 
