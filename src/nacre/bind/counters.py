@@ -47,12 +47,12 @@ def split_number(*terms: Term) -> tuple[Term, int]:
 
 def add_number(symbolic: Term, number: int) -> Term:
     """A term and a number, as `add` writes their sum."""
-    if number > 1 and type(symbolic) is Operation:  # which is most of them
+    if type(symbolic) is int:  # which is most of them
+        return symbolic + number
+    if number > 1 and type(symbolic) is Operation:
         return Operation("+", symbolic, number, 1 + symbolic.size)
     if not number:
         return symbolic
-    if isinstance(symbolic, int):
-        return number + symbolic
     return simplify("+", symbolic, number) if number >= 0 else simplify("-", symbolic, -number)
 
 
@@ -62,7 +62,7 @@ class Counters:
     def __init__(self, values: Sequence[Term] = ()) -> None:
         self._values = values
         self._terms: dict[Term, Term] = {}  # as they become
-        self.operands: dict[tuple[object, int, int], Operand] = {}  # by offset, buffer and form
+        self.operands: dict[tuple[int, int, int], Operand] = {}  # by offset, buffer and form
         self._inside: dict[Term, Counters] = {}  # by where a loop at this place begins
 
     def inside(self, loop: Loop) -> Counters:

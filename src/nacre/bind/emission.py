@@ -60,6 +60,7 @@ class Emitter:
     def __init__(
         self,
         units: UnitBinder,
+        forms: FormBinder,
         operands: OperandBinder,
         members: Mapping[int, tuple[Task, ...]],
         stream_of: Mapping[int, int],
@@ -70,7 +71,8 @@ class Emitter:
         self._task_at = task_at  # by position
         self._stream_of = stream_of  # of every task, by position
         self._units, self._operands = units, operands
-        self._forms = FormBinder(units)
+        self._requested = units.kinds.requested  # by `@resource`
+        self._forms = forms
         self._runs = IterationRuns(units.kinds)
         self._members = members  # of chains, by the position of the last
         self._last_of = {t.position: last for last, tasks in members.items() for t in tasks}
@@ -138,14 +140,17 @@ class Emitter:
 
     def _waits(self, of_node: NodeTags, place: Place) -> tuple[Wait, ...]:
         """What a node waits for, in its own body and in those around it."""
-        tags, node = place.tags, of_node.node
-        if of_node.waits is not None:
+        tags, node, own = place.tags, of_node.node, of_node.waits
+        waits: list[Wait] = []
+        if own is not None:
             number = tags.number
-            waits = [Wait(tag, add_number(term, n + number)) for tag, term, n in of_node.waits]
+            for tag, term, counted in own:
+                waits.append(Wait(tag, add_number(term, counted + number)))
         elif node.kind == "end":
-            waits = [tags.inside(_loop_of(node).position).all_done(place.counters)]
+            waits.append(tags.inside(_loop_of(node).position).all_done(place.counters))
         else:
-            waits = [place.tags_of(named).wait_for(named) for named in node.before]
+            for named in node.before:
+                waits.append(place.tags_of(named).wait_for(named))
         if node.after_start:
             waits += place.start
         if node.kind == "done":
@@ -164,10 +169,10 @@ class Emitter:
         is_chained: bool = False,
     ) -> Block:
         position, counters = task.position, place.counters
-        form = self._forms.find(position) or self._forms.make(task, place.row)
+        form = self._forms.find(position) or self._forms.make(task, lambda: place.row)
         inputs, outputs = self._operands.place(task, form, counters)
         is_shared, units = self._stream_of[position] == DEVICE, form.units
-        if task.decorators:
+        if self._requested:
             units = self._units.bind_instance(task, units, counters)
         has_token, named = False, task.deps
         if not self._has_token_limit:

@@ -5,9 +5,12 @@ A form is worked out once for all tasks of a kind.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable
+from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.bind.task_kinds import COPIES
@@ -16,21 +19,22 @@ from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
+    OperandType,
+    TaskCall,
     call_of,
     lookup_at,
     resolve_symbols,
-    symbolic_terms,
     tensor_type,
-    varying_parts,
 )
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, quantises
-from nacre.nem.plan.grid import Grid
+from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
 from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
 _ANYWHERE = ""  # the memory of an operand without place
+_NOTHING: Lookup = MappingProxyType({})
 _TRUTH = GRAPH_TYPES["bool"]  # lies in memory as a byte
 
 
@@ -51,7 +55,7 @@ class FormBinder:
 
     def __init__(self, units: UnitBinder) -> None:
         self._units = units
-        self._kinds = units.kinds.numbers
+        self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
         self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
         self._quants: dict[Hashable, Quant] = {}
 
@@ -59,68 +63,74 @@ class FormBinder:
         """The form of the task at a position, where it is known and alike in every iteration."""
         return self._forms.get(self._kinds[position])
 
-    def make(self, task: Task, row: Grid) -> TaskForm:
+    def make(self, task: Task, row_of: Callable[[], Grid]) -> TaskForm:
         """The form of a task in an iteration."""
-        terms = tuple(symbolic_terms((*varying_parts(task), *_extents(task))))
+        kind = self._kinds[task.position]
+        terms = self._varying[kind]
         if terms:
+            row = row_of()
             return self._make(task, lookup_at(terms, row, 0), row)
-        made = self._forms[self._units.kinds.of(task)] = self._make(task, {}, row)
+        made = self._forms[kind] = self._make(task, _NOTHING, TOP)
         return made
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
-        inputs = tuple(self._operands(task, "read", lookup))
-        outputs = tuple(self._operands(task, "write", lookup))
-        op = task.op
-        attributes: tuple[tuple[str, Attribute], ...] = ()
-        if task.op not in COPIES:
-            name = operation_name(task)
-            primitive = primitive_of(name)
-            call = resolve_call(name, call_of(task, lookup, ordered=False))
-            op = primitive.name if primitive is not None else name
-            attributes = tuple(sorted(call.attributes.items()))
-            inputs = _with_truths(inputs, [t is not None and t.elem is _TRUTH for t in call.inputs])
-            outputs = _with_truths(outputs, [t.elem is _TRUTH for t in call.outputs])
+        if task.op in COPIES:
+            operands = tuple([self._copied(task, operand, lookup) for operand in task.operands])
+            op, call = task.op, None
+            attributes: tuple[tuple[str, Attribute], ...] = ()
+        else:
+            op, call = operation_name(task), call_of(task, lookup, ordered=False)
+            primitive = primitive_of(op)
+            resolved = resolve_call(op, call)
+            operands = self._computed(task, call, resolved, lookup)
+            op = primitive.name if primitive is not None else op
+            attributes = tuple(sorted(resolved.attributes.items()))
         return TaskForm(
             op,
             attributes,
             must_be_deterministic(task),
-            _in_order(task, inputs, outputs),
-            self._units.uses(task, row),
+            operands,
+            self._units.uses(task, row, call),
             self._units.shared(task, row),
-            outputs[0].elem if quantises(task) else "raw",
+            _written_elem(task, operands) if quantises(task) else "raw",
         )
 
-    def _operands(self, task: Task, access: str, lookup: Lookup) -> Iterator[Operand]:
-        is_raw = task.op in COPIES and not copies_elements(task)
+    def _copied(self, task: Task, operand: TaskOperand, lookup: Lookup) -> Operand:
+        """What a copy has on one side: elements, or the bytes as they are."""
+        region = region_of(operand)
+        if region.compression is None and not copies_elements(task):
+            return _bytes_of_copy(task, lookup)
+        return self._typed(region, tensor_type(region, lookup), lookup)
+
+    def _computed(
+        self, task: Task, call: TaskCall, resolved: TaskCall, lookup: Lookup
+    ) -> tuple[Operand, ...]:
+        """What a compute task reads and writes, in its order; truth values lie there as bytes."""
+        reads = zip(call.inputs, resolved.inputs, strict=True)
+        writes = zip(call.outputs, resolved.outputs, strict=True)
+        made = []
         for operand in task.operands:
-            if operand.access == access:
-                region = region_of(operand)
-                if is_raw and region.compression is None:
-                    yield _bytes_of_copy(task, lookup)
-                else:
-                    yield self._typed(region, lookup)
+            type_, meant = next(reads if operand.access == "read" else writes)
+            assert type_ is not None
+            typed = self._typed(region_of(operand), type_, lookup)
+            is_truth = meant is not None and meant.elem is _TRUTH
+            made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
+        return tuple(made)
 
-    def _typed(self, region: Region, lookup: Lookup) -> Operand:
-        type_ = tensor_type(region, lookup)
-        compression = region.compression
-        return Operand(
-            _ANYWHERE,
-            0,
-            type_.elem.name,
-            type_.shape,
-            None if region.strides is None else resolve_symbols(region.strides, lookup),
-            self._quant(region, lookup),
-            None if compression is None else compression.form,
-            None if compression is None else resolve_symbols(region.extent, lookup),
-        )
+    def _typed(self, region: Region, type_: OperandType, lookup: Lookup) -> Operand:
+        strides: Any = region.strides and resolve_symbols(region.strides, lookup)
+        quant = self._quant(type_)
+        elem, shape, packed = type_.elem.name, type_.shape, region.compression
+        if packed is None:
+            return Operand(_ANYWHERE, 0, elem, shape, strides, quant)
+        size = resolve_symbols(region.extent, lookup)
+        return Operand(_ANYWHERE, 0, elem, shape, strides, quant, packed.form, size)
 
-    def _quant(self, region: Region, lookup: Lookup) -> Quant | None:
+    def _quant(self, type_: OperandType) -> Quant | None:
         """The quantisation of a region; equal ones are one value."""
-        if region.quant is None:
-            return None
-        made = tensor_type(region, lookup).quant
+        made = type_.quant
         if made is None:
-            raise ValueError("a quantisation of a program with errors")
+            return None
         scales, zeros = tuple(made.scale.tolist()), tuple(made.zero_point.tolist())
         key = (scales, zeros, made.axis, made.group_size)
         return self._quants.setdefault(key, Quant(scales, zeros, made.axis, made.group_size))
@@ -135,27 +145,9 @@ def _bytes_of_copy(task: Task, lookup: Lookup) -> Operand:
     return Operand(_ANYWHERE, 0, _RAW, (resolve_symbols(source.extent, lookup),))
 
 
-def _with_truths(operands: tuple[Operand, ...], are_truths: list[bool]) -> tuple[Operand, ...]:
-    """Operands of which some are truth values, which lie in memory as bytes."""
-    return tuple(
-        Operand(o.memory, o.address, _TRUTH.name, o.dims, o.strides, o.quant) if is_truth else o
-        for o, is_truth in zip(operands, are_truths, strict=True)
-    )
-
-
-def _in_order(
-    task: Task, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...]
-) -> tuple[Operand, ...]:
-    """What a task reads and writes, as it names them."""
-    read, written = iter(inputs), iter(outputs)
-    return tuple(next(read if o.access == "read" else written) for o in task.operands)
-
-
-def _extents(task: Task) -> tuple[object, ...]:
-    """How many bytes a copy moves; of other tasks the shapes say it."""
-    if task.op not in COPIES:
-        return ()
-    return tuple(o.region.extent for o in task.operands if o.region is not None)
+def _written_elem(task: Task, operands: tuple[Operand, ...]) -> str:
+    pairs = zip(task.operands, operands, strict=True)
+    return next(made.elem for operand, made in pairs if operand.access == "write")
 
 
 def region_of(operand: TaskOperand) -> Region:

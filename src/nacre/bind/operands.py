@@ -27,30 +27,36 @@ class OperandBinder:
         """The operands that a task reads and those that it writes, as its form has them."""
         read: list[Operand] = []
         written: list[Operand] = []
-        streamed, known = self._streamed, counters.operands
+        streamed, places = self._streamed, self._places
         for operand, of in zip(task.operands, form.operands, strict=True):
-            found = read if operand.access == "read" else written
             region = operand.region
             if region is None or region.buffer is None:
                 raise ValueError("a region of a program with errors")
-            if streamed and id(operand) in streamed:
-                found.append(replace(of, memory=STREAM, compressed_bytes=None))
-                continue
             offset, index = region.offset, region.buffer.index
-            if type(offset) is int:
-                found.append(self._at(of, index, offset))
-                continue
-            key = (offset, index, id(of))
-            made = known.get(key)
-            if made is None:  # tiles of a layer lie where those of others did
-                made = known[key] = self._at(of, index, counters.term(offset))
-                self._forms.append(of)  # so that its id stays its own
-            found.append(made)
+            if streamed and id(operand) in streamed:
+                made = replace(of, memory=STREAM, compressed_bytes=None)
+            elif type(offset) is not int:
+                made = self._at_term(of, index, offset, counters)
+            elif of.compression is None:  # which is most of them
+                memory, first = places[index]
+                made = Operand(memory, first + offset, of.elem, of.dims, of.strides, of.quant)
+            else:
+                made = self._at(of, index, offset)
+            (read if operand.access == "read" else written).append(made)
         return tuple(read), tuple(written)
+
+    def _at_term(self, of: Operand, buffer: int, offset: object, counters: Counters) -> Operand:
+        """An operand that lies elsewhere in every iteration, where tiles of others did."""
+        key = (id(offset), buffer, id(of))  # equal terms of a program are one value, mostly
+        made = counters.operands.get(key)
+        if made is None:
+            made = counters.operands[key] = self._at(of, buffer, counters.term(offset))
+            self._forms.append(of)  # so that its id stays its own
+        return made
 
     def _at(self, of: Operand, buffer: int, offset: Term) -> Operand:
         memory, first = self._places[buffer]
         address = add_number(offset, first)
-        if of.compression is None:  # which is most of them
+        if of.compression is None:
             return Operand(memory, address, of.elem, of.dims, of.strides, of.quant)
         return replace(of, memory=memory, address=address)

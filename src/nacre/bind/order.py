@@ -15,11 +15,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from nacre.bind.node_sets import EMPTY, NodeSet, contains, union, with_node
 from nacre.nem.model.program import Loop, Statement, Task, Wait
-from nacre.nem.plan.clocks import Clock
 
 NodeKind = Literal["task", "wait", "entry", "done", "end"]
-_NOTHING = Clock()
 _NO_CHAINS: Mapping[int, Sequence[Task]] = MappingProxyType({})
 
 
@@ -30,20 +29,19 @@ class OrderNode(Struct, frozen=True, eq=False, gc=False):
     position: int  # further down is greater, in its body and in those around it
     statement: Statement  # of a chain the last task
     before: tuple[OrderNode, ...]  # what it waits for, less what follows from the rest
-    after_start: bool  # whether it waits for the start of its iteration
+    after_start: bool  # whether it waits for the start of its iteration, and nothing of its body
+    is_within: bool  # whether all that it waits for stands in its body
     body: int  # the position of the loop around it; -1: none
-    chain: int  # nodes of a chain are ordered one after the other
-    index: int  # in its chain
-    clock: Clock  # what is before it, its own chain left out
+    number: int
+    past: NodeSet  # the numbers of all that are before it
+    until: NodeSet  # and its own
 
     def __repr__(self) -> str:
         return f"<{self.kind} #{self.position}>"
 
     def is_after(self, other: OrderNode) -> bool:
         """Whether another node is before this one, in the same iteration of their common loops."""
-        if other.chain == self.chain:
-            return other.index < self.index
-        return self.clock.index(other.chain) >= other.index
+        return contains(self.past, other.number)
 
 
 class OrderBody(Struct, frozen=True, eq=False):
@@ -76,7 +74,7 @@ def order_program(
     """The order of a program; tasks that stream into each other are one node, by the last's."""
     members = {task.position for tasks in chains.values() for task in tasks}
     orderer = _Orderer(chains, members - chains.keys())
-    return _BodyWriter(orderer, None, _NOTHING).write(body)
+    return _BodyWriter(orderer, None, EMPTY).write(body)
 
 
 @dataclass(slots=True)
@@ -84,7 +82,7 @@ class _Orderer:
     chains: Mapping[int, Sequence[Task]]
     within_chains: set[int]  # positions of the tasks that are not the last of theirs
     tasks: dict[int, OrderNode] = field(default_factory=dict)  # by position
-    chain_lengths: list[int] = field(default_factory=list)
+    node_count: int = 0
     alike: dict[Hashable, OrderBody] = field(default_factory=dict)  # the first, by its skeleton
 
     def skeleton(self, loop: Loop) -> Hashable | None:
@@ -103,7 +101,7 @@ class _Orderer:
 class _BodyWriter:
     """Puts the statements of one body into order; `start` is what is before all of it."""
 
-    def __init__(self, orderer: _Orderer, loop: Loop | None, start: Clock) -> None:
+    def __init__(self, orderer: _Orderer, loop: Loop | None, start: NodeSet) -> None:
         self.outer: list[OrderNode] = []  # nodes of bodies around it that somebody in it waits for
         self._nodes: list[OrderNode] = []
         self._inner: dict[int, OrderBody] = {}
@@ -113,7 +111,6 @@ class _BodyWriter:
         self._start = start
         self._gate: OrderNode | None = None  # what everything further down waits for
         self._last: dict[int, OrderNode] = {}  # by position, those that nobody here waits for
-        self._clocks_after: dict[int, Clock] = {}  # of a node and what is before it, by position
 
     def write(self, statements: Sequence[Statement]) -> OrderBody:
         """Order the body."""
@@ -132,14 +129,16 @@ class _BodyWriter:
 
     def _add_task(self, task: Task) -> None:
         tasks = self._orderer.tasks
-        chain = self._orderer.chains.get(task.position)
+        position, deps = task.position, task.deps
+        chain = self._orderer.chains.get(position)
         if chain is None:
-            named = [tasks[dep] for dep in task.deps]
-            node = tasks[task.position] = self._add("task", task.position, task, named)
+            # One is named by most, and few have none or several.
+            named = [tasks[deps[0]]] if len(deps) == 1 else [tasks[dep] for dep in deps]
+            node = tasks[position] = self._add("task", position, task, named)
         else:
             own = {member.position for member in chain}
-            deps = (dep for member in chain for dep in member.deps if dep not in own)
-            node = self._add("task", task.position, task, [tasks[dep] for dep in deps])
+            others = (dep for member in chain for dep in member.deps if dep not in own)
+            node = self._add("task", position, task, [tasks[dep] for dep in others])
             tasks.update((position, node) for position in own)
         if task.is_sync:
             self._gate = node
@@ -152,8 +151,7 @@ class _BodyWriter:
             shift = loop.position - same.loop.position
             self._inner[loop.position] = OrderBody(loop, same.nodes, {}, shift)
             return self._add("end", loop.end, loop, [entry])
-        start = entry.clock.with_index(entry.chain, entry.index)
-        writer = _BodyWriter(self._orderer, loop, start)
+        writer = _BodyWriter(self._orderer, loop, entry.until)
         body = self._inner[loop.position] = writer.write(loop.body)
         if skeleton is not None:
             self._orderer.alike[skeleton] = body
@@ -172,24 +170,33 @@ class _BodyWriter:
     ) -> OrderNode:
         """A node after the gate and what is named; `settled` is over by then all the same."""
         before = self._after_gate(named) if named or self._gate else named
-        if len(before) == 1 and before[0].body == self._position:
-            own = before
-            chain, index, clock = self._after_one(before[0])
+        if len(before) == 1 and before[0].body == self._position:  # which is most of them
+            own, past = before, before[0].until
         else:
-            before, implied = self._without_implied(before)
-            own = [node for node in before if node.body == self._position]
-            self.outer += (node for node in before if node.body != self._position)
-            chain, index = self._extend_chain(own)
-            clock = _NOTHING if kind == "done" else self._clock(before, own, chain, implied)
-        for node in own:
-            self._last.pop(node.position, None)
+            before, own, past = self._without_implied(before)
+            if len(own) < len(before):
+                self.outer += (node for node in before if node.body != self._position)
         for node in settled:
-            clock = _with_node(clock, node)
+            past = union(past, node.until)
+        number = self._orderer.node_count
+        self._orderer.node_count += 1
         made = OrderNode(
-            kind, position, statement, tuple(before), not own, self._position, chain, index, clock
+            kind,
+            position,
+            statement,
+            tuple(before),
+            not own,
+            len(own) == len(before),
+            self._position,
+            number,
+            past,
+            with_node(past, number),
         )
         self._nodes.append(made)
-        self._last[position] = made
+        if self._loop is not None:  # of the program nobody asks how it ends
+            for node in own:
+                self._last.pop(node.position, None)
+            self._last[position] = made
         return made
 
     def _after_gate(self, named: list[OrderNode]) -> list[OrderNode]:
@@ -205,87 +212,38 @@ class _BodyWriter:
                 return named
         return [gate, *(node for node in named if node is not gate)]
 
-    def _after_one(self, node: OrderNode) -> tuple[int, int, Clock]:
-        """The chain, the index in it and the clock of what waits for one node of this body."""
-        lengths = self._orderer.chain_lengths
-        chain, index = node.chain, node.index + 1
-        if lengths[chain] == index:
-            lengths[chain] += 1
-            return chain, index, node.clock
-        lengths.append(1)
-        clock = self._clocks_after.get(node.position)
-        if clock is None:
-            clock = node.clock.with_index(node.chain, node.index)
-            self._clocks_after[node.position] = clock
-        return len(lengths) - 1, 0, clock
+    def _without_implied(
+        self, nodes: list[OrderNode]
+    ) -> tuple[list[OrderNode], list[OrderNode], NodeSet]:
+        """Nodes, less what is before another of them or the start, and those of this body.
 
-    def _without_implied(self, nodes: list[OrderNode]) -> tuple[list[OrderNode], Clock | None]:
-        """Nodes, less what is before another of them or the start; a clock of all, if one is made.
-
-        Whatever stands in this body has its start before it.
+        With all that is before them, and they. What stands in this body has its start before it.
         """
-        if not any(node.body == self._position for node in nodes):
-            nodes = [node for node in nodes if self._start.index(node.chain) < node.index]
-        if len(nodes) < 2:
-            return nodes, None
-        if len(nodes) == 2:
-            first, second = nodes
-            if first.position < second.position:
-                return ([second] if second.is_after(first) else nodes), None
-            return ([first] if first.is_after(second) else nodes), None
-        latest, *rest = sorted(nodes, key=_position, reverse=True)
-        implied = latest.clock.with_index(latest.chain, latest.index)
-        kept, joined = {latest}, {id(latest.clock)}
-        for node in rest:
-            if implied.index(node.chain) < node.index:
-                kept.add(node)
-                implied = _with_node(implied, node, joined)
-        return [node for node in nodes if node in kept], implied
-
-    def _clock(
-        self, before: list[OrderNode], own: list[OrderNode], chain: int, implied: Clock | None
-    ) -> Clock:
-        """What is before a node that waits for none or several, or for those around its body."""
-        if implied is not None:
-            return implied if own else self._start.join(implied)
-        if not own:
-            clock, joined = self._start, {id(self._start)}
-        else:
-            # Of a chain that goes on nothing has to be told.
-            last = next((node for node in own if node.chain == chain), own[-1])
-            clock, joined = last.clock, {id(last.clock)}
-        for node in before:
-            if node.chain != chain:
-                clock = _with_node(clock, node, joined, chain)
-        return clock
-
-    def _extend_chain(self, own: Sequence[OrderNode]) -> tuple[int, int]:
-        """The place of a node in a chain: after one that it waits for, or in a new chain."""
-        lengths = self._orderer.chain_lengths
-        for node in reversed(own):
-            if lengths[node.chain] == node.index + 1:
-                lengths[node.chain] += 1
-                return node.chain, node.index + 1
-        lengths.append(1)
-        return len(lengths) - 1, 0
+        body, start = self._position, self._start
+        own = [node for node in nodes if node.body == body]
+        if own:
+            kept, past = _latest(nodes)
+            return kept, own if kept is nodes else [n for n in kept if n.body == body], past
+        if nodes:
+            nodes = [node for node in nodes if not contains(start, node.number)]
+        if not nodes:
+            return nodes, own, start
+        kept, past = _latest(nodes)
+        return kept, own, union(start, past)
 
 
 def _position(node: OrderNode) -> int:
     return node.position
 
 
-def _with_node(
-    clock: Clock, node: OrderNode, joined: set[int] | None = None, chain: int = -1
-) -> Clock:
-    """A clock that has a node as well, and all that is before it.
-
-    `joined` are ids of clocks that it has; of `chain` it is taken to have all.
-    """
-    if joined is None or id(node.clock) not in joined:
-        if node.kind == "end" or any(
-            n.chain != chain and clock.index(n.chain) < n.index for n in node.before
-        ):
-            clock = clock.join(node.clock)
-        if joined is not None:
-            joined.add(id(node.clock))
-    return clock.with_index(node.chain, node.index)
+def _latest(nodes: list[OrderNode]) -> tuple[list[OrderNode], NodeSet]:
+    """Those of some nodes that are before no other of them, and what is before them, with them."""
+    if len(nodes) == 1:
+        return nodes, nodes[0].until
+    latest, *rest = sorted(nodes, key=_position, reverse=True)
+    kept, past = {latest}, latest.until
+    for node in rest:
+        if not contains(past, node.number):
+            kept.add(node)
+            past = union(past, node.until)
+    return (nodes if len(kept) == len(nodes) else [n for n in nodes if n in kept]), past

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -13,6 +12,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
 from nacre.bind.chains.trials import keep_faster_chains
 from nacre.bind.emission import Emitter
+from nacre.bind.forms import FormBinder
 from nacre.bind.fusion import NO_CHAINS, FusedChains, fuse
 from nacre.bind.memory.addresses import place_buffers
 from nacre.bind.memory.banks import place_in_banks
@@ -39,7 +39,7 @@ from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Program, Task, Wait
+from nacre.nem.model.program import Program, Task, Wait, debug_name
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.memory import memory_sizes
 from nacre.nem.run.sessions.naming import statement_name
@@ -98,11 +98,12 @@ class _Binding:
         self._plan, self._name, self._device, self._host = plan, name, device, host
         self._options = options
         self._units = UnitBinder(device, profile, uarch.figures.count("cstl.parts"))
-        self._decisions = _decide_units(program, self._units)
+        seen = _look_through(program, self._units, dict(host.layers))
+        self._decisions, self._streams, self._origins = seen
+        self._forms = FormBinder(self._units)
         self._machine = _machine(device, profile, uarch, options.ddr_bytes)
         placed = place_buffers(program, self._machine)
         self._banks = place_in_banks(plan, self._machine, uarch.figures, placed)
-        self._streams = {task.position: self._units.stream(task) for task in program.tasks}
         self._windows = NO_WINDOWS
         limit = self._machine.token_limit
         if limit is not None and not self._is_ideal:
@@ -133,8 +134,8 @@ class _Binding:
         placements = self._banks.placements
         operands = OperandBinder(placements, fused.streamed)
         has_limit = machine.token_limit is not None
-        given = (self._units, operands, fused.members, self._streams, program.task_at)
-        emitter = Emitter(*given, has_token_limit=has_limit)
+        given = (self._units, self._forms, operands, fused.members, self._streams)
+        emitter = Emitter(*given, program.task_at, has_token_limit=has_limit)
         blocks = emitter.streams(order, PlacedTags(fitted.tags, {}, {}, {}, {}))
         plain = Image(
             self._name,
@@ -143,7 +144,7 @@ class _Binding:
             tuple(_ports(placements.values(), self._host)),
             merge_conversions(blocks, fused.conversions),
             (),
-            tuple(_origins(program, dict(self._host.layers))),
+            self._origins,
             program.source.name,
         )
         return _Draft(fused, fitted, _Finisher(plain, self._options.uarch.figures, self._host))
@@ -226,18 +227,30 @@ def _weights(
         return choose_weights(plan, host.constants, of_host, modes, costs)
 
 
-def _decide_units(program: Program, units: UnitBinder) -> tuple[UnitDecision, ...]:
-    """Where every task runs; InputError with all that can run nowhere."""
+def _look_through(
+    program: Program, units: UnitBinder, layers: Mapping[str, str]
+) -> tuple[tuple[UnitDecision, ...], dict[int, int], tuple[Origin, ...]]:
+    """Where every task runs, in which stream, by position, and where every block comes from.
+
+    In one pass: no cache holds a large program. InputError with all that can run nowhere.
+    """
     decisions: list[UnitDecision] = []
+    streams: dict[int, int] = {}
     findings: list[Diagnostic] = []
-    for task in program.tasks:
-        try:
-            decisions.append(units.decide(task))
-        except NoUnitError as error:
-            findings.append(BND02.at(program.span(task.node), str(error)))
+    origins = _Origins(program, layers)
+    for statement in program.statements:
+        if type(statement) is Task:
+            streams[statement.position] = units.stream(statement)
+            origins.add_task(statement)
+            try:
+                decisions.append(units.decide(statement))
+            except NoUnitError as error:
+                findings.append(BND02.at(program.span(statement.node), str(error)))
+        elif isinstance(statement, Wait):
+            origins.add_wait(statement)
     if findings:
         raise InputError(findings)
-    return tuple(decisions)
+    return tuple(decisions), streams, tuple(origins.found)
 
 
 def _machine(device: Device, profile: TimingProfile, uarch: Uarch, ddr_bytes: int) -> Machine:
@@ -282,27 +295,42 @@ def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
                 yield Port(found.buffer, "inout", _DDR, found.address, found.size)
 
 
-def _origins(program: Program, layers: Mapping[str, str]) -> Iterator[Origin]:
-    starts = program.source.line_starts
-    of_loops: dict[int, str | None] = {}  # what `@debug` calls them, by position
-    for statement in program.statements:
-        if type(statement) is Task:
-            name = statement.token or statement_name(program, statement)
-            layer = layers.get(statement.name) if layers else None
-            if layer is None:
-                layer = _debug_name(statement, of_loops)
-            line = bisect_right(starts, statement.node.start)
-            yield Origin(statement.position, name, line, layer)
-        elif isinstance(statement, Wait):
-            line = bisect_right(starts, statement.node.start)
-            yield Origin(statement.position, statement_name(program, statement), line)
+class _Origins:
+    """The origins of blocks: names, lines and layers of statements, in the order of the text."""
 
+    def __init__(self, program: Program, layers: Mapping[str, str]) -> None:
+        self.found: list[Origin] = []
+        self._program, self._starts, self._layers = program, program.source.line_starts, layers
+        self._of_loops: dict[int, str | None] = {}  # what `@debug` calls them, by position
+        self._line = 0  # of the statement before
 
-def _debug_name(task: Task, of_loops: dict[int, str | None]) -> str | None:
-    """What `@debug` calls a task; most have no name of their own but that of their loops."""
-    if task.decorators or not task.loops:
-        return task.debug_name
-    innermost = task.loops[-1].position
-    if innermost not in of_loops:
-        of_loops[innermost] = task.debug_name
-    return of_loops[innermost]
+    def add_task(self, task: Task) -> None:
+        """Where a task comes from."""
+        name = task.token or statement_name(self._program, task)
+        layer = self._layers.get(task.name) if self._layers else None
+        if layer is None:
+            layer = self._debug_name(task)
+        self.found.append(Origin(task.position, name, self._line_of(task.node.start), layer))
+
+    def add_wait(self, wait: Wait) -> None:
+        """Where a wait comes from."""
+        line = self._line_of(wait.node.start)
+        self.found.append(Origin(wait.position, f"wait@{line}", line))
+
+    def _line_of(self, start: int) -> int:
+        """The line of a place behind that of the statement before: a few lines further down."""
+        starts, line = self._starts, self._line
+        while line < len(starts) and starts[line] <= start:
+            line += 1
+        self._line = line
+        return line
+
+    def _debug_name(self, task: Task) -> str | None:
+        """What `@debug` calls a task: its own name, or else that of its loops."""
+        name = debug_name([d.node for d in task.decorators]) if task.decorators else None
+        if name is not None or not task.loops:
+            return name
+        innermost = task.loops[-1].position
+        if innermost not in self._of_loops:
+            self._of_loops[innermost] = task.debug_name
+        return self._of_loops[innermost]

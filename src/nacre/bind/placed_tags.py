@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, add, add_number, simplify, split_number
@@ -15,7 +16,7 @@ from nacre.tcb.image import Tag, TagSet, Wait, counter
 PlainWait = tuple[Tag, Term, int]  # a tag, and its value: a term, and a number to be added to it
 
 
-class NodeTags(NamedTuple):
+class NodeTags(Struct, frozen=True, eq=False, gc=False):
     """What a node waits for and signals, but for the number that its body has counted so far."""
 
     node: OrderNode
@@ -69,18 +70,23 @@ class TagTerms:
 
     def _of(self, node: OrderNode) -> NodeTags:
         signal = self._chains.signals.get(id(node))
-        tag = None if signal is None else self.tag(signal.chain)
-        # What is not signalled is the end of a loop, whose wait is another.
-        is_own = node.kind != "end" and all(named.body == node.body for named in node.before)
-        return NodeTags(node, tuple(map(self.wait, node.before)) if is_own else None, tag)
+        tag = None if signal is None else self._tags.get(signal.chain) or self.tag(signal.chain)
+        if not node.is_within or node.kind == "end":  # the wait for the end of a loop is another
+            return NodeTags(node, None, tag)
+        before, known = node.before, self._waits
+        if len(before) == 1:  # which is most of them
+            wait = known.get(id(before[0])) or self.wait(before[0])
+            return NodeTags(node, (wait,), tag)
+        return NodeTags(node, tuple([known.get(id(n)) or self.wait(n) for n in before]), tag)
 
     def wait(self, node: OrderNode) -> PlainWait:
         """A node's tag, and what that has counted when the node is over: a term, and a number."""
         found = self._waits.get(id(node))
         if found is None:
-            chain, place = self._chains.signals[id(node)]
-            before, number = self.counted(chain)
-            found = self._waits[id(node)] = (self.tag(chain), before, number + place + 1)
+            signal = self._chains.signals[id(node)]
+            before, number = self.counted(signal.chain)
+            found = (self.tag(signal.chain), before, number + signal.place + 1)
+            self._waits[id(node)] = found
         return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct
@@ -10,9 +10,9 @@ from msgspec import Struct
 from nacre.base.term_columns import loop_depths
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters
-from nacre.bind.task_kinds import COPIES, TaskKinds
+from nacre.bind.task_kinds import TaskKinds
 from nacre.nem.model.program import Loop, Statement, Task
-from nacre.nem.plan.calls import Symbolic, symbolic_terms, varying_parts
+from nacre.nem.plan.calls import Symbolic
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import Grid, inner_grid
 
@@ -32,8 +32,7 @@ class IterationRuns:
 
     def __init__(self, kinds: TaskKinds) -> None:
         self._kinds = kinds
-        self._terms = [tuple(_varying_terms(task)) for task in kinds.examples]  # by kind
-        self._is_even = not any(self._terms)
+        self._is_even = not any(kinds.varying)
 
     def of(self, loop: Loop, counters: Counters, row_of: Callable[[], Grid]) -> list[Run]:
         """The runs of a loop that is reached in an iteration of the loops around it."""
@@ -59,7 +58,7 @@ class IterationRuns:
         found: list[Symbolic] = []
         for statement in body:
             if isinstance(statement, Task):
-                found += self._terms[self._kinds.of(statement)]
+                found += self._kinds.varying[self._kinds.of(statement)]
             elif isinstance(statement, Loop):
                 found += self._varying(statement.body)
         return found
@@ -81,9 +80,3 @@ def _run_starts(varying: list[Symbolic], depth: int, grid: Grid) -> list[int]:
 def _value(row: Grid, term: Term) -> int:
     value = row.evaluate(term)
     return value if isinstance(value, int) else int(value[0])
-
-
-def _varying_terms(task: Task) -> Iterator[Symbolic]:
-    regions = (o.region for o in task.operands if o.region is not None)
-    extents = tuple(region.extent for region in regions) if task.op in COPIES else ()
-    return symbolic_terms((*varying_parts(task), *extents))

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -27,7 +26,7 @@ _MOST_CHAINS = 64  # that a node is tried at the end of
 NO_LIMITS: Mapping[int, TagLimit] = MappingProxyType({})
 
 
-class Signal(NamedTuple):
+class Signal(Struct, frozen=True, eq=False, gc=False):
     """The place of a node in a chain of those that signal one tag."""
 
     chain: int  # within its body
@@ -118,6 +117,9 @@ class BodyTags:
         return self.areas[space]
 
 
+_NO_SPACES: frozenset[int] = frozenset()
+
+
 @cache
 def _one_space(space: int) -> frozenset[int]:
     return frozenset({space})
@@ -139,6 +141,8 @@ class _Sharer:
         self, body: OrderBody, stream_of: Mapping[int, int], limits: Mapping[int, TagLimit]
     ) -> None:
         self._stream_of, self._limits = stream_of, limits
+        streams = set(stream_of.values())
+        self._only_stream = streams.pop() if len(streams) == 1 else None
         self._waited: set[int] = set()  # by id: the nodes that others wait for
         self._chains: dict[tuple[int, int | None], Chains] = {}  # by id of nodes, and their limit
         self._areas: dict[Hashable, dict[int, TagArea]] = {}  # of loops without others in them
@@ -151,13 +155,12 @@ class _Sharer:
         """The tags of a body; `ranges` are those of the counters around it."""
         iterations = _most_iterations(body, ranges)
         inner: dict[int, BodyTags] = {}
-        stream_of, shift = self._stream_of, body.shift
-        streams = {stream_of[n.position + shift] for n in body.nodes if n.kind == "task"}
+        streams = self._streams_of(body)
         if body.inner:
             own = ranges if body.loop is None else (*ranges, (0, iterations - 1))
             inner = {key: self.share(part, own) for key, part in body.inner.items()}
-            streams |= {tags.space for tags in inner.values()}
-        space = streams.pop() if len(streams) == 1 else DEVICE
+            streams = streams.union(tags.space for tags in inner.values())
+        space = next(iter(streams)) if len(streams) == 1 else DEVICE
         limit = self._limits.get(body.position, _NO_LIMIT) if self._limits else _NO_LIMIT
         chains = self._chains_of(body, limit.chains)
         window = 1 if body.loop is None else min(body.loop.window, iterations)
@@ -167,6 +170,17 @@ class _Sharer:
         if not inner:
             areas = self._areas.setdefault((id(chains), space, iterations, window), areas)
         return BodyTags(body, space, chains, inner, iterations, window, areas)
+
+    def _streams_of(self, body: OrderBody) -> frozenset[int]:
+        """The streams of the tasks of a body itself."""
+        only = self._only_stream
+        if only is not None:  # which is most programs
+            for node in body.nodes:
+                if node.kind == "task":
+                    return _one_space(only)
+            return _NO_SPACES
+        stream_of, shift = self._stream_of, body.shift
+        return frozenset(stream_of[n.position + shift] for n in body.nodes if n.kind == "task")
 
     def _chains_of(self, body: OrderBody, most: int | None) -> Chains:
         """The chains of a body; those that share their nodes share these."""
@@ -228,7 +242,8 @@ def _chain_before(
     node: OrderNode, signals: Mapping[int, Signal], last: Sequence[OrderNode]
 ) -> int | None:
     """A chain whose last node is before this one: that of a node that it waits for, or another."""
-    for named in reversed(node.before):
+    before = node.before
+    for named in reversed(before) if len(before) > 1 else before:
         signal = signals.get(id(named))
         if signal is not None and last[signal.chain] is named:
             return signal.chain

@@ -11,6 +11,7 @@ from nacre.bind.counters import Counters, simplify
 from nacre.bind.task_kinds import TaskKinds
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
+from nacre.nem.plan.calls import TaskCall
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import (
@@ -18,14 +19,15 @@ from nacre.nem.plan.placement import (
     UnitCombination,
     eligible_units,
     fixed_engine,
+    requested_engine,
 )
-from nacre.nem.run.timing.costs import cycles, ddr_cycles, latency_of
+from nacre.nem.run.timing.costs import call_cycles, cycles, ddr_cycles, latency_of
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.tcb.image import DEVICE, UnitUse
 
 
-class UnitDecision(Struct, frozen=True, eq=False):
+class UnitDecision(Struct, frozen=True, eq=False, gc=False):
     """Where a task runs, and how that agrees with what `@resource` asks for."""
 
     task: Task
@@ -44,16 +46,20 @@ class UnitBinder:
     def __init__(self, device: Device, profile: TimingProfile, cstl_parts: int) -> None:
         self.kinds = TaskKinds()
         self._device = device
+        self._is_single = device.num_engines == 1
         self._has_parts = cstl_parts > 1
         self._profile = profile
         self._ways: dict[int, tuple[UnitCombination, ...]] = {}  # by kind
+        self._parts: dict[int, str | None] = {}  # of the units that a kind prefers
 
     def stream(self, task: Task) -> int:
         """The stream of a task: its engine, or DEVICE where that varies or any will do."""
+        if self._is_single and (not task.decorators or requested_engine(task) is None):
+            return 0
         engine = fixed_engine(task)
         if isinstance(engine, int):
             return engine
-        return 0 if self._device.num_engines == 1 else DEVICE
+        return 0 if self._is_single else DEVICE
 
     def engine(self, task: Task, counters: Counters) -> Term | None:
         """The engine of a task in the device's stream; None: engines take turns."""
@@ -66,11 +72,13 @@ class UnitBinder:
         ways = self._ways.get(kind)
         if ways is None:
             ways = self._ways[kind] = eligible_units(task, self._device)
+            self._parts[kind] = self._part(task, ways[0]) if ways else None
         if not ways:
             raise NoUnitError(task)
-        asked = self.kinds.requested.get(task.position) if task.decorators else None
+        requested = self.kinds.requested
+        asked = requested.get(task.position) if requested else None
         if asked is None:
-            return UnitDecision(task, ways[0], "free", None, self._part(task, ways[0]))
+            return UnitDecision(task, ways[0], "free", None, self._parts[kind])
         way = next((way for way in ways if asked.unit in way), None)
         if way is None:
             return self._decision(task, ways[0], "translated", asked.unit)
@@ -89,13 +97,19 @@ class UnitBinder:
             return None
         return _STORE_BACK if task.op == "store" else _POST_PROCESSING
 
-    def uses(self, task: Task, row: Grid) -> tuple[UnitUse, ...]:
-        """The units that a task occupies, for how long in an iteration, of any instance."""
+    def uses(self, task: Task, row: Grid, call: TaskCall | None = None) -> tuple[UnitUse, ...]:
+        """The units that a task occupies, for how long in an iteration, of any instance.
+
+        `call` is what a compute task is there, where that is known.
+        """
         uses = []
-        decision = self.decide(task)
+        decision, profile = self.decide(task), self._profile
         for name in decision.units:
-            latency = latency_of(task, name, self._profile)
-            taken = _value(cycles(task, name, row, self._profile))
+            latency = latency_of(task, name, profile)
+            if call is not None:
+                taken = call_cycles(task, call, name, profile)
+            else:
+                taken = _value(cycles(task, name, row, profile))
             part = decision.part if name == _CSTL else None
             uses.append(UnitUse(name, latency, taken - latency, part=part))
         return tuple(uses)

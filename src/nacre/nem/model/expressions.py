@@ -49,6 +49,7 @@ class Expressions:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._hints = 0
+        self._operations: dict[Operation, Operation] = {}  # equal ones are one value
 
     def resolve(self, node: Expr, context: Context) -> Folded:
         """The value of an expression; None when it has none, which has then been reported."""
@@ -154,7 +155,8 @@ class Expressions:
             message = f"more than {MAX_TERM_OPERATIONS} operations, names that `let` bound included"
             self._names.report(DOC20, node, message)
             return None
-        return Operation(op, left, right, size)
+        made = Operation(op, left, right, size)
+        return self._operations.setdefault(made, made)
 
     def _hint_at_precedence(self, node: Expr) -> None:
         if isinstance(node, Paren):

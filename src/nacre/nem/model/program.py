@@ -71,10 +71,12 @@ class Decorator:
 def debug_name(decorators: Iterable[ast.Decorator]) -> str | None:
     """The name that `@debug` gives an object for tools; None where it has none."""
     for decorator in decorators:
-        argument = decorator.args[0] if decorator.args else None
-        if decorator.name.name == "debug" and isinstance(argument, ast.NameRef):
+        if decorator.name.name != "debug" or not decorator.args:
+            continue
+        argument = decorator.args[0]
+        if isinstance(argument, ast.NameRef):
             return argument.name
-        if decorator.name.name == "debug" and isinstance(argument, ast.StringLit):
+        if isinstance(argument, ast.StringLit):
             return argument.value
     return None
 

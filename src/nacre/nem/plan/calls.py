@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from nacre.nem.plan.grid import Grid
 Symbolic = LoopVariable | Operation
 _SYMBOLIC = (LoopVariable, Operation)
 Lookup = Mapping[Symbolic, int]
+# For those below who know nothing of kernels.
+TaskCall = Call
+OperandType = TensorType
 # What stays as it is: a scale a channel makes long tuples of these.
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
@@ -83,15 +87,17 @@ def distinct_calls(task: Task, grid: Grid) -> Iterator[tuple[Call, int]]:
 def call_of(task: Task, lookup: Lookup, ordered: bool) -> Call:
     """A compute task as a call of its primitive."""
     return Call(
-        tuple(_type(o, lookup) for o in task.operands if o.access == "read"),
-        tuple(_type(o, lookup) for o in task.operands if o.access == "write"),
+        tuple([_type(o, lookup) for o in task.operands if o.access == "read"]),
+        tuple([_type(o, lookup) for o in task.operands if o.access == "write"]),
         _attributes(task, lookup),
         ordered,
     )
 
 
 def _attributes(task: Task, lookup: Lookup) -> dict[str, Any]:
-    attributes = {name: resolve_symbols(value, lookup) for name, value in task.attributes.items()}
+    attributes: dict[str, Any] = dict(task.attributes)
+    if lookup:
+        attributes = {name: resolve_symbols(value, lookup) for name, value in attributes.items()}
     specs = task.opcode.attributes if task.opcode is not None else ()
     for spec in specs:
         if spec.name not in attributes and spec.default is not None:
@@ -112,15 +118,19 @@ def tensor_type(region: Region, lookup: Lookup) -> TensorType:
     """The type of a region, symbolic dimensions looked up."""
     if region.elem is None or region.shape is None:
         raise ValueError("a region without type")
-    shape = resolve_symbols(region.shape, lookup)
+    shape: Any = resolve_symbols(region.shape, lookup) if lookup else region.shape
+    if region.quant is None:  # which is most of them
+        return _plain_type(region.elem, shape)
     return TensorType(ELEMENT_TYPES[region.elem], shape, _quantization(region.quant, shape, lookup))
 
 
-def _quantization(
-    quant: Quant | None, shape: tuple[int, ...], lookup: Lookup
-) -> Quantization | None:
-    if quant is None:
-        return None
+@lru_cache(maxsize=4096)
+def _plain_type(elem: str, shape: tuple[int, ...]) -> TensorType:
+    """A type without quantisation, which tiles of a layer share."""
+    return TensorType(ELEMENT_TYPES[elem], shape)
+
+
+def _quantization(quant: Quant, shape: tuple[int, ...], lookup: Lookup) -> Quantization:
     return Quantization(
         np.array(resolve_symbols(quant.scales, lookup), np.float32),
         np.array(resolve_symbols(quant.zero_points, lookup), np.int32),

@@ -21,7 +21,7 @@ from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import table_level
 from nacre.nem.run.machine.actions import copy_operands
 from nacre.nem.run.machine.machine import operation_name
-from nacre.nem.run.machine.signatures import Signature, extents, signatures
+from nacre.nem.run.machine.signatures import extents, signatures
 from nacre.nem.run.timing.array import array_cycles
 from nacre.nem.run.timing.profile import TimingProfile
 
@@ -44,13 +44,17 @@ def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | C
     if task.op in ("transfer", "store"):
         return profile.scale(_copy_cycles(task, unit, grid, profile), unit)
     task_signatures = signatures(task, grid)
-    costs = [
-        profile.scale(_compute_cycles(task, s, unit, profile), unit)
-        for s in task_signatures.distinct
-    ]
+    costs = [call_cycles(task, s.call, unit, profile) for s in task_signatures.distinct]
     if task_signatures.index is None:
         return costs[0]
     return _by_row(costs, task_signatures.index)
+
+
+def call_cycles(task: Task, call: Call | None, unit: str, profile: TimingProfile) -> int:
+    """Cycles of a compute task on a unit in the iterations in which it is one call."""
+    if call is None:
+        raise ValueError("a compute task without call")
+    return profile.scale(_compute_cycles(task, call, unit, profile), unit)
 
 
 class CostKey(NamedTuple):
@@ -106,10 +110,7 @@ def _by_row(values: list[int], index: list[int]) -> Column:
     return column
 
 
-def _compute_cycles(task: Task, signature: Signature, unit: str, profile: TimingProfile) -> int:
-    call = signature.call
-    if call is None:
-        raise ValueError("a compute task without call")
+def _compute_cycles(task: Task, call: Call, unit: str, profile: TimingProfile) -> int:
     work = work_of(task, call)
     if unit == "NMU":
         rate = macs_per_two_cycles(call, profile)
@@ -189,13 +190,13 @@ def _copied_runs(task: Task, unit: str, grid: Grid) -> tuple[int | Column, int |
 
 
 def _bandwidth(task: Task, unit: str, profile: TimingProfile) -> int:
-    outwards = profile.get(unit, "write_bandwidth") if _goes_outwards(task) else None
-    return outwards or profile.at(unit, "bandwidth")
+    outwards = profile.get(unit, "write_bandwidth")
+    return outwards if outwards and _goes_outwards(task) else profile.at(unit, "bandwidth")
 
 
 def _latency(task: Task, unit: str, profile: TimingProfile) -> int:
-    outwards = profile.get(unit, "write_latency") if _goes_outwards(task) else None
-    return outwards or profile.at(unit, "latency")
+    outwards = profile.get(unit, "write_latency")
+    return outwards if outwards and _goes_outwards(task) else profile.at(unit, "latency")
 
 
 def _goes_outwards(task: Task) -> bool:
