@@ -104,10 +104,15 @@ def _figure_value(spec: FigureSpec) -> str:
     return f"{some} {', '.join(f'`{word}`' for word in spec.words)}"
 
 
+def _figure_names(spec: FigureSpec) -> str:
+    """The names that a file may give a figure by."""
+    return f"`{spec.key}`, `{spec.other_name}`" if spec.other_name else f"`{spec.key}`"
+
+
 def render_figures() -> str:
     """What a `.uarch` file may say."""
     rows = (
-        (f"`{spec.key}`", f"`{spec.default}`" if spec.default != "" else "none",
+        (_figure_names(spec), f"`{spec.default}`" if spec.default != "" else "none",
          _figure_value(spec), spec.meaning)
         for spec in FIGURES.values()
     )  # fmt: skip

@@ -35,6 +35,9 @@ WRONG = [
     ("uarch x { arbitration { rule = last } l1 { ports = 0 } }",
      [("BND12", "rule = last"), ("BND12", "ports = 0")]),
     ("uarch x { store { formats = [raw, i9] } }", [("BND12", "formats = [raw, i9]")]),
+    ("uarch x { cstl { sub = 3 } }", [("BND12", "sub = 3")]),
+    ("uarch x { queue_depth = 2 queue { depth = 2 } }", [("BND12", "depth = 2")]),
+    ("uarch x { queue_dept = 2 }", [("BND10", "queue_dept")]),
     ("uarch x { store { formats = [raw, raw] } }", [("BND12", "formats = [raw, raw]")]),
 ]  # fmt: skip
 
@@ -68,6 +71,16 @@ def test_the_devices_that_have_one() -> None:
 def test_a_negative_figure_is_told_what_it_must_be() -> None:
     (finding,) = read_uarch(Source("x.uarch", "uarch x { l1 { banks = -3 } }")).diagnostics
     assert finding.message == "`l1.banks`: it must be at least 0"
+
+
+def test_figures_may_have_the_names_of_the_public_description() -> None:
+    text = "uarch x { queue_depth = 8  # assumption: short\n cstl { sub = 2 } }"
+    read = read_uarch(Source("x.uarch", text))
+    assert read.diagnostics == ()
+    assert read.uarch.figures.differing == (("queue.depth", 8), ("cstl.parts", 2))
+    assert read.uarch.given[0].reason == "short"
+    (finding,) = read_uarch(Source("x.uarch", "uarch x { queue_depth = -1 }")).diagnostics
+    assert finding.message == "`queue_depth`: it must be at least 0"
 
 
 def test_a_device_has_that_of_the_device_that_it_extends(tmp_path: Path) -> None:

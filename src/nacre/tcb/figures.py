@@ -31,6 +31,7 @@ class FigureSpec(Struct, frozen=True):
     least: int = 0
     most: int = _MOST
     words: tuple[str, ...] = ()  # that it can be, or consist of
+    other_name: str = ""  # by which a file may give it as well
 
     @property
     def group(self) -> str:
@@ -70,11 +71,13 @@ _ROWS = (
     _count("dma.outstanding", "requests", "in flight; 0: any number"),
     _count("tags.engine", "tags", "of an engine; 0: any number"),
     _count("tags.device", "tags", "of the device; 0: any number"),
-    _count("queue.depth", "blocks", "that a unit's queue holds for a stream; 0: any number"),
+    FigureSpec("queue.depth", "count", 0, "blocks",
+               "that a unit's queue holds for a stream; 0: any number", other_name="queue_depth"),
     FigureSpec("chain.links", "words", "", "", "who may stream into whom", words=CHAIN_LINKS),
     _count("chain.depth", "blocks", "that stream into each other at most", 2, 2),
     FigureSpec("cstl.parts", "count", 1, "parts",
-               "2, the most: post-processing and store-back work apart", least=1, most=2),
+               "2, the most: post-processing and store-back work apart", least=1, most=2,
+               other_name="cstl.sub"),
     FigureSpec("store.formats", "words", "raw", "", "what the store path can write",
                words=STORE_FORMATS),
     FigureSpec("wdm.modes", "words", "", "", "how weights may be compressed", words=WDM_MODES),
@@ -89,6 +92,10 @@ _ROWS = (
 )  # fmt: skip
 
 FIGURES: Mapping[str, FigureSpec] = MappingProxyType({row.key: row for row in _ROWS})
+# By every name that a file may give them.
+NAMED_FIGURES: Mapping[str, FigureSpec] = MappingProxyType(
+    {**FIGURES, **{row.other_name: row for row in _ROWS if row.other_name}}
+)
 
 
 class Figures:

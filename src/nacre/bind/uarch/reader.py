@@ -1,5 +1,6 @@
 """`.uarch` files: `uarch NAME { GROUP { KEY = VALUE } }`, in the words of device files.
 
+Some figures have another name as well, and one of these stands in no group: `queue_depth = 8`.
 A comment behind a figure says what it rests on: `# fact` or `# assumption`, and why.
 """
 
@@ -19,9 +20,10 @@ from nacre.bind.uarch.rules import BND10, BND11, BND12
 from nacre.nem.model.provenance import figure_bases
 from nacre.nem.syntax.cursor import Cursor, Recover
 from nacre.nem.syntax.lexer import tokenize
-from nacre.tcb.figures import FIGURES, Figures, FigureSpec, FigureValue, figure_problem
+from nacre.tcb.figures import NAMED_FIGURES, Figures, FigureSpec, FigureValue, figure_problem
 
-_GROUPS = tuple(dict.fromkeys(spec.group for spec in FIGURES.values()))
+_GROUPS = tuple(dict.fromkeys(name.partition(".")[0] for name in NAMED_FIGURES if "." in name))
+_ALONE = tuple(name for name in NAMED_FIGURES if "." not in name)
 
 
 class GivenFigure(Struct, frozen=True):
@@ -101,9 +103,13 @@ class _Reader:
     def _group(self) -> None:
         c = self.cursor
         group = c.texts[c.i]
+        if group in _ALONE:
+            self._figure("")
+            return
         if group not in _GROUPS:
             message = f"expected a group of figures, found {c.describe()}"
-            c.fail(BND10, message, help=did_you_mean(group, _GROUPS) or _list(_GROUPS))
+            names = (*_GROUPS, *_ALONE)
+            c.fail(BND10, message, help=did_you_mean(group, names) or _list(names))
         if group in self._groups:
             span = self._source.span(c.starts[c.i], c.starts[c.i] + len(group))
             c.findings.append(BND12.at(span, f"group `{group}` is given twice"))
@@ -123,24 +129,25 @@ class _Reader:
         c.expect("=")
         value = self._value()
         span = self._source.span(c.starts[at], c.starts[at] + len(name))
-        spec = FIGURES.get(f"{group}.{name}")
+        full_name = f"{group}.{name}" if group else name
+        spec = NAMED_FIGURES.get(full_name)
         if spec is None:
-            known = [spec.name for spec in FIGURES.values() if spec.group == group]
+            known = [n.partition(".")[2] for n in NAMED_FIGURES if n.startswith(f"{group}.")]
             help_ = did_you_mean(name, known) or _list(known)
             c.findings.append(
                 BND11.at(span, f"`{group}` has no figure {backquote(name)}", help=help_)
             )
         else:
-            self._take(spec, value, at)
+            self._take(spec, full_name, value, at)
 
-    def _take(self, spec: FigureSpec, value: FigureValue, at: int) -> None:
+    def _take(self, spec: FigureSpec, name: str, value: FigureValue, at: int) -> None:
         c = self.cursor
         span = self._source.span(c.starts[at], c.last_end())
         problem = figure_problem(spec, value)
         if any(figure.key == spec.key for figure in self.given):
-            c.findings.append(BND12.at(span, f"`{spec.key}` is given twice"))
+            c.findings.append(BND12.at(span, f"`{name}` is given twice"))
         elif problem is not None:
-            c.findings.append(BND12.at(span, f"`{spec.key}`: {problem}", help=spec.meaning))
+            c.findings.append(BND12.at(span, f"`{name}`: {problem}", help=spec.meaning))
         else:
             line = self._source.position(c.starts[at])[0]
             self.given.append(GivenFigure(spec.key, value, *self._bases.get(line, ("", ""))))
