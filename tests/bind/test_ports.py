@@ -96,3 +96,14 @@ def test_integers_that_have_no_place_are_refused() -> None:
     assert to_memory(changed, {"in": np.array([1, -2])})["in"] == np.array([1, -2], "<i4").tobytes()
     with pytest.raises(InputError, match="TCB58"):
         to_memory(changed, {"in": np.array([1, 1 << 40])})
+
+
+def test_findings_of_a_bundle_stand_in_the_file_of_its_program(tmp_path: Path) -> None:
+    bundle_of("f16").save(tmp_path / "b")
+    uarch = tmp_path / "one.uarch"
+    uarch.write_text("uarch one { tags { engine = 1 } }")
+    with pytest.raises(InputError) as raised:
+        nacre.bind(tmp_path / "b", uarch)
+    (finding,) = raised.value.diagnostics
+    assert finding.code == "BND01"
+    assert finding.span.source.name == str(tmp_path / "b" / "model.nem")

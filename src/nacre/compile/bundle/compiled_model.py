@@ -22,6 +22,7 @@ from nacre.core.evaluation.evaluate import check_inputs
 from nacre.core.evaluation.plan import initial_values, macs_of
 from nacre.core.module import Module
 from nacre.core.values import Array
+from nacre.nem.api.documents import TEXT_NAME
 from nacre.nem.api.interpreter import NemInterpreter
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import Figures
@@ -42,6 +43,7 @@ class CompiledModel:
     legal: Module  # what the plan is compared with
     parts: tuple[WeightsPart, ...] = ()  # what the weights are made of, as far as it is known
     has_reference: bool = True  # else `source` is only what the model takes and gives
+    program_name: str = TEXT_NAME  # what findings call the program: its file, where it has one
 
     def __repr__(self) -> str:
         # Text and weights may be many megabytes.
@@ -103,7 +105,7 @@ class CompiledModel:
         # What decompresses is an extension of the language, of which strict checks warn.
         is_strict = self.manifest.compression is None
         interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=is_strict)
-        return interpreter.load_string(self.program)
+        return interpreter.load_string(self.program, name=self.program_name)
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:

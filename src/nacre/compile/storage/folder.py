@@ -188,7 +188,8 @@ def _load(
     weights, parts = _weights(folder, described, files, legal)
     text = _program(folder / program, files)
     plain = msgspec.structs.replace(described, format=FORMAT, stored=None, sha256={})
-    bundle = CompiledModel(module, text, weights, plain, legal, parts, has_model)
+    named = str(folder / program)
+    bundle = CompiledModel(module, text, weights, plain, legal, parts, has_model, named)
     require(bundle, folder)
     return bundle
 

@@ -95,11 +95,13 @@ class NemInterpreter:
         self._latest = program.with_imports(host_imports(imports))
         return self._latest
 
-    def load_string(self, text: str, imports: Imports = ()) -> LoadedProgram:
-        """Read a program from its text."""
+    def load_string(
+        self, text: str, imports: Imports = (), *, name: str = TEXT_NAME
+    ) -> LoadedProgram:
+        """Read a program from its text; `name` is what findings call it."""
         if not isinstance(text, str):
             raise host_error(f"a program is text, found {type(text).__name__}")
-        program = LoadedProgram(Source(TEXT_NAME, text), self._check_options)
+        program = LoadedProgram(Source(name, text), self._check_options)
         self._latest = program.with_imports(host_imports(imports))
         return self._latest
 
