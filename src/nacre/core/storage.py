@@ -26,7 +26,7 @@ from typing import NamedTuple
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote
 from nacre.base.files import file_set, is_stored_name_of, read_unchanged
-from nacre.base.source import Source, Span, Unreadable, read_source
+from nacre.base.source import Source, Span, Unreadable, read_source, whole_file
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.rules.storage import STO01, STO02, STO03
 from nacre.core.tensor_file import (
@@ -164,7 +164,7 @@ def load(path: str | os.PathLike[str]) -> Module:
 def _load(target: Path) -> Module:
     source = read_source(target)
     if isinstance(source, Unreadable):
-        span = source.span or Source(str(target), "").span(0, 0)
+        span = source.span or whole_file(str(target))
         help_ = _OTHER_FORMATS if source.kind == "not text" else None
         raise InputError([STO01.at(span, f"{backquote(str(target))} {source.reason}", help=help_)])
     return load_source(source, target.parent)

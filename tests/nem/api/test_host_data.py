@@ -278,6 +278,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         ({"ddr_size": 1.5}, "`ddr_size` is `1.5`, expected a whole number"),
         ({"ddr_size": "4k"}, "`ddr_size` is `4k`, expected a whole number"),
         ({"l1_size": 0}, "`l1_size` is 0, expected at least 1 byte"),
+        ({"ddr_size": True}, "`ddr_size` is `True`, expected a whole number"),
         ({"l2_size": -5}, "`l2_size` is -5, expected at least 1 byte"),
         ({"uninitialized": "random"}, "uninitialized is `random`"),
         ({"device": "npm_huge"}, "no device `npm_huge`"),
@@ -293,3 +294,10 @@ def test_a_big_endian_array_keeps_its_values() -> None:
     values = np.arange(32, dtype=">u2")
     interp.ddr_write_tensor(offset=0, tensor=values)
     assert interp.ddr_read_tensor(offset=0, shape=(32,), dtype="<u2").tolist() == values.tolist()
+
+
+def test_what_is_about_the_caller_shows_no_empty_line() -> None:
+    with pytest.raises(InputError) as refused:
+        NemInterpreter(ddr_size=0)
+    shown = render_text(refused.value.diagnostics).splitlines()
+    assert shown[1:] == [" --> <host>"]

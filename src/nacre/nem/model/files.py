@@ -56,7 +56,8 @@ _MODEL_HELP = "a model is no program yet: `nacre compile MODEL --device D -o FOL
 def unreadable_finding(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
     """A file that could not be read, as a diagnostic."""
     rule = {"too large": LEX09, "not text": LEX10}.get(problem.kind, LEX11)
-    span = problem.span if problem.span is not None else Source(name, "", path).span(0, 0)
+    whole = Source(name, "", path, is_shown=False).span(0, 0)
+    span = problem.span if problem.span is not None else whole
     message = f"`{name}` {problem.reason}" if problem.span is None else problem.reason
     is_model = Path(name).suffix in _MODEL_SUFFIXES
     return rule.at(span, message, help=_MODEL_HELP if rule is LEX10 and is_model else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Mapping
@@ -81,10 +82,10 @@ def raw_bytes(data: object) -> Bytes:
 
 def whole_number(value: object, what: str) -> int:
     """An integer of any kind; anything else is the caller's mistake."""
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise host_error(f"{what} is {backquote(str(value))}, expected a whole number") from None
+    if not isinstance(value, bool):  # an integer to Python, and a slip of whoever wrote it
+        with contextlib.suppress(TypeError):
+            return operator.index(value)  # type: ignore[arg-type]
+    raise host_error(f"{what} is {backquote(str(value))}, expected a whole number")
 
 
 class Host:

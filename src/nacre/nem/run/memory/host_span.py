@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from nacre.base.source import Source
+from nacre.base.source import whole_file
 
-HOST = Source("<host>", "").span(0, 0)
+HOST = whole_file("<host>")
