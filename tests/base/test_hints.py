@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import nacre
-from nacre.base.hints import at_terminal, help_for_reader, setting
+from nacre.base.hints import at_terminal, setting, text_for_reader
+from nacre.base.source import whole_file
+from nacre.compile.rules import CMP04
 from nacre.nem import check
 from tests.cli.runner import invoke
 
@@ -19,10 +21,16 @@ OPTION = re.compile(r"help\w* ?= ?\(?\s*f?[\"'](?:(?!setting)[^\n])*`--[a-z]")
 
 def test_a_setting_is_spelt_for_its_reader() -> None:
     help_ = f"allow more: {setting('`--max-bytes`', '`max_bytes=`')}, or less work"
-    assert help_for_reader(help_) == "allow more: `max_bytes=`, or less work"
+    assert text_for_reader(help_) == "allow more: `max_bytes=`, or less work"
     with at_terminal():
-        assert help_for_reader(help_) == "allow more: `--max-bytes`, or less work"
-    assert help_for_reader(None) is None
+        assert text_for_reader(help_) == "allow more: `--max-bytes`, or less work"
+
+
+def test_a_message_names_the_option_or_the_argument() -> None:
+    where, message = whole_file("<here>"), f"{setting('`--expect`', '`expected`')} has no array"
+    assert CMP04.at(where, message).message == "`expected` has no array"
+    with at_terminal():
+        assert CMP04.at(where, message).message == "`--expect` has no array"
 
 
 def test_the_library_names_no_options_without_their_arguments() -> None:

@@ -1,6 +1,6 @@
 """Hints in the language of the place: options at a terminal, arguments in Python.
 
-A help that names a setting holds both spellings until a finding is made of it; the rule then keeps
+A text that names a setting holds both spellings until a finding is made of it; the rule then keeps
 the one that the reader can use. So a help may be a constant, whoever imported it first.
 """
 
@@ -17,15 +17,15 @@ _AT_TERMINAL: ContextVar[bool] = ContextVar("at_terminal", default=False)
 
 
 def setting(option: str, argument: str) -> str:
-    """A part of a help with two spellings: for the command line, and for Python."""
+    """A part of a message or a help with two spellings: for the command line, and for Python."""
     return f"{_OPEN}{option}{_BETWEEN}{argument}{_CLOSE}"
 
 
-def help_for_reader(help: str | None) -> str | None:
-    """A help with its settings as the reader writes them."""
-    if help is None or _OPEN not in help:
-        return help
-    return _SETTING.sub(r"\1" if _AT_TERMINAL.get() else r"\2", help)
+def text_for_reader(text: str) -> str:
+    """A message or a help with its settings as the reader writes them."""
+    if _OPEN not in text:
+        return text
+    return _SETTING.sub(r"\1" if _AT_TERMINAL.get() else r"\2", text)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Generic, TypeVar
 
 from nacre.base.diagnostics import Diagnostic, Fix, InternalError, Related, Severity
-from nacre.base.hints import help_for_reader
+from nacre.base.hints import text_for_reader
 from nacre.base.source import Span
 
 _CODE = re.compile(r"[A-Z]{3,4}[0-9]{2,3}")
@@ -69,8 +69,9 @@ class Rule:
             raise InternalError(f"{self.code} describes behaviour; no diagnostic carries it")
         if fix is not None and not self.fix:
             raise InternalError(f"{self.code} does not say what its fix does")
-        help_text = help_for_reader(help)
-        return Diagnostic(self.code, self.severity, message, span, related, help_text, fix=fix)
+        told = text_for_reader(message)
+        advice = None if help is None else text_for_reader(help)
+        return Diagnostic(self.code, self.severity, told, span, related, advice, fix=fix)
 
 
 def _show_both(example: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from nacre.base.rendering import render_text
 from neminterp import InputError, NemInterpreter, Session
 from tests.nem.api.programs import PIPELINE
 

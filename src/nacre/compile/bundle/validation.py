@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from nacre.base.hints import setting
 from nacre.compile.accuracy.measures import (
     SQNR_DB,
     TOLERANCES,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from nacre.compile.bundle.compiled_model import CompiledModel
     from nacre.compile.bundle.lost_layers import LostLayer
 
+_EXPECTED = setting("`--expect`", "`expected`")
 __all__ = ["Validation", "relative_error", "sqnr", "validate_bundle"]
 Verdict = Literal["valid", "not valid", "inconclusive"]
 VERDICTS: Mapping[Verdict, str] = {  # in the first word of the text
@@ -211,22 +213,22 @@ def _expected_outputs(bundle: CompiledModel, given: object) -> list[Array]:
     if isinstance(given, Mapping):
         if set(given) != set(names):
             message = f"found {', '.join(map(str, given))}, expected {', '.join(names)}"
-            raise request_error(f"`expected` has other outputs than the model: {message}")
+            raise request_error(f"{_EXPECTED} has other outputs than the model: {message}")
         arrays = [np.asarray(given[name]) for name in names]
     elif isinstance(given, list | tuple) and len(given) == len(names):
         arrays = [np.asarray(array) for array in given]
     else:
         raise request_error(
-            f"`expected` is neither a mapping nor a list of {len(names)} arrays",
+            f"{_EXPECTED} is neither a mapping nor a list of {len(names)} arrays",
             f"the model's outputs are {', '.join(names)}",
         )
     for port, array in zip(ports, arrays, strict=True):
         if array.dtype.kind in "OSUMmc":
-            message = f"`expected` has `{port.name}` in elements of {array.dtype.name}"
+            message = f"{_EXPECTED} has `{port.name}` in elements of {array.dtype.name}"
             raise request_error(f"{message}, the model makes {port.dtype}")
         if array.shape != port.shape:
             raise request_error(
-                f"`expected` has `{port.name}` in the shape {list(array.shape)}, "
+                f"{_EXPECTED} has `{port.name}` in the shape {list(array.shape)}, "
                 f"the model makes {list(port.shape)}"
             )
     return arrays

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
-from nacre.base.hints import help_for_reader
+from nacre.base.hints import text_for_reader
 from nacre.core.onnx.findings import BIND
 from tests.core.onnx.single import Array, assert_agrees, by_nacre, single
 
@@ -97,7 +97,7 @@ def test_windows_of_a_size_that_is_computed_are_refused(op: str) -> None:
     inputs = [np.array(9, np.int32)]
     with pytest.raises(InputError, match="depends on elements that are computed") as told:
         by_nacre(single(op, inputs, 17), inputs)
-    assert told.value.diagnostics[0].help == help_for_reader(BIND)
+    assert told.value.diagnostics[0].help == text_for_reader(BIND)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nacre.base.diagnostics import Diagnostic, InputError, Related
 from nacre.base.excerpt import backquote, safe
-from nacre.base.hints import help_for_reader, setting
+from nacre.base.hints import setting, text_for_reader
 from nacre.base.suggest import did_you_mean
 from nacre.kernels.interface.call import Run
 from nacre.kernels.registry import PRIMITIVES
@@ -168,7 +168,7 @@ class Machine:
         core = [name for name in PRIMITIVES if name.startswith("core.")]
         if opcode.startswith("core."):
             help_ = did_you_mean(opcode, core) or f"there are {', '.join(core)}"
-        return Diagnostic("SIG22", "error", message, span, (), help_for_reader(help_))
+        return Diagnostic("SIG22", "error", message, span, (), text_for_reader(help_))
 
 
 def unrunnable_finding(allowed: tuple[Diagnostic, ...], why: str) -> Diagnostic:
