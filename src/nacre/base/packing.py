@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,16 @@ def unpack_i4(packed: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.int8]
     """The first `count` values of a packed array, sign-extended to int8."""
     if not 0 <= count <= 2 * packed.size:
         raise ValueError(f"{packed.size} bytes hold {2 * packed.size} i4 values, {count} asked for")
-    nibbles = np.empty(2 * packed.size, np.uint8)
-    nibbles[0::2] = packed & 0xF
-    nibbles[1::2] = packed >> 4
-    # A nibble above 7 is negative: moving the sign bit to bit 7 and back extends it.
-    return (nibbles[:count] << 4).view(np.int8) >> 4
+    # No index is out of range; without `clip` NumPy would check each.
+    return _pairs().take(packed.reshape(-1), mode="clip").view(np.int8)[:count]
+
+
+@cache
+def _pairs() -> npt.NDArray[np.uint16]:
+    """The two values of every byte, one behind the other in memory."""
+    both = np.arange(256, dtype=np.uint8)[:, None] << np.array([4, 0], np.uint8)
+    # A nibble above 7 is negative: moving its sign bit to bit 7 and back extends it.
+    return (both.view(np.int8) >> 4).view(np.uint16).reshape(-1)
 
 
 def pack_nibbles(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -15,6 +15,7 @@ from nacre.base.elements import ElementType
 from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.kernels.interface.runs import quietly
+from nacre.kernels.numbers.halves import narrow_floats
 
 _KEEPING = frozenset({"Add", "Max"})  # of `BinOp`
 _BIASED = frozenset({"Linear", "Conv"})
@@ -80,7 +81,7 @@ def store_floats(array: Array, element: ElementType) -> Array:
 
     A model hides with -1e9, which as minus infinity would mean something else.
     """
-    stored: Array = quietly(array.astype, element.dtype, copy=False)
+    stored: Array = quietly(narrow_floats, array, element.dtype)
     if element.kind != "float" or stored.dtype.itemsize >= array.dtype.itemsize:
         return stored
     overflown = np.isinf(stored)

@@ -25,12 +25,14 @@ from nacre.kernels.interface.call import (
 )
 from nacre.kernels.interface.runs import all_values, elementwise_run, lookup_run, quietly, store_run
 from nacre.kernels.interface.shapes import Dims
+from nacre.kernels.numbers.halves import in_f32
 from nacre.kernels.numbers.integer_functions import bind_by_table, bind_integer
 from nacre.kernels.numbers.numbers import widen_to_f32
 from nacre.kernels.numbers.quantization import dequantizer, quantizer, through_reals
 from nacre.kernels.numbers.real_functions import (
     ARITHMETIC,
     BINARY,
+    CHOICES,
     TRIED_WITH,
     UNARY,
     is_transcendental,
@@ -59,7 +61,8 @@ def _bind_real(name: str, call: Call) -> Run:
         source, result = call.input(0).elem, call.output.elem
         return lookup_run(_table(name, attributes, call.ordered, source, result))
     if elements == {"f16"} and name in ARITHMETIC:
-        return elementwise_run(ARITHMETIC[name], 2)
+        is_rounded = name not in CHOICES  # else a result is one of the operands
+        return elementwise_run(in_f32(ARITHMETIC[name]) if is_rounded else ARITHMETIC[name], 2)
     function = real_function(name, call.attributes, call.ordered)
     if elements == {"f32"}:
         return elementwise_run(function, len(call.inputs))

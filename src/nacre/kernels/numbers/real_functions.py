@@ -207,6 +207,7 @@ ARITHMETIC: Mapping[str, Function] = MappingProxyType(
         "max": np.maximum,
     }
 )
+CHOICES = frozenset({"min", "max"})
 BINARY: Mapping[str, Function] = MappingProxyType({**ARITHMETIC, "pow": np.power})
 _PLAIN: Mapping[str, Function] = MappingProxyType(
     {

@@ -19,6 +19,7 @@ import numpy as np
 from nacre.kernels.interface.call import Array, Call, Fault, Run, TensorType
 from nacre.kernels.interface.runs import present, quiet
 from nacre.kernels.interface.shapes import Dims, pad
+from nacre.kernels.numbers.halves import store_floats
 from nacre.kernels.numbers.numbers import Float32, widen_to_f32
 from nacre.kernels.numbers.quantization import dequantizer
 from nacre.kernels.numbers.requantize import (
@@ -242,10 +243,7 @@ def _float_run(use: Contraction) -> Run:
 
 
 def _float_store(type_: TensorType) -> Store:
-    def store(total: Array, y: Array) -> None:
-        y[...] = total
-
-    return real_quantizer(type_) if type_.elem.is_integer else store
+    return real_quantizer(type_) if type_.elem.is_integer else store_floats
 
 
 def _real_reader(type_: TensorType) -> Callable[[Array], Float32]:
