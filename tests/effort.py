@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +22,14 @@ _SHARE = {"fast": 0.3, "full": 1.0, "fuzz": 10.0}
 def scaled(count: int) -> int:
     """How many examples a property gets for which `count` are enough in the full tier."""
     return max(3, int(count * _SHARE.get(PROFILE, 1.0)))
+
+
+Case = TypeVar("Case")
+
+
+def every(nth: int, cases: Sequence[Case]) -> Sequence[Case]:
+    """All cases; in the tier of CI every n-th, others with every commit."""
+    return cases[commit_number() % nth :: nth] if PROFILE == "fast" else cases
 
 
 @cache

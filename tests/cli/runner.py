@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import io
 import os
 import resource
 import subprocess
@@ -77,6 +79,35 @@ def invoke(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Outcom
     status = stop.value.code
     assert isinstance(status, int)
     return Outcome(status, captured.out, captured.err, cpu)
+
+
+def nacre_here(
+    *arguments: str | bytes | Path, cwd: Path | None = None, stdin: bytes = b""
+) -> Outcome:
+    """Run the command in this process, in a folder and with an input of its own."""
+    began = time.process_time()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        contextlib.chdir(cwd or Path.cwd()),
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+        for name in _UNWANTED:
+            patch.delenv(name, raising=False)
+        with pytest.raises(SystemExit) as stop:
+            run([os.fsdecode(argument) for argument in arguments])
+    cpu = time.process_time() - began
+    assert isinstance(stop.value.code, int)
+    return Outcome(stop.value.code, _text_of(out), _text_of(err), cpu)
+
+
+def _text_of(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue().decode("utf-8", "replace")
 
 
 def without_privileges() -> None:

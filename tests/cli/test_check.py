@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nacre._version import __version__
-from tests.cli.runner import Outcome, environment, invoke, nacre
+from tests.cli.runner import Outcome, environment, invoke, nacre, nacre_here
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -60,7 +60,7 @@ def found(outcome: Outcome) -> list[tuple[str, str, int]]:
 def test_the_status_says_whether_there_are_errors(
     tmp_path: Path, text: str, status: int, summary: str
 ) -> None:
-    outcome = nacre("check", *write(tmp_path, f=text))
+    outcome = nacre_here("check", *write(tmp_path, f=text))
     assert (outcome.status, outcome.err) == (status, "")
     assert outcome.out.splitlines()[-1] == f"checked 1 file: {summary}"
 
@@ -92,7 +92,7 @@ def test_text_shows_code_message_place_source_and_help(tmp_path: Path) -> None:
 
 def test_json_has_exactly_the_promised_shape(tmp_path: Path) -> None:
     write(tmp_path, f=WRONG)
-    outcome = nacre("check", "--format", "json", "f.nem", cwd=tmp_path)
+    outcome = nacre_here("check", "--format", "json", "f.nem", cwd=tmp_path)
     place = {"file": "f.nem", "line": 1, "column": 21, "end_line": 1, "end_column": 22}
     assert outcome.status == 1
     assert json.loads(outcome.out) == {
@@ -135,7 +135,7 @@ def test_json_of_a_clean_file_is_an_empty_list(capsys: Capsys, tmp_path: Path) -
 
 def test_sarif_describes_rules_and_results(tmp_path: Path) -> None:
     write(tmp_path, f=WRONG)
-    outcome = nacre("check", "--format", "sarif", "f.nem", cwd=tmp_path)
+    outcome = nacre_here("check", "--format", "sarif", "f.nem", cwd=tmp_path)
     log: dict[str, Any] = json.loads(outcome.out)
     assert (outcome.status, log["version"], len(log["runs"])) == (1, "2.1.0", 1)
     run = log["runs"][0]
@@ -172,7 +172,7 @@ def test_a_finding_in_a_shared_include_is_shown_once(capsys: Capsys, tmp_path: P
 
 def test_a_missing_file_has_status_2_and_the_others_are_checked(tmp_path: Path) -> None:
     write(tmp_path, f=WRONG)
-    outcome = nacre("check", "no.nem", "f.nem", "neither.nem", cwd=tmp_path)
+    outcome = nacre_here("check", "no.nem", "f.nem", "neither.nem", cwd=tmp_path)
     assert outcome.status == 2
     assert outcome.err == "nacre: no.nem does not exist\nnacre: neither.nem does not exist\n"
     assert outcome.out.endswith("checked 1 file: 2 errors\n")
@@ -180,18 +180,18 @@ def test_a_missing_file_has_status_2_and_the_others_are_checked(tmp_path: Path) 
 
 def test_a_missing_file_leaves_the_json_whole(tmp_path: Path) -> None:
     write(tmp_path, f=WRONG)
-    outcome = nacre("check", "--format", "json", "no.nem", "f.nem", cwd=tmp_path)
+    outcome = nacre_here("check", "--format", "json", "no.nem", "f.nem", cwd=tmp_path)
     assert outcome.status == 2
     assert [code for _, code, _ in found(outcome)] == ["BUF01", "NAM02"]
 
 
 def test_nothing_but_missing_files_prints_no_verdict(tmp_path: Path) -> None:
-    outcome = nacre("check", "no.nem", cwd=tmp_path)
+    outcome = nacre_here("check", "no.nem", cwd=tmp_path)
     assert (outcome.status, outcome.out) == (2, "")
 
 
 def test_standard_input_is_read_for_a_dash(tmp_path: Path) -> None:
-    outcome = nacre("check", "--format", "json", "-", stdin=WRONG.encode(), cwd=tmp_path)
+    outcome = nacre_here("check", "--format", "json", "-", stdin=WRONG.encode(), cwd=tmp_path)
     assert outcome.status == 1
     assert {d["file"] for d in json.loads(outcome.out)["diagnostics"]} == {"<stdin>"}
 
@@ -255,7 +255,7 @@ def test_a_device_file_with_errors_is_reported(capsys: Capsys, tmp_path: Path) -
     ],
 )
 def test_an_unknown_device_is_wrong_usage(tmp_path: Path, device: str, message: str) -> None:
-    outcome = nacre("check", "--device", device, *write(tmp_path, f=CLEAN), cwd=tmp_path)
+    outcome = nacre_here("check", "--device", device, *write(tmp_path, f=CLEAN), cwd=tmp_path)
     assert (outcome.status, outcome.out) == (2, "")
     assert message in outcome.err
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nacre.nem.model.builtins import builtin_names
-from tests.cli.runner import invoke, nacre
+from tests.cli.runner import invoke, nacre, nacre_here
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -90,7 +90,7 @@ EXTENDED = {
 @pytest.fixture(scope="module")
 def described() -> dict[str, dict[str, Any]]:
     """Every built-in device as JSON, by name."""
-    outcome = nacre("devices", "--format", "json")
+    outcome = nacre_here("devices", "--format", "json")
     assert (outcome.status, outcome.err) == (0, "")
     return {device["name"]: device for device in json.loads(outcome.out)}
 
@@ -224,7 +224,7 @@ def test_a_device_file_is_described(capsys: Capsys, tmp_path: Path) -> None:
 def test_a_device_file_with_errors_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "mine.nem"
     path.write_text(DEVICE.replace("extends npm_lite", "extends npm_light"), encoding="utf-8")
-    outcome = nacre("devices", path)
+    outcome = nacre_here("devices", path)
     assert outcome.status == 1
     assert "error[INH07]: parent device `npm_light` is not defined" in outcome.out
 
@@ -238,6 +238,6 @@ def test_a_device_file_with_errors_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_an_unknown_device_is_wrong_usage(tmp_path: Path, name: str, message: str) -> None:
-    outcome = nacre("devices", name, cwd=tmp_path)
+    outcome = nacre_here("devices", name, cwd=tmp_path)
     assert (outcome.status, outcome.out) == (2, "")
     assert message in outcome.err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.runner import invoke, nacre, without_privileges
+from tests.cli.runner import invoke, nacre, nacre_here, without_privileges
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -38,27 +38,27 @@ def test_a_formatted_file_is_left_alone(capsys: Capsys, ugly: Path) -> None:
 
 
 def test_check_changes_nothing_and_has_status_1(ugly: Path) -> None:
-    outcome = nacre("fmt", "--check", ugly)
+    outcome = nacre_here("fmt", "--check", ugly)
     assert (outcome.status, outcome.out, outcome.err) == (1, f"would reformat {ugly}\n", "")
     assert ugly.read_text(encoding="utf-8") == UGLY
     ugly.write_text(PRETTY, encoding="utf-8")
-    assert nacre("fmt", "--check", ugly).status == 0
+    assert nacre_here("fmt", "--check", ugly).status == 0
 
 
 def test_standard_input_is_formatted_to_standard_output() -> None:
-    outcome = nacre("fmt", "-", stdin=UGLY.encode())
+    outcome = nacre_here("fmt", "-", stdin=UGLY.encode())
     assert (outcome.status, outcome.out, outcome.err) == (0, PRETTY, "")
 
 
 def test_standard_input_can_be_checked() -> None:
-    assert nacre("fmt", "--check", "-", stdin=PRETTY.encode()).status == 0
-    outcome = nacre("fmt", "--check", "-", stdin=UGLY.encode())
+    assert nacre_here("fmt", "--check", "-", stdin=PRETTY.encode()).status == 0
+    outcome = nacre_here("fmt", "--check", "-", stdin=UGLY.encode())
     assert (outcome.status, outcome.out) == (1, "would reformat -\n")
 
 
 def test_a_file_with_syntax_errors_is_reported_and_left_untouched(ugly: Path) -> None:
     ugly.write_text(BROKEN, encoding="utf-8")
-    outcome = nacre("fmt", ugly)
+    outcome = nacre_here("fmt", ugly)
     assert (outcome.status, outcome.out) == (1, "")
     assert "error[DOC19]: expected `:`" in outcome.err
     assert ugly.read_text(encoding="utf-8") == BROKEN
@@ -178,11 +178,11 @@ def test_diff_of_a_formatted_file_is_empty(capsys: Capsys, ugly: Path) -> None:
 
 
 def test_diff_reads_standard_input_and_goes_on_after_a_broken_file(ugly: Path) -> None:
-    outcome = nacre("fmt", "--diff", "-", stdin=UGLY.encode())
+    outcome = nacre_here("fmt", "--diff", "-", stdin=UGLY.encode())
     assert (outcome.status, outcome.out.count("\n@@ ")) == (1, 1)
     broken = ugly.with_name("broken.nem")
     broken.write_text(BROKEN, encoding="utf-8")
-    outcome = nacre("fmt", "--diff", "--check", broken, ugly)
+    outcome = nacre_here("fmt", "--diff", "--check", broken, ugly)
     assert outcome.status == 1
     assert "DOC19" in outcome.err
     assert "+const X = 1" in outcome.out

@@ -121,7 +121,7 @@ CONTENTS = [
 
 
 @pytest.mark.heavy("large files, in processes with limits of their own")
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: content.name)
 def test_any_content_is_checked_soon(tmp_path: Path, content: Content) -> None:
     path = tmp_path / "f.nem"
@@ -141,7 +141,7 @@ def test_any_content_is_formatted_soon_or_left_alone(
     assert path.read_bytes() == content.data
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("content", CONTENTS[:6], ids=lambda content: content.name)
 def test_any_content_may_come_by_standard_input(content: Content) -> None:
     survived(nacre("check", "-", stdin=content.data), content.status, content.word)

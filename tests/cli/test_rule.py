@@ -13,7 +13,7 @@ from nacre.nac import catalogue as nac_catalogue
 from nacre.nem.checks import catalogue
 from nacre.nem.spec.language_sections import address_of
 from nacre.tcb import catalogue as tcb_catalogue
-from tests.cli.runner import invoke, nacre
+from tests.cli.runner import invoke, nacre, nacre_here
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -99,6 +99,6 @@ def test_rules_are_given_as_json(capsys: Capsys) -> None:
     ],
 )
 def test_an_unknown_rule_is_wrong_usage(code: str, message: str) -> None:
-    outcome = nacre("rule", code)
+    outcome = nacre_here("rule", code)
     assert (outcome.status, outcome.out) == (2, "")
     assert message in outcome.err

@@ -16,7 +16,7 @@ import pytest
 
 from nacre.cli.terminal.progress import Progress
 from neminterp import NemInterpreter
-from tests.cli.runner import Outcome, environment, invoke, nacre
+from tests.cli.runner import Outcome, environment, invoke, nacre, nacre_here
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -156,7 +156,7 @@ def test_json_has_exactly_the_promised_shape(capsys: Capsys, tmp_path: Path) -> 
 
 
 def test_the_program_may_come_from_standard_input(tmp_path: Path) -> None:
-    outcome = nacre("run", "-", "--uninitialized", "zero", cwd=tmp_path, stdin=RELU.encode())
+    outcome = nacre_here("run", "-", "--uninitialized", "zero", cwd=tmp_path, stdin=RELU.encode())
     assert outcome.out == "ran 3 tasks of clip on (no device): completed\n"
 
 

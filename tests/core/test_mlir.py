@@ -186,6 +186,7 @@ def test_every_operation_of_the_first_profile_has_a_row_and_a_case() -> None:
     assert {case.opcode for case in CASES} == set(LOWERINGS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.heavy("another reader of MLIR")
 @pytest.mark.parametrize("dtype", GRAPH_TYPES)
 def test_every_case_is_read_by_xdsl(dtype: str) -> None:

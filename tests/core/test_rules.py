@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,7 @@ PROOFS = {
 SHOWN = {case.code for case in all_cases()}
 
 
+@cache
 def _tests() -> set[str]:
     return {
         node.name

@@ -86,6 +86,7 @@ def _compared(call: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> No
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6, equal_nan=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("call", "args"), CASES, ids=[f"{at}-{call}" for at, (call, _) in enumerate(CASES)]
 )

@@ -61,6 +61,7 @@ def test_what_is_read_stays_as_it_is(arguments: str, said: str, capsys: Capsys) 
     assert sorted(os.listdir()) == ["loop.nac", "s.nac", "x.npy"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders cannot be made read-only")
 @pytest.mark.parametrize(
     "arguments",

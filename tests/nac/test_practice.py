@@ -125,6 +125,7 @@ def test_a_model_runs_as_it_is_written_in_practice(name: str) -> None:
         assert_close(other, one)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.heavy("large on purpose")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_brought_in_is_lowered_bit_for_bit(name: str) -> None:

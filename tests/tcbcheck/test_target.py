@@ -122,6 +122,7 @@ def bundle() -> Bundle:
     return nacre.compile(module, "npm16k")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", PORTS)
 @pytest.mark.parametrize("at", [0, 1])
 def test_another_port_of_a_bundle_is_found(bundle: Bundle, what: str, at: int) -> None:

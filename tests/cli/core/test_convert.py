@@ -12,7 +12,7 @@ from nacre.cli.core.convert import TARGETS
 from nacre.core.builder import Builder
 from nacre.core.mlir.export import to_mlir
 from nacre.core.models import READERS
-from tests.cli.runner import invoke, nacre, without_privileges
+from tests.cli.runner import invoke, nacre, nacre_here, without_privileges
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -83,7 +83,7 @@ def test_core_text_keeps_big_constants_beside_it(capsys: Capsys) -> None:
 
 
 def test_a_module_is_read_from_standard_input() -> None:
-    outcome = nacre("core", "convert", "-", "--to", "mlir", stdin=LAYER.encode())
+    outcome = nacre_here("core", "convert", "-", "--to", "mlir", stdin=LAYER.encode())
     assert (outcome.status, outcome.out) == (0, to_mlir(core.parse(LAYER)))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nacre import core
-from tests.cli.runner import invoke, nacre
+from tests.cli.runner import invoke, nacre_here
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -65,7 +65,7 @@ def test_a_file_is_written_and_read_back(capsys: Capsys) -> None:
 
 
 def test_a_module_is_read_from_standard_input() -> None:
-    outcome = nacre("core", "grad", "-", "--wrt", "x", stdin=LAYER.encode())
+    outcome = nacre_here("core", "grad", "-", "--wrt", "x", stdin=LAYER.encode())
     assert (outcome.status, outcome.out) == (0, str(core.grad(core.parse(LAYER), ["x"])))
 
 

@@ -14,7 +14,7 @@ from nacre.core.builder import Builder
 from nacre.core.module import Labels
 from nacre.core.onnx_export.export import to_onnx
 from nacre.core.passes.runner import PIPELINE
-from tests.cli.runner import invoke, nacre
+from tests.cli.runner import invoke, nacre, nacre_here
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -95,7 +95,7 @@ def test_a_module_is_read_from_standard_input() -> None:
 
 
 def test_standard_input_that_is_no_text_is_a_finding() -> None:
-    outcome = nacre("core", "verify", "-", stdin=b"\xff\xfe")
+    outcome = nacre_here("core", "verify", "-", stdin=b"\xff\xfe")
     assert outcome.status == 1
     assert "<stdin>" in outcome.out
 
@@ -514,7 +514,7 @@ outputs: %0, %1, %2
 
 
 def test_standard_input_that_is_no_text_has_the_code_of_a_file() -> None:
-    outcome = nacre("core", "canon", "-", stdin=b"%0 = \xff")
+    outcome = nacre_here("core", "canon", "-", stdin=b"%0 = \xff")
     assert outcome.status == 1
     assert "error[STO01]" in outcome.err
     assert "is not UTF-8" in outcome.err

@@ -14,7 +14,7 @@ from nacre.cli.debug.completion import completions
 from nacre.cli.debug.debugger import Debugger
 from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
-from tests.cli.runner import Outcome, invoke, nacre
+from tests.cli.runner import Outcome, invoke, nacre, nacre_here
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -195,7 +195,7 @@ help frobnicate
 def test_a_session_reads_like_this(tmp_path: Path, golden: Callable[..., None], name: str) -> None:
     prepared(tmp_path)
     script = {"forwards": FORWARDS, "backwards": BACKWARDS, "mistakes": MISTAKES}[name]
-    outcome = nacre(
+    outcome = nacre_here(
         "debug", "tiles.nem", "--input", "X=x.npy", cwd=tmp_path, stdin=script[1:].encode()
     )
     assert (outcome.status, outcome.err) == (int(name == "mistakes"), "")

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from nacre.cli.terminal.streams import HarmlessStream, make_harmless
 from tests.cli.runner import environment, invoke, nacre
+from tests.effort import every
 
 onnx = pytest.importorskip("onnx")
 helper: Any = onnx.helper
@@ -240,5 +241,5 @@ def test_a_closed_pipe_changes_no_status(good: Path, tmp_path: Path) -> None:
         ("devices",): 0,
         ("nosuchverb",): 2,
     }
-    found = {case: _cut_short(list(case), tmp_path) for case in cases}
-    assert found == cases
+    tried = every(2, list(cases))
+    assert {c: _cut_short(list(c), tmp_path) for c in tried} == {c: cases[c] for c in tried}

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from nacre import nem
-from tests.cli.runner import invoke, nacre
+from tests.cli.runner import invoke, nacre_here
 from tests.cli.writing.verbs import VERBS, make_given
+from tests.effort import every
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -55,6 +56,7 @@ def _calls_over_what_is_read(arguments: Sequence[object]) -> Iterator[tuple[Path
             yield path, call
 
 
+@pytest.mark.heavy("every verb that writes, and for each file that it reads")
 @pytest.mark.parametrize("name", [name for name in WRITERS if name not in ("core lower",)])
 def test_no_verb_writes_over_what_it_reads(
     name: str, given: Path, tmp_path: Path, capsys: Capsys
@@ -132,6 +134,7 @@ def test_a_pipe_is_written_to_and_stays_one(
 STANDARD_OUTPUT = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("target", STANDARD_OUTPUT)
 @pytest.mark.parametrize("way", [">> out", "| cat >> out"])
 def test_standard_output_is_one_of_the_places_to_write(
@@ -141,7 +144,8 @@ def test_standard_output_is_one_of_the_places_to_write(
     (tmp_path / "p.nem").write_text(text)
     (tmp_path / "p.nemb").write_bytes(nem.pack(text))
     shell = f'echo before > out; "$0" -m nacre "$@" {way}'
-    for verb, wanted in (("pack p.nem", nem.pack(text)), ("unpack p.nemb", text.encode())):
+    verbs = (("pack p.nem", nem.pack(text)), ("unpack p.nemb", text.encode()))
+    for verb, wanted in every(2, verbs):
         call = ["sh", "-c", shell, sys.executable, *verb.split(), "-o", target]
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, check=True, timeout=60)
         assert (tmp_path / "out").read_bytes() == b"before\n" + wanted
@@ -153,8 +157,8 @@ def test_standard_output_is_one_of_the_places_to_write(
 def test_a_device_is_not_replaced(target: str, tmp_path: Path) -> None:
     (tmp_path / "p.nem").write_text("const X = 1\n")
     (tmp_path / "null").symlink_to("/dev/null")
-    assert nacre("pack", "p.nem", "-o", target, cwd=tmp_path).status == 0
-    assert nacre("unpack", "p.nem", "-o", target, cwd=tmp_path).status == 0
+    assert nacre_here("pack", "p.nem", "-o", target, cwd=tmp_path).status == 0
+    assert nacre_here("unpack", "p.nem", "-o", target, cwd=tmp_path).status == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert (tmp_path / "null").is_symlink()
 

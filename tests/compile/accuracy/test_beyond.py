@@ -79,6 +79,7 @@ def faint(branch: float, bias: float | None = None) -> Module:
     return builder.module(builder.add("BinOp", x, back, op="Add"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("branch", "bias", "is_wide"),
     [(1.0, None, True), (1e-6, None, False), (1.0, 1e-9, True), (1e-6, 1e-6, False)],

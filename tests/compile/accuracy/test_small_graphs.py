@@ -37,6 +37,7 @@ def test_a_chain_is_valid_or_a_layer_is_named(chain: Chain) -> None:
     assert found.verdict != "not valid" or found.lost_most is not None, found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "steps",
     [

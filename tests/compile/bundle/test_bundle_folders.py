@@ -50,6 +50,7 @@ def calibration(module: Module) -> dict[str, object]:
     return {name: array[None] for name, array in inputs_of(module).items()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("make", [convolution_model, linear_model, two_layers])
 @pytest.mark.parametrize("precision", ["f16", "i8"])
 def test_no_array_is_stored_twice(

@@ -161,6 +161,7 @@ def module_of(body: Body, name: str, shape: tuple[int, ...] = (3, 5)) -> Module:
     return builder.module(body(builder, name, shape))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("device", "name"), [("npm4k", "i4"), ("npm_pro", "u4")])
 @pytest.mark.parametrize("label", BODIES)
 def test_a_plan_has_the_values_of_the_module(label: str, device: str, name: str) -> None:

@@ -56,6 +56,7 @@ MODELS: dict[str, tuple[Callable[[], Module], str, Precision]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_bundle_has_the_estimate_of_its_model(name: str, tmp_path: Path) -> None:
     make, device, precision = MODELS[name]

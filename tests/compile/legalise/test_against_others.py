@@ -79,6 +79,7 @@ UPWARD: dict[str, tuple[int, tuple[Any, ...], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.heavy("compiles networks")
 @pytest.mark.parametrize("precision", ["f16", "f32", "i8"])
 @pytest.mark.parametrize("name", UPWARD)

@@ -115,7 +115,7 @@ def case(way: Callable[[Parts], int], given: str, hidden: float) -> tuple[Module
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("given", ["known", "input", "chosen"])
 @pytest.mark.parametrize("hidden", [-1e4, -1e9, LEAST, -np.inf])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_parts_with_masks(way: Callable[[Parts], int], given: str, hidden: float) -> None:
     module, arrays = case(way, given, hidden)
     (wanted,) = evaluate(module, arrays)

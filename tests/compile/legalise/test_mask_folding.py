@@ -108,6 +108,7 @@ def inputs(hidden: float, seen: Array, seed: int = 1) -> dict[str, Array]:
 LEFT = np.arange(SIZE) >= 2  # the first rows see nothing but what is padded
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("hidden", [LEAST, -1e4])
 def test_f16_plans_mean_what_graphs_mean(

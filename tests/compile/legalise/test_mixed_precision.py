@@ -28,6 +28,7 @@ def features(guard: str, epsilon: float) -> Module:
     return builder.module(builder.add("Log", y))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", ["npm4k", "nem_reference"])
 @pytest.mark.parametrize(
     ("guard", "epsilon"), [("Add", 1e-10), ("Max", 1e-10), ("Clip", 1e-9), ("", 0.0)]
@@ -146,6 +147,7 @@ def two_steps(place: str, last: str) -> Module:
     return builder.module(builder.add("BinOp", y, added, op="Div"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("place", ["right", "left", "einsum"])
 @pytest.mark.parametrize("last", ["log", "chosen", "root", "length"])
 def test_small_sums_of_large_products_keep_their_digits(place: str, last: str) -> None:

@@ -40,6 +40,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 def test_an_infinity_stays_alone(name: str) -> None:
     module = CASES[name]

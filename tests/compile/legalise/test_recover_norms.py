@@ -93,6 +93,7 @@ def numbers(size: float) -> np.ndarray:
     return values.astype(np.float32)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
 @pytest.mark.parametrize(("make", "opcode"), NORMS.values(), ids=NORMS)
 def test_a_norm_that_is_spelt_out_is_one_operation(make: Make, opcode: str, axes: Axes) -> None:

@@ -51,6 +51,7 @@ def compiled(
     return nacre.compile(network(kind), device, precision, compress=compress, calibration=data)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("precision", ["f16", "i8"])
 @pytest.mark.parametrize(("kind", "form"), [("pruned", "sparse"), ("clustered", "palette(")])
 @pytest.mark.parametrize("device", ["npm_pro", "npm16k"])

@@ -59,6 +59,7 @@ def held_out(module: Module, made: Quantised) -> float:
     return worst
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("observer", OBSERVERS)
 def test_a_mobile_network_is_integers_from_end_to_end(observer: str) -> None:
     module = mobile()

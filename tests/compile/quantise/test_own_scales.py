@@ -97,6 +97,7 @@ def taken_over(module: Module) -> Quantised:
     return quantise(legal, None, source=plain.module, imported=plain.imported)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore")  # of onnxruntime's tools
 @pytest.mark.parametrize("kind", ["QInt8", "QUInt8"])
 def test_scales_are_taken_as_they_are(tmp_path: Path, form: str, kind: str) -> None:

@@ -20,6 +20,7 @@ def error_of(group: Array, scale: float, most: int) -> float:
     return total
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("group", [32, 64])
 def test_errors_are_below_those_of_plain_scales_and_near_the_best_of_many(

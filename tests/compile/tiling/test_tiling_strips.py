@@ -92,6 +92,7 @@ def test_poolings_of_wide_rows(opcode: str) -> None:
     require_right(builder.module(builder.add(opcode, x, **given)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("opcode", ["MaxPool", "AvgPool"])
 @pytest.mark.parametrize("plane", [(60, 60), (1, 1009), (900, 1)])
 def test_poolings_of_windows_larger_than_l1(opcode: str, plane: tuple[int, int]) -> None:

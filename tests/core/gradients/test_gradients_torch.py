@@ -29,6 +29,7 @@ def autograd(call: Loose, arrays: list[Array], weighted: bool) -> list[Array]:
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "plain"])
 @pytest.mark.parametrize("case", COMPARED, ids=lambda case: case.name)
 def test_a_gradient_is_that_of_torch(case: Case, weighted: bool) -> None:

@@ -31,6 +31,7 @@ def test_every_case_passes_or_is_refused_with_a_reason() -> None:
     assert all(o.reason for o in outcomes().values() if not o.is_passed)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.heavy("onnx makes all of its cases first")
 def test_some_cases_pass_or_are_refused_with_a_reason() -> None:
     every = 40
@@ -47,6 +48,7 @@ def test_most_cases_pass() -> None:
     assert _rate([case.name for case in cases() if case.operations <= scope()]) >= 0.95
 
 
+@pytest.mark.full
 def test_the_scope_is_wide_and_has_no_strangers() -> None:
     assert len(scope()) >= 120
     used = {operation for case in cases() for operation in case.operations}

@@ -144,7 +144,7 @@ def values_of(use: UseOf, module: Module, seed: int) -> dict[str, Array]:
     return found
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("use", EVERY, ids=title)
 def test_every_element_type_agrees_or_is_refused(use: UseOf, tmp_path: Path) -> None:
     refused, seen = set(), set()

@@ -32,6 +32,7 @@ def module_of(spelt: Spelling, *shape: int) -> Module:
     return chain.builder.module(spelt(chain))
 
 
+@pytest.mark.sampled(3)
 @spellings
 def test_a_spelling_is_recovered(spelt: Spelling, named: Spelling) -> None:
     module, expected = module_of(spelt), module_of(named)

@@ -37,6 +37,7 @@ class Spreading(Chain):
         return self.builder.constant(np.full(self._own, value, np.float32))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("spelt", [spelt for spelt, _ in RECOVERED])
 @pytest.mark.parametrize("own", [(1, 1, 1, 1), (3, 1, 1, 1), (3, 2, 1, 1)])
 @pytest.mark.parametrize("place", [0, 1, 2])

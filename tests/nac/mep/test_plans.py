@@ -182,6 +182,7 @@ class Rows:
         return [np.where(self.mistakes[ids][..., None], -scores, scores)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mistakes", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(
     "given",

@@ -142,6 +142,7 @@ def build(network: Loose, x: Loose, folder: Path) -> nac.NacModel:
     return nac.load(folder / "m.nac")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.heavy("PyTorch exports a network")
 @pytest.mark.parametrize("prepared", [fresh, trained], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("make", [language, pictures, computed], ids=lambda f: f.__name__)
@@ -162,6 +163,7 @@ def test_every_name_of_a_network_is_found(make: Loose, prepared: Loose, tmp_path
     assert nac.to_bytes(nac.build(lifted).file) == nac.to_bytes(model.file)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.heavy("PyTorch exports a network")
 @pytest.mark.parametrize("make", [language, pictures, computed], ids=lambda f: f.__name__)
 def test_a_transplant_into_a_fresh_network_is_the_donor(make: Loose, tmp_path: Path) -> None:

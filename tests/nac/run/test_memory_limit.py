@@ -52,6 +52,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("quant", QUANTS)
 @pytest.mark.parametrize("limit", [LEAST, 2 * LEAST, 5 * LEAST])
 def test_a_run_takes_no_more_and_gives_the_same(files: Path, quant: str, limit: int) -> None:

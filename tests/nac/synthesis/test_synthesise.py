@@ -208,6 +208,7 @@ def test_the_commands(folder: Path, capsys: Capsys) -> None:
     assert "nearest" not in text.out  # a grammar has no networks to compare with
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

@@ -21,6 +21,7 @@ def program(name: str) -> tisa.TisaProgram:
     return tisa.load(tisa.compile_tokenizer(family(name).to_str()))
 
 
+@pytest.mark.sampled(3)
 @EVERY
 def test_ids_and_places_are_those_of_the_library(name: str) -> None:
     texts = [*CORPUS, *OTHER_SCRIPTS, *strings(20, seed=21)]

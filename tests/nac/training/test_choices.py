@@ -70,6 +70,7 @@ class Network(torch.nn.Module):  # type: ignore[misc]
         return self.function(x, self.l(x), self.w)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_branch_that_is_not_taken_gives_no_gradient(name: str) -> None:
     network = Network(FUNCTIONS[name]).eval()

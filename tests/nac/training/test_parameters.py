@@ -192,6 +192,7 @@ TIES = ["transposed", "as weights", "copied", "cut", "there and back", "scaled"]
 PLACES = torch.tensor([0, 3, 6, 2])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", TIES)
 def test_a_tied_parameter_is_one(way: str) -> None:
     network = Tied(way).eval()
