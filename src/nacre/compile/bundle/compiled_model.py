@@ -64,7 +64,7 @@ class CompiledModel:
         return floats / total if self.manifest.precision == "i8" and total else 0.0
 
     @property
-    def judged_precision(self) -> str:
+    def accuracy_precision(self) -> str:
         """The precision by whose bounds outputs are judged: weights of few values are as i8."""
         found, precision = self.manifest.compression, self.manifest.precision
         is_clustered = found is not None and bool(found.clustered)

@@ -146,7 +146,7 @@ def validate_bundle(
 
     Reals that the model makes of `others` too, to the bit, say nothing about the inputs.
     """
-    source, precision = bundle.source, bundle.judged_precision
+    source, precision = bundle.source, bundle.accuracy_precision
     state = initial_values(source)
     arrays = {**state, **check_inputs(source, inputs, state)}
     least_db = bundle.manifest.accuracy_db or SQNR_DB

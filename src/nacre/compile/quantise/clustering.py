@@ -41,7 +41,7 @@ _ROUNDS = 30  # of k-means
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _Comparison:
     """The model's outputs on some inputs, and how a module of the compiler comes near them."""
 
     source: Module
@@ -97,20 +97,20 @@ def cluster_weights(
     if not weights or not sizes or source.states:
         why = "a model with state is left as it is" if source.states else "none would get smaller"
         return _with_note(legal, f"no weights are clustered: {why}", 0)
-    judge = _judge(source, options, quantised)
-    chosen, found = sorted(weights), judge.worst(legal)
+    comparison = _comparison_with(source, options, quantised)
+    chosen, found = sorted(weights), comparison.worst(legal)
     if not found.is_met:
         return _with_note(legal, f"no weights are clustered: {_describe(found)} without", 0)
     made, bits = legal, sizes[0]
     for bits in sizes:
         made = _clustered(legal, weights, chosen, bits)
-        found = judge.worst(made)
+        found = comparison.worst(made)
         if found.is_met:
             break
     while not found.is_met and len(chosen) > 1:
         chosen = _least_changed(weights, chosen, bits)
         made = _clustered(legal, weights, chosen, bits)
-        found = judge.worst(made)
+        found = comparison.worst(made)
     if not found.is_met:
         return _with_note(legal, f"no weights are clustered: {_describe(found)} with", 0)
     what = f"{len(chosen)} of {len(weights)} weights have {1 << bits} values at most"
@@ -125,7 +125,7 @@ def _with_note(legal: Legal, note: str, clustered: int) -> Legal:
     return replace(legal, notes=(*legal.notes, note), clustered=clustered)
 
 
-def _judge(source: Module, options: Options, quantised: Quantised | None) -> _Judge:
+def _comparison_with(source: Module, options: Options, quantised: Quantised | None) -> _Comparison:
     if options.calibration is not None:
         data = check_samples(source, options.calibration)
         samples = tuple(sample for _, sample in zip(range(_SAMPLES), data, strict=False))
@@ -133,7 +133,7 @@ def _judge(source: Module, options: Options, quantised: Quantised | None) -> _Ju
         samples = tuple(draw_inputs(source, _SEED + number) for number in range(_SAMPLES))
     session = CoreSession(source)
     expected = tuple(session.run(sample) for sample in samples)
-    return _Judge(source, quantised, samples, expected, options.accuracy_db)
+    return _Comparison(source, quantised, samples, expected, options.accuracy_db)
 
 
 def _weights(module: Module) -> dict[int, Array]:

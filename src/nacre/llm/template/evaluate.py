@@ -10,21 +10,21 @@ from typing import assert_never
 from nacre.llm.template.limits import MAX_STEPS, MAX_TEXT
 from nacre.llm.template.nodes import (
     Call,
-    Choice,
+    Conditional,
     Constant,
+    DictLiteral,
     Expression,
     For,
     If,
-    Item,
-    Items,
     Jump,
-    Mapping,
+    ListLiteral,
     Name,
     Operation,
     Output,
-    Part,
     Set,
+    Slice,
     Statement,
+    Subscript,
     Text,
 )
 from nacre.llm.template.operators import OPERATORS, item_of, part_of
@@ -34,14 +34,14 @@ from nacre.llm.template.values import (
     FUNCTIONS,
     TESTS,
     UNDEFINED,
+    LimitError,
     Namespace,
     Refused,
-    TooMuch,
-    Unfit,
     Value,
-    checked,
+    WrongTypeError,
     kind_of,
     method_of,
+    require_bounded,
     written,
 )
 
@@ -176,14 +176,14 @@ class _Run:
                 return value
             case Name(name):
                 return scope.get(name, UNDEFINED)
-            case Items(items):
+            case ListLiteral(items):
                 return [self._value(item, scope) for item in items]
-            case Mapping(pairs):
+            case DictLiteral(pairs):
                 return {self._key(k, scope): self._value(v, scope) for k, v in pairs}
-            case Item(value, key, line):
+            case Subscript(value, key, line):
                 owner, place = self._value(value, scope), self._value(key, scope)
                 return self._guarded(lambda: item_of(owner, place), line)
-            case Part(value, bounds, line):
+            case Slice(value, bounds, line):
                 owner = self._value(value, scope)
                 found = [None if b is None else self._value(b, scope) for b in bounds]
                 return self._guarded(lambda: part_of(owner, found), line)
@@ -191,7 +191,7 @@ class _Run:
                 return self._call(node, scope)
             case Operation():
                 return self._operation(node, scope)
-            case Choice(condition, then, otherwise):
+            case Conditional(condition, then, otherwise):
                 if self._value(condition, scope):
                     return self._value(then, scope)
                 return UNDEFINED if otherwise is None else self._value(otherwise, scope)
@@ -231,12 +231,12 @@ class _Run:
     def _guarded(self, work: Callable[[], Value], line: int) -> Value:
         """A value; what cannot be done is said with its line."""
         try:
-            value = checked(work())
-        except Unfit as problem:
+            value = require_bounded(work())
+        except WrongTypeError as problem:
             raise failure(line, str(problem)) from None
         except Refused as word:
             raise failure(line, f"the template refuses the messages: {word}") from None
-        except TooMuch as problem:
+        except LimitError as problem:
             raise limit(line, str(problem)) from None
         except (TypeError, ValueError) as problem:  # arguments that a function does not take
             raise failure(line, f"a call does not fit: {problem}") from None

@@ -8,15 +8,15 @@ from nacre.llm.template.lexer import Token
 from nacre.llm.template.limits import MAX_BEHIND, MAX_DEPTH
 from nacre.llm.template.nodes import (
     Call,
-    Choice,
+    Conditional,
     Constant,
+    DictLiteral,
     Expression,
-    Item,
-    Items,
-    Mapping,
+    ListLiteral,
     Name,
     Operation,
-    Part,
+    Slice,
+    Subscript,
 )
 from nacre.llm.template.problems import TemplateProblem, limit, syntax
 
@@ -84,7 +84,7 @@ class ExpressionParser:
             line = self.next.line
             condition = self._either()
             otherwise = self.expression() if self.try_take("else") else None
-            value = Choice(condition, value, otherwise, line)
+            value = Conditional(condition, value, otherwise, line)
         self._depth -= 1
         return value
 
@@ -99,7 +99,7 @@ class ExpressionParser:
         items = [first]
         while self.try_take(","):
             items.append(self.expression())
-        return first if len(items) == 1 else Items(tuple(items), line)
+        return first if len(items) == 1 else ListLiteral(tuple(items), line)
 
     def _left(self, signs: tuple[str, ...], inner: Callable[[], Expression]) -> Expression:
         """Operations of one precedence, the left ones first."""
@@ -142,9 +142,9 @@ class ExpressionParser:
         return whole
 
     def _sum(self) -> Expression:
-        return self._left(("+", "-"), self._joint)
+        return self._left(("+", "-"), self._concatenation)
 
-    def _joint(self) -> Expression:
+    def _concatenation(self) -> Expression:
         return self._left(("~",), self._product)
 
     def _product(self) -> Expression:
@@ -181,7 +181,7 @@ class ExpressionParser:
 
     def _group(self, line: int) -> Expression:
         if self.try_take(")"):
-            return Items((), line)
+            return ListLiteral((), line)
         value = self.listed()
         self.expect(")")
         return value
@@ -193,7 +193,7 @@ class ExpressionParser:
             if not self.try_take(","):
                 self.expect("]")
                 break
-        return Items(tuple(items), line)
+        return ListLiteral(tuple(items), line)
 
     def _mapping(self, line: int) -> Expression:
         pairs: list[tuple[Expression, Expression]] = []
@@ -204,7 +204,7 @@ class ExpressionParser:
             if not self.try_take(","):
                 self.expect("}")
                 break
-        return Mapping(tuple(pairs), line)
+        return DictLiteral(tuple(pairs), line)
 
     def _postfix(self, value: Expression) -> Expression:
         """Fields, items, parts and calls behind a value."""
@@ -216,7 +216,7 @@ class ExpressionParser:
                     arguments, named = self._arguments()
                     value = Call("method", name, (value, *arguments), named, line)
                 else:
-                    value = Item(value, Constant(name, line), line)
+                    value = Subscript(value, Constant(name, line), line)
             elif self.try_take("["):
                 value = self._item(value, line)
             elif self.next.text == "(" and self.next.kind == "sign":
@@ -243,11 +243,11 @@ class ExpressionParser:
             is_part = True
         self.expect("]")
         if not is_part and bounds[0] is not None:
-            return Item(value, bounds[0], line)
+            return Subscript(value, bounds[0], line)
         if not is_part or len(bounds) > 3:
             raise syntax(line, "an item has no key, or a part more than three bounds")
         start, end, step = (*bounds, None, None)[:3]
-        return Part(value, (start, end, step), line)
+        return Slice(value, (start, end, step), line)
 
     def _arguments(self) -> tuple[tuple[Expression, ...], tuple[tuple[str, Expression], ...]]:
         """Arguments up to the closing bracket, which is taken."""

@@ -22,7 +22,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ListLiteral:
     """A list, or a tuple."""
 
     items: tuple[Expression, ...]
@@ -30,7 +30,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class DictLiteral:
     """Pairs in braces."""
 
     pairs: tuple[tuple[Expression, Expression], ...]
@@ -38,7 +38,7 @@ class Mapping:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Subscript:
     """`value.name` or `value[key]`."""
 
     value: Expression
@@ -47,7 +47,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Slice:
     """`value[start:end:step]`."""
 
     value: Expression
@@ -76,7 +76,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Conditional:
     """`a if condition else b`."""
 
     condition: Expression
@@ -85,7 +85,9 @@ class Choice:
     line: int
 
 
-Expression = Constant | Name | Items | Mapping | Item | Part | Call | Operation | Choice
+Expression = (
+    Constant | Name | ListLiteral | DictLiteral | Subscript | Slice | Call | Operation | Conditional
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from nacre.llm.template.limits import MAX_TEXT
 from nacre.llm.template.values import (
     UNDEFINED,
+    LimitError,
     Namespace,
-    TooMuch,
-    Unfit,
     Value,
+    WrongTypeError,
     is_equal,
     kind_of,
     require_small,
@@ -29,30 +29,30 @@ def _is_number(value: Value) -> bool:
 def _numbers(work: Callable[[float, float], float]) -> _Work:
     def compute(a: Value, b: Value) -> Value:
         if not _is_number(a) or not _is_number(b):
-            raise Unfit(f"found {kind_of(a)} and {kind_of(b)}, expected numbers")
+            raise WrongTypeError(f"found {kind_of(a)} and {kind_of(b)}, expected numbers")
         try:
             return work(a, b)
         except (ZeroDivisionError, OverflowError):
-            raise Unfit("a number is divided by 0, or too large") from None
+            raise WrongTypeError("a number is divided by 0, or too large") from None
 
     return compute
 
 
 def _add(a: Value, b: Value) -> Value:
     if isinstance(a, str) and isinstance(b, str):
-        return _joined(a, b)
+        return _concatenate(a, b)
     if isinstance(a, list) and isinstance(b, list):
         if len(a) + len(b) > MAX_TEXT:
-            raise TooMuch("a list is too long")
+            raise LimitError("a list is too long")
         return a + b
     if _is_number(a) and _is_number(b):
         return a + b
-    raise Unfit(f"{kind_of(a)} and {kind_of(b)} cannot be added")
+    raise WrongTypeError(f"{kind_of(a)} and {kind_of(b)} cannot be added")
 
 
-def _joined(a: str, b: str) -> str:
+def _concatenate(a: str, b: str) -> str:
     if len(a) + len(b) > MAX_TEXT:
-        raise TooMuch(f"a text has {len(a) + len(b):,} characters")
+        raise LimitError(f"a text has {len(a) + len(b):,} characters")
     return a + b
 
 
@@ -60,7 +60,7 @@ def _ordered(work: Callable[[Value, Value], bool]) -> _Work:
     def compare(a: Value, b: Value) -> bool:
         both_text = isinstance(a, str) and isinstance(b, str)
         if not both_text and not (_is_number(a) and _is_number(b)):
-            raise Unfit(f"{kind_of(a)} and {kind_of(b)} have no order")
+            raise WrongTypeError(f"{kind_of(a)} and {kind_of(b)} have no order")
         return work(a, b)
 
     return compare
@@ -69,7 +69,7 @@ def _ordered(work: Callable[[Value, Value], bool]) -> _Work:
 def _contains(a: Value, b: Value) -> bool:
     if isinstance(b, str):
         if not isinstance(a, str):
-            raise Unfit(f"{kind_of(a)} is in no text")
+            raise WrongTypeError(f"{kind_of(a)} is in no text")
         return a in b
     if isinstance(b, dict):
         return isinstance(a, str | int | float | None) and a in b
@@ -78,12 +78,12 @@ def _contains(a: Value, b: Value) -> bool:
         return a in b
     if b is UNDEFINED:
         return False
-    raise Unfit(f"nothing is in {kind_of(b)}")
+    raise WrongTypeError(f"nothing is in {kind_of(b)}")
 
 
 def _negative(a: Value) -> Value:
     if not _is_number(a):
-        raise Unfit(f"found {kind_of(a)}, expected a number")
+        raise WrongTypeError(f"found {kind_of(a)}, expected a number")
     return -a
 
 
@@ -95,7 +95,7 @@ OPERATORS: Mapping[str, _Work] = MappingProxyType(
         "/": _numbers(operator.truediv),
         "//": _numbers(operator.floordiv),
         "%": _numbers(operator.mod),
-        "~": lambda a, b: _joined(written(a), written(b)),
+        "~": lambda a, b: _concatenate(written(a), written(b)),
         "==": is_equal,
         "!=": lambda a, b: not is_equal(a, b),
         "<": _ordered(operator.lt),
@@ -112,7 +112,7 @@ OPERATORS: Mapping[str, _Work] = MappingProxyType(
 def item_of(owner: Value, key: Value) -> Value:
     """`owner[key]`; what is not there is undefined."""
     if owner is UNDEFINED or owner is None:
-        raise Unfit(f"{kind_of(owner)} has no item {key!r}")
+        raise WrongTypeError(f"{kind_of(owner)} has no item {key!r}")
     if isinstance(owner, Namespace):
         return owner.fields.get(key, UNDEFINED) if isinstance(key, str) else UNDEFINED
     if isinstance(owner, dict):
@@ -124,7 +124,7 @@ def item_of(owner: Value, key: Value) -> Value:
 def part_of(owner: Value, bounds: Sequence[Value]) -> Value:
     """`owner[start:end:step]`."""
     if not isinstance(owner, str | list):
-        raise Unfit(f"{kind_of(owner)} has no parts")
+        raise WrongTypeError(f"{kind_of(owner)} has no parts")
     if not all(bound is None or isinstance(bound, int) for bound in bounds) or bounds[2] == 0:
-        raise Unfit("the bounds of a part are no whole numbers, or its step is 0")
+        raise WrongTypeError("the bounds of a part are no whole numbers, or its step is 0")
     return owner[slice(*bounds)]

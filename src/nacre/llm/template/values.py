@@ -36,20 +36,20 @@ class Namespace:
         self.fields = fields
 
 
-class Unfit(Exception):  # noqa: N818 - a way out to whoever knows the line
+class WrongTypeError(Exception):  # a way out to whoever knows the line
     """Values that something cannot be done with."""
 
 
-class TooMuch(Exception):  # noqa: N818 - the same
+class LimitError(Exception):  # the same
     """Values that are larger than any template needs."""
 
 
-def checked(value: Value) -> Value:
+def require_bounded(value: Value) -> Value:
     """A value that is not too large."""
     if isinstance(value, str) and len(value) > MAX_TEXT:
-        raise TooMuch(f"a text has {len(value):,} characters, at most {MAX_TEXT:,} are made")
+        raise LimitError(f"a text has {len(value):,} characters, at most {MAX_TEXT:,} are made")
     if isinstance(value, int) and not -MAX_NUMBER <= value < MAX_NUMBER:
-        raise TooMuch("a number has more than 64 bits")
+        raise LimitError("a number has more than 64 bits")
     return value
 
 
@@ -58,7 +58,7 @@ def written(value: Value) -> str:
     if value is UNDEFINED:
         return ""
     if isinstance(value, Namespace):
-        raise Unfit("a namespace cannot be written")
+        raise WrongTypeError("a namespace cannot be written")
     return value if isinstance(value, str) else _python_text(value)
 
 
@@ -78,13 +78,13 @@ def require_small(*values: Value) -> None:
         inner = list(value.values()) if isinstance(value, dict) else value
         seen += len(inner) if isinstance(inner, list | str) else 1
         if seen > _MOST_INSIDE:
-            raise TooMuch(f"a value has more than {_MOST_INSIDE:,} characters and items inside")
+            raise LimitError(f"a value has more than {_MOST_INSIDE:,} characters and items inside")
         waiting += inner if isinstance(inner, list) else []
 
 
 def _text(value: Value) -> str:
     if not isinstance(value, str):
-        raise Unfit(f"found {kind_of(value)}, expected a text")
+        raise WrongTypeError(f"found {kind_of(value)}, expected a text")
     return value
 
 
@@ -97,27 +97,27 @@ def kind_of(value: Value) -> str:
 
 def _length(value: Value) -> int:
     if not isinstance(value, str | list | dict):
-        raise Unfit(f"{kind_of(value)} has no length")
+        raise WrongTypeError(f"{kind_of(value)} has no length")
     return len(value)
 
 
 def _join(values: Value, separator: str = "") -> str:
     if not isinstance(values, list):
-        raise Unfit(f"{kind_of(values)} cannot be joined")
+        raise WrongTypeError(f"{kind_of(values)} cannot be joined")
     texts = [written(value) for value in values]
     if sum(map(len, texts)) + len(_text(separator)) * len(texts) > MAX_TEXT:
-        raise TooMuch("a joined text is too long")
+        raise LimitError("a joined text is too long")
     return separator.join(texts)
 
 
 def _to_json(value: Value, indent: int | None = None, **_: Value) -> str:
     if indent is not None and not 0 <= _whole(indent) <= 16:
-        raise Unfit("an indentation is no number from 0 to 16")
+        raise WrongTypeError("an indentation is no number from 0 to 16")
     require_small(value)
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent)
     except (TypeError, ValueError, RecursionError):
-        raise Unfit(f"{kind_of(value)} cannot be written as JSON") from None
+        raise WrongTypeError(f"{kind_of(value)} cannot be written as JSON") from None
 
 
 def _default(value: Value, other: Value = "", is_any: bool = False) -> Value:
@@ -127,20 +127,20 @@ def _default(value: Value, other: Value = "", is_any: bool = False) -> Value:
 def _replace(text: Value, old: Value, new: Value, count: int = -1) -> str:
     whole, before, after = _text(text), _text(old), _text(new)
     if len(whole) + whole.count(before) * len(after) > MAX_TEXT:
-        raise TooMuch("a text with replacements is too long")
+        raise LimitError("a text with replacements is too long")
     return whole.replace(before, after, _whole(count))
 
 
 def _whole(value: Value) -> int:
     if not isinstance(value, int):
-        raise Unfit(f"found {kind_of(value)}, expected a whole number")
+        raise WrongTypeError(f"found {kind_of(value)}, expected a whole number")
     return value
 
 
 def _at(index: int) -> Callable[[Value], Value]:
     def take(value: Value) -> Value:
         if not isinstance(value, str | list):
-            raise Unfit(f"{kind_of(value)} has no first or last item")
+            raise WrongTypeError(f"{kind_of(value)} has no first or last item")
         return value[index] if value else UNDEFINED
 
     return take
@@ -148,20 +148,20 @@ def _at(index: int) -> Callable[[Value], Value]:
 
 def _list(value: Value) -> list[Value]:
     if not isinstance(value, str | list | dict):
-        raise Unfit(f"{kind_of(value)} is no row of values")
+        raise WrongTypeError(f"{kind_of(value)} is no row of values")
     return list(value)
 
 
 def _pairs(value: Value) -> list[Value]:
     if not isinstance(value, dict):
-        raise Unfit(f"{kind_of(value)} has no pairs")
+        raise WrongTypeError(f"{kind_of(value)} has no pairs")
     return [list(pair) for pair in value.items()]
 
 
 def _selected(is_kept: bool) -> Callable[..., Value]:
     def select(values: Value, name: str, test: str = "", *rest: Value) -> list[Value]:
         if test not in ("", "equalto", "==", "eq", "defined", "none"):
-            raise Unfit(f"values cannot be selected by the test `{test}`")
+            raise WrongTypeError(f"values cannot be selected by the test `{test}`")
         found = []
         for value in _list(values):
             field = value.get(name, UNDEFINED) if isinstance(value, dict) else UNDEFINED
@@ -258,7 +258,7 @@ def method_of(value: Value, name: str) -> Callable[..., Value]:
     """A method of a text or a mapping."""
     methods = _TEXT_METHODS if isinstance(value, str) else _MAPPING_METHODS
     if not isinstance(value, str | dict) or name not in methods:
-        raise Unfit(f"{kind_of(value)} has no method `{name}` of those that are run")
+        raise WrongTypeError(f"{kind_of(value)} has no method `{name}` of those that are run")
     return methods[name]
 
 
@@ -272,10 +272,10 @@ def _raise(message: Value = "") -> Value:
 
 def _range(*bounds: Value) -> list[int]:
     if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
-        raise Unfit("`range` takes one to three numbers, and a step that is not 0")
+        raise WrongTypeError("`range` takes one to three numbers, and a step that is not 0")
     numbers = range(*map(_whole, bounds))
     if len(numbers) > MAX_RANGE:
-        raise TooMuch(f"a range has {len(numbers):,} numbers, at most {MAX_RANGE:,} are made")
+        raise LimitError(f"a range has {len(numbers):,} numbers, at most {MAX_RANGE:,} are made")
     return list(numbers)
 
 
@@ -284,7 +284,7 @@ _DATE = re.compile(r"(?:%[aAbBdHIjmMpSyY%]|[\w ,:/.\-])*", re.ASCII)
 
 def _now(form: Value) -> str:
     if len(_text(form)) > 100 or not _DATE.fullmatch(form):
-        raise Unfit("the form of a date has signs that are not known")
+        raise WrongTypeError("the form of a date has signs that are not known")
     return time.strftime(form)
 
 

@@ -18,7 +18,6 @@ from nacre.compile.legalise.legal_module import Legal, WeightLoss
 from nacre.compile.legalise.origins import nodes_of
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.options import GROUP_SIZE, WEIGHT_BITS, Options
-from nacre.compile.quantise.weight_only.brought import brought_weights, fingerprint
 from nacre.compile.quantise.weight_only.groups import (
     LEAST_GROUP,
     RoundedWeights,
@@ -26,6 +25,7 @@ from nacre.compile.quantise.weight_only.groups import (
     group_size_for,
     round_to_nearest,
 )
+from nacre.compile.quantise.weight_only.imported_groups import fingerprint, imported_groups
 from nacre.core.grouped_weights import add_grouped_weights, grouped_weights_of
 from nacre.core.module import Labels
 from nacre.core.rewrite.engine import apply_once
@@ -45,7 +45,7 @@ def quantise_weights(
         fused={value: tuple(map(str, origins[1:])) for value, origins in legal.origins.items()},
     )
     assert legal.source is not None
-    quantiser = _WeightQuantiser(options, rounding, brought_weights(legal.source))
+    quantiser = _WeightQuantiser(options, rounding, imported_groups(legal.source))
     made = apply_once(replace(legal.module, labels=numbers), {"Linear": [quantiser.linear]})
     legal = replace(legal, notes=(*legal.notes, *quantiser.notes()))
     if not quantiser.ratios:
@@ -60,9 +60,9 @@ class _WeightQuantiser:
     """Puts integers in the place of weights; what several products share is rounded once."""
 
     def __init__(
-        self, options: Options, rounding: Rounding, brought: Mapping[bytes, RoundedWeights]
+        self, options: Options, rounding: Rounding, imported: Mapping[bytes, RoundedWeights]
     ) -> None:
-        self._brought = brought
+        self._imported = imported
         self._bits = WEIGHT_BITS[options.precision]
         self._most = options.group_size or GROUP_SIZE[options.precision]
         self._rounding = rounding
@@ -99,7 +99,7 @@ class _WeightQuantiser:
 
     def _grouped(self, weights: Array) -> RoundedWeights | None:
         """Weights as the model brought them, or rounded; None where no group divides them."""
-        known = self._brought.get(fingerprint(weights)) if self._brought else None
+        known = self._imported.get(fingerprint(weights)) if self._imported else None
         if known is not None:
             return known
         group = group_size_for(weights.shape[1], self._most)

@@ -36,7 +36,7 @@ from nacre.nac.tisa.program import TisaProgram
 from nacre.nac.tisa.resources import Entry, Vocabulary
 from nacre.nac.tisa.scores import round_score
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def compile_hub_bundle(source: object, *, unlimited: bool = False) -> Bundle:
@@ -122,7 +122,7 @@ class _TokenizerCompiler:
     def _steps(self, make: Callable[[], list[Instruction]]) -> list[Instruction]:
         return self._attempt(make, list[Instruction]())
 
-    def _attempt(self, make: Callable[[], Made], otherwise: Made) -> Made:
+    def _attempt(self, make: Callable[[], Result], otherwise: Result) -> Result:
         try:
             return make()
         except UnsupportedPart as unfit:

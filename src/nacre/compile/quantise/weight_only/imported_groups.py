@@ -29,7 +29,7 @@ def fingerprint(weights: Array) -> bytes:
     return blake2b(np.ascontiguousarray(weights).view(np.uint8).data, digest_size=16).digest()
 
 
-def brought_weights(module: Module) -> Mapping[bytes, RoundedWeights]:
+def imported_groups(module: Module) -> Mapping[bytes, RoundedWeights]:
     """Weights in groups that a model brings, by what they are as f16 [columns, depth]."""
     found: dict[bytes, RoundedWeights] = {}
     for op in module.operations:
