@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import mmap
+import random
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from nacre import nac
 from nacre.base.diagnostics import InputError
@@ -20,6 +24,8 @@ from nacre.nac.format.pages import empty_array, mapped_pages
 from nacre.nac.run.limits import Limits
 from nacre.nac.run.memory_plan import plan_memory
 from tests.cli.runner import environment, invoke
+from tests.effort import scaled
+from tests.nac.program.test_choices import SHAPE, draw_module
 
 WIDTH = 256
 WEIGHT = WIDTH * WIDTH * 4  # bytes
@@ -64,6 +70,69 @@ def test_a_run_takes_no_more_and_gives_the_same(files: Path, quant: str, limit: 
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
         assert 0 < session.peak_bytes <= limit
     assert session.kept_bytes == 0
+
+
+def branches(layers: int = 3) -> Module:
+    """Linear layers, of which the sum of the input chooses one half, and one for both."""
+    rng = np.random.default_rng(0)
+    build = Builder()
+    x = build.input("x", "f32", (4, WIDTH))
+    total = build.add("Sum", x, axes=(0, 1), keepdims=False)
+    yes = build.add("Compare", total, build.constant(np.float32(0)), op="Gt")
+    sides = []
+    for function in ("Tanh", "Abs"):
+        value = x
+        for _ in range(layers):
+            weight = rng.standard_normal((WIDTH, WIDTH)).astype(np.float32) / WIDTH**0.5
+            linear = build.add("Linear", value, build.constant(weight))
+            value = build.add("Unary", linear, op=function)
+        sides.append(value)
+    last = build.constant(rng.standard_normal((WIDTH, WIDTH)).astype(np.float32) / WIDTH**0.5)
+    return build.module(build.add("Linear", build.add("Where", yes, *sides), last))
+
+
+def least_limit(path: Path, given: dict[str, np.ndarray]) -> int:
+    """The least limit that a refusal names, which all say."""
+    with pytest.raises(InputError, match="NAC54") as refused:
+        nac.load(path, memory_limit=1).run(given)
+    (finding,) = refused.value.diagnostics
+    (told,) = nac.verify(path, memory_limit=1)
+    assert finding.message == told.message
+    found = re.search(r"memory_limit=(\d+)", str(finding.help))
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.parametrize("quant", ["none", "int8_channel"])
+def test_a_limit_is_met_by_weights_of_the_branch_that_is_taken(tmp_path: Path, quant: str) -> None:
+    path = tmp_path / "m.nac"
+    nac.save(nac.build(branches(), quant), path)
+    least = least_limit(path, {"x": ROWS})
+    assert WEIGHT < least <= LEAST + 2 * ROW_BYTES
+    for limit in (least, 3 * least):
+        session = nac.load(path, memory_limit=limit).session()
+        for rows in (ROWS + 1, ROWS - 1):
+            (wanted,) = nac.load(path).session(optimise=False).run({"x": rows})
+            (found,) = session.run({"x": rows})
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+            assert 0 < session.peak_bytes <= limit
+
+
+@settings(max_examples=scaled(30))
+@example(1370)  # without weights: rewritten, it would take more
+@given(st.integers(0, 1 << 32))
+def test_random_choices_run_within_the_least_limit(seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.nac")
+        nac.save(nac.build(draw_module(random.Random(seed))), path)
+        given_ = {"x": np.ones(SHAPE, np.float32)}
+        least = least_limit(path, given_)
+        session = nac.load(path, memory_limit=least).session()
+        for sign in (1, -1, 0):
+            rows = {"x": sign * given_["x"]}
+            for one, other in zip(session.run(rows), nac.load(path).run(rows), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+            assert session.peak_bytes <= least
 
 
 def test_the_peak_of_a_run_is_that_of_its_plan(files: Path) -> None:

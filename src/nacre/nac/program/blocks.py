@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nacre.nac.format.values import Instruction
 from nacre.nac.spec.instructions import BRANCH, CONTROL_FLOW, CONVERGENCE, OUTPUT
@@ -36,6 +37,23 @@ class Blocks:
                 return False
             home = self.parents[home]
         return True
+
+    @cached_property
+    def choices(self) -> dict[Stretch, int]:
+        """The instruction that each branch belongs to."""
+        return {branch: at for at, found in self.branches.items() for branch in found}
+
+    def step_of(self, index: int, home: Stretch | None) -> int:
+        """The instruction of a branch, or of none, as part of which another is executed."""
+        around = self.homes.get(index)
+        while around != home and around is not None:
+            index = self.choices[around]
+            around = self.parents[around]
+        return index
+
+    def end_of(self, index: int) -> int:
+        """The last instruction that is executed as part of one."""
+        return self.behind.get(index, index + 1) - 1
 
 
 def blocks_of(instructions: Sequence[Instruction]) -> Blocks:

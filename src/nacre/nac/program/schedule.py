@@ -114,23 +114,10 @@ class _Scheduler:
         for at in range(index - 1, -1 if home is None else home[0] - 1, -1):
             inner = self._blocks.homes.get(at)
             if inner != home:  # behind branches: they are over when their choice is
-                return self._choices[self._outermost(inner, home)]
+                return self._blocks.step_of(at, home)
             if not _is_weight(self._instructions[at]):
                 return at
         return 0 if home is None else None
-
-    def _outermost(self, branch: Stretch | None, home: Stretch | None) -> Stretch:
-        """Of a branch and those around it, that which lies in another directly."""
-        assert branch is not None
-        while (around := self._blocks.parents[branch]) != home:
-            assert around is not None
-            branch = around
-        return branch
-
-    @cached_property
-    def _choices(self) -> dict[Stretch, int]:
-        """The instruction that each branch belongs to."""
-        return {branch: at for at, found in self._blocks.branches.items() for branch in found}
 
 
 def _ticks(commands: Mapping[int, Sequence[Command]], last: int) -> Iterator[Tick]:

@@ -4,6 +4,9 @@ While an instruction runs there must be room for what it uses, for what it makes
 that are used later: no order of loads needs less. Whatever room is left is used to load weights
 ahead, first each while the call before its user runs, then, where a weight is used again, to keep
 it, then to load several calls ahead. A weight that is not kept is loaded again.
+
+Of branches, nobody knows which one will be taken: weights of a branch come and go inside of it, and
+what it takes from around it stays until all branches are behind.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.core.values import Array
+from nacre.nac.program.blocks import Stretch
 from nacre.nac.rules.running import NAC54
 from nacre.nac.run.calls import Budget
 from nacre.nac.run.dry_run import ShapeDomain, dry_run
@@ -51,7 +55,8 @@ class _Tensor:
     bytes: int
     is_weight: bool
     results: set[int] = field(default_factory=set)
-    uses: list[int] = field(default_factory=list)  # instructions in order
+    # Instructions in order, of the branch where it is made: what is inside of others is theirs.
+    uses: list[int] = field(default_factory=list)
 
 
 def plan_memory(
@@ -65,7 +70,7 @@ def plan_memory(
 
     What follows from elements is not seen here: the run itself refuses to take more.
     """
-    if program.blocks.branches:
+    if any(one.kind == "converge" for one in program.program):
         return MemoryPlan(program.schedule, 0, 0)
     # Shapes take no memory, and nothing goes: the bytes of a run are counted below.
     budget = Budget(Limits(sys.maxsize, limits.work))
@@ -80,8 +85,10 @@ def plan_memory(
 def _tensors(program: LoadedProgram, results: Sequence[object]) -> list[_Tensor]:
     found: dict[int, _Tensor] = {}
     by_result: dict[int, list[_Tensor]] = {}
-    for index, result in enumerate(results):
-        for array in arrays_of(result):
+    blocks = program.blocks
+    # What a branch made is not made by the choice that hands it on.
+    for index in sorted(range(len(results)), key=blocks.branches.__contains__):
+        for array in arrays_of(results[index]):
             is_loaded = is_weight(program.program[index])
             tensor = found.setdefault(id(owner(array)), _Tensor(index, array.nbytes, is_loaded))
             tensor.results.add(index)
@@ -89,8 +96,9 @@ def _tensors(program: LoadedProgram, results: Sequence[object]) -> list[_Tensor]
     for index, instruction in enumerate(program.program):
         for ref in instruction.refs:
             for tensor in by_result.get(ref, ()):
-                if tensor.uses[-1:] != [index]:
-                    tensor.uses.append(index)
+                step = blocks.step_of(index, blocks.homes.get(tensor.birth))
+                if tensor.uses[-1:] != [step]:
+                    tensor.uses.append(step)
     return list(found.values())
 
 
@@ -108,6 +116,7 @@ class _Planner:
         self._tensors = tensors
         self._limit = limit
         self._count = len(program.program)
+        self._blocks = program.blocks
         self._last_call = self._calls_before()
         self.bytes = np.zeros(self._count, np.int64)
         self._stays: dict[int, list[list[int]]] = {}  # of weights: first and last instruction
@@ -117,27 +126,38 @@ class _Planner:
             self.bytes[index] += bytes_
 
     def _calls_before(self) -> list[int]:
-        """For each instruction the call before it; 0 where there is none."""
-        before, last = [], 0
+        """For each instruction the call before it; where there is none, the first load."""
+        before: list[int] = []
+        last: dict[Stretch | None, int] = {}
         for index in range(self._count):
-            before.append(last)
-            if self._program.program[index].kind == "call":
-                last = index
+            home = self._blocks.homes.get(index)
+            before.append(last.get(home, 0 if home is None else home[0] + 1))
+            if self._program.program[index].kind in ("call", "branch"):
+                last[home] = index
         return before
 
     def _add_tensor(self, tensor: _Tensor, taken: Mapping[int, int]) -> None:
         if tensor.is_weight:
-            self._stays[id(tensor)] = stays = list(_stays_at_least(tensor))
+            self._stays[id(tensor)] = stays = list(self._stays_at_least(tensor))
             for first, last in stays:
                 self._add(first, last, tensor.bytes)
             return
-        # What a call makes is part of what it takes.
-        first = tensor.birth + 1 if tensor.birth in taken else tensor.birth
+        # What a call makes is part of what it takes, what a choice hands on was made by a branch.
+        is_made = tensor.birth in taken or tensor.birth in self._blocks.branches
+        first = self._blocks.end_of(tensor.birth) + 1 if is_made else tensor.birth
         self._add(first, self._end(tensor), tensor.bytes)
 
     def _end(self, tensor: _Tensor) -> int:
         """The last instruction that needs a tensor."""
-        return tensor.uses[-1] if tensor.uses else tensor.birth
+        return self._blocks.end_of(tensor.uses[-1] if tensor.uses else tensor.birth)
+
+    def _stays_at_least(self, tensor: _Tensor) -> Iterator[list[int]]:
+        """When a weight must be there: at each use, or all the time where others look at it."""
+        if len(tensor.results) > 1 and tensor.uses:
+            yield [tensor.uses[0], self._end(tensor)]
+            return
+        for use in tensor.uses:
+            yield [use, self._blocks.end_of(use)]
 
     def _add(self, first: int, last: int, bytes_: int) -> None:
         self.bytes[first : last + 1] += bytes_
@@ -165,7 +185,8 @@ class _Planner:
     def _load_earlier(self, stay: list[int], tensor: _Tensor, calls: int) -> None:
         """Begin a stay before so many calls more, or as many as there is room for."""
         others = [other[1] for other in self._stays[id(tensor)] if other[1] < stay[0]]
-        earliest = max(others, default=0) + 1
+        home = self._blocks.homes.get(tensor.birth)
+        earliest = max(others, default=0 if home is None else home[0]) + 1
         for _ in range(calls):
             wanted = max(self._last_call[stay[0]], earliest)
             if wanted >= stay[0] or not self._has_room(wanted, stay[0] - 1, tensor.bytes):
@@ -191,18 +212,21 @@ class _Planner:
         for index, last in self._last_uses().items():
             drops[last].append(index)
         for tensor in self._weights():
+            home = self._blocks.homes.get(tensor.birth)
             for first, last in self._stays[id(tensor)]:
-                loads[first - 1].append(tensor.birth)
+                loads[self._blocks.step_of(first - 1, home)].append(tensor.birth)
                 if last < self._count - 1:
-                    drops[last].append(tensor.birth)
+                    drops[self._blocks.step_of(last, home)].append(tensor.birth)
         return Schedule(tuple(map(tuple, drops)), tuple(map(tuple, loads)), is_planned=True)
 
     def _last_uses(self) -> dict[int, int]:
         """When each result that is no weight goes; what is returned stays."""
-        program = self._program.program
+        program, blocks = self._program.program, self._blocks
         last = {i: i for i, one in enumerate(program) if not is_weight(one)}
         for index, instruction in enumerate(program):
-            last.update({ref: index for ref in instruction.refs if ref in last})
+            for ref in instruction.refs:
+                if ref in last:
+                    last[ref] = blocks.step_of(index, blocks.homes.get(ref))
         return {index: end for index, end in last.items() if end < self._count - 1}
 
     def _require_room(self) -> None:
@@ -243,15 +267,6 @@ class _Planner:
             return f"weight {backquote(name, 80)}"
         later = "" if at in tensor.uses else ", used later,"
         return f"v{tensor.birth} of {backquote(instruction.name, 80)}{later}"
-
-
-def _stays_at_least(tensor: _Tensor) -> Iterator[list[int]]:
-    """When a weight must be there: at each use, or all the time where others look at it."""
-    if len(tensor.results) > 1 and tensor.uses:
-        yield [tensor.uses[0], tensor.uses[-1]]
-        return
-    for use in tensor.uses:
-        yield [use, use]
 
 
 def dry_run_findings(program: LoadedProgram) -> list[Diagnostic]:

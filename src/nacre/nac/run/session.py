@@ -136,7 +136,8 @@ class NacSession:
             return self._run_within_limit(self._limited, key, given, limits)
         if self._optimised is not None and ready is None:
             optimised = self._optimised.of(self._model, key, given)
-            if optimised is not None and optimised.peak_bytes <= limits.bytes:
+            most = min(limits.bytes, self._model.memory_limit or limits.bytes)
+            if optimised is not None and optimised.peak_bytes <= most:
                 self._ready[key] = optimised
                 outputs = self._run_optimised(optimised, key, given)
                 if outputs is not None:
