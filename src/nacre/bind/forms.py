@@ -58,6 +58,8 @@ class FormBinder:
         self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
         self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
         self._quants: dict[Hashable, Quant] = {}
+        self._quant_of: dict[tuple[int, int], Quant] = {}  # by id of the program's, and its rank
+        self._known_costs: dict[int, tuple[tuple[UnitUse, ...], int]] = {}
 
     def find(self, position: int) -> TaskForm | None:
         """The form of the task at a position, where it is known and alike in every iteration."""
@@ -79,28 +81,41 @@ class FormBinder:
             op, call = task.op, None
             attributes: tuple[tuple[str, Attribute], ...] = ()
         else:
-            op, call = operation_name(task), call_of(task, lookup, ordered=False)
+            op, call = operation_name(task), call_of(task, lookup, ordered=False, quants=False)
             primitive = primitive_of(op)
             resolved = resolve_call(op, call)
             operands = self._computed(task, call, resolved, lookup)
             op = primitive.name if primitive is not None else op
             attributes = tuple(sorted(resolved.attributes.items()))
+        units, shared = self._costs(task, row, call, is_even=not lookup)
         return TaskForm(
             op,
             attributes,
             must_be_deterministic(task),
             operands,
-            self._units.uses(task, row, call),
-            self._units.shared(task, row),
+            units,
+            shared,
             _written_elem(task, operands) if quantises(task) else "raw",
         )
+
+    def _costs(
+        self, task: Task, row: Grid, call: TaskCall | None, *, is_even: bool
+    ) -> tuple[tuple[UnitUse, ...], int]:
+        """Units and bandwidth; of kinds that cost the same once, where they do not vary."""
+        number = self._units.kinds.costs[self._kinds[task.position]]
+        found = self._known_costs.get(number) if is_even else None
+        if found is None:
+            found = (self._units.uses(task, row, call), self._units.shared(task, row))
+            if is_even:
+                self._known_costs[number] = found
+        return found
 
     def _copied(self, task: Task, operand: TaskOperand, lookup: Lookup) -> Operand:
         """What a copy has on one side: elements, or the bytes as they are."""
         region = region_of(operand)
         if region.compression is None and not copies_elements(task):
             return _bytes_of_copy(task, lookup)
-        return self._typed(region, tensor_type(region, lookup), lookup)
+        return self._typed(region, tensor_type(region, lookup, quants=False), lookup)
 
     def _computed(
         self, task: Task, call: TaskCall, resolved: TaskCall, lookup: Lookup
@@ -119,21 +134,28 @@ class FormBinder:
 
     def _typed(self, region: Region, type_: OperandType, lookup: Lookup) -> Operand:
         strides: Any = region.strides and resolve_symbols(region.strides, lookup)
-        quant = self._quant(type_)
+        quant = None if region.quant is None else self._quant(region, lookup)
         elem, shape, packed = type_.elem.name, type_.shape, region.compression
         if packed is None:
             return Operand(_ANYWHERE, 0, elem, shape, strides, quant)
         size = resolve_symbols(region.extent, lookup)
         return Operand(_ANYWHERE, 0, elem, shape, strides, quant, packed.form, size)
 
-    def _quant(self, type_: OperandType) -> Quant | None:
-        """The quantisation of a region; equal ones are one value."""
-        made = type_.quant
+    def _quant(self, region: Region, lookup: Lookup) -> Quant:
+        """The quantisation of a region; equal ones are one value, and each is looked at once."""
+        place = (id(region.quant), len(region.shape or ()))
+        known = None if lookup else self._quant_of.get(place)
+        if known is not None:
+            return known
+        made = tensor_type(region, lookup).quant
         if made is None:
-            return None
+            raise ValueError("a quantisation of a program with errors")
         scales, zeros = tuple(made.scale.tolist()), tuple(made.zero_point.tolist())
         key = (scales, zeros, made.axis, made.group_size)
-        return self._quants.setdefault(key, Quant(scales, zeros, made.axis, made.group_size))
+        found = self._quants.setdefault(key, Quant(scales, zeros, made.axis, made.group_size))
+        if not lookup:
+            self._quant_of[place] = found
+        return found
 
 
 def _bytes_of_copy(task: Task, lookup: Lookup) -> Operand:

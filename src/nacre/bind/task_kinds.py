@@ -6,10 +6,10 @@ out once for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
-from nacre.nem.model.program import Task, UnitIndex
-from nacre.nem.plan.calls import Symbolic, symbolic_terms, varying_parts
+from nacre.nem.model.program import Quant, Task, UnitIndex
+from nacre.nem.plan.calls import Symbolic, symbolic_terms
 from nacre.nem.plan.placement import requested_unit
 from nacre.nem.run.machine.machine import must_be_deterministic
 
@@ -22,7 +22,11 @@ class TaskKinds:
     def __init__(self) -> None:
         self.requested: dict[int, UnitIndex] = {}  # what `@resource` asks for, by position
         self.varying: list[tuple[Symbolic, ...]] = []  # by kind: terms that no block can say
+        self.costs: list[int] = []  # by kind: kinds of one number cost the same
         self._kinds: dict[Hashable, int] = {}
+        self._costs: dict[Hashable, int] = {}
+        self._terms: dict[int, tuple[Symbolic, ...]] = {}  # but for those in `quant`, by cost
+        self._quant_terms: list[tuple[Symbolic, ...]] = []
         self._quants: dict[Hashable, int] = {}
         self._quant_of: dict[int, int] = {}  # by id: long ones are looked at once
         self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
@@ -42,6 +46,7 @@ class TaskKinds:
             self.requested[task.position] = asked
             parts.append(asked.unit)
         is_copy = task.op in COPIES
+        quants: list[Hashable] = []  # on which it does not depend what computing costs
         for operand in task.operands:
             region = operand.region
             if region is None:  # of a program with errors
@@ -49,18 +54,33 @@ class TaskKinds:
             buffer, quant, packed = region.buffer, region.quant, region.compression
             level = None if buffer is None else buffer.level
             parts += (operand.access, level, region.elem, region.shape, region.strides)
-            if quant is not None:
-                parts += ("quant", self._quant(quant))
+            (parts if is_copy else quants).append(None if quant is None else self._quant(quant))
             if packed is not None:
                 parts += ("packed", packed.form)
             if is_copy or packed is not None:
                 parts.append(region.extent)
         if task.attributes:
             parts += task.attributes.items()
-        kind = self._kinds.setdefault(tuple(parts), len(self._kinds))
+        kind = self._kinds.setdefault((*parts, *quants), len(self._kinds))
         if kind == len(self.varying):
-            self.varying.append(tuple(_varying_terms(task)))
+            cost = self._costs.setdefault(tuple(parts), len(self._costs))
+            self.costs.append(cost)
+            self.varying.append(self._varying_terms(task, cost))
         return kind
+
+    def _varying_terms(self, task: Task, cost: int) -> tuple[Symbolic, ...]:
+        """The terms over loops in shapes and attributes; of a copy also in the bytes it moves."""
+        found = self._terms.get(cost)
+        if found is None:
+            regions = [o.region for o in task.operands if o.region is not None]
+            parts = (*task.attributes.values(), *((r.shape, r.strides) for r in regions))
+            if task.op in COPIES:
+                parts += tuple(region.extent for region in regions)
+            found = self._terms[cost] = tuple(symbolic_terms(parts))
+        for operand in task.operands:
+            if operand.region is not None and operand.region.quant is not None:
+                found += self._quant_terms[self._quant(operand.region.quant)]
+        return found
 
     def _is_deterministic(self, task: Task) -> bool:
         """Whether it must be, by what it says itself or what its loops do."""
@@ -75,17 +95,11 @@ class TaskKinds:
             found = self._deterministic_loops[innermost] = must_be_deterministic(task)
         return found
 
-    def _quant(self, quant: Hashable) -> int:
+    def _quant(self, quant: Quant) -> int:
         number = self._quant_of.get(id(quant))
         if number is None:
             number = self._quants.setdefault(quant, len(self._quants))
             self._quant_of[id(quant)] = number
+            if number == len(self._quant_terms):
+                self._quant_terms.append(tuple(symbolic_terms(quant)))
         return number
-
-
-def _varying_terms(task: Task) -> Iterator[Symbolic]:
-    """The terms over loops in shapes and attributes; of a copy also in how many bytes it moves."""
-    parts = varying_parts(task)
-    if task.op in COPIES:
-        parts += tuple(o.region.extent for o in task.operands if o.region is not None)
-    return symbolic_terms(parts)

@@ -49,8 +49,8 @@ class UnitBinder:
         self._is_single = device.num_engines == 1
         self._has_parts = cstl_parts > 1
         self._profile = profile
-        self._ways: dict[int, tuple[UnitCombination, ...]] = {}  # by kind
-        self._parts: dict[int, str | None] = {}  # of the units that a kind prefers
+        self._ways: dict[int, tuple[UnitCombination, ...]] = {}  # by what a kind costs
+        self._parts: dict[int, str | None] = {}  # of the units that it prefers
 
     def stream(self, task: Task) -> int:
         """The stream of a task: its engine, or DEVICE where that varies or any will do."""
@@ -68,7 +68,7 @@ class UnitBinder:
 
     def decide(self, task: Task) -> UnitDecision:
         """The units of a task; NoUnitError where the device has none."""
-        kind = self.kinds.of(task)
+        kind = self.kinds.costs[self.kinds.of(task)]
         ways = self._ways.get(kind)
         if ways is None:
             ways = self._ways[kind] = eligible_units(task, self._device)

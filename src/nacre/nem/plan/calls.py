@@ -84,11 +84,11 @@ def distinct_calls(task: Task, grid: Grid) -> Iterator[tuple[Call, int]]:
         yield call_of(task, values_at(columns, row), False), row
 
 
-def call_of(task: Task, lookup: Lookup, ordered: bool) -> Call:
-    """A compute task as a call of its primitive."""
+def call_of(task: Task, lookup: Lookup, ordered: bool, *, quants: bool = True) -> Call:
+    """A compute task as a call of its primitive; without `quants` its types have none."""
     return Call(
-        tuple([_type(o, lookup) for o in task.operands if o.access == "read"]),
-        tuple([_type(o, lookup) for o in task.operands if o.access == "write"]),
+        tuple([_type(o, lookup, quants) for o in task.operands if o.access == "read"]),
+        tuple([_type(o, lookup, quants) for o in task.operands if o.access == "write"]),
         _attributes(task, lookup),
         ordered,
     )
@@ -107,19 +107,19 @@ def _attributes(task: Task, lookup: Lookup) -> dict[str, Any]:
     return attributes
 
 
-def _type(operand: Operand, lookup: Lookup) -> TensorType:
+def _type(operand: Operand, lookup: Lookup, quants: bool) -> TensorType:
     region = operand.region
     if region is None:
         raise ValueError("a region of a program with errors")
-    return tensor_type(region, lookup)
+    return tensor_type(region, lookup, quants=quants)
 
 
-def tensor_type(region: Region, lookup: Lookup) -> TensorType:
+def tensor_type(region: Region, lookup: Lookup, *, quants: bool = True) -> TensorType:
     """The type of a region, symbolic dimensions looked up."""
     if region.elem is None or region.shape is None:
         raise ValueError("a region without type")
     shape: Any = resolve_symbols(region.shape, lookup) if lookup else region.shape
-    if region.quant is None:  # which is most of them
+    if region.quant is None or not quants:
         return _plain_type(region.elem, shape)
     return TensorType(ELEMENT_TYPES[region.elem], shape, _quantization(region.quant, shape, lookup))
 
