@@ -7,7 +7,10 @@ import pytest
 from nacre.base.grouping import group_by_cause, merge_notes
 from nacre.base.rules import RULES
 from nacre.base.source import Source
+from nacre.cli.machine import findings_text
 from nacre.nem import check
+from nacre.nem.run.memory.host_span import HOST
+from nacre.nem.spec.rules.running import RUN06
 from tests.cli.runner import invoke
 
 
@@ -104,3 +107,21 @@ def test_of_many_notes_some_names_are_listed() -> None:
 
 def test_two_notes_stay_two() -> None:
     assert merge_notes(["`a` is 1", "`b` is 2"]) == ["`a` is 1", "`b` is 2"]
+
+
+@pytest.mark.parametrize("verb", ["run", "debug", "bind"])
+def test_findings_of_one_cause_are_one_to_every_verb(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.nem"
+    path.write_text(text_with(7))
+    more = {"run": (), "debug": ("--batch",), "bind": ("-o", str(tmp_path / "p.tcb"))}[verb]
+    shown = invoke(capsys, verb, *more, path).text
+    assert shown.count("error[NAM01]: unknown name `Bf`") == 1
+    assert "and 6 more like it: lines 3, 4, 5, 6, 7, 8" in shown
+    assert "8 errors" in shown
+
+
+def test_what_is_about_the_command_has_its_help_and_no_place() -> None:
+    finding = RUN06.at(HOST, "too much", help="take less")
+    assert findings_text([finding]) == "error[RUN06]: too much\n  = help: take less\n"

@@ -10,6 +10,7 @@ from typing import Any
 
 from nacre.base.diagnostics import Diagnostic, Fix
 from nacre.base.excerpt import excerpt, safe
+from nacre.base.grouping import group_by_cause
 from nacre.base.source import Location, Span
 
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "1;36", "bold": "1", "rule": "1;34"}
@@ -23,6 +24,24 @@ def render_text(
     With `explain`, the reasons that a diagnostic carries as data follow as notes.
     """
     return "\n".join(_render(d, colour, explain) for d in diagnostics)
+
+
+def render_by_cause(
+    diagnostics: Iterable[Diagnostic],
+    *,
+    colour: bool = False,
+    explain: bool = False,
+    unplaced: str | None = None,
+) -> str:
+    """The same with findings of one cause as one, and a note of where the others are.
+
+    Findings in the source that is `unplaced` are shown without a place.
+    """
+    parts = []
+    for group in group_by_cause(diagnostics):
+        text = _render(group.first, colour, explain, unplaced)
+        parts.append(text if group.note is None else f"{text}   = note: {group.note}\n")
+    return "\n".join(parts)
 
 
 def render_json(
@@ -82,13 +101,17 @@ def _location_json(location: Location) -> dict[str, Any]:
     }
 
 
-def _render(diagnostic: Diagnostic, colour: bool, explain: bool) -> str:
+def _render(
+    diagnostic: Diagnostic, colour: bool, explain: bool, unplaced: str | None = None
+) -> str:
     paint = _paint if colour else _plain
     head = paint(f"{diagnostic.severity}[{diagnostic.code}]", diagnostic.severity)
     lines = [f"{head}{paint(': ' + safe(diagnostic.message), 'bold')}"]
     spans = [(diagnostic.span, "", "^"), *((r.span, r.message, "-") for r in diagnostic.related)]
     gutter = max(len(str(span.location.line)) for span, _, _ in spans)
     for index, (span, label, mark) in enumerate(spans):
+        if span.source.name == unplaced:
+            continue
         arrow = "-->" if index == 0 else ":::"
         where = str(span.location) if span.source.is_shown else span.source.name
         lines.append(f"{' ' * gutter}{paint(arrow, 'rule')} {safe(where)}")

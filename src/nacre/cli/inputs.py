@@ -11,8 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic
 from nacre.base.excerpt import safe
-from nacre.base.grouping import Group, group_by_cause
-from nacre.base.rendering import render_json, render_text
+from nacre.base.rendering import render_by_cause, render_json, render_text
 from nacre.base.source import (
     MAX_SOURCE_BYTES,
     Source,
@@ -109,14 +108,8 @@ def show(
 
         click.echo(render_sarif(diagnostics))
     elif diagnostics:
-        groups = (
-            [Group(finding) for finding in diagnostics] if every else group_by_cause(diagnostics)
-        )
-        parts = []
-        for group in groups:
-            text = render_text([group.first], colour=wants_colour(), explain=explain)
-            parts.append(text if group.note is None else f"{text}   = note: {group.note}\n")
-        echo_as_is("\n".join(parts))
+        render = render_text if every else render_by_cause
+        echo_as_is(render(diagnostics, colour=wants_colour(), explain=explain))
 
 
 def show_diff(name: str, before: str, after: str) -> None:

@@ -11,7 +11,7 @@ import click
 
 from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.excerpt import safe
-from nacre.base.rendering import render_text
+from nacre.base.rendering import render_by_cause
 from nacre.base.source import Unreadable, read_bytes
 from nacre.cli.arrays import (
     InputFile,
@@ -215,8 +215,10 @@ def sentence(diagnostic: Diagnostic) -> str:
 
 
 def findings_text(diagnostics: Iterable[Diagnostic]) -> str:
-    """Findings as `nacre check` shows them; those about the host have no source to show."""
-    return "\n".join(_render(d) for d in diagnostics)
+    """Findings as `nacre check` shows them; what is about the host has no place."""
+    from nacre.nem.run.memory.host_span import HOST
+
+    return render_by_cause(diagnostics, colour=wants_colour(), unplaced=HOST.source.name)
 
 
 def show_findings(diagnostics: Iterable[Diagnostic]) -> None:
@@ -224,11 +226,3 @@ def show_findings(diagnostics: Iterable[Diagnostic]) -> None:
     text = findings_text(diagnostics)
     if text:
         echo_as_is(text)
-
-
-def _render(diagnostic: Diagnostic) -> str:
-    text = render_text([diagnostic], colour=wants_colour())
-    if diagnostic.span.source.name != "<host>":
-        return text
-    head, *rest = text.splitlines(keepends=True)
-    return head + "".join(rest[4:])  # the place, and an excerpt of nothing

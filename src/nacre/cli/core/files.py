@@ -12,7 +12,7 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.digits import is_digits
 from nacre.base.excerpt import backquote
-from nacre.base.rendering import render_json, render_text
+from nacre.base.rendering import render_by_cause, render_json
 from nacre.cli.arrays import WrongUsage, report_write_errors, require_writable, unreadable_reason
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.inputs import STDIN, read_argument
@@ -143,7 +143,7 @@ def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
 def print_warnings(findings: Sequence[Diagnostic]) -> None:
     """What is odd about a model goes to standard error."""
     if findings:
-        click.echo(render_text(findings), err=True)
+        click.echo(render_by_cause(findings), err=True)
 
 
 module_out_option = out_option("FILE", "Write the module here; `-`: print it.", prints=True)
@@ -168,7 +168,7 @@ def report_findings(work: Callable[[], None], output: str = "text") -> int:
         if output == "json":
             click.echo(render_json(error.diagnostics))
         else:
-            click.echo(render_text(error.diagnostics), err=True)
+            click.echo(render_by_cause(error.diagnostics), err=True)
         return ERRORS_FOUND
     return OK
 
