@@ -36,34 +36,70 @@ class TextInterface:
     def prompt_ids(self, prompt: str, system: str | None = None) -> list[int]:
         """The tokens of a prompt: a message by the file's template, plain text without one."""
         if self.template is None:
-            ids = self.tokenizer.encode(prompt)
-        else:
-            messages: list[Message] = [{"role": "user", "content": prompt}]
-            if system is not None:
-                messages.insert(0, {"role": "system", "content": system})
-            text = self.template.prompt(messages)
-            ids = self.tokenizer.encode(text, parse_special=True)
+            return self.tokenizer.encode(prompt) or self.beginning
+        messages: list[Message] = [{"role": "user", "content": prompt}]
+        if system is not None:
+            messages.insert(0, {"role": "system", "content": system})
+        return self.chat_ids(messages)
+
+    def chat_ids(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of a conversation by the file's template, which must be there."""
+        if self.template is None:
+            raise ValueError("the file has no chat template")
+        text = self.template.prompt(messages)
+        return self.tokenizer.encode(text, parse_special=True) or self.beginning
+
+    @property
+    def beginning(self) -> list[int]:
+        """What a text without any tokens begins with."""
         begin = self.tokenizer.vocabulary.begin
-        return ids or ([] if begin is None else [begin])
+        return [] if begin is None else [begin]
 
     def generate(
         self, runner: Runner, ids: Sequence[int], max_tokens: int, sampling: Sampling
     ) -> Iterator[str]:
-        """The text that goes on from tokens, piece by piece.
+        """The text that goes on from tokens, piece by piece."""
+        return iter(Generation(self.tokenizer, runner, ids, max_tokens, sampling))
 
-        It ends with a token that ends answers, after so many tokens, or where the context is full.
-        """
-        sampler = Sampler(sampling)
+
+class Generation:
+    """A text that goes on, piece by piece, and what is known of it when it has ended.
+
+    It ends with a token that ends answers, after so many tokens, or where the context is full.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        runner: Runner,
+        ids: Sequence[int],
+        max_tokens: int,
+        sampling: Sampling,
+    ) -> None:
+        self._tokenizer, self._runner, self._ids = tokenizer, runner, ids
+        self._max_tokens, self._sampling = max_tokens, sampling
+        self.tokens = 0  # that were written, the one that ends an answer left out
+        self.finish = "length"  # `stop` where the model ended it
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens that it goes on from."""
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[str]:
+        sampler, runner = Sampler(self._sampling), self._runner
         with stage("reading the prompt"):
-            logits = runner.feed(ids)
-        stream = self.tokenizer.stream()
-        for number in range(max_tokens):
+            logits = runner.feed(self._ids)
+        stream = self._tokenizer.stream()
+        while True:
             token = sampler.choose(logits)
-            if token in self.tokenizer.ends:
+            if token in self._tokenizer.ends:
+                self.finish = "stop"
                 break
-            if not self.tokenizer.is_silent(token):
+            self.tokens += 1
+            if not self._tokenizer.is_silent(token):
                 yield stream.push(token)
-            if number + 1 == max_tokens or not runner.left:
+            if self.tokens >= self._max_tokens or not runner.left:
                 break
             logits = runner.feed([token])
         yield stream.finish()

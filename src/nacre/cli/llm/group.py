@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from nacre.llm.gguf.file import GgufFile
 
 
+LONGEST_CONTEXT = 2048  # of files, unless it is asked for
+
+
 @click.group()
 def llm() -> None:
     """Work with language models, as GGUF files bring them.

@@ -12,12 +12,10 @@ import click
 
 from nacre.base.stages import stage
 from nacre.cli.core.files import report_findings
-from nacre.cli.llm.group import llm, open_gguf, time_text
+from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf, time_text
 
 if TYPE_CHECKING:
     from nacre.llm.sampling import Sampling
-
-_LONGEST_CONTEXT = 2048  # unless it is asked for
 
 
 @llm.command()
@@ -98,7 +96,7 @@ def _run_file(name: str, request: _Request, context: int | None) -> None:
         model = LanguageModel.from_gguf(open_gguf(name), with_template=not request.is_raw)
     ids = model.text.prompt_ids(request.prompt, request.system)
     known = model.decoder.config.context
-    wanted = min(known, max(len(ids) + request.max_tokens, 1), max(_LONGEST_CONTEXT, len(ids)))
+    wanted = min(known, max(len(ids) + request.max_tokens, 1), max(LONGEST_CONTEXT, len(ids)))
     _write(
         model.generate(
             ids,

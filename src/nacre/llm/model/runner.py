@@ -77,7 +77,7 @@ class Runner:
         steps: Mapping[int, RunStep],
         shorter: Mapping[int, RunStep] | None = None,
     ) -> None:
-        self._name, self._context, self._steps = name, context, steps
+        self._name, self.context, self._steps = name, context, steps
         # Steps of one token that take fewer rows, the least first.
         self._shorter = sorted((shorter or {}).items())
         shape = (config.kv_heads, context, config.head_size)
@@ -88,7 +88,7 @@ class Runner:
     @property
     def left(self) -> int:
         """How many tokens the context still takes."""
-        return self._context - self.position
+        return self.context - self.position
 
     def reset(self) -> None:
         """Begin a new text."""
@@ -102,9 +102,7 @@ class Runner:
         if not tokens:
             raise refusal(LLM07, self._name, "there is no token to go on from")
         if len(tokens) > self.left:
-            message = (
-                f"{len(tokens):,} tokens, the context of {self._context:,} takes {self.left:,}"
-            )
+            message = f"{len(tokens):,} tokens, the context of {self.context:,} takes {self.left:,}"
             raise refusal(LLM07, self._name, message, "ask for a larger context, or say less")
         logits: Logits = np.zeros(0, np.float32)
         at = 0
@@ -140,4 +138,4 @@ class Runner:
             for rows, step in self._shorter:
                 if self.position < rows:
                     return rows, step
-        return self._context, self._steps[size]
+        return self.context, self._steps[size]
