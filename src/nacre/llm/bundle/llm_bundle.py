@@ -17,7 +17,7 @@ from nacre.compile.options import GROUP_SIZE
 from nacre.compile.target import target_of
 from nacre.core.values import Array
 from nacre.llm.bundle.classes import context_classes
-from nacre.llm.bundle.precisions import PLAN_PRECISIONS, plan_precision
+from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
 from nacre.llm.bundle.storage import StoredBundle, load_parts, save_parts
 from nacre.llm.chat import TextInterface, require_room
 from nacre.llm.estimate.sizes import ModelSizes
@@ -174,10 +174,7 @@ def build(
     InputError lists what stands in the way.
     """
     file = source if isinstance(source, GgufFile) else read_gguf(source)
-    known = plan_precision(precision)
-    if known is None:
-        message = f"the precision is {precision!r}, expected one of {', '.join(PLAN_PRECISIONS)}"
-        raise refusal(LLM09, file.name, message)
+    known = _known_precision(precision, file.name)
     head = parse_gguf(metadata_bytes(file.metadata), file.name)
     text = TextInterface.from_gguf(head)
     require_sizes(config_of(head), file.name, context, chunk)
@@ -209,6 +206,14 @@ def build(
         text,
         {rows: plan(rows, 1) for rows in shorter},
     )
+
+
+def _known_precision(precision: str, name: str) -> PlanPrecision:
+    known = plan_precision(precision)
+    if known is None:
+        message = f"the precision is {precision!r}, expected one of {', '.join(PLAN_PRECISIONS)}"
+        raise refusal(LLM09, name, message)
+    return known
 
 
 def _run_of(bundle: Bundle) -> RunStep:
