@@ -134,6 +134,7 @@ def test_an_integer_power_with_known_exponents_wraps(dtype: str, tmp_path: Path)
     assert_close(run(module, inputs, tmp_path), evaluate(module, inputs))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("saturate", [False, True])
 @pytest.mark.parametrize("to", list(GRAPH_TYPES))
 @pytest.mark.parametrize("source", ["f32", "f64", "i64", "u32", "i8"])

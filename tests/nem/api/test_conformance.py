@@ -347,6 +347,7 @@ def test_casts_are_tried_between_all_pairs_of_types() -> None:
     assert pairs == {f"{a} -> {b}" for a in ELEMENT_TYPES for b in ELEMENT_TYPES}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [opcode.name for opcode in TRIED])
 def test_cases_are_odd_strided_and_go_to_the_ends_of_their_types(name: str) -> None:
     made = list(cases(OPCODES[name]))

@@ -124,6 +124,7 @@ def attention(text: str) -> None:
 COMPARED = {"gemm": gemm, "conv2d": conv2d, "attention": attention}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("template", "device"), ALL)
 def test_a_template_has_no_finding_even_in_strict_mode(template: str, device: str) -> None:
     text = new_program("start", template, device)
@@ -140,6 +141,7 @@ def test_a_template_computes_what_numpy_does(template: str, device: str) -> None
     COMPARED[template](new_program("start", template, device))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("template", "device"), ALL)
 def test_a_template_uses_the_memory_and_leaves_some(template: str, device: str) -> None:
     topology = builtin_device(device).topology

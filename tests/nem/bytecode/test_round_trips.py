@@ -65,7 +65,7 @@ def require_canonical(text: str) -> None:
     assert written(found) == data
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_file_that_parses_comes_back(path: Path) -> None:
     parsed = _parsed(path)

@@ -100,6 +100,7 @@ def _may_be_zero(unit: str, key: str) -> bool:
     return (unit, key) in added or key in ("latency", "store_latency", "burst")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("value", [0, -1, 1.0, 0.5, "32", True, None, [32], 1 << 40, float("nan")])
 @pytest.mark.parametrize(("unit", "key"), [(p.unit, p.key) for p in PARAMETERS])
 def test_a_figure_that_cannot_be_meant_is_refused(unit: str, key: str, value: object) -> None:
