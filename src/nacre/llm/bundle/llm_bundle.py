@@ -192,10 +192,8 @@ def build(
                 group_size=group_size if is_grouped else None,
             )  # fmt: skip
 
-    shorter: tuple[int, ...] = ()
-    if classes:
-        sizes = ModelSizes(decoder.config, decoder.weights.is_tied)
-        shorter = context_classes(sizes, target_of(device).device, known, context, ddr_bytes)
+    sizes, own = ModelSizes(decoder.config, decoder.weights.is_tied), target_of(device).device
+    shorter = context_classes(sizes, own, known, context, ddr_bytes) if classes else ()
     plans = {size: plan(context, size) for size in sorted({1, chunk})}
     return LlmBundle(
         plans[chunk],
