@@ -16,6 +16,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from nacre.base.diagnostics import InputError
+from nacre.base.digits import is_digits
 from nacre.llm.serve.answers import AnswerForm, Json, Kind, problem_json, usage_of
 from nacre.llm.serve.model import ServedModel, refused
 from nacre.llm.serve.requests import (
@@ -133,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
             message = "a body must be application/json"
             raise RequestProblem(message, "media_type", None, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()) or "Transfer-Encoding" in self.headers:
+        if not is_digits(length) or "Transfer-Encoding" in self.headers:
             message = "a request must say how long its body is"
             raise RequestProblem(message, "length", None, HTTPStatus.LENGTH_REQUIRED)
         if len(length) > len(str(_MOST_BODY)) or int(length) > _MOST_BODY:
