@@ -62,7 +62,6 @@ def measure(name: str) -> Row:
     from nacre import core, nac
     from nacre.base.loops import machine_code
 
-    machine_code.load_all()
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -79,6 +78,8 @@ def measure(name: str) -> Row:
         feeds, inputs = {model.inputs[0].name: picture}, {session.get_inputs()[0].name: picture}
         error = float(np.abs(model.run(feeds)[0] - wanted).max() / np.abs(wanted).max())
         evaluator = core.optimise(nac.lift(model)).session()
+        evaluator.run(feeds)
+        machine_code.load_all()  # of the kernels that are in use
         tools = {
             "run": lambda: model.run(feeds),
             "onnxruntime": lambda: session.run(None, inputs),
