@@ -12,9 +12,11 @@ from nacre.base.diagnostics import InputError
 from nacre.compile.bundle.bundle import Bundle
 from nacre.core.constants import constant_array
 from nacre.llm.bundle.llm_bundle import LlmBundle, build
+from nacre.llm.bundle.runs import cache_dtype
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
 from nacre.llm.model.runner import Decoder
+from nacre.llm.model.step import POSITION, TOKENS
 from tests.llm.gguf_bytes import small_file
 from tests.llm.letters import LETTER_KEYS, LETTERS
 from tests.llm.reference import llama_bytes
@@ -51,6 +53,22 @@ def test_a_cache_is_filled_to_its_last_row(bundle: LlmBundle) -> None:
     assert np.abs(found - reference(tokens)[-1]).max() < 0.02
     with pytest.raises(InputError, match="LLM07"):
         runner.feed([2])
+
+
+def test_a_text_has_the_bits_of_runs_that_convert_the_cache(bundle: LlmBundle) -> None:
+    session, runner = bundle.decode.session(), bundle.runner()
+    types = bundle.decode.source.input_types
+    caches = {n: np.zeros(t.shape, np.float32) for n, t in types.items() if n.startswith("cache")}
+    for place, token in enumerate([5, 9, 2]):
+        given = {TOKENS: np.array([token], np.int32), POSITION: np.array([place], np.int32)}
+        logits, *rows = session.run({**given, **caches}).values()
+        for cache, row in zip(caches.values(), rows, strict=True):
+            cache[:, place : place + 1] = row
+        np.testing.assert_array_equal(runner.feed([token]), logits[0])
+
+
+def test_the_cache_is_in_the_type_of_the_plans(bundle: LlmBundle) -> None:
+    assert cache_dtype(bundle.decode, bundle.config) == np.float16
 
 
 def test_no_plan_moves_the_cache_whole(bundle: LlmBundle) -> None:

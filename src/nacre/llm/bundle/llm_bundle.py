@@ -15,9 +15,9 @@ from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.estimate.assumptions import clock_of
 from nacre.compile.options import GROUP_SIZE
 from nacre.compile.target import target_of
-from nacre.core.values import Array
 from nacre.llm.bundle.classes import context_classes
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
+from nacre.llm.bundle.runs import cache_dtype, run_of
 from nacre.llm.bundle.storage import StoredBundle, load_parts, save_parts
 from nacre.llm.chat import TextInterface, require_room
 from nacre.llm.estimate.sizes import ModelSizes
@@ -25,7 +25,7 @@ from nacre.llm.gguf.file import GgufFile, parse_gguf, read_gguf
 from nacre.llm.gguf.writing import metadata_bytes
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Decoder, Runner, RunStep
+from nacre.llm.model.runner import Decoder, Runner
 from nacre.llm.model.step import require_sizes
 from nacre.llm.rules.model import LLM09
 from nacre.llm.sampling import Sampling
@@ -86,9 +86,10 @@ class LlmBundle:
 
     def runner(self) -> Runner:
         """A text that is read and goes on, by the plans, bit-true."""
-        steps = {self.chunk: _run_of(self.prefill), 1: _run_of(self.decode)}
-        shorter = {rows: _run_of(plan) for rows, plan in self.shorter.items()}
-        return Runner(self.text.name, self.config, self.context, steps, shorter)
+        steps = {self.chunk: run_of(self.prefill), 1: run_of(self.decode)}
+        shorter = {rows: run_of(plan) for rows, plan in self.shorter.items()}
+        dtype = cache_dtype(self.decode, self.config)
+        return Runner(self.text.name, self.config, self.context, steps, shorter, dtype)
 
     def stream(
         self,
@@ -212,12 +213,3 @@ def _known_precision(precision: str, name: str) -> PlanPrecision:
         message = f"the precision is {precision!r}, expected one of {', '.join(PLAN_PRECISIONS)}"
         raise refusal(LLM09, name, message)
     return known
-
-
-def _run_of(bundle: Bundle) -> RunStep:
-    session = bundle.session()
-
-    def run(inputs: Mapping[str, Any]) -> list[Array]:
-        return list(session.run(inputs).values())
-
-    return run

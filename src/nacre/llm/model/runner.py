@@ -76,12 +76,13 @@ class Runner:
         context: int,
         steps: Mapping[int, RunStep],
         shorter: Mapping[int, RunStep] | None = None,
+        cache_dtype: npt.DTypeLike = np.float32,
     ) -> None:
         self._name, self.context, self._steps = name, context, steps
         # Steps of one token that take fewer rows, the least first.
         self._shorter = sorted((shorter or {}).items())
         shape = (config.kv_heads, context, config.head_size)
-        self._caches = {cache: np.zeros(shape, np.float32) for cache in cache_names(config)}
+        self._caches = {cache: np.zeros(shape, cache_dtype) for cache in cache_names(config)}
         self._chunk = max(steps)
         self.position = 0
 
