@@ -164,7 +164,7 @@ def test_a_device_that_is_another_machine_is_pointed_out(capsys: Capsys, tmp_pat
         (["--free", "DMA.latency=5"], "is no figure such as NMU.latency=0..5000"),
         (["--set", "DMA.latency"], "is no figure such as NMU.latency=120"),
         (["--set", "DMA.latency=1", "--set", "DMA.latency=2"], "is set twice"),
-        (["--clock", "fast"], "is not a valid integer range"),
+        (["--clock", "fast"], "is not a whole number such as 16"),
         (["--name", "a b"], "is no name of a device"),
         (["-o", "device.txt"], "a device's file ends in .nem"),
         (["-o", "-"], "is standard output"),

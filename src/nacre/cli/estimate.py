@@ -32,7 +32,7 @@ from nacre.cli.core.files import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.llm.estimate import estimate_language_model
-from nacre.cli.options import form_option, include_root_option
+from nacre.cli.options import WholeNumber, form_option, include_root_option, parse_real
 from nacre.cli.outputs import require_distinct_files, require_page_name
 from nacre.llm.estimate.sizes import PRECISIONS as LLM_PRECISIONS
 
@@ -59,10 +59,10 @@ def _parse_layer_count(text: str) -> int | None:
 
 def _parse_clock(text: str) -> float:
     try:
-        clock = float(text)
+        clock = parse_real(text)
     except ValueError:
         clock = -1.0
-    if not 0 < clock < float("inf"):
+    if clock <= 0:
         raise ValueError(f"{backquote(text)} is no clock, expected a positive number of MHz")
     return clock
 
@@ -88,7 +88,7 @@ def _parse_clock(text: str) -> float:
 )
 @click.option(
     "--context",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Rows of a language model's cache. Default: 2,048, or what it knows if that is less.",
 )

@@ -21,6 +21,7 @@ from nacre.cli.arrays import (
 )
 from nacre.cli.inputs import import_option, read_argument, wants_colour, without_repetition
 from nacre.cli.options import (
+    WholeNumber,
     ddr_size_option,
     include_root_option,
     max_instances_option,
@@ -80,7 +81,8 @@ machine_options = options_of(
         default="deterministic",
         help="Take ready tasks in program order, or at random.",
     ),
-    click.option("--seed", type=int, default=0, metavar="N", help="Of a random schedule."),
+    click.option("--seed", type=WholeNumber(), default=0, metavar="N",
+                 help="Of a random schedule."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="TRACE.json",
                  help="Run in the order of a trace."),
     click.option("--allow", multiple=True, metavar="CODE", help="Run in spite of such findings."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -19,7 +20,45 @@ Option = Callable[[Callable[..., Any]], Callable[..., Any]]  # as click has them
 Command = Callable[..., int]
 
 _SIZE = re.compile(r"(?P<number>[0-9]{1,18})(?P<unit>[KMGT]?)(?:i?B)?", re.I | re.A)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
+_REAL = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,4})?")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+class WholeNumber(click.IntRange):
+    """Of an option that counts: the digits 0 to 9, where `int` reads those of any script."""
+
+    def convert(
+        self, value: int | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """The number; `value` may be a default, which is one already."""
+        if isinstance(value, str) and not _WHOLE.fullmatch(value):
+            self.fail(f"{backquote(value)} is not a whole number such as 16", param, ctx)
+        number: int = super().convert(int(value), param, ctx)
+        return number
+
+
+class RealNumber(click.FloatRange):
+    """Of an option that measures: finite, and in the digits 0 to 9."""
+
+    def convert(
+        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; `value` may be a default, which is one already."""
+        try:
+            measured = parse_real(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        number: float = super().convert(measured, param, ctx)
+        return number
+
+
+def parse_real(text: str) -> float:
+    """A finite number in the digits 0 to 9; ValueError for what is none."""
+    number = float(text) if _REAL.fullmatch(text) else math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{backquote(text)} is not a finite number such as 0.5")
+    return number
 
 
 def options_of(value: type[Any], name: str, *options: Option) -> Callable[[Command], Command]:
@@ -121,7 +160,7 @@ include_root_option = click.option(
 )
 max_instances_option = click.option(
     "--max-instances",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=MAX_TASK_INSTANCES,
     show_default=True,
     help="The most task instances that loops may expand to.",

@@ -15,7 +15,7 @@ from nacre.base.stages import stage
 from nacre.cli.arrays import InputFile, WrongUsage, parse_input
 from nacre.cli.bundles import arrays_of
 from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK
-from nacre.cli.options import form_option, repeated_option
+from nacre.cli.options import WholeNumber, form_option, repeated_option
 from nacre.cli.terminal.progress import show_stages
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
     "NAME=FILE.npy",
     "An output as somebody else has it; may be repeated. Default: what the model makes.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of random inputs. Default: 0.")
+@click.option("--seed", type=WholeNumber(min=0), default=0, help="Of random inputs. Default: 0.")
 @form_option
 def validate(
     folder: str,

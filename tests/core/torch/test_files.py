@@ -312,6 +312,8 @@ HOSTILE_SIZES: dict[str, list[object]] = {
     ],
     "many of them": [f"Max({', '.join(f's{i + j}' for j in range(9))})" for i in range(50)],
     "many small ones": [f"FloorDiv(FloorDiv(s0 + {i}, 3) + s1, 7)" for i in range(3000)],
+    "the largest of multiples": [_of_many("Max", 89, "{1}*s0")],
+    "many of four": [f"Max({', '.join(f's{i + j}' for j in range(4))})" for i in range(100)],
     "a power of a power": ["2**(2**40)"],
     "powers": ["s0**9**9**9"],
     "a power in words": ["Pow(Pow(s0, Integer(9)), Integer(99999))"],

@@ -532,3 +532,21 @@ def test_the_form_of_a_task_without_one_is_not_guessed_from_its_name() -> None:
     (task,) = parsed.document.body
     assert isinstance(task, Copy)
     assert task.op.name == "transfer"
+
+
+@pytest.mark.parametrize("word", ["regoin", "Region", "regions", "regin"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "t = transfer.async(dst={0}(B, 0, 64), src=a)",
+        "t = transfer.async(dst=a, src={0}(B, 0, 64))",
+        "t = relu.async in {0}(B, 0, 64) out a",
+        "t = relu.async in a out {0}(B, 0, 64)",
+        "a = {0}(B, 0, 64)",
+        "let a = {0}(B, 0, 64) elem=i8, shape=[64], layout=C",
+    ],
+)
+def test_a_misspelt_region_is_told_wherever_one_may_stand(line: str, word: str) -> None:
+    found = read("program p:\nbuffer B : L1 (size=64)\n" + line.format(word) + "\n").diagnostics
+    assert [(d.code, d.help) for d in found] == [("DOC19", "did you mean `region`?")]
+    assert f"found `{word}`" in found[0].message

@@ -21,7 +21,13 @@ from nacre.cli.arrays import (
 )
 from nacre.cli.core.files import print_warnings, report_findings
 from nacre.cli.exit_status import ERRORS_FOUND
-from nacre.cli.options import form_option, include_root_option, out_option, repeated_option
+from nacre.cli.options import (
+    WholeNumber,
+    form_option,
+    include_root_option,
+    out_option,
+    repeated_option,
+)
 from nacre.cli.outputs import (
     echo_written,
     force_option,
@@ -78,13 +84,13 @@ def _parse_name(text: str) -> str:
 )
 @click.option(
     "--clock",
-    type=click.IntRange(1, 1_000_000),
+    type=WholeNumber(1, 1_000_000),
     metavar="MHZ",
     help="The clock that cycles are counted in, short for --set NMU.clock=MHZ: seconds need it.",
 )
 @click.option(
     "--starts",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     default=None,
     metavar="N",
     help="From how many places the fit starts: 4, or 1 where whole networks are timed.",

@@ -12,7 +12,7 @@ from nacre.cli.arrays import report_write_errors
 from nacre.cli.compile_options import PrecisionName, group_size_option
 from nacre.cli.core.files import report_findings
 from nacre.cli.llm.group import llm, open_gguf, time_text
-from nacre.cli.options import ddr_size_option, include_root_option, out_option
+from nacre.cli.options import WholeNumber, ddr_size_option, include_root_option, out_option
 from nacre.compile.options import GROUP_SIZE, PRECISION_ALIASES
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "round all weights anew. Default: they do.",
 )  # fmt: skip
 @click.option(
-    "--context", type=click.IntRange(min=1), default=512, show_default=True, metavar="N",
+    "--context", type=WholeNumber(min=1), default=512, show_default=True, metavar="N",
     help="Rows of the cache.",
 )  # fmt: skip
 @click.option(
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "twentieth fewer cycles by them. Default: they do.",
 )  # fmt: skip
 @click.option(
-    "--chunk", type=click.IntRange(min=1), default=32, show_default=True, metavar="N",
+    "--chunk", type=WholeNumber(min=1), default=32, show_default=True, metavar="N",
     help="Tokens of a prompt that are read at once.",
 )  # fmt: skip
 @ddr_size_option

@@ -15,7 +15,7 @@ from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.llm.group import llm, open_gguf
 from nacre.cli.nac.files import table
-from nacre.cli.options import ddr_size_option, include_root_option
+from nacre.cli.options import RealNumber, WholeNumber, ddr_size_option, include_root_option
 from nacre.compile.options import PRECISION_ALIASES
 from nacre.llm.estimate.sizes import PRECISIONS
 
@@ -39,10 +39,10 @@ _CONTEXT = 2048
 )  # fmt: skip
 @group_size_option
 @click.option(
-    "--context", type=click.IntRange(min=1), metavar="N",
+    "--context", type=WholeNumber(min=1), metavar="N",
     help=f"Rows of the cache. Default: {_CONTEXT:,}, or what the model knows if that is less.",
 )  # fmt: skip
-@click.option("--clock", type=click.FloatRange(min=0, min_open=True), metavar="MHZ")
+@click.option("--clock", type=RealNumber(min=0, min_open=True), metavar="MHZ")
 @ddr_size_option
 @format_option
 def estimate(

@@ -13,6 +13,7 @@ import click
 from nacre.base.stages import stage
 from nacre.cli.core.files import report_findings
 from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf, time_text
+from nacre.cli.options import RealNumber, WholeNumber
 
 if TYPE_CHECKING:
     from nacre.llm.sampling import Sampling
@@ -24,23 +25,23 @@ if TYPE_CHECKING:
 @click.option("--system", metavar="TEXT", help="A message of the system before it.")
 @click.option("--raw", is_flag=True, help="Take the prompt as it is, without the chat template.")
 @click.option(
-    "--max-tokens", type=click.IntRange(min=1), default=256, show_default=True, metavar="N",
+    "--max-tokens", type=WholeNumber(min=1), default=256, show_default=True, metavar="N",
     help="How many tokens to write at most.",
 )  # fmt: skip
 @click.option(
-    "--context", type=click.IntRange(min=1), metavar="N",
+    "--context", type=WholeNumber(min=1), metavar="N",
     help="Rows of the cache. Default: what the prompt and the answer need.",
 )  # fmt: skip
 @click.option(
-    "--temperature", type=click.FloatRange(min=0), default=0.0, show_default=True, metavar="T",
+    "--temperature", type=RealNumber(min=0), default=0.0, show_default=True, metavar="T",
     help="0: the likeliest token; above, tokens are drawn.",
 )  # fmt: skip
-@click.option("--top-k", type=click.IntRange(min=0), default=0, help="Of so many likeliest tokens.")
+@click.option("--top-k", type=WholeNumber(min=0), default=0, help="Of so many likeliest tokens.")
 @click.option(
-    "--top-p", type=click.FloatRange(min=0, min_open=True, max=1), default=1.0,
+    "--top-p", type=RealNumber(min=0, min_open=True, max=1), default=1.0,
     help="Of the likeliest that have this share together.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="What draws follow from.")
+@click.option("--seed", type=WholeNumber(min=0), default=0, help="What draws follow from.")
 @click.option("--timed", is_flag=True, help="Say what the plans of a bundle take on the device.")
 def run(
     model: str,

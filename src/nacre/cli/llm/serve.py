@@ -14,6 +14,7 @@ from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.core.files import report_findings
 from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf
+from nacre.cli.options import WholeNumber
 
 if TYPE_CHECKING:
     from nacre.llm.serve.model import ServedModel
@@ -25,11 +26,11 @@ _PORT = 8080
 @llm.command()
 @click.argument("model", metavar="FILE.gguf|FOLDER")
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=_PORT, show_default=True, metavar="N",
+    "--port", type=WholeNumber(0, 65_535), default=_PORT, show_default=True, metavar="N",
     help="Where it answers, on 127.0.0.1 alone; 0 takes one that is free.",
 )  # fmt: skip
 @click.option(
-    "--context", type=click.IntRange(min=1), metavar="N",
+    "--context", type=WholeNumber(min=1), metavar="N",
     help=f"Rows of the cache. Default: {LONGEST_CONTEXT:,}, or what the model knows if that is "
     "less; a bundle has its own.",
 )  # fmt: skip

@@ -11,7 +11,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, unreadable_reason
-from nacre.cli.options import bytes_option, unique_by_name
+from nacre.cli.options import WholeNumber, bytes_option, unique_by_name
 
 if TYPE_CHECKING:
     from nacre.core.module import TensorType
@@ -47,7 +47,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 def limit_options(command: _Command) -> _Command:
     """The options of what a run may take."""
     default = "Default: by the sizes of the file and its inputs."
-    steps = click.option("--max-work", type=click.IntRange(min=1), metavar="STEPS",
+    steps = click.option("--max-work", type=WholeNumber(min=1), metavar="STEPS",
                          help=f"Steps that a run may take. {default}")  # fmt: skip
     size = bytes_option("--max-bytes", f"Memory that tensors may take at one time. {default}")
     return cast(_Command, size(steps(command)))

@@ -18,7 +18,7 @@ from nacre.base.files import write_whole
 from nacre.cli.array_values import finite_json, read_array, values_json, values_text
 from nacre.cli.arrays import WrongUsage, file_bytes, report_write_errors, write_all_or_none
 from nacre.cli.nac.files import is_folder
-from nacre.cli.options import options_of, repeated_option
+from nacre.cli.options import WholeNumber, options_of, repeated_option
 
 if TYPE_CHECKING:
     from nacre.nac.mep import Machine, Prompt
@@ -74,9 +74,9 @@ plan_options = options_of(
                  "and no --input."),
     repeated_option("--answer", "answers", _answer, "PROMPT=TEXT",
              "What to answer when the plan asks; may be repeated."),
-    click.option("--seed", type=click.IntRange(min=0), metavar="N",
+    click.option("--seed", type=WholeNumber(min=0), metavar="N",
                  help="The seed of what the plan or the program leaves to chance. Default: 0."),
-    click.option("--steps", type=click.IntRange(min=1), metavar="N",
+    click.option("--steps", type=WholeNumber(min=1), metavar="N",
                  help="The steps that the plan may take. Default: 1,000,000."),
     click.option("--root", metavar="FOLDER", type=click.Path(path_type=Path),
                  help="The folder whose files the plan may read. Default: none."),

@@ -20,7 +20,7 @@ from nacre.cli.calibration import read_calibration
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import expand_paths, nac, table
 from nacre.cli.nac.synthesis import corpus_or_families, cycles_on, like_option, number_option
-from nacre.cli.options import include_root_option, out_option
+from nacre.cli.options import WholeNumber, include_root_option, out_option
 from nacre.cli.outputs import (
     require_distinct_files,
     require_empty_folder,
@@ -46,11 +46,11 @@ _MOST_NUMBER = 1 << 60
 @click.option("--device", default="npm4k", show_default=True, metavar="D",
               help="The device that cycles are estimated on.")  # fmt: skip
 @include_root_option
-@click.option("--evaluations", type=click.IntRange(1, 100_000), default=60, show_default=True,
+@click.option("--evaluations", type=WholeNumber(1, 100_000), default=60, show_default=True,
               metavar="N", help="How many networks are trained and timed.")  # fmt: skip
-@click.option("--steps", type=click.IntRange(1, 100_000), default=40, show_default=True,
+@click.option("--steps", type=WholeNumber(1, 100_000), default=40, show_default=True,
               metavar="N", help="How many steps each is trained for.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, _MOST_NUMBER), default=0, show_default=True)
+@click.option("--seed", type=WholeNumber(0, _MOST_NUMBER), default=0, show_default=True)
 @click.option("--tune", type=click.Choice(["optuna"]),
               help="Let optuna propose widths and repetitions, too (extra `search`).")  # fmt: skip
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE",

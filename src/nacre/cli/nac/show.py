@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import isfinite, nan
 from typing import TYPE_CHECKING
 
 import click
@@ -27,7 +26,7 @@ from nacre.cli.nac.files import (
     require_readable,
     table,
 )
-from nacre.cli.options import pair_parser, repeated_option, unique_by_name
+from nacre.cli.options import WholeNumber, pair_parser, parse_real, repeated_option, unique_by_name
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
@@ -194,10 +193,10 @@ def pattern_json(one: Occurrence) -> dict[str, object]:
 def _tolerance(text: str) -> float:
     """A distance; ValueError for what is none."""
     try:
-        value = float(text)
+        value = parse_real(text)
     except ValueError:
-        value = nan
-    if not (isfinite(value) and value >= 0):
+        value = -1.0
+    if value < 0:
         raise ValueError(f"{backquote(text)} is no number of 0 or more")
     return value
 
@@ -243,7 +242,7 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
     "The array of an input of MODEL. Default: random numbers for all of them.",
 )
 @shape_option
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of random inputs. Default: 0.")
+@click.option("--seed", type=WholeNumber(min=0), default=0, help="Of random inputs. Default: 0.")
 @click.option(
     "--tolerance",
     type=option_value(_tolerance),

@@ -19,7 +19,7 @@ from nacre.cli.arrays import (
 )
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.nac.files import expand_paths, nac, program_names, table
-from nacre.cli.options import Option, include_root_option, out_option
+from nacre.cli.options import Option, WholeNumber, include_root_option, out_option
 from nacre.cli.outputs import require_distinct_files, require_empty_folder, write_new_folder
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ input_option = click.option(
 
 def number_option(name: str, help: str) -> Option:
     """An option with a positive number."""
-    type_ = click.IntRange(min=1, max=_MOST_NUMBER)
+    type_ = WholeNumber(min=1, max=_MOST_NUMBER)
     return click.option(name, type=type_, metavar="N", help=help)
 
 
@@ -146,9 +146,9 @@ def _grammar_text(learned: Grammar) -> str:
 @number_option("--classes", "Scores of a network. Default: as most files have.")
 @click.option("--device", metavar="D", help="Estimate cycles on this device.")
 @include_root_option
-@click.option("--count", type=click.IntRange(1, 10_000), default=1, show_default=True, metavar="K",
+@click.option("--count", type=WholeNumber(1, 10_000), default=1, show_default=True, metavar="K",
               help="How many networks.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, _MOST_NUMBER), default=0, show_default=True,
+@click.option("--seed", type=WholeNumber(0, _MOST_NUMBER), default=0, show_default=True,
               help="The same seed gives the same bytes.")  # fmt: skip
 @out_option(
     "FOLDER", "Write each network as a `.nac` into this folder, new or empty.", is_folder=True

@@ -31,7 +31,7 @@ from nacre.cli.arrays import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.machine import show_findings
-from nacre.cli.options import form_option, repeated_option
+from nacre.cli.options import WholeNumber, form_option, repeated_option
 from nacre.cli.outputs import require_distinct_files
 from nacre.cli.tcb.group import open_image, plural, tcb
 from nacre.cli.terminal.progress import show_stages
@@ -55,7 +55,10 @@ if TYPE_CHECKING:
     "Write a port or a buffer after the run, as the image has it or as ELEM; .npy, else raw bytes.",
 )
 @click.option(
-    "--seed", type=int, metavar="N", help="Run in a random order of those that tags allow."
+    "--seed",
+    type=WholeNumber(),
+    metavar="N",
+    help="Run in a random order of those that tags allow.",
 )
 @form_option
 def run(

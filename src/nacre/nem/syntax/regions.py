@@ -33,6 +33,13 @@ _NAMED_HELP = "only `quant` may follow: write `type=T` or `type=T, quant=...`"
 _ORDER_HELP = "write `elem=..., shape=[...], layout=...` (or `strides=[...]`), then `quant=...`"
 
 
+def misspelt_region_help(c: Cursor) -> str | None:
+    """What to write where the word at hand is `region` with a slip, called with a buffer."""
+    word = c.texts[c.i]
+    is_other = c.texts[c.i + 1] == "(" and word != "region"
+    return did_you_mean(word, ("region",)) if is_other else None
+
+
 def region_expression(c: Cursor) -> RegionExpr:
     """`region(buffer, offset, extent)` with its type attributes, outside or inside."""
     start = c.start()

@@ -45,6 +45,7 @@ from nacre.nem.syntax.expressions import OPERATORS, expression, integer_literal,
 from nacre.nem.syntax.regions import (
     begins_quantisation,
     begins_type,
+    misspelt_region_help,
     quantisation,
     read_type,
     region_expression,
@@ -252,7 +253,8 @@ def _assignment(c: Cursor) -> Stmt:
     return c.fail(
         DOC19,
         f"expected `region(...)` or a task after `{name.name} =`, found {c.describe()}",
-        help=f"write `const {name.name} = ...` for an integer, `let {name.name} = ...` for any "
+        help=misspelt_region_help(c)
+        or f"write `const {name.name} = ...` for an integer, `let {name.name} = ...` for any "
         "other value; attributes of a task stand before its decorators",
     )
 
@@ -288,6 +290,8 @@ def _read_let_value(c: Cursor) -> Value | Quant | TypeAttrs:
     """What a `let` names: a whole type, a quantisation or any value."""
     if begins_type(c) and not assigns_statement(c.texts, c.i):
         return read_type(c)
+    if help_ := misspelt_region_help(c):
+        c.fail_expected("a value", help=help_)
     return quantisation(c) if begins_quantisation(c) else value_of(c)
 
 

@@ -28,7 +28,7 @@ from nacre.nem.syntax.ast import (
     Wait,
 )
 from nacre.nem.syntax.cursor import Cursor, assigns_statement
-from nacre.nem.syntax.regions import region_expression
+from nacre.nem.syntax.regions import misspelt_region_help, region_expression
 from nacre.nem.syntax.values import decorator_list, value_of
 
 _COPIES = frozenset({"transfer", "store"})
@@ -132,7 +132,10 @@ def _operand(c: Cursor) -> Operand:
         region = region_expression(c)
         decorators = decorator_list(c)
         return Operand(start, c.last_end(), region, decorators)
-    name = c.reference("an operand: a region's name or `region(...)`")
+    what = "an operand: a region's name or `region(...)`"
+    if help_ := misspelt_region_help(c):
+        c.fail_expected(what, help=help_)
+    name = c.reference(what)
     decorators = decorator_list(c)
     return Operand(start, c.last_end() if decorators else name.end, name, decorators)
 

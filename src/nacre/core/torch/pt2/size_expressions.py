@@ -27,6 +27,9 @@ _FUNCTIONS = _CHEAP | {
     "RoundToInt", "Max", "Min", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "And", "Or", "Not", "True",
     "False",
 }  # fmt: skip
+_EXTREMES = frozenset({"Max", "Min"})
+_MOST_SIDES = 3  # two arguments and the name of the function, which is a part as well
+_OF_PAIRS = 3
 _LONGEST = 4000
 _MOST_NODES = 400
 _MOST_DEPTH = 40
@@ -124,5 +127,7 @@ class _Counter:
             node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
         )
         if isinstance(node, ast.Compare | ast.BoolOp) or (name and name not in _CHEAP):
-            self._work += count * (1 + len(symbols)) ** 2
+            # The largest of three or more is looked for among all pairs of them.
+            is_of_many = name in _EXTREMES and len(parts) > _MOST_SIDES
+            self._work += count * (1 + len(symbols)) ** 2 * (_OF_PAIRS if is_of_many else 1)
         return count, symbols
