@@ -17,7 +17,7 @@ from msgspec.structs import fields, replace
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.bundle.manifest import Manifest
-from nacre.compile.storage.folder import _own_hash, _sign
+from nacre.compile.storage.folder import _manifest_hash, _sign
 from tests.compile.models import convolution_model, inputs_of
 
 
@@ -208,7 +208,7 @@ def test_a_manifest_from_before_an_entry_was_added_is_still_whole(folder: Path) 
     for name in absent:
         del older[name]
     assert absent
-    older["sha256"]["manifest.json"] = _own_hash(older)
+    older["sha256"]["manifest.json"] = _manifest_hash(older)
     path.write_text(json.dumps(older))
     assert replace(nacre.Bundle.load(folder).manifest, sha256={}) == replace(made, sha256={})
 

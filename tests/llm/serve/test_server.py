@@ -159,6 +159,7 @@ def test_models_are_listed(server: LlmServer) -> None:
         ({"prompt": "a", "max_tokens": "9"}, "invalid_value", "max_tokens"),
         ({"prompt": "a", "temperature": -1}, "invalid_value", "temperature"),
         ({"prompt": "a", "temperature": float("nan")}, "invalid_value", "temperature"),
+        ({"prompt": "a", "temperature": 10**400}, "invalid_value", "temperature"),
         ({"prompt": "a", "top_p": 0}, "invalid_value", "top_p"),
         ({"prompt": "a", "seed": -1}, "invalid_value", "seed"),
         ({"prompt": "a", "stop": [""]}, "invalid_value", "stop"),

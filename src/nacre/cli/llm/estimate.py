@@ -13,7 +13,7 @@ from nacre.cli.arrays import WrongUsage, unreadable_reason
 from nacre.cli.compile_options import PrecisionName, group_size_option
 from nacre.cli.core.files import format_option, report_findings
 from nacre.cli.exit_status import ERRORS_FOUND
-from nacre.cli.llm.group import llm, open_gguf
+from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf
 from nacre.cli.nac.files import table
 from nacre.cli.options import RealNumber, WholeNumber, ddr_size_option, include_root_option
 from nacre.compile.options import PRECISION_ALIASES
@@ -22,8 +22,6 @@ from nacre.llm.estimate.sizes import PRECISIONS
 if TYPE_CHECKING:
     from nacre.llm.estimate.bounds import ModelEstimate, StepBound
     from nacre.llm.estimate.sizes import ModelSizes, Precision
-
-_CONTEXT = 2048
 
 
 @llm.command()
@@ -40,7 +38,8 @@ _CONTEXT = 2048
 @group_size_option
 @click.option(
     "--context", type=WholeNumber(min=1), metavar="N",
-    help=f"Rows of the cache. Default: {_CONTEXT:,}, or what the model knows if that is less.",
+    help=f"Rows of the cache. Default: {LONGEST_CONTEXT:,}, or what the model knows if that is "
+    "less.",
 )  # fmt: skip
 @click.option("--clock", type=RealNumber(min=0, min_open=True), metavar="MHZ")
 @ddr_size_option
@@ -88,7 +87,7 @@ def estimate_language_model(
         from nacre.llm.model.step import require_sizes
 
         sizes = _sizes(model)
-        rows = context or min(_CONTEXT, sizes.config.context)
+        rows = context or min(LONGEST_CONTEXT, sizes.config.context)
         require_sizes(sizes.config, model, rows, 1)
         for device in dict.fromkeys(devices):
             known = target_of(device, include_roots).device

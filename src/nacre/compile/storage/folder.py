@@ -291,18 +291,18 @@ def _manifest(folder: Path) -> Manifest:
         raise _damage(folder / MANIFEST, f"is no manifest: {error}") from None
     if manifest.format not in FORMATS:
         raise _damage(folder / MANIFEST, f"has the format {manifest.format}, expected {FORMAT}")
-    if manifest.sha256.get(MANIFEST) != _own_hash(msgspec.json.decode(raw)):
+    if manifest.sha256.get(MANIFEST) != _manifest_hash(msgspec.json.decode(raw)):
         raise _damage(folder / MANIFEST, "was changed after it was written")
     return manifest
 
 
 def _sign(manifest: Manifest) -> Manifest:
     """A manifest with the hash of all else that it says."""
-    own = _own_hash(msgspec.to_builtins(manifest))
+    own = _manifest_hash(msgspec.to_builtins(manifest))
     return msgspec.structs.replace(manifest, sha256={**manifest.sha256, MANIFEST: own})
 
 
-def _own_hash(said: dict[str, Any]) -> str:
+def _manifest_hash(said: dict[str, Any]) -> str:
     """The hash of all else that a manifest says, by its shortest text.
 
     It is of what stands in the file: what later versions add to manifests is not in older ones.

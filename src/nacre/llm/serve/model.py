@@ -29,7 +29,7 @@ class ServedModel:
     def generation(self, request: CompletionRequest | ChatRequest) -> Iterator[Generation]:
         """The text that goes on, for as long as the block lasts; RequestProblem refuses it."""
         ids = self._ids(request)
-        with self._own_turn():
+        with self._exclusive():
             self._runner.reset()
             most = self._runner.left if request.max_tokens is None else request.max_tokens
             yield Generation(self._text.tokenizer, self._runner, ids, most, request.sampling)
@@ -52,7 +52,7 @@ class ServedModel:
         return ids
 
     @contextlib.contextmanager
-    def _own_turn(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         with self._count:
             if self._waiting >= _MOST_WAITING:
                 raise _busy()

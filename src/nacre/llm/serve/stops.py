@@ -22,14 +22,14 @@ class StopTexts:
                 self.is_found = True
                 yield held[: min(places)]
                 return
-            kept = self._kept(held)
-            if len(held) > kept:
-                yield held[: len(held) - kept]
-                held = held[len(held) - kept :]
+            waiting = self._beginning_of_stop(held)
+            if len(held) > waiting:
+                yield held[: len(held) - waiting]
+                held = held[len(held) - waiting :]
         if held:
             yield held
 
-    def _kept(self, text: str) -> int:
+    def _beginning_of_stop(self, text: str) -> int:
         """How many letters at the end may be the beginning of a stop."""
         longest = max(map(len, self._stops), default=1) - 1
         for count in range(min(longest, len(text)), 0, -1):
