@@ -295,6 +295,7 @@ def _mutate_attribute(attribute: Any, rng: random.Random) -> None:  # noqa: ANN4
         attribute.s = rng.choice([b"", b"foo", b"linear", b"\xff\x1b[31m", b"ij,jk->ik"])
 
 
+@pytest.mark.heavy("it may be the first that reads all cases of the suite")
 @pytest.mark.parametrize("seed", range(8))
 def test_models_that_were_tampered_with(seed: int) -> None:
     """Of the cases of the suite; some inputs are bound, so that nodes are computed at import."""
