@@ -42,6 +42,7 @@ SESSION_PAGES = [
     "docs/timing.md",
     "docs/calibrate.md",
     "docs/compile.md",
+    "docs/accuracy.md",
     "docs/examples.md",
     "docs/shapes.md",
     "docs/types.md",

@@ -179,3 +179,58 @@ def test_a_folder_that_is_no_bundle(
     assert _exit_status([verb, str(tmp_path)]) == ERRORS_FOUND
     captured = capsys.readouterr()
     assert "is no bundle: it has no manifest.json" in captured.out + captured.err
+
+
+def test_blame_as_text_as_json_and_as_a_page(
+    made: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made("i8")
+    given = ["--input", f"x:0={folder.parent / 'x.npy'}", "--blame"]
+    page = folder.parent / "page.html"
+    assert run("validate", folder, *given, "--report", page) == OK
+    told = capsys.readouterr().out
+    assert "noise in dB of signal over it (all; `-` is exact):" in told
+    assert "QLinear" in told
+    assert f"wrote {page}" in told
+    assert '"first_divergence"' in page.read_text(encoding="utf-8")
+    assert run("validate", folder, *given, "--remedies", 1, "--format", "json") == OK
+    found = json.loads(capsys.readouterr().out)["blame"]
+    assert found["ranges"] == "the inputs of this run"
+    assert {one["node"] for one in found["tensors"]} >= {"x:0", "kept"}
+    assert len(found["remedies"]) == 1
+    assert all(sum(one["histogram"]["counts"]) == np.prod(one["shape"]) for one in found["tensors"])
+    # Without inputs those that validate draws are taken.
+    assert run("validate", folder, "--blame", "--format", "json") == OK
+    assert json.loads(capsys.readouterr().out)["blame"]["tensors"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--remedies", 1],
+        ["--report", "p.html"],
+        ["--blame", "--calibrate", "x.npz"],
+        ["--blame", "--report", "p.onnx"],
+    ],
+)
+def test_options_of_blame_that_mean_nothing(made: Make, options: list[object]) -> None:
+    assert run("validate", made("f16"), *options) == WRONG_USAGE
+
+
+def test_remedies_are_for_integers(made: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("validate", made("f16"), "--blame", "--remedies", 1) == ERRORS_FOUND
+    assert "CMP04" in capsys.readouterr().err
+
+
+def test_two_plans_are_compared(made: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    first = made("f16").rename(made("f16").parent / "first")
+    second = made("i8")
+    assert run("compare", first, second, "--seed", 2) == OK
+    told = capsys.readouterr().out
+    assert told.startswith(f"A: {first}, npm4k, f16: ")
+    assert f"B: {second}, npm4k, i8: " in told
+    assert "B - A" in told
+    assert run("compare", first, second, "--format", "json") == OK
+    found = json.loads(capsys.readouterr().out)
+    assert [plan["precision"] for plan in found["plans"]] == ["f16", "i8"]
+    assert run("compare", first, first.parent / "nothing") == WRONG_USAGE

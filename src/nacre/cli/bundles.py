@@ -85,6 +85,12 @@ def open_bundle(
     return OpenBundle(bundle, inside, memory, targets, arrays, tuple(lost))
 
 
+def require_bundle(folder: str) -> None:
+    """WrongUsage for what is no folder, and so no bundle."""
+    if not os.path.isdir(folder):
+        raise WrongUsage(f"{safe(folder)} is no bundle, which is a folder that `compile` wrote")
+
+
 def findings_to_show(bundle: OpenBundle | None, findings: list[Diagnostic]) -> list[Diagnostic]:
     """Findings about a program; what runs by name in a bundle was told when it was compiled."""
     if bundle is None:

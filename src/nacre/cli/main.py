@@ -40,7 +40,12 @@ _VERBS = {
         "compare a backend's numbers",
     ),
     "compile": ("nacre.cli.compile", "compile_", "compile a model to a plan for a device"),
-    "validate": ("nacre.cli.validate", "validate", "compare a bundle's numbers with its model's"),
+    "validate": (
+        "nacre.cli.accuracy.validate",
+        "validate",
+        "compare a bundle's numbers with its model's",
+    ),
+    "compare": ("nacre.cli.accuracy.compare", "compare", "compare two plans of one model"),
     "estimate": ("nacre.cli.estimate", "estimate", "say whether a model fits and how fast it is"),
     "calibrate": (
         "nacre.cli.calibrate.command",

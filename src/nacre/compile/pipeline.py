@@ -77,9 +77,7 @@ def run_stages(
     require_l1(module, options)
     require_decompression(module, options)
     require_room_for_ports(module, options)
-    # Integers of 8 bits take their scales from what the floats are, or from the model itself.
-    is_own = options.precision == "i8" and not _is_dynamic(module)
-    plain = _with_source_name(float_model(module), module) if is_own else FloatModel(module)
+    plain = float_source(module, options.precision)
     with stage("fitting operations to the device"):
         legal = legalise(plain.module, "f32" if options.precision == "i8" else options.arithmetic)
     report_stage("legalise", legal)
@@ -120,6 +118,13 @@ def run_stages(
     require_types(layers, options)
     compiled = _plan(layers, target, options, report_stage)
     return Compiled(legal, quantised, layers, *compiled)
+
+
+def float_source(module: Module, precision: str) -> FloatModel:
+    """What is legalised: for i8 the floats behind a model that came quantised, and its scales."""
+    # Integers of 8 bits take their scales from what the floats are, or from the model itself.
+    is_own = precision == "i8" and not _is_dynamic(module)
+    return _with_source_name(float_model(module), module) if is_own else FloatModel(module)
 
 
 def _cluster(

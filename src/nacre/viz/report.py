@@ -23,6 +23,7 @@ REPORT = PageKind(
         "tables.js",
         "charts.js",
         "layers.js",
+        "noise.js",
         "theme.js",
         "choosing.js",
         "report.js",
@@ -32,10 +33,14 @@ REPORT = PageKind(
 
 
 def render_report(
-    result: TimedResult, *, title: str, layers: Mapping[str, Any] | None = None
+    result: TimedResult,
+    *,
+    title: str,
+    layers: Mapping[str, Any] | None = None,
+    noise: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page as text, with a view of a model's layers where there are some."""
-    data = report_data(result) | {"layers": layers}
+    """The page as text, with views of a model's layers and of their noise where there are some."""
+    data = report_data(result) | {"layers": layers, "noise": noise}
     return render_page(REPORT, data, title=title, sentence=result.sentence())
 
 

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.validation import Validation, validate_bundle
+from nacre.compile.options import Calibration
 from nacre.compile.target import request_error
 
 if TYPE_CHECKING:
+    from nacre.compile.blame.comparison import PlanComparison
+    from nacre.compile.blame.result import Blame
     from nacre.compile.estimate.result import Estimate
 
 
@@ -43,6 +46,29 @@ class Bundle(CompiledModel):
         onnxruntime or of PyTorch. Without it the model is evaluated.
         """
         return validate_bundle(self, inputs, expected)
+
+    def blame(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        remedies: int = 0,
+        calibration: Calibration | None = None,
+    ) -> Blame:
+        """Where the plan loses its accuracy on some inputs, tensor by tensor.
+
+        Of an i8 plan also what keeping so many layers in f16 costs and brings, each: the model is
+        compiled again for it, with scales from `calibration`, or from the inputs.
+        """
+        from nacre.compile.blame.noise import find_blame
+        from nacre.compile.blame.remedies import add_remedies
+
+        return add_remedies(find_blame(self, inputs), self, inputs, remedies, calibration)
+
+    def compare(self, other: Bundle, inputs: Mapping[str, Any]) -> PlanComparison:
+        """This plan and another of the same model on the same inputs, layer by layer."""
+        from nacre.compile.blame.comparison import compare_plans
+
+        return compare_plans(self, other, inputs)
 
     def save(
         self,

@@ -136,6 +136,8 @@ def _layers(bundle: CompiledModel) -> Iterator[str]:
     for name, values in bundle.manifest.member_values.items():
         if name not in inside or not all(value in bundle.legal.by_id for value in values):
             yield f"has a layer `{name}` inside of another that makes what is nowhere"
+    if not all(one.value in bundle.legal.by_id for one in bundle.manifest.stands_for):
+        yield "says what a value stands for that is nowhere"
     names = Counter(layer.name for layer in bundle.manifest.layers)
     computing = {
         task.name for task in bundle.runnable_program.plan.program.tasks if task.op not in _MOVES

@@ -14,6 +14,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.narrowing import store_floats
 from nacre.compile.legalise.origins import legal_operation_text, nodes_of
+from nacre.compile.legalise.stands_for import values_by_source
 from nacre.compile.options import Options, Precision
 from nacre.compile.partition.layers import Layer, element_bytes
 from nacre.compile.partition.stage import Partition
@@ -24,7 +25,7 @@ from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.ports import Port as StoredPort
 from nacre.compile.quantise.quantiser import Quantised
 from nacre.core.evaluation.plan import macs_of
-from nacre.core.module import CoreOperation, Module, TensorType
+from nacre.core.module import CoreOperation, Labels, Module, TensorType
 from nacre.core.values import Array
 
 FORMAT = 5
@@ -116,6 +117,14 @@ class LayerLoss(Struct, frozen=True, forbid_unknown_fields=True):
     elem: str = "i8"  # what it is stored in
 
 
+class StandIn(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A value of the legal module, and the one of the model that it stands for."""
+
+    value: int
+    source: int  # its number in what was legalised
+    node: str  # as the model calls what makes it; empty where it has no name
+
+
 class WeightsSegment(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """A part of the weights that is elements of a constant of the legal module."""
 
@@ -171,6 +180,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     fallback: bool = True  # whether layers might stay floats for it
     precision_map: Mapping[str, str] = {}  # layers whose precision was asked for
     compression: CompressedWeights | None = None  # of weights, where it was asked for
+    stands_for: tuple[StandIn, ...] = ()  # values of the legal module that are of the model
     stored: StoredWeights | None = None  # in a folder: where its weights come from
     sha256: Mapping[str, str] = {}  # of the files beside it, and of the rest of this one
 
@@ -228,6 +238,15 @@ def manifest(
         },
         compression=_compression(partition.legal, placement, options),
         layers=tuple(_layer(x, source, partition, placement, tokens) for x in partition.layers),
+        stands_for=_stands_for(partition.legal),
+    )
+
+
+def _stands_for(legal: Legal) -> tuple[StandIn, ...]:
+    labels = (legal.source and legal.source.labels) or Labels()
+    found = sorted((value, number) for number, value in values_by_source(legal).items())
+    return tuple(
+        StandIn(value, number, next(iter(labels.names(number)), "")) for value, number in found
     )
 
 

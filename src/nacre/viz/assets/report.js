@@ -56,6 +56,7 @@ function fillHeader() {
 
 fillHeader();
 fillLayers(model, { chooseLayer });
+fillNoise(model);
 fillWaiting(model, { chooseStatements });
 fillUnits(model);
 fillBounds(model);

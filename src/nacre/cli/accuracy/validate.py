@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,17 +12,18 @@ from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.rendering import render_json, render_text
 from nacre.base.stages import stage
-from nacre.cli.arrays import InputFile, WrongUsage, parse_input
-from nacre.cli.bundles import arrays_of
+from nacre.cli.accuracy.blame import BlameOptions, find_noise, noise_text
+from nacre.cli.accuracy.random_inputs import validate_on_random
+from nacre.cli.arrays import InputFile, parse_input
+from nacre.cli.bundles import arrays_of, require_bundle
 from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK
-from nacre.cli.options import WholeNumber, form_option, repeated_option
+from nacre.cli.options import WholeNumber, form_option, options_of, repeated_option
 from nacre.cli.terminal.progress import show_stages
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle
     from nacre.compile.bundle.manifest import Port
     from nacre.compile.bundle.validation import Validation
-    from nacre.core.values import Array
 
 _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
 
@@ -45,12 +46,51 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
     "An output as somebody else has it; may be repeated. Default: what the model makes.",
 )
 @click.option("--seed", type=WholeNumber(min=0), default=0, help="Of random inputs. Default: 0.")
+@options_of(
+    BlameOptions,
+    "blame",
+    click.option(
+        "--blame",
+        "is_wanted",
+        is_flag=True,
+        help="Say of every tensor what noise goes in, is added and is passed on.",
+    ),
+    click.option(
+        "--remedies",
+        type=WholeNumber(min=0, max=64),
+        default=0,
+        metavar="N",
+        help="With --blame: what keeping each of the N layers that add most in f16 costs and "
+        "brings; the model is compiled N + 1 times. Default: 0.",
+    ),
+    click.option(
+        "--calibrate",
+        "calibration",
+        type=click.Path(path_type=Path),
+        metavar="FILE.npz",
+        help="With --remedies: inputs that their scales come from. Default: those of the run.",
+    ),
+    click.option(
+        "--report",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE.html",
+        help="With --blame: write a page with the layers, their times and their noise.",
+    ),
+    click.option(
+        "--most",
+        type=WholeNumber(min=1),
+        default=20,
+        metavar="N",
+        help="With --blame: how many tensors the text has. Default: 20.",
+    ),
+)
 @form_option
 def validate(
     folder: str,
     inputs: tuple[InputFile, ...],
     expected: tuple[InputFile, ...],
     seed: int,
+    blame: BlameOptions,
     form: str,
 ) -> int:
     """Run BUNDLE, and compare what it computes with the model that it was compiled from.
@@ -59,6 +99,9 @@ def validate(
     model, within the bound of the plan's precision. An output of the model that is the same
     everywhere, NaN or saturated proves nothing: that is inconclusive, and asks for other inputs.
 
+    With --blame the noise of every tensor is measured against the model in f32: what goes in, what
+    the tensor adds by itself, what it passes on.
+
     Exit status: 0 valid, 1 not valid or errors in the bundle or its inputs, 2 wrong usage,
     3 inconclusive.
     """
@@ -66,73 +109,33 @@ def validate(
 
     if expected and not inputs:
         raise click.UsageError("--expect is about inputs that are known: give them with --input")
-    if not os.path.isdir(folder):
-        raise WrongUsage(f"{safe(folder)} is no bundle, which is a folder that `compile` wrote")
+    blame.require_sense()
+    require_bundle(folder)
     try:
         with show_stages():
             with stage("loading"):
                 bundle = Bundle.load(folder)
             with stage("comparing"):
-                validation = (
-                    bundle.validate(arrays_of(inputs, bundle.source), arrays_of(expected) or None)
-                    if inputs or not bundle.manifest.inputs
-                    else _validate_on_random(bundle, seed)
-                )
+                given = arrays_of(inputs, bundle.source)
+                if inputs or not bundle.manifest.inputs:
+                    validation = bundle.validate(given, arrays_of(expected) or None)
+                else:
+                    validation, given = validate_on_random(bundle, seed)
+            found = find_noise(bundle, given, blame) if blame.is_wanted else None
     except InputError as error:
         is_json = form == "json"
         text = (render_json if is_json else render_text)(error.diagnostics)
         click.echo(text, err=not is_json)
         return ERRORS_FOUND
     how = "the inputs given" if inputs else f"random inputs, seed {seed}"
-    click.echo(
-        json.dumps(validation.as_json(), indent=2)
-        if form == "json"
-        else _text(bundle, validation, how)
-    )
+    if form == "json":
+        noise = {} if found is None else {"blame": found.as_json()}
+        click.echo(json.dumps({**validation.as_json(), **noise}, indent=2))
+    else:
+        click.echo(_text(bundle, validation, how))
+        if found is not None:
+            click.echo("\n" + noise_text(found, blame))
     return _STATUS[validation.verdict]
-
-
-def _validate_on_random(bundle: Bundle, seed: int) -> Validation:
-    """On the first of several draws of which the model makes something that can be compared."""
-    from nacre.compile.bundle.validation import validate_bundle
-    from nacre.compile.sampling.draw import ATTEMPTS
-
-    for attempt in range(ATTEMPTS):
-        others = _random_inputs(bundle, seed + 1, attempt)
-        validation = validate_bundle(bundle, _random_inputs(bundle, seed, attempt), others=others)
-        if validation.verdict != "inconclusive":
-            break
-    return validation
-
-
-def _random_inputs(bundle: Bundle, seed: int, attempt: int) -> dict[str, Any]:
-    from nacre.compile.sampling.draw import draw_inputs
-    from nacre.compile.sampling.input_ranges import input_ranges
-
-    # Without the model as it came, what is made of inputs shows in the legalised module.
-    module = bundle.source if bundle.has_reference else bundle.legal
-    arrays = draw_inputs(module, seed, attempt=attempt)
-    if not bundle.has_reference:
-        types = bundle.source.input_types
-        arrays = {name: array.astype(types[name].element.dtype) for name, array in arrays.items()}
-    for state in bundle.source.states:
-        arrays.pop(state.name, None)
-    ranges = input_ranges(module)
-    for port in bundle.manifest.inputs:
-        is_free = port.name in arrays and ranges[port.name].kind == "any"
-        if port.scale is not None and is_free:
-            arrays[port.name] = _move_into_range(port, arrays[port.name])
-    return arrays
-
-
-def _move_into_range(port: Port, array: Array) -> Array:
-    """Random numbers moved to where the calibration data lay: a plan on integers has no others."""
-    import numpy as np
-
-    low, high = port.real(np.array([-128, 127], np.int8)).astype(np.float64)
-    deviation = (high - low) / 6  # six deviations hold nearly all
-    moved: Array = np.clip((low + high) / 2 + deviation * array, low, high)
-    return moved.astype(array.dtype)
 
 
 def _text(bundle: Bundle, validation: Validation, how: str) -> str:

@@ -1,0 +1,1 @@
+"""Verbs about what precision costs."""

@@ -1,0 +1,56 @@
+"""Inputs for a bundle where nobody gives any: drawn from what the model does with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nacre.compile.bundle.bundle import Bundle
+    from nacre.compile.bundle.manifest import Port
+    from nacre.compile.bundle.validation import Validation
+    from nacre.core.values import Array
+
+
+def validate_on_random(bundle: Bundle, seed: int) -> tuple[Validation, dict[str, Any]]:
+    """On the first of several draws of which the model makes something that can be compared."""
+    from nacre.compile.bundle.validation import validate_bundle
+    from nacre.compile.sampling.draw import ATTEMPTS
+
+    for attempt in range(ATTEMPTS):
+        others = random_inputs(bundle, seed + 1, attempt)
+        inputs = random_inputs(bundle, seed, attempt)
+        validation = validate_bundle(bundle, inputs, others=others)
+        if validation.verdict != "inconclusive":
+            break
+    return validation, inputs
+
+
+def random_inputs(bundle: Bundle, seed: int, attempt: int = 0) -> dict[str, Any]:
+    """A draw; what nothing says more of lies where the calibration data lay."""
+    from nacre.compile.sampling.draw import draw_inputs
+    from nacre.compile.sampling.input_ranges import input_ranges
+
+    # Without the model as it came, what is made of inputs shows in the legalised module.
+    module = bundle.source if bundle.has_reference else bundle.legal
+    arrays = draw_inputs(module, seed, attempt=attempt)
+    if not bundle.has_reference:
+        types = bundle.source.input_types
+        arrays = {name: array.astype(types[name].element.dtype) for name, array in arrays.items()}
+    for state in bundle.source.states:
+        arrays.pop(state.name, None)
+    ranges = input_ranges(module)
+    for port in bundle.manifest.inputs:
+        is_free = port.name in arrays and ranges[port.name].kind == "any"
+        if port.scale is not None and is_free:
+            arrays[port.name] = _move_into_range(port, arrays[port.name])
+    return arrays
+
+
+def _move_into_range(port: Port, array: Array) -> Array:
+    """Random numbers moved to where the calibration data lay: a plan on integers has no others."""
+    import numpy as np
+
+    low, high = port.real(np.array([-128, 127], np.int8)).astype(np.float64)
+    deviation = (high - low) / 6  # six deviations hold nearly all
+    moved: Array = np.clip((low + high) / 2 + deviation * array, low, high)
+    return moved.astype(array.dtype)
