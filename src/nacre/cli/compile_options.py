@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from nacre.base.excerpt import backquote
+from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.options import ddr_size_option, options_of, repeated_option
@@ -26,6 +27,7 @@ from nacre.compile.options import (
     is_judged,
     uses_calibration,
 )
+from nacre.compile.quantise_stages import STAGE_NAMES, stages_of
 
 if TYPE_CHECKING:
     from nacre.nem.model.devices import Device
@@ -52,6 +54,16 @@ def _decibels(text: str) -> float:
     return float(value[1])
 
 
+def _stage_names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if text))
+    for name in names:
+        if name not in STAGE_NAMES:
+            known, hint = ", ".join(STAGE_NAMES), did_you_mean(name, STAGE_NAMES)
+            more = f"; {hint}" if hint else ""
+            raise ValueError(f"{backquote(name)} is no stage of quantisation: {known}{more}")
+    return names
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """How a model is compiled, as the options say."""
@@ -64,6 +76,7 @@ class CompileOptions:
     fallback: bool
     compress: str | None
     group_size: str | None
+    quantise_without: tuple[str, ...]
     ddr_size: int
 
     def arguments(self) -> dict[str, Any]:
@@ -85,6 +98,11 @@ class CompileOptions:
         if self.group_size is not None and self.precision not in WEIGHT_BITS:
             known, reason = " and ".join(WEIGHT_BITS), f"--precision is {self.precision}"
             raise click.UsageError(f"--group-size is for {known}, and {reason}")
+        for name in self.quantise_without:
+            if name not in stages_of(self.precision):
+                has = ", ".join(stages_of(self.precision)) or "none"
+                message = f"--quantise-without {name}: --precision {self.precision} has"
+                raise click.UsageError(f"{message} {has} to leave out")
         return {
             "precision": self.precision,
             "calibration": data,
@@ -94,6 +112,7 @@ class CompileOptions:
             "fallback": self.fallback,
             "compress": self.compress,
             "group_size": None if self.group_size is None else int(self.group_size),
+            "quantise_without": self.quantise_without,
             "ddr_bytes": self.ddr_size,
         }
 
@@ -167,6 +186,13 @@ compile_options = options_of(
         help="Weights that the device decompresses on their way: without a word, or with `exact`, "
         "where that saves bytes; with `cluster` weights are also changed such that it does, as "
         "far as outputs allow.",
+    ),
+    click.option(
+        "--quantise-without",
+        type=option_value(_stage_names),
+        default="",
+        metavar="NAME,...",
+        help=f"Stages of quantisation to leave out, to compare: {', '.join(STAGE_NAMES)}.",
     ),
     ddr_size_option,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from nacre.base.diagnostics import Warn
@@ -31,6 +31,7 @@ def compile(  # the name that users call
     fallback: bool = True,
     compress: Compress | None = None,
     group_size: int | None = None,
+    quantise_without: Collection[str] = (),
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
     warn: Warn | None = None,
@@ -41,7 +42,8 @@ def compile(  # the name that users call
     - `source`: also a module of PyTorch, with `example_args` as it is called, or what
       `torch.export` makes of one
     - `device`: a built-in name, a file, or a device
-    - `calibration`: for `i8`, inputs by name with an axis of samples in front, or a list of inputs
+    - `calibration`: inputs by name with an axis of samples in front, or a list of inputs: `i8`
+      needs them, `w8f16` and `w4f16` round weights better with them
     - `shapes`: sizes of inputs that leave them open
     - `constants`: inputs of an ONNX model that are bound to a value for good
     - `observer`: how a range of floats becomes a scale: `minmax`, `percentile` or `mse`
@@ -53,6 +55,7 @@ def compile(  # the name that users call
     - `compress`: weights that the device decompresses on their way: `exact` where that saves
       bytes, `cluster` also changes weights such that it does, as far as outputs allow
     - `group_size`: how many weights of `w8f16` and `w4f16` share a scale at the most: 32, 64 or 128
+    - `quantise_without`: stages of quantisation to leave out, to compare, such as `smooth`
     - `on_stage`: is shown the result of every stage
     - `warn`: is told what is odd about a model but does not stand in the way
     - `cache`: whether a plan that was made before, for the same model, device and options by the
@@ -61,13 +64,15 @@ def compile(  # the name that users call
     InputError lists what stands in the way.
     """
     precision = validate_request(
-        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size
-    )
+        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size,
+        quantise_without,
+    )  # fmt: skip
     target = target_of(device)
     module = module_of(source, shapes, example_args, constants, warn)
     options = Options(
         target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
         fallback, accuracy_db, compress=compress, group_size=group_size,
+        quantise_without=frozenset(quantise_without),
     )  # fmt: skip
     if cache and on_stage is None:
         from nacre.compile.plan_cache.cache import compile_or_recall, default_cache

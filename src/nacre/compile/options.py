@@ -61,6 +61,7 @@ class Options:
     disabled: frozenset[str] = frozenset()  # of FEATURES: what a plan does without, to compare
     compress: Compress | None = None  # weights that a device decompresses on their way
     group_size: int | None = None  # of weights that share a scale, at the most
+    quantise_without: frozenset[str] = frozenset()  # of QUANTISE_STAGES
 
     @property
     def arithmetic(self) -> Precision:
@@ -99,4 +100,4 @@ def is_judged(precision: str, compress: object) -> bool:
 
 def uses_calibration(precision: str, compress: object) -> bool:
     """Whether inputs as the model will see them change a plan."""
-    return precision == "i8" or compress == "cluster"
+    return is_judged(precision, compress)

@@ -97,6 +97,7 @@ def run_stages(
                 imported=plain.imported or None,
                 observer=options.observer,
                 precision_map=options.precision_map,
+                without=options.quantise_without,
                 fallback=options.fallback,
                 accuracy_db=options.accuracy_db,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from nacre.compile.options import (
     Precision,
     is_judged,
 )
+from nacre.compile.quantise_stages import STAGE_NAMES, stages_of
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes
 from nacre.core.module import Module
@@ -39,6 +40,7 @@ def validate_request(
     fallback: object = True,
     compress: object = None,
     group_size: object = None,
+    quantise_without: object = (),
 ) -> Precision:
     """The precision by our name; what does not exist, and what is of another kind, is refused."""
     precision = PRECISION_ALIASES.get(str(precision), precision)
@@ -64,6 +66,7 @@ def validate_request(
             "ask for the precision i8, or leave the map out",
         )
     _require_accuracy(precision, accuracy_db, fallback, compress)
+    _require_stages(precision, quantise_without)
     if type(ddr_bytes) is not int or ddr_bytes <= 0:
         raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
     return precision
@@ -78,6 +81,22 @@ def _require_group_size(precision: str, group_size: object) -> None:
     if precision not in WEIGHT_BITS:
         known = " and ".join(WEIGHT_BITS)
         raise request_error(f"`group_size` is for {known}, and the precision is {precision}")
+
+
+def _require_stages(precision: str, names: object) -> None:
+    """Refuse stages that do not exist, and such that a precision does not have."""
+    if isinstance(names, str) or not isinstance(names, Collection):
+        raise request_error(
+            f"`quantise_without` is {names!r}, expected names of stages",
+            "give a list or a set, as in `quantise_without=['smooth']`",
+        )
+    for name in names:
+        if name not in STAGE_NAMES:
+            hint = did_you_mean(str(name), STAGE_NAMES)
+            message = f"no stage of quantisation is called {name!r}"
+            raise request_error(f"{message}, there are {', '.join(STAGE_NAMES)}", hint)
+        if name not in stages_of(precision):
+            raise request_error(f"the precision {precision} has no stage `{name}` to leave out")
 
 
 def _require_accuracy(

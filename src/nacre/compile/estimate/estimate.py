@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ def estimate(
     fallback: bool = True,
     compress: Compress | None = None,
     group_size: int | None = None,
+    quantise_without: Collection[str] = (),
     clock_mhz: float | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
@@ -67,8 +68,9 @@ def estimate(
     if clock_mhz is not None:
         require_clock(clock_mhz)
     precision = validate_request(
-        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size
-    )
+        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size,
+        quantise_without,
+    )  # fmt: skip
     aim = target_of(device)
     target = aim.device
     module = module_of(source, shapes, example_args, constants, warn)
@@ -78,6 +80,7 @@ def estimate(
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
         fallback and not is_stand_in, accuracy_db, compress=compress, group_size=group_size,
+        quantise_without=frozenset(quantise_without),
     )  # fmt: skip
     recorder = _StageRecorder(on_stage)
     base = Estimate(

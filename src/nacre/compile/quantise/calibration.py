@@ -13,6 +13,7 @@ from nacre.base.hints import setting
 from nacre.base.packing import as_nibbles, restore_type
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
+from nacre.compile.legalise.forms.masks.levelling import mask_values
 from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.options import Calibration
 from nacre.compile.quantise.observers import Histogram
@@ -230,6 +231,12 @@ def _sample_at(given: Calibration, index: int) -> Mapping[str, Any]:
 
 def _reshape(array: Array, type_: TensorType) -> Array:
     return np.ascontiguousarray(array).reshape(type_.shape)
+
+
+def mask_inputs(module: Module) -> frozenset[str]:
+    """The names of inputs that are masks, which stay f32 and may be infinite."""
+    wide = mask_values(module)
+    return frozenset(str(op.attributes["name"]) for op in module.inputs if op.value_id in wide)
 
 
 class SampleFeeds:

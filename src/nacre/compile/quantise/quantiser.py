@@ -25,6 +25,7 @@ from nacre.compile.quantise.calibration import (
     SampleFeeds,
     Samples,
     check_samples,
+    mask_inputs,
 )
 from nacre.compile.quantise.correction import MOST_SAMPLES, correct_biases
 from nacre.compile.quantise.float_notes import (
@@ -83,7 +84,7 @@ def quantise(
     observer: str = "mse",
     precision_map: Mapping[str | int, str] | None = None,
     imported: QuantisedPort | None = None,
-    correct: bool = True,
+    without: Set[str] = frozenset(),
     fallback: bool = True,
     accuracy_db: float | None = None,
 ) -> Quantised:
@@ -96,7 +97,7 @@ def quantise(
     - `observer`: `minmax`, `percentile` or `mse`
     - `precision_map`: layers, by name or value of the source, that stay floats, and such that stay
       on integers whatever they lose: `{"head*": "f16", "stem": "i8"}`
-    - `correct`: whether biases take back what rounded weights do to the means of channels
+    - `without`: stages of `QUANTISE_STAGES` that are left out
     - `fallback`: whether layers go back to floats where outputs lose too much on the data
     - `accuracy_db`: the least ratio of signal to noise of the outputs; else that of `validate`
     """
@@ -107,31 +108,25 @@ def quantise(
     if calibration is None and not imported:
         raise calibrating.missing_data_error()
     brought = imported or QuantisedPort()
-    masks = _mask_inputs(legal.module)
+    masks = mask_inputs(legal.module)
     data = (
         None if calibration is None else check_samples(source, calibration, brought.inputs, masks)
     )
-    if data is not None and not brought:
+    if data is not None and not brought and "smooth" not in without:
         legal = smooth_channels(legal, data)
     module = legal.module
     graph, runner = Graph(module, frozenset(brought.scales)), StepwiseRunner(module, legal)
     forced, integers = forced_values(legal, source, precision_map or {}, graph)
     seen = _observe(graph, runner, data)
-    if not brought:
+    if not brought and "uneven" not in without:
         forced |= uneven_concats(graph, seen.histograms, OBSERVERS[observer]) - integers
     attempt = _Attempt(
-        legal, source, graph, runner, data, seen, observer, brought, correct, integers, accuracy_db
+        legal, source, graph, runner, data, seen, observer, brought, without, integers, accuracy_db
     )
     plain = attempt.quantise(forced)
     if not fallback or data is None or brought:
         return _add_notes(plain, set())
     return _restore_floats(attempt, plain, forced)
-
-
-def _mask_inputs(module: Module) -> frozenset[str]:
-    """The names of inputs that are masks, which stay f32."""
-    wide = mask_values(module)
-    return frozenset(str(op.attributes["name"]) for op in module.inputs if op.value_id in wide)
 
 
 def _restore_floats(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
@@ -180,7 +175,7 @@ class _Attempt:
     seen: Observations
     observer: str
     imported: QuantisedPort
-    correct: bool
+    without: Set[str]
     integers: Set[int]
     accuracy_db: float | None
 
@@ -201,7 +196,7 @@ class _Attempt:
             scales, self.imported, searched=searched, on_grid=is_own, value_text=value_text
         )
         rewritten = rewrite_on_integers(graph, islands, scheme, legal.outputs)
-        if self.data is not None and self.correct and not is_own:
+        if self.data is not None and not is_own and "bias" not in self.without:
             pairs = islice(_paired_samples(self.data, self.runner, rewritten), MOST_SAMPLES)
             rewritten = correct_biases(rewritten, self.seen.means, [stored for _, stored in pairs])
         rewritten = replace(rewritten, module=dead_code(rewritten.module))

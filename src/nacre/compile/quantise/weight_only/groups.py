@@ -1,12 +1,7 @@
-"""Weights as integers of few bits: neighbours along the sum are a group, which shares a scale.
-
-Rounding to the nearest integer is one way to choose the integers; what looks at data, or at other
-weights, is another function of the same kind, a `Rounding`.
-"""
+"""Weights as integers of few bits: neighbours along the sum are a group, which shares a scale."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +44,6 @@ class RoundedWeights:
         return real if self.minimums is None else real + self.minimums.repeat(self.group, axis=1)
 
 
-# Weights [columns, depth], the size of a group, bits.
-Rounding = Callable[[Array, int, int], RoundedWeights]
-
-
 def group_size_for(depth: int, most: int) -> int | None:
     """The largest size of groups up to `most` that divides a depth; None where all are tiny."""
     sizes = (size for size in range(min(most, depth), LEAST_GROUP - 1, -1) if depth % size == 0)
@@ -75,6 +66,15 @@ def round_to_nearest(weights: Array, group: int, bits: int) -> RoundedWeights:
 
 def _round_groups(parts: Array, bits: int) -> tuple[Array, Array]:
     """Groups, a row each, as integers and scales."""
+    scales = group_scales(parts, bits, np.ones(parts.shape[1], np.float32))
+    return _nearest(parts, scales, 1 << (bits - 1)).astype(np.int8), scales.astype(np.float16)
+
+
+def group_scales(parts: Array, bits: int, importance: Array) -> Array:
+    """The scale of each group, a row, with the least squared error, in f32 as f16 has it.
+
+    `importance` is what the square of each place counts.
+    """
     most = 1 << (bits - 1)
     at = np.abs(parts).argmax(axis=1)[:, None]
     # The end of the range that has one integer more goes to the largest element.
@@ -83,14 +83,14 @@ def _round_groups(parts: Array, bits: int) -> tuple[Array, Array]:
     best_gains = np.full(len(parts), -1.0, np.float32)
     for covered in _COVERED[bits]:
         integers = _nearest(parts, extreme * np.float32(covered), most)
-        products = np.einsum("ij,ij->i", parts, integers)
-        squares = np.maximum(np.einsum("ij,ij->i", integers, integers), _TINY)
+        counted = integers * importance
+        products = np.einsum("ij,ij->i", parts, counted)
+        squares = np.maximum(np.einsum("ij,ij->i", integers, counted), _TINY)
         # Under the scale of least squares, so much of the squares of the weights is no error.
         gains = products * products / squares
         better = gains > best_gains
         best_scales[better], best_gains[better] = (products / squares)[better], gains[better]
-    held = best_scales.astype(np.float16)
-    return _nearest(parts, held.astype(np.float32), most).astype(np.int8), held
+    return best_scales.astype(np.float16).astype(np.float32)
 
 
 def _nearest(parts: Array, scales: Array, most: int) -> Array:

@@ -7,6 +7,7 @@ packed, and their scales: tiles dequantise what they use.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf, log10
@@ -16,18 +17,24 @@ import numpy as np
 from nacre.compile.legalise.contract import escapes_at
 from nacre.compile.legalise.legal_module import Legal, WeightLoss
 from nacre.compile.legalise.origins import nodes_of
+from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.options import GROUP_SIZE, WEIGHT_BITS, Options
+from nacre.compile.quantise.calibration import check_samples, mask_inputs
+from nacre.compile.quantise.weight_only.calibrated import (
+    MOST_DEPTH,
+    CalibratedWeights,
+    round_on_data,
+)
 from nacre.compile.quantise.weight_only.groups import (
     LEAST_GROUP,
     RoundedWeights,
-    Rounding,
     group_size_for,
     round_to_nearest,
 )
 from nacre.compile.quantise.weight_only.imported_groups import fingerprint, imported_groups
 from nacre.core.grouped_weights import add_grouped_weights, grouped_weights_of
-from nacre.core.module import Labels
+from nacre.core.module import CoreOperation, Labels
 from nacre.core.rewrite.engine import apply_once
 from nacre.core.rewrite.labels import complete_labels
 from nacre.core.rewrite.site import RewriteSite
@@ -36,16 +43,19 @@ from nacre.core.values import Array
 _LEAST_ELEMENTS = 4096  # fewer are not worth the tasks that dequantise them
 
 
-def quantise_weights(
-    legal: Legal, options: Options, rounding: Rounding = round_to_nearest
-) -> Legal:
-    """The module with integers for the weights of its products, and what each loses by them."""
+def quantise_weights(legal: Legal, options: Options) -> Legal:
+    """The module with integers for the weights of its products, and what each loses by them.
+
+    Weights that the model brings in groups are taken as they are, others rounded for the
+    calibration data, and without any to the nearest integers.
+    """
     numbers = Labels(
         nodes={value: str(origins[0]) for value, origins in legal.origins.items()},
         fused={value: tuple(map(str, origins[1:])) for value, origins in legal.origins.items()},
     )
     assert legal.source is not None
-    quantiser = _WeightQuantiser(options, rounding, imported_groups(legal.source))
+    imported = imported_groups(legal.source)
+    quantiser = _WeightQuantiser(options, imported, _calibrated(legal, options, imported))
     made = apply_once(replace(legal.module, labels=numbers), {"Linear": [quantiser.linear]})
     legal = replace(legal, notes=(*legal.notes, *quantiser.notes()))
     if not quantiser.ratios:
@@ -56,16 +66,52 @@ def quantise_weights(
     return replace(changed, escaped=escaped, losses=_losses(changed, quantiser.ratios))
 
 
+def _calibrated(
+    legal: Legal, options: Options, imported: Mapping[bytes, RoundedWeights]
+) -> dict[bytes, CalibratedWeights]:
+    """Weights that are rounded for the calibration data, by what they are in f16."""
+    if options.calibration is None or "gptq" in options.quantise_without or legal.source is None:
+        return {}
+    masks = mask_inputs(legal.module)
+    data = check_samples(legal.source, options.calibration, masks=masks)
+    runner = StepwiseRunner(legal.module, legal)
+    groups: dict[int, int] = {}
+    prints: dict[int, bytes] = {}
+    for op in legal.module.operations:
+        weights = runner.constants.get(op.operands[1]) if op.opcode == "Linear" else None
+        if weights is None or not _is_worth_integers(op, weights):
+            continue
+        group, print_ = _group_of(weights, options), fingerprint(weights)
+        if group is not None and weights.shape[1] <= MOST_DEPTH and print_ not in imported:
+            groups[op.operands[1]], prints[op.operands[1]] = group, print_
+    if not groups:
+        return {}
+    made = round_on_data(runner, data, groups, WEIGHT_BITS[options.precision])
+    alike = Counter(prints.values())
+    return {prints[value]: own for value, own in made.items() if alike[prints[value]] == 1}
+
+
+def _is_worth_integers(op: CoreOperation, weights: Array) -> bool:
+    """Whether a product by weights of f16 takes them as integers."""
+    is_large = weights.size >= _LEAST_ELEMENTS and op.type.dtype == "f16"
+    return is_large and bool(np.isfinite(weights).all())
+
+
+def _group_of(weights: Array, options: Options) -> int | None:
+    return group_size_for(weights.shape[1], options.group_size or GROUP_SIZE[options.precision])
+
+
 class _WeightQuantiser:
     """Puts integers in the place of weights; what several products share is rounded once."""
 
     def __init__(
-        self, options: Options, rounding: Rounding, imported: Mapping[bytes, RoundedWeights]
+        self,
+        options: Options,
+        imported: Mapping[bytes, RoundedWeights],
+        calibrated: Mapping[bytes, CalibratedWeights],
     ) -> None:
-        self._imported = imported
-        self._bits = WEIGHT_BITS[options.precision]
-        self._most = options.group_size or GROUP_SIZE[options.precision]
-        self._rounding = rounding
+        self._imported, self._calibrated = imported, calibrated
+        self._options = options
         self._known: dict[int, tuple[int, float]] = {}
         self.ratios: list[float] = []  # signal over noise of the weights of each product
         self._undivided = 0  # products that no group divides
@@ -83,27 +129,28 @@ class _WeightQuantiser:
         """A product by constant weights of f16."""
         x, value, *bias = site.operands
         weights = site.constant(value)
-        if weights is None or weights.size < _LEAST_ELEMENTS or site.op.type.dtype != "f16":
-            return None
-        if not np.isfinite(weights).all():
+        if weights is None or not _is_worth_integers(site.op, weights):
             return None
         if value not in self._known:
-            grouped = self._grouped(weights)
-            if grouped is None:
+            found = self._rounded(weights)
+            if found is None:
                 self._undivided += 1
                 return None
-            self._known[value] = add_grouped(site, grouped), _ratio(weights, grouped)
+            self._known[value] = add_grouped(site, found.rounded), found.sqnr
         stored, ratio = self._known[value]
         self.ratios.append(ratio)
         return site.add("Linear", x, stored, *bias)
 
-    def _grouped(self, weights: Array) -> RoundedWeights | None:
+    def _rounded(self, weights: Array) -> CalibratedWeights | None:
         """Weights as the model brought them, or rounded; None where no group divides them."""
-        known = self._imported.get(fingerprint(weights)) if self._imported else None
-        if known is not None:
-            return known
-        group = group_size_for(weights.shape[1], self._most)
-        return None if group is None else self._rounding(weights, group, self._bits)
+        print_ = fingerprint(weights) if self._imported or self._calibrated else b""
+        if print_ in self._calibrated:
+            return self._calibrated[print_]
+        rounded, group = self._imported.get(print_), _group_of(weights, self._options)
+        if rounded is None and group is not None:
+            bits = WEIGHT_BITS[self._options.precision]
+            rounded = round_to_nearest(weights, group, bits)
+        return None if rounded is None else CalibratedWeights(rounded, _ratio(weights, rounded))
 
 
 def add_grouped(site: RewriteSite, grouped: RoundedWeights) -> int:
