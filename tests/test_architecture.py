@@ -128,7 +128,7 @@ def nem_room_of(module: str) -> str:
 
 # Inside compile: what all stages share, the stages in their order, and what stands on them.
 COMPILE_SHARED = (
-    *("rules", "options", "target", "geometry", "plan_digest", "request"),
+    *("rules", "options", "quantise_stages", "target", "geometry", "plan_digest", "request"),
     *("accuracy", "sampling"),
 )
 COMPILE_STAGES = (
