@@ -42,8 +42,7 @@ def compile(  # the name that users call
     - `source`: also a module of PyTorch, with `example_args` as it is called, or what
       `torch.export` makes of one
     - `device`: a built-in name, a file, or a device
-    - `calibration`: inputs by name with an axis of samples in front, or a list of inputs: `i8`
-      needs them, `w8f16` and `w4f16` round weights better with them
+    - `calibration`: for integers, inputs by name with an axis of samples in front, or a list
     - `shapes`: sizes of inputs that leave them open
     - `constants`: inputs of an ONNX model that are bound to a value for good
     - `observer`: how a range of floats becomes a scale: `minmax`, `percentile` or `mse`
@@ -63,16 +62,13 @@ def compile(  # the name that users call
 
     InputError lists what stands in the way.
     """
-    precision = validate_request(
-        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size,
-        quantise_without,
-    )  # fmt: skip
+    precision = validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db,
+                                 fallback, compress, group_size, quantise_without)  # fmt: skip
     target = target_of(device)
     module = module_of(source, shapes, example_args, constants, warn)
     options = Options(
         target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback, accuracy_db, compress=compress, group_size=group_size,
-        quantise_without=frozenset(quantise_without),
+        fallback, accuracy_db, 0, frozenset(), compress, group_size, frozenset(quantise_without),
     )  # fmt: skip
     if cache and on_stage is None:
         from nacre.compile.plan_cache.cache import compile_or_recall, default_cache

@@ -67,20 +67,17 @@ def estimate(
     """
     if clock_mhz is not None:
         require_clock(clock_mhz)
-    precision = validate_request(
-        precision, observer, precision_map, ddr_bytes, accuracy_db, fallback, compress, group_size,
-        quantise_without,
-    )  # fmt: skip
+    precision = validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db,
+                                 fallback, compress, group_size, quantise_without)  # fmt: skip
     aim = target_of(device)
-    target = aim.device
+    target, without = aim.device, frozenset(quantise_without)
     module = module_of(source, shapes, example_args, constants, warn)
     is_stand_in = precision == "i8" and calibration is None and not brings_scales(module)
     ranges = _describe_scales(precision, calibration, is_stand_in)
     calibration = _stand_in(module, ddr_bytes) if is_stand_in else calibration
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback and not is_stand_in, accuracy_db, compress=compress, group_size=group_size,
-        quantise_without=frozenset(quantise_without),
+        fallback and not is_stand_in, accuracy_db, 0, frozenset(), compress, group_size, without
     )  # fmt: skip
     recorder = _StageRecorder(on_stage)
     base = Estimate(
