@@ -142,9 +142,12 @@ class CompiledModel:
         """A session of the program with its memory filled: weights, and inputs by name."""
         machine, program = self._machine(ordered, is_watched=is_watched)
         filled = self.to_memory(arrays)
+        constant: tuple[str, ...] = ()
         if self.manifest.weights is not None:
             filled[self.manifest.weights] = self.weights
-        return machine.start(program, filled, history_bytes=0)
+            # Whoever watches a run looks at memories on the chip.
+            constant = () if is_watched else (self.manifest.weights,)
+        return machine.start(program, filled, history_bytes=0, constant=constant)
 
     @cached_property
     def _idle_machines(self) -> dict[bool, list[Session]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -27,6 +28,9 @@ _SWIFT = _QUIET.copy()
 _SWIFT.run(np.setbufsize, 256)
 
 
+_WIDENING: WeakSet[Run] = WeakSet()
+
+
 def quietly(
     function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
@@ -37,6 +41,17 @@ def quietly(
 def quiet(run: Run) -> Run:
     """The same run without NumPy's floating-point warnings."""
     return wraps(run)(_within(run, _QUIET))
+
+
+def widening(run: Run) -> Run:
+    """The same run, which reads inputs of f16 as f32 and may as well be given that."""
+    _WIDENING.add(run)
+    return run
+
+
+def is_widening(run: Run) -> bool:
+    """Whether a run of floats may be given f32 where its inputs are f16."""
+    return run in _WIDENING
 
 
 def bare_run(run: Run) -> Run:

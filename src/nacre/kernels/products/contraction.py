@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from nacre.kernels.interface.call import Array, Call, Fault, Run, TensorType
-from nacre.kernels.interface.runs import present, quiet
+from nacre.kernels.interface.runs import present, quiet, widening
 from nacre.kernels.interface.shapes import Dims, pad
 from nacre.kernels.numbers.halves import store_floats
 from nacre.kernels.numbers.numbers import Float32, widen_to_f32
@@ -239,7 +239,7 @@ def _float_run(use: Contraction) -> Run:
         store(same_nan(total) if is_ordered else total, outputs[0])
         return None
 
-    return quiet(run)
+    return widening(quiet(run))
 
 
 def _float_store(type_: TensorType) -> Store:

@@ -206,10 +206,7 @@ class NemInterpreter:
         observed: Iterable[str] = (),
         imports: Imports = (),
     ) -> FusedResult:
-        """Time a program without and with the chains that a binder may make of it.
-
-        Values in the buffers that are `observed` are written, whoever reads them.
-        """
+        """Time a program as it is, and in chains; buffers that are `observed` are written."""
         program = self._require_program(program).with_imports(host_imports(imports))
         timing = self.time(program)
         return time_fused(timing, chains_of(program, _names(observed)))
@@ -226,12 +223,13 @@ class NemInterpreter:
         imports: Imports = (),
         fuse: bool = False,
         observed: Iterable[str] = (),
+        constant: Iterable[str] = (),
     ) -> Session:
-        """A session in which a program runs step by step, forwards and backwards."""
+        """A session to step through, both ways; the host leaves `constant` buffers as they are."""
         self._require_untimed(order)
         options = self._options(
             inputs, order=order, detect_races=detect_races, history_bytes=history_bytes,
-            fuse=fuse, observed=_names(observed),
+            fuse=fuse, observed=_names(observed), constant=_names(constant),
         )  # fmt: skip
         program = self._require_program(program).with_imports(host_imports(imports))
         return self._session(program, options, allow)

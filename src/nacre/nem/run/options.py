@@ -38,4 +38,5 @@ class RunOptions:
     backends: Backends = field(default_factory=_numpy)
     inputs: Mapping[str, Any] = field(default_factory=dict)  # arrays by buffer
     imports: tuple[Import, ...] = ()  # buffers whose contents are the host's
+    constant: tuple[str, ...] = ()  # buffers that the host never changes between runs
     allowed: tuple[Diagnostic, ...] = ()  # errors of the program that it runs in spite of

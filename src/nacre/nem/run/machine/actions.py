@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from nacre.nem.model.program import Operand, Task
 from nacre.nem.plan.calls import lookup_at, tensor_type, varying_parts
 from nacre.nem.plan.footprints import Footprint, copies_elements, quantises
 from nacre.nem.plan.grid import Grid
+from nacre.nem.run.machine.places import Place, Places, elements
 from nacre.nem.run.machine.signatures import Signatures, signatures
 from nacre.nem.run.memory.bound_operands import OperandOffsets, OperandSizes
 from nacre.nem.run.memory.memory import Memory, Storage
@@ -44,6 +46,22 @@ class Action(ABC):
     def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
         """Of a copy: where a byte of the destination came from, and how many follow it there."""
         return None
+
+    def places(self, row: int) -> Places | None:
+        """What it reads and writes exactly; None where it does more than these say."""
+        return None
+
+    def can_hold(self, row: int) -> bool:
+        """Whether `prepare` takes inputs that are held."""
+        return False
+
+    def widens(self, row: int) -> bool:
+        """Whether inputs of f16 that are held may as well be f32 of the same values."""
+        return False
+
+    def prepare(self, row: int, held: Mapping[int, Array]) -> Callable[[], bool]:
+        """The same as `run`, with some inputs held beside memory."""
+        return partial(self.run, row)
 
 
 class ByteCopy(Action):
@@ -76,6 +94,19 @@ class ByteCopy(Action):
         """The source."""
         low = self._source.offset(row)
         return [(self._source.storage, low, low + self._size.size(row))]
+
+    def places(self, row: int) -> Places:
+        """As many bytes here as there."""
+        size, low, start = self._size.size(row), self._target.offset(row), self._source.offset(row)
+        source = Place(self._source.storage, start, start + size)
+        return Places([source], [Place(self._target.storage, low, low + size)])
+
+    def prepare(self, row: int, held: Mapping[int, Array]) -> Callable[[], bool]:
+        """A copy between bytes that stay where they are."""
+        (source,), (target,) = self.places(row)
+        if target.storage.missing or source.storage.missing:
+            return partial(self.run, row)
+        return _copy(source.bytes, target.bytes)
 
     def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
         """The same distance from the start of the source."""
@@ -133,6 +164,22 @@ class ElementCopy(Action):
         low = self._source.offset(row)
         return [(self._source.storage, low, low + self._layouts(row)[0].span)]
 
+    def places(self, row: int) -> Places:
+        """The elements of both."""
+        source, target = self._layouts(row)
+        start, low = self._source.offset(row), self._target.offset(row)
+        read = elements(self._source.storage, source, start)
+        return Places([read], [elements(self._target.storage, target, low)])
+
+    def prepare(self, row: int, held: Mapping[int, Array]) -> Callable[[], bool]:
+        """A copy between elements that stay where they are, if they are no parts of bytes."""
+        (source,), (target,) = self.places(row)
+        is_same = source.storage is target.storage
+        is_view = all(p.layout is not None and p.layout.is_view for p in (source, target))
+        if is_same or not is_view or target.storage.missing or source.storage.missing:
+            return partial(self.run, row)
+        return _copy(source.array(), target.array())
+
     def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
         """The same element of the source."""
         source, target = self._layouts(row)
@@ -153,6 +200,10 @@ class QuantisingStore(ElementCopy):
     def __init__(self, task: Task, grid: Grid, memory: Memory) -> None:
         super().__init__(task, grid, memory)
         self._converters: dict[int, Callable[[Array], Array]] = {}
+
+    def prepare(self, row: int, held: Mapping[int, Array]) -> Callable[[], bool]:
+        """The same as `run`: what is stored are other elements."""
+        return partial(self.run, row)
 
     def _convert(self, row: int, values: Array) -> Array:
         """The bits of `quantize`, made once for a type of the destination."""
@@ -222,6 +273,14 @@ class BoundsCheckedAction(Action):
     def source_of(self, row: int, byte: int) -> tuple[Storage, int, int] | None:
         """Of a copy: where a byte of the destination came from."""
         return self._action.source_of(row, byte)
+
+
+def _copy(source: Array, target: Array) -> Callable[[], bool]:
+    def copy() -> bool:
+        target[...] = source
+        return True
+
+    return copy
 
 
 def copy_operands(task: Task) -> tuple[Operand, Operand]:

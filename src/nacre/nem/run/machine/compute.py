@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 from nacre.base.hints import setting
 from nacre.base.rules import Rule
 from nacre.kernels.interface.call import Array, Fault, Run
+from nacre.kernels.interface.runs import is_widening
 from nacre.nem.model.program import Task
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.actions import Action, ByteRange
 from nacre.nem.run.machine.findings import Findings
+from nacre.nem.run.machine.places import Places, elements
 from nacre.nem.run.machine.signatures import Signature, Signatures
 from nacre.nem.run.memory.bound_operands import BoundOperand, OperandOffsets
 from nacre.nem.run.memory.memory import Memory
@@ -125,6 +130,50 @@ class Compute(Action):
         where = f" at element {list(fault.position)}" if fault.position is not None else ""
         message = f"cannot go on: {fault.message}{where}" if fault.is_fatal else fault.message
         self._findings.report(rule, self.task, self.grid, row, message)
+
+    def places(self, row: int) -> Places:
+        """The elements of its operands."""
+        call = self.call(row)
+        reads, writes = (
+            [elements(s.storage, s.layout, s.offsets.offset(row)) for s in operands]
+            for operands in (call.inputs, call.outputs)
+        )
+        return Places(reads, writes)
+
+    def can_hold(self, row: int) -> bool:
+        """Whether nothing stands between its operands and the kernel."""
+        call = self.call(row)
+        return not call.packed and not any(s.storage.missing for s in (*call.inputs, *call.outputs))
+
+    def widens(self, row: int) -> bool:
+        """Whether the kernel begins by making f32 of its inputs."""
+        return is_widening(self.call(row).run)
+
+    def prepare(self, row: int, held: Mapping[int, Array]) -> Callable[[], bool]:
+        """The kernel on arrays that stay where they are."""
+        if not self.can_hold(row):
+            return partial(self.run, row)
+        call = self.call(row)
+        run, outputs = call.run, [operand.array(row) for operand in call.outputs]
+        inputs: list[Array | None] = [
+            held[i] if i in held else s.array(row) for i, s in enumerate(call.inputs)
+        ]
+        unpacked = [
+            (i, s) for i, s in enumerate(call.inputs) if i not in held and not s.layout.is_view
+        ]
+
+        def compute() -> bool:
+            for i, operand in unpacked:
+                inputs[i] = operand.array(row)
+            fault = run(inputs, outputs)
+            return fault is None or self._go_on_after(fault, row)
+
+        return compute
+
+    def _go_on_after(self, fault: Fault, row: int) -> bool:
+        """Report a fault; whether the run goes on."""
+        self._report(fault, row)
+        return not fault.is_fatal and not self._findings.has_error
 
     def writes(self, row: int) -> list[ByteRange]:
         """From the first to the last element of every output."""

@@ -12,6 +12,7 @@ from nacre.nem.plan.footprints import copies_elements
 from nacre.nem.plan.grid import Grid
 from nacre.nem.run.machine.actions import Action, ByteRange, copy_operands
 from nacre.nem.run.machine.findings import Findings
+from nacre.nem.run.machine.places import Place, Places, elements
 from nacre.nem.run.machine.signatures import Signatures, signatures
 from nacre.nem.run.memory.bound_operands import OperandOffsets, OperandSizes
 from nacre.nem.run.memory.memory import POISON, Memory
@@ -76,6 +77,13 @@ class DecompressingTransfer(Action):
         """The elements of the destination."""
         low = self._target.offset(row)
         return [(self._target.storage, low, low + self._layouts(row)[1].span)]
+
+    def places(self, row: int) -> Places:
+        """The compressed bytes, and the elements of the destination."""
+        start, low = self._source.offset(row), self._target.offset(row)
+        source = Place(self._source.storage, start, start + self._size.size(row))
+        target = elements(self._target.storage, self._layouts(row)[1], low)
+        return Places([source], [target])
 
     def reads(self, row: int) -> list[ByteRange]:
         """The compressed bytes."""

@@ -86,6 +86,7 @@ class Inspection(AbstractContextManager["Inspection"]):
             _schedule(self.steps, options, timing),
             History(options.history_bytes) if options.history_bytes else None,
             self._races,
+            options.constant,
         )
         self._findings.origin = PoisonOrigins(self._stepper).origin_of
         self._host = Host(plan.program, memory, self._findings, self._stepper, options.imports)

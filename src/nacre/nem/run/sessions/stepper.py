@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from nacre.nem.model.program import Task
@@ -11,6 +12,7 @@ from nacre.nem.run.machine.races import RaceDetector
 from nacre.nem.run.memory.memory import Storage
 from nacre.nem.run.sessions.frontier import Frontier
 from nacre.nem.run.sessions.history import Change, History, SavedBytes, save_bytes
+from nacre.nem.run.sessions.repeated_runs import PreparedCall, RepeatedRuns
 from nacre.nem.run.sessions.schedules import ProgramOrder, RecordedOrder, Schedule, TimedOrder
 from nacre.nem.run.sessions.steps import Steps
 from nacre.nem.spec.rules.running import RUN08
@@ -28,7 +30,9 @@ class Stepper:
         schedule: Schedule,
         history: History | None,
         races: RaceDetector | None = None,
+        constant: Collection[str] = (),
     ) -> None:
+        """`constant` are buffers that the host never changes between runs."""
         self.steps = steps
         self.machine = machine
         self.order: list[int] = []  # the steps taken
@@ -39,6 +43,13 @@ class Stepper:
         self._races = races
         self._known = _known_order(schedule, steps.count)
         self._frontier: Frontier | None = None
+        self._repeats = RepeatedRuns(constant) if constant and self._is_plain else None
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nobody looks at single steps: they are taken in program order."""
+        is_watched = self._needs_frontier or self._races is not None
+        return isinstance(self._schedule, ProgramOrder) and not is_watched
 
     @cached_property
     def _actions(self) -> list[bool]:
@@ -63,6 +74,8 @@ class Stepper:
 
     def rewind(self) -> None:
         """No step has been taken; what tasks do stays bound to their bytes."""
+        if self._repeats is not None:
+            self._repeats.begin(was_whole=self.is_finished, steps=self.steps.count)
         self.order.clear()
         self.host_writes.clear()
         self.failed, self._frontier = None, None
@@ -112,6 +125,8 @@ class Stepper:
             action = self.machine.action(position)
             if self._history is not None and action is not None:
                 before = save_bytes(action.writes(row))
+            if self._repeats is not None and action is not None:
+                self._repeats.note(len(self.order), action, row)
             if action is not None and action.run(row):
                 return action, before
         except Exception as error:
@@ -128,6 +143,10 @@ class Stepper:
         """Take up to so many steps without looking back; False where one failed."""
         if self._needs_frontier or self._known is None or self._races is not None:
             return self._take_singly(most)
+        if self._repeats is not None and self._repeats.recording is not None:
+            return self._take_singly(most)
+        if self._repeats is not None and self._repeats.calls is not None and not self.order:
+            return self._take_calls(self._repeats.calls)
         chunk = self._known[len(self.order) : len(self.order) + most]
         run, is_task = self.machine.run, self._actions
         positions, rows = self.steps.position[chunk].tolist(), self.steps.row[chunk].tolist()
@@ -145,7 +164,20 @@ class Stepper:
         self.order.extend(chunk)
         return True
 
-    def _stop_at(self, chunk: list[int], number: int) -> bool:
+    def _take_calls(self, calls: list[PreparedCall]) -> bool:
+        """Take all steps, of which these are left to do; one that is interrupted begins anew."""
+        step = 0
+        try:
+            for step, call in calls:
+                if not call():
+                    return self._stop_at(range(self.steps.count), step)
+        except Exception as error:
+            self.machine.explain(int(self.steps.position[step]), int(self.steps.row[step]), error)
+            return self._stop_at(range(self.steps.count), step)
+        self.order.extend(range(self.steps.count))
+        return True
+
+    def _stop_at(self, chunk: Sequence[int], number: int) -> bool:
         """The steps of a chunk before one that failed have been taken."""
         self.failed = chunk[number]
         self.order.extend(chunk[:number])
@@ -200,6 +232,8 @@ class Stepper:
 
     def note_host_write(self, storage: Storage, low: int, high: int) -> None:
         """Remember bytes that the host is about to write."""
+        if self._repeats is not None:
+            self._repeats.note_host_write(storage.buffer, is_running=bool(self.order))
         self.host_writes.append((len(self.order), storage, low, high))
         if self._history is not None:
             findings = len(self.machine.findings.diagnostics)
