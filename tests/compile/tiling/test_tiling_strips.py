@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.geometry import Window
-from nacre.compile.tiling.strips import Strip, strip_of
+from nacre.compile.tiling.strips import Strip, inner_strips, strip_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import inputs_of, values
@@ -186,6 +186,31 @@ def test_a_row_that_cannot_be_cut_is_refused_with_its_size() -> None:
 
 
 # Geometry
+
+
+@given(
+    width=st.integers(1, 60),
+    kernel=st.integers(1, 9),
+    stride=st.integers(1, 4),
+    dilation=st.integers(1, 3),
+    left=st.integers(0, 30),
+    right=st.integers(0, 30),
+    count=st.integers(1, 20),
+)
+def test_strips_that_see_no_padding_are_counted_without_a_look_at_each(
+    width: int, kernel: int, stride: int, dilation: int, left: int, right: int, count: int
+) -> None:
+    size = (width + left + right - dilation * (kernel - 1) - 1) // stride + 1
+    if size < 1:
+        return
+    window = Window(1, 1, 1, 0, (left, right), (1, kernel), (1, stride), (1, dilation))
+    each = [
+        strip_of(window, width, first, min(count, size - first)) for first in range(0, size, count)
+    ]
+    inner = inner_strips(window, width, size, count)
+    plain = [at for at, one in enumerate(each) if one.sides == (0, 0) and one.count == count]
+    assert plain == [*inner]
+    assert len({each[at].x_count for at in inner}) <= 1
 
 
 @given(

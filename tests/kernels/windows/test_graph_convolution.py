@@ -217,6 +217,30 @@ def test_larger_ones_as_torch_and_onnxruntime(
             np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("order", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(
+    ("x", "w"),
+    [
+        ((2, 3, 500), (4, 3, 41)),
+        ((1, 4, 2, 300), (6, 2, 1, 31)),
+        ((1, 2, 3, 9, 70), (3, 2, 2, 2, 7)),
+    ],
+)
+def test_rows_whose_windows_are_beyond_memory_are_taken_in_parts(
+    x: Dims, w: Dims, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a signal of millions by weights of thousands all windows at once are hundreds of GiB."""
+    monkeypatch.setattr(graph_conv_columns, "_MOST_ROW_BYTES", 0)
+    arrays = [values("f32", shape, i) for i, shape in enumerate((x, w, (w[0],)))]
+    groups = x[1] // w[1]
+    (wanted,) = onnx_result("Conv", arrays, {"group": groups})
+    for heat in (None, False):
+        given = {"groups": groups, "layout": order}
+        found = compute("Conv", "f32", laid(arrays, order), given, heat=heat)
+        got = np.moveaxis(found, -1, 1) if order == "NHWC" else found
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("heat", [None, False])
 @pytest.mark.parametrize("where", ["x", "w"])
 def test_what_is_not_finite_reaches_the_windows_that_see_it(where: str, heat: bool | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import gcd, prod
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from nacre.core.ops import OPS
 
 VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze"})
 MOVES = VIEWS | {"Slice", "Concat", "Broadcast", "Pad", "Resize", "Gather", "GatherAxis"}
+_MOST_CLASSES = 1 << 16  # of places that windows have: a hostile one has billions
 _WINDOWS = frozenset({"Conv", "QConv", "MaxPool", "AvgPool", "QPool"})
 
 
@@ -140,13 +141,20 @@ def _window_bytes(module: Module, op: CoreOperation) -> int:
 def _covered_count(
     size: int, windows: int, kernel: int, stride: int, dilation: int, pad: int
 ) -> int:
-    """How many places of an axis lie under a window."""
-    # Of windows that see padding alone there may be billions.
-    first = max(0, -((dilation * (kernel - 1) - pad) // stride))
-    end = min(windows, (size - 1 + pad) // stride + 1)
-    starts = np.arange(first, max(first, end))[:, None] * stride - pad
-    places = starts + np.arange(kernel) * dilation
-    return int(np.unique(places[(places >= 0) & (places < size)]).size)
+    """How many places of an axis lie under a window; of very many classes of them, fewer."""
+    common = gcd(stride, dilation)
+    if dilation // common > windows:  # places of windows and windows of places: the same sums
+        windows, kernel, stride, dilation = kernel, windows, dilation, stride
+    # Places that are `period` apart see what windows see that are `shift` apart.
+    period, shift = stride // common, dilation // common
+    seen = np.zeros(size, np.bool_)
+    for place in range(min(kernel, period, _MOST_CLASSES)):
+        count = (kernel - 1 - place) // period * shift + windows
+        start = place * dilation - pad
+        first, end = max(0, -(start // stride)), min(count, (size - 1 - start) // stride + 1)
+        if first < end:
+            seen[start + first * stride : start + (end - 1) * stride + 1 : stride] = True
+    return int(np.count_nonzero(seen))
 
 
 def stored_values(module: Module, groups: Sequence[Group]) -> list[list[int]]:

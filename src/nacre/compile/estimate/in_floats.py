@@ -41,8 +41,7 @@ def compare_with_floats(
     Products are what integers are faster at: the model is compiled once more, in f16, only where
     other layers take most of the time.
     """
-    plan = bundle.estimate().plan
-    if bundle.manifest.precision != "i8" or plan is None:
+    if bundle.manifest.precision != "i8" or (plan := bundle.estimate().plan) is None:
         return None
     cycles = bundle.time().cycles
     share = sum(layer.cycles for layer in plan.layers if not layer.macs) / max(1, cycles)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import inf, prod, sqrt
+from math import inf, isfinite, prod, sqrt
 
 import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.f16_digits import badly_scaled_values, cancelling_values, may_cancel
-from nacre.compile.legalise.running import StepwiseRunner
+from nacre.compile.legalise.running import StepwiseRunner, kernel_call
 from nacre.compile.legalise.size_estimates import estimate_sizes
 from nacre.compile.sampling.draw import draw_inputs
 from nacre.core.constants import constant_array
@@ -22,13 +22,17 @@ from nacre.core.evaluation.plan import initial_values
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array
+from nacre.kernels.registry import PRIMITIVES
 
 _HIGHEST = GRAPH_TYPES["f16"].highest
 _LARGE, _SMALL = _HIGHEST / 4, 2.0**-13  # of values that were seen: others come a little larger
 _ROUNDED, _LOST = 2.0**-11, 2.0**-25  # what f16 rounds off: of a number, and of one near 0
 _FEW_DIGITS = 2.0**-9  # of a result that is no small one: f16 leaves fewer than that
 _NEAR = 16.0  # how far estimates may be off
-_MOST_MACS = 2e10  # of a module that is run
+_MOST_MACS, _MOST_STEPS = 2e10, 2e9  # of a module that is run: products of matrices, all else
+_MOST_ELEMENTS = 1 << 28  # of its largest value
+_LOOKED_AT = 4  # times that every element of a value is, to find the largest
+_STEPS_OF_PLACE = 10_000  # what a place of a window takes that is done by itself, in elements
 _ALIKE, _FAR = 0.99, 1e3  # what is as good as the least; how far below all else a mask is
 _PRODUCTS = frozenset({"Linear", "Conv", "MatMul"})
 _NORMS = frozenset({"LayerNorm", "RmsNorm", "Log", "Softmax"})
@@ -49,7 +53,7 @@ def values_beyond_f16(module: Module, source: Module) -> OutOfF16Range:
     """What f16 cannot hold of a module in f32 that is made of a model."""
     alone = badly_scaled_values(module)
     is_seen = _may_leave_f16(module) or may_cancel(module)
-    if not is_seen or _macs(module) > _MOST_MACS:
+    if not is_seen or not _is_soon_run(module):
         return OutOfF16Range(alone=alone)
     largest = _observe_magnitudes(module, source)
     floats = {op.value_id for op in module.operations if op.type.dtype == "f32"}
@@ -129,15 +133,24 @@ def _may_leave_f16(module: Module) -> bool:
     return any(size > _LARGE / _NEAR or 0 < size < _SMALL * _NEAR for size in computed)
 
 
-def _macs(module: Module) -> float:
-    total = 0.0
+def _is_soon_run(module: Module) -> bool:
+    """Whether a run takes no longer, and no more memory, than what it tells is worth."""
+    if any(prod(op.type.shape) > _MOST_ELEMENTS for op in module.operations):
+        return False
+    macs = steps = 0.0
     for op in module.operations:
-        shapes = [module.by_id[value].type.shape for value in op.operands]
-        if op.opcode in ("Linear", "MatMul"):
-            total += prod(op.type.shape) * shapes[0][-1]
-        elif op.opcode == "Conv":
-            total += prod(op.type.shape) * prod(shapes[1][:-1])
-    return total
+        primitive = OPS[op.opcode].primitive
+        if primitive is None:
+            continue
+        work = PRIMITIVES[primitive].work(kernel_call(module, op))
+        is_product = op.opcode in _PRODUCTS and op.attributes.get("groups", 1) == 1
+        macs += work.macs if is_product else 0
+        steps += work.elements * work.each + (0 if is_product else work.macs)
+        steps += _LOOKED_AT * prod(op.type.shape)
+        if op.opcode == "Conv" and not is_product:
+            window = module.by_id[op.operands[1]].type.shape[:-2]
+            steps += _STEPS_OF_PLACE * prod(window)
+    return macs <= _MOST_MACS and steps <= _MOST_STEPS
 
 
 def _observe_magnitudes(module: Module, source: Module) -> dict[int, float]:
@@ -155,10 +168,12 @@ def _largest(array: Array) -> float:
     """The largest magnitude, but for one negative number far below all others, which hides."""
     if array.dtype.kind != "f" or not array.size:
         return 0.0
-    finite = array[np.isfinite(array)].astype(np.float64)
-    whole = float(np.abs(finite).max(initial=0.0))
-    least = float(finite.min(initial=0.0))
-    if -least < whole:
+    highest, least = float(array.max()), float(array.min())
+    if not (isfinite(highest) and isfinite(least)):
+        array = array[np.isfinite(array)]
+        highest, least = float(array.max(initial=0)), float(array.min(initial=0))
+    whole = max(highest, -least)
+    if highest > -least or whole <= _LARGE:
         return whole
-    rest = float(np.abs(finite[finite > _ALIKE * least]).max(initial=0.0))
-    return rest if -least > max(_FAR * rest, _LARGE) else whole
+    rest = float(np.abs(array[array > _ALIKE * least]).max(initial=0))
+    return rest if whole > max(_FAR * rest, _LARGE) else whole

@@ -92,14 +92,19 @@ class StepwiseRunner:
 
 def bind_operation(module: Module, op: CoreOperation, **changed: object) -> Run:
     """An operation ready to run, some of its attributes changed."""
-    spec = OPS[op.opcode]
-    assert spec.primitive is not None
+    primitive = OPS[op.opcode].primitive
+    assert primitive is not None
+    return PRIMITIVES[primitive].bind(kernel_call(module, op, **changed))
+
+
+def kernel_call(module: Module, op: CoreOperation, **changed: object) -> Call:
+    """How the kernel of an operation is called, some of its attributes changed."""
     inputs = tuple(kernel_type(module.by_id[operand].type) for operand in op.operands)
     result = kernel_type(op.type)
-    attributes = {**spec.with_defaults(op.attributes), **changed}
+    attributes = {**OPS[op.opcode].with_defaults(op.attributes), **changed}
     if "to" in changed:
         result = kernel_type(TensorType(str(changed["to"]), op.type.shape))
-    return PRIMITIVES[spec.primitive].bind(Call(inputs, (result,), attributes))
+    return Call(inputs, (result,), attributes)
 
 
 def _dead_after(module: Module, constants: Mapping[int, Array]) -> list[tuple[int, ...]]:

@@ -6,8 +6,9 @@ later task that comes after it overwrites all its bytes: who conflicts with it c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from nacre.compile.partition.layers import element_bytes
 from nacre.compile.program import Region
@@ -53,11 +54,62 @@ def touch_of(region: Region, writes: bool) -> Touch:
     return Touch(region.buffer, start, start + region.size, writes, pitch, run)
 
 
+@dataclass
+class _SizeClass:
+    """Touches of about one length in the order of their starts."""
+
+    starts: list[int] = field(default_factory=list)
+    held: list[tuple[int, Touch]] = field(default_factory=list)  # by task
+
+    def keep(self, is_kept: Callable[[int, Touch], bool], first: int, stop: int) -> None:
+        """Drop those of a part that are not kept."""
+        kept = [at for at in range(first, stop) if is_kept(*self.held[at])]
+        if len(kept) < stop - first:
+            self.starts[first:stop] = [self.starts[at] for at in kept]
+            self.held[first:stop] = [self.held[at] for at in kept]
+
+
+class _OpenTouches:
+    """What tasks touch of one buffer, found by where it lies: a layer may have thousands."""
+
+    def __init__(self) -> None:
+        self._classes: dict[int, _SizeClass] = {}  # by the bits of a length
+
+    def __iter__(self) -> Iterator[tuple[int, Touch]]:
+        return (entry for some in self._classes.values() for entry in some.held)
+
+    def near(self, wanted: Touch) -> Iterator[tuple[int, Touch]]:
+        """All that may overlap with it."""
+        for bits, some in self._classes.items():
+            first = bisect_right(some.starts, wanted.start - (1 << bits))
+            yield from some.held[first : bisect_left(some.starts, wanted.end, first)]
+
+    def add(self, number: int, touch: Touch) -> None:
+        """One more."""
+        bits = max(0, touch.end - touch.start).bit_length()
+        some = self._classes.setdefault(bits, _SizeClass())
+        at = bisect_right(some.starts, touch.start)
+        some.starts.insert(at, touch.start)
+        some.held.insert(at, (number, touch))
+
+    def keep(self, is_kept: Callable[[int, Touch], bool]) -> None:
+        """Drop those that are not kept."""
+        for some in self._classes.values():
+            some.keep(is_kept, 0, len(some.held))
+
+    def drop_inside(self, whole: Touch, after: int) -> None:
+        """Those within others' bytes, of tasks that these come after."""
+        for some in self._classes.values():
+            first = bisect_left(some.starts, whole.start)
+            stop = bisect_left(some.starts, whole.end, first)
+            some.keep(lambda n, t: t.end > whole.end or not after >> n & 1, first, stop)
+
+
 class Order:
     """The tasks so far, and who comes after whom."""
 
     def __init__(self) -> None:
-        self._open: dict[str, list[tuple[int, Touch]]] = {}  # by buffer
+        self._open: dict[str, _OpenTouches] = {}  # by buffer
         self._tokens: list[str] = []
         self._numbers: dict[str, int] = {}
         self._after: list[int] = []  # by task: the set of those it comes after, as bits
@@ -67,7 +119,8 @@ class Order:
         """The tasks that have to be done before these bytes are touched; the latest are enough."""
         found = 0
         for wanted in touches:
-            for number, other in self._open.get(wanted.buffer, ()):
+            held = self._open.get(wanted.buffer)
+            for number, other in () if held is None else held.near(wanted):
                 if (wanted.writes or other.writes) and wanted.overlaps(other):
                     found |= 1 << number
         return self._names(self._latest(found))
@@ -100,14 +153,10 @@ class Order:
         self._numbers[token] = number
         self._after.append(after)
         for touch in touches:
-            kept = self._open.setdefault(touch.buffer, [])
+            held = self._open.setdefault(touch.buffer, _OpenTouches())
             if touch.writes and not touch.pitch:
-                kept[:] = [
-                    (n, t)
-                    for n, t in kept
-                    if not (touch.start <= t.start and t.end <= touch.end and after >> n & 1)
-                ]
-            kept.append((number, touch))
+                held.drop_inside(touch, after)
+            held.add(number, touch)
 
     def knows(self, token: str) -> bool:
         """Whether a task is one of these."""
@@ -118,8 +167,8 @@ class Order:
         for token in tokens:
             number = self._numbers[token]
             self._settled |= self._after[number] | 1 << number
-        for kept in self._open.values():
-            kept[:] = [(n, t) for n, t in kept if not self._settled >> n & 1]
+        for held in self._open.values():
+            held.keep(lambda number, _: not self._settled >> number & 1)
 
     def latest_tasks(self, tokens: Iterable[str]) -> tuple[str, ...]:
         """Those of some tasks that nothing further down is known to come after; the latest."""
@@ -133,7 +182,7 @@ class Order:
     def open_tokens(self) -> tuple[str, ...]:
         """Tasks that nothing further down is known to come after; the latest are enough."""
         found = 0
-        for kept in self._open.values():
-            for number, _ in kept:
+        for held in self._open.values():
+            for number, _ in held:
                 found |= 1 << number
         return self._names(self._latest(found))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from nacre.compile.geometry import Window
 from nacre.compile.options import Options
@@ -21,6 +20,7 @@ from nacre.compile.tiling.layer_parts import by_groups, number_parts, with_acces
 from nacre.compile.tiling.residency import Residency
 from nacre.compile.tiling.stage import best_tiling, fits
 
+_MOST_PARTS = 1000  # layers that one becomes: more are no plan that anybody waits for
 _MOST_TRIED = 12  # widths that fit, of which the cheapest is taken
 _GAIN = 0.9  # what fits as it is, is cut where it then takes less than this part of the time
 
@@ -37,6 +37,15 @@ class Strip:
 
 
 @dataclass(frozen=True)
+class StripRun:
+    """Strips that follow each other and differ in their place only."""
+
+    strip: Strip  # the first
+    count: int = 1
+    x_step: int = 0  # from the input of one to that of the next
+
+
+@dataclass(frozen=True)
 class Axis:
     """An axis that tiles do not cut: its size, and its place in every local value that has it."""
 
@@ -45,23 +54,44 @@ class Axis:
     sliding: int | None = None  # the local over which a window slides along this axis
     is_columns: bool = False  # its name is `columns`, which the layer's tiles leave whole
 
-    def strips(self, layer: Layer, count: int) -> list[Strip] | None:
-        """Strips of a width, the last one may be narrower; None where one sees padding only."""
+    def runs(self, layer: Layer, count: int) -> list[StripRun] | None:
+        """Strips of a width, the last may be narrower; None where one sees padding only.
+
+        There may be millions: those that see no padding are counted, the others looked at.
+        """
         window = layer.window if self.sliding is not None else None
-        firsts = range(0, self.size, count)
         if window is None or self.sliding is None:
-            return [Strip(first, size, first, size) for first, size in self._parts(firsts)]
+            rest = self.size % count
+            first = self.size - rest
+            last = [StripRun(Strip(first, rest, first, rest))] if rest else []
+            return [StripRun(Strip(0, count, 0, count), self.size // count, count), *last]
         width = layer.locals[self.sliding].axes[self.axis_of[self.sliding]]
         assert isinstance(width, int)
-        # If one sees padding only, so does one at an end: of millions, two need be looked at.
-        ends = (firsts[:1], firsts[-1:])
-        if any(strip_of(window, width, *p).x_count <= 0 for end in ends for p in self._parts(end)):
+        total = -(-self.size // count)
+        inside = inner_strips(window, width, self.size, count)
+        if total - len(inside) > _MOST_PARTS:
             return None
-        return [strip_of(window, width, *part) for part in self._parts(firsts)]
 
-    def _parts(self, firsts: range) -> list[tuple[int, int]]:
-        """First position and number of positions of parts that begin in a range."""
-        return [(first, min(firsts.step, self.size - first)) for first in firsts]
+        def at(number: int) -> StripRun:
+            first = number * count
+            return StripRun(strip_of(window, width, first, min(count, self.size - first)))
+
+        runs = [at(number) for number in range(inside.start)]
+        if inside:
+            inner = at(inside.start).strip
+            runs.append(StripRun(inner, len(inside), count * window.strides[1]))
+        runs += [at(number) for number in range(inside.stop, total)]
+        return None if any(run.strip.x_count <= 0 for run in runs) else runs
+
+
+def inner_strips(window: Window, width: int, size: int, count: int) -> range:
+    """Which strips of a width have it in full, and see no padding."""
+    step = count * window.strides[1]
+    reach = (count - 1) * window.strides[1] + window.dilations[1] * (window.kernel[1] - 1) + 1
+    total = -(-size // count)
+    first = min(-(-window.sides[0] // step), total)
+    stop = min(size // count, (width + window.sides[0] - reach) // step + 1)
+    return range(first, max(first, stop))
 
 
 def strip_of(window: Window, width: int, first: int, count: int) -> Strip:
@@ -228,18 +258,29 @@ _AXES: Mapping[str, Callable[[Layer], list[Axis]]] = {
 
 
 def _in_strips(layer: Layer, axis: Axis, count: int) -> list[Layer] | None:
-    strips = axis.strips(layer, count)
-    if strips is None:
+    runs = axis.runs(layer, count)
+    if runs is None:
         return None
-    runs = [list(run) for _, run in groupby(strips, lambda s: (s.count, s.x_count, s.sides))]
-    if layer.images > 1 and len(strips) > layer.images * len(runs):
-        alone = (_image(layer, number) for number in range(layer.images))
+    images, total = layer.images, sum(run.count for run in runs)
+    if min(total, images * len(runs)) > _MOST_PARTS:
+        return None
+    if images > 1 and total > images * len(runs):
+        alone = (_image(layer, number) for number in range(images))
         parts = [_strip_layer(one, axis, run) for one in alone for run in runs]
-    elif layer.images > 1:
-        parts = [_strip_layer(layer, axis, [strip]) for strip in strips]
+    elif images > 1:
+        parts = [_strip_layer(layer, axis, one) for run in runs for one in _each(run)]
     else:
         parts = [_strip_layer(layer, axis, run) for run in runs]
     return number_parts(layer, parts)
+
+
+def _each(run: StripRun) -> Iterator[StripRun]:
+    """The strips of a run one by one."""
+    strip = run.strip
+    for number in range(run.count):
+        first, x_first = number * strip.count, number * run.x_step
+        moved = replace(strip, first=strip.first + first, x_first=strip.x_first + x_first)
+        yield StripRun(moved)
 
 
 def _image(layer: Layer, number: int) -> Layer:
@@ -252,10 +293,9 @@ def _image(layer: Layer, number: int) -> Layer:
                    images=1, macs=layer.macs // layer.images)  # fmt: skip
 
 
-def _strip_layer(layer: Layer, axis: Axis, run: list[Strip]) -> Layer:
+def _strip_layer(layer: Layer, axis: Axis, run: StripRun) -> Layer:
     """Strips of one width; several are images, one after the other."""
-    strip, images = run[0], len(run)
-    x_step = run[1].x_first - strip.x_first if images > 1 else 0
+    strip, images, x_step = run.strip, run.count, run.x_step
 
     def move(local: int, access: Access) -> Access:
         at = axis.axis_of.get(local)

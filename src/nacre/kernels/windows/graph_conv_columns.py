@@ -23,6 +23,7 @@ from nacre.kernels.windows.sliding import Axis, Sliding, join_shape
 
 # Of one matrix of columns; larger ones are made block by block, for they should stay in the cache.
 _COLUMN_BYTES = 1 << 20
+_MOST_ROW_BYTES = 1 << 28  # of the columns of one row of windows, which are never made in parts
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,13 @@ class Geometry:
         down, across = self.sliding.axes
         is_close = down.dilation == 1 and down.window > max(1, down.stride - 1)
         return is_close and self.outputs <= across.count
+
+    @cached_property
+    def has_long_rows(self) -> bool:
+        """Whether one row of windows is too many to be copied at once, as of long signals."""
+        counts = self.sliding.counts
+        places = counts[0] if len(counts) == 1 else prod(counts[1:])
+        return not self.is_channelwise and 4 * self.depth * places > _MOST_ROW_BYTES
 
     @cached_property
     def windows(self) -> Windows:

@@ -49,6 +49,8 @@ End = Callable[[Array, Array | None, Scratch], Iterator[FixedCall]]
 def suits_channels_last(use: Geometry) -> bool:
     """Whether a convolution of no groups but single channels is computed with channels last."""
     size = prod(axis.size for axis in use.sliding.axes)
+    if use.has_long_rows and not use.is_pointwise:
+        return False
     return not use.sliding.is_padded or prod(use.sliding.padded) <= _SPARSE * size + _FEW
 
 

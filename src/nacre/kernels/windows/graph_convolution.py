@@ -91,14 +91,15 @@ def _bind(call: Call) -> Run:
         return bind_arranged(call)
     use, y_type, is_ordered = geometry(call), call.output, call.ordered
     known = call.known.get(1)
-    is_by_rows = not (use.sliding.is_last or is_ordered or use.is_channelwise)
+    is_last = use.sliding.is_last or (use.has_long_rows and not use.is_pointwise)
+    is_by_rows = not (is_last or is_ordered or use.is_channelwise)
     if known is not None and not is_by_rows and known.is_narrow(call.input(1).dtype):
         return _bind_whole(call, known)
     # Weights with channels last have no row for each sum.
-    known = None if use.sliding.is_last else known
+    known = None if is_last else known
     elem, has_bias = call.output.elem, call.has_input(2)
     is_channelwise = use.is_channelwise
-    if use.sliding.is_last or is_ordered:
+    if is_last or is_ordered:
         convolve = _channels_last(use)
     elif is_channelwise:
         weights = None if known is None else widening(elem)(known.stored)

@@ -118,8 +118,7 @@ def largest_calls(
 
 def _axis_calls(axis: Axis, at: int, lowest: float, x: Array, y: Array) -> Iterator[FixedCall]:
     before = (slice(None),) * at
-    if axis.count == 1 and len(axis.steps) >= _LONG:
-        some = slice(axis.steps[0][1].start, axis.steps[-1][1].start + 1, axis.dilation)
+    if (some := _long_window(axis)) is not None:
         yield partial(np.maximum.reduce, x[(*before, some)], axis=at, keepdims=True, out=y)
         return
     every, steps = slice(0, axis.count), list(axis.steps)
@@ -240,9 +239,8 @@ def _in_runs(axis: Axis, at: int, lowest: float) -> Pool:
 
 def _pool_by_steps(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
     before = (slice(None),) * at
-    if axis.count == 1 and len(axis.steps) >= _LONG:
-        first, last = axis.steps[0][1].start, axis.steps[-1][1].start
-        return _single(combine, at, (*before, slice(first, last + 1, axis.dilation)))
+    if (some := _long_window(axis)) is not None:
+        return _single(combine, at, (*before, some))
     every = slice(0, axis.count)
     steps = [
         (target == every, (*before, target), (*before, source)) for target, source in axis.steps
@@ -261,6 +259,12 @@ def _pool_by_steps(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Po
         return found
 
     return pool
+
+
+def _long_window(axis: Axis) -> slice | None:
+    """The elements of the only window along an axis, where one step for each were slow."""
+    some = axis.single
+    return some if some is not None and len(range(axis.size)[some]) >= _LONG else None
 
 
 def _single(combine: np.ufunc, at: int, elements: Index) -> Pool:

@@ -63,6 +63,16 @@ class Axis:
                 found.append((slice(first, last + 1), source))
         return tuple(found)
 
+    @cached_property
+    def single(self) -> slice | None:
+        """The elements of the only window, which may have millions; None where there are more."""
+        if self.count != 1:
+            return None
+        first = max(0, -(-self.begin // self.dilation))
+        last = min(self.window - 1, (self.size - 1 + self.begin) // self.dilation)
+        start = first * self.dilation - self.begin
+        return slice(start, start + (last - first) * self.dilation + 1, self.dilation)
+
     @property
     def _used_positions(self) -> list[int]:
         """Places in a window under which any element lies: far fewer than a hostile window has."""

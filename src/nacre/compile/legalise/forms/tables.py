@@ -30,6 +30,7 @@ from nacre.compile.legalise.forms.products.onehot import ONE_HOT_FORMS
 from nacre.compile.legalise.forms.products.products import PRODUCT_FORMS
 from nacre.compile.legalise.forms.quantised.quantized import QUANTIZED_FORMS, UNSIGNED_RESULTS
 from nacre.compile.legalise.forms.windows.channels import CHANNEL_FORMS
+from nacre.compile.legalise.forms.windows.poolings import DEVICE_POOLINGS
 from nacre.compile.legalise.forms.windows.scaling import SCALING_FORMS
 from nacre.compile.legalise.forms.windows.shuffles import CHANNEL_ORDER, SHUFFLE_FORMS
 from nacre.compile.legalise.forms.windows.transposed import TRANSPOSED_FORMS
@@ -111,6 +112,7 @@ DEVICE_FORMS: Rules = merge_guarded(
     GATHER_FORMS,
     ACTIVATION_FORMS,
     DEVICE_WINDOWS,
+    DEVICE_POOLINGS,
     ONE_HOT_FORMS,
     TRANSPOSED_FORMS,
     RESIZE_FORMS,

@@ -19,6 +19,7 @@ from nacre.core.values import Array
 from nacre.kernels.interface.call import Call, TensorType
 from nacre.kernels.registry import PRIMITIVES
 
+_MOST_WEIGHTS = 1 << 26  # of the matrix of an axis: more are in no memory of a device
 _PLAIN = {"mode": "nearest", "coordinate": "asymmetric", "rounding": "floor"}
 
 
@@ -28,7 +29,10 @@ def resize(site: RewriteSite) -> int | None:
     before, after = site.type(x).shape, site.op.type.shape
     if site.type(x).element.is_integer and site.attributes["mode"] != "nearest":
         return None
-    matrices = {axis: _matrix(site, axis) for axis in _resized_axes(site)}
+    axes = _resized_axes(site)
+    if any(site.type(x).shape[a] * site.op.type.shape[a] > _MOST_WEIGHTS for a in axes):
+        return None
+    matrices = {axis: _matrix(site, axis) for axis in axes}
     repeated = {a for a, m in matrices.items() if _is_repetition(m)}
     if matrices.keys() == repeated and is_device_form(site):
         return None

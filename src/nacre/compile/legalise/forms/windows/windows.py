@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-
 import numpy as np
 
 from nacre.core.rewrite.inexact import scales
 from nacre.core.rewrite.inexact.transposes import inverse
 from nacre.core.rewrite.site import RewriteSite, Rules
-from nacre.core.values import Array
 from nacre.kernels.products.core_products import conv2d_pads
 
 WEIGHTED = ("Conv", "ConvTranspose")
@@ -127,7 +123,7 @@ def convolution_of_volumes(site: RewriteSite) -> int | None:
             "dilations": dilations[1:], "pads": (*begins[1:], *ends[1:])}  # fmt: skip
     total: int | None = None
     for tap in range(weights.shape[0]):
-        part = _strided_slice(site, x, 1, tap * dilations[0], strides[0], deep)
+        part = strided_slice(site, x, 1, tap * dilations[0], strides[0], deep)
         plane = site.reshape(part, (images * deep, height, width, channels))
         kernel = site.literal(weights[tap], site.op.type.dtype)
         bias = site.operands[2:] if total is None else ()
@@ -149,7 +145,7 @@ def pad_axis(
     return site.add("Pad", value, pads=tuple(pads), value=fill)
 
 
-def _strided_slice(
+def strided_slice(
     site: RewriteSite, value: int, axis: int, first: int, step: int, count: int
 ) -> int:
     """So many places along an axis."""
@@ -230,108 +226,6 @@ def separate_bias(site: RewriteSite) -> int | None:
     return site.add("BinOp", product, bias, op="Add")
 
 
-def pad_to_whole_windows(site: RewriteSite) -> int | None:
-    """A pooling whose last window hangs over: with padding that takes it in."""
-    if not is_plane(site) or not site.attributes["ceil"]:
-        return None
-    given: dict[str, object] = {**site.op.attributes, "ceil": False}
-    x = site.operands[0]
-    begins, ends = pads_of(site, 2)
-    if site.attributes.get("count_pad") and any((*begins, *ends)):
-        for axis in (0, 1):  # what hangs over does not count, padding does: it becomes elements
-            x = pad_axis(site, x, axis + 1, begins[axis], ends[axis])
-        begins = (0, 0)
-    given["count_pad"] = False
-    if site.op.opcode != "AvgPool":
-        del given["count_pad"]
-    given["pads"] = (*begins, *_overhang(site, site.type(x).shape[1:3], begins))
-    return site.add(site.op.opcode, x, **given)
-
-
-def _overhang(site: RewriteSite, size: Sequence[int], begins: Ints) -> Ints:
-    """How far the last windows reach behind the tensor."""
-    kernel = site.attributes["kernel"]
-    assert isinstance(kernel, tuple)
-    strides, dilations = ints(site, "strides", 2, 1), ints(site, "dilations", 2, 1)
-    overhangs = []
-    for axis in (0, 1):
-        count = site.op.type.shape[1 + axis]
-        reach = (count - 1) * strides[axis] + dilations[axis] * (kernel[axis] - 1) + 1
-        overhangs.append(max(0, reach - size[axis] - begins[axis]))
-    return tuple(overhangs)
-
-
-def mean_counting_padding(site: RewriteSite) -> int | None:
-    """A mean that counts padding: a convolution of each channel with equal weights."""
-    if not is_plane(site) or not site.attributes["count_pad"] or site.attributes["ceil"]:
-        return None
-    if not any(ints(site, "pads", 4, 0)):
-        given = {**site.op.attributes, "count_pad": False}
-        return site.add("AvgPool", site.operands[0], **given)
-    return window_sum(site, site.operands[0], is_mean=True)
-
-
-def dilated_mean(site: RewriteSite) -> int | None:
-    """A mean over windows with gaps and no padding: a convolution of each channel."""
-    if not is_plane(site) or site.attributes["ceil"] or set(ints(site, "dilations", 2, 1)) == {1}:
-        return None
-    if any(ints(site, "pads", 4, 0)):
-        return None
-    return window_sum(site, site.operands[0], is_mean=True)
-
-
-def window_sum(site: RewriteSite, x: int, *, is_mean: bool) -> int:
-    """The sum or mean over every window, padding as zeros."""
-    kernel = site.attributes["kernel"]
-    assert isinstance(kernel, tuple)
-    channels = site.type(x).shape[-1]
-    weights: Array = np.full((*kernel, 1, channels), 1 / prod(kernel) if is_mean else 1.0)
-    given = {name: site.attributes[name] for name in ("strides", "pads", "dilations", "layout")}
-    literal = site.literal(weights, site.op.type.dtype)
-    return site.add("Conv", x, literal, groups=channels, **given)
-
-
-def norm_of_windows(site: RewriteSite) -> int | None:
-    """The p-norm of each window: a power, a convolution with ones, a root."""
-    if not is_plane(site) or site.attributes["ceil"]:
-        return None
-    p, dtype, x = site.attributes["p"], site.op.type.dtype, site.operands[0]
-    assert isinstance(p, int)
-    size = site.add("Unary", x, op="Abs")
-    if p == 1:
-        return window_sum(site, size, is_mean=False)
-    if p == 2:
-        powers = site.add("BinOp", x, x, op="Mul")
-        return site.add("Unary", window_sum(site, powers, is_mean=False), op="Sqrt")
-    raised = site.add("BinOp", size, site.literal(np.array(float(p)), dtype), op="Pow")
-    total = window_sum(site, raised, is_mean=False)
-    return site.add("BinOp", total, site.literal(np.array(1 / p), dtype), op="Pow")
-
-
-def dilated_maximum(site: RewriteSite) -> int | None:
-    """The largest element of windows with gaps: of slices, axis by axis."""
-    dilations = ints(site, "dilations", 2, 1)
-    if not is_plane(site) or site.attributes["ceil"] or set(dilations) == {1}:
-        return None
-    kernel, strides = site.attributes["kernel"], ints(site, "strides", 2, 1)
-    assert isinstance(kernel, tuple)
-    begins, ends = pads_of(site, 2)
-    x, element = site.operands[0], site.op.type.element
-    if element.is_integer:
-        return None
-    for axis in (0, 1):
-        x = pad_axis(site, x, axis + 1, begins[axis], ends[axis], -float(element.largest_finite))
-        count = site.op.type.shape[axis + 1]
-        parts = [
-            _strided_slice(site, x, axis + 1, place * dilations[axis], strides[axis], count)
-            for place in range(kernel[axis])
-        ]
-        x = parts[0]
-        for part in parts[1:]:
-            x = site.add("BinOp", x, part, op="Max")
-    return x
-
-
 _EVERY = ("Conv", "ConvTranspose", "MaxPool", "AvgPool", "LpPool")
 # Windows of every rank to two axes with channels last; transpositions are left around them.
 WINDOWS_OVER_TWO_AXES: Rules = {
@@ -340,9 +234,4 @@ WINDOWS_OVER_TWO_AXES: Rules = {
     **{name: [channels_last, window_of_line] for name in ("ConvTranspose", "LpPool")},
     **{name: [channels_last, window_of_line, pool_of_volumes] for name in ("MaxPool", "AvgPool")},
 }
-DEVICE_WINDOWS: Rules = {
-    "Conv": [separate_bias, pointwise, border_of_zeros],
-    "AvgPool": [pad_to_whole_windows, mean_counting_padding, dilated_mean],
-    "MaxPool": [pad_to_whole_windows, dilated_maximum],
-    "LpPool": [pad_to_whole_windows, norm_of_windows],
-}
+DEVICE_WINDOWS: Rules = {"Conv": [separate_bias, pointwise, border_of_zeros]}
