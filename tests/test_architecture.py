@@ -135,7 +135,9 @@ COMPILE_STAGES = (
     *("legalise", "quantise", "partition", "program", "tiling", "placement", "schedule"),
     "emission",
 )
-COMPILE_RESULTS = {"bundle", "storage", "plan_cache", "estimate", "blame", "pipeline", "api"}
+COMPILE_RESULTS = {
+    *("bundle", "storage", "plan_cache", "estimate", "blame", "labelled", "pipeline", "api"),
+}
 
 
 def compile_room_of(module: str) -> str:

@@ -197,15 +197,23 @@ def _validate_plan(bundle: CompiledModel, samples: Samples) -> tuple[None, str]:
 
 def _recognise_digits(bundle: CompiledModel, module: Module, samples: Samples) -> tuple[None, str]:
     """The digits that the plan finds, beside those of the model in its own precision."""
+    import numpy as np
+
+    from nacre.compile.labelled.evaluation import evaluate_labelled
+    from nacre.compile.labelled.metrics import metric_of
     from nacre.core.evaluation.evaluate import evaluate
 
-    session, right, same, noise = bundle.session(), 0, 0, []
-    for inputs, label in samples:
+    names = samples[0][0]
+    data = {name: np.stack([inputs[name] for inputs, _ in samples]) for name in names}
+    labels = np.array([label for _, label in samples])
+    scores = evaluate_labelled(bundle, {**data, "label": labels}, metric_of("top1"))
+    session, noise = bundle.session(), []
+    for inputs, _ in samples:
         (actual,) = session.run(inputs).values()
-        expected = evaluate(module, inputs)[0]
-        right += int(actual.argmax()) == label
-        same += int(actual.argmax()) == int(expected.argmax())
-        noise.append(_decibels(actual, expected))
+        noise.append(_decibels(actual, evaluate(module, inputs)[0]))
+    assert scores.plan is not None
+    assert scores.agreement is not None
+    right, same = (round(share * len(samples)) for share in (scores.plan, scores.agreement))
     return None, (
         f"{right} of {len(samples)} digits that the model has never seen are right; {same} are "
         f"what the model says in its own precision, with a signal-to-noise ratio of at least "

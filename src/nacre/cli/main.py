@@ -45,6 +45,11 @@ _VERBS = {
         "validate",
         "compare a bundle's numbers with its model's",
     ),
+    "evaluate": (
+        "nacre.cli.accuracy.evaluate",
+        "evaluate",
+        "measure a plan and its model on labelled data",
+    ),
     "compare": ("nacre.cli.accuracy.compare", "compare", "compare two plans of one model"),
     "estimate": ("nacre.cli.estimate", "estimate", "say whether a model fits and how fast it is"),
     "calibrate": (

@@ -1,4 +1,4 @@
-"""CMP01-CMP14: models that cannot be compiled for a device."""
+"""CMP01-CMP15: models that cannot be compiled for a device."""
 
 from __future__ import annotations
 
@@ -95,4 +95,11 @@ CMP14 = declare(
     """
     Weights are to be compressed, and the device has no unit that decompresses them (`WDM`), or one
     that knows no form.
+    """, language=_LANGUAGE)  # fmt: skip
+CMP15 = declare(
+    "CMP15", "labelled-data", _CLAUSE,
+    """
+    Labels do not fit what a model makes, or the metric that was asked for: another number than
+    there are samples, a class that the model does not have, another shape. Or a folder of pictures
+    and the file that says how they become inputs do not go together, or hold what they may not.
     """, language=_LANGUAGE)  # fmt: skip

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nacre.compile.blame.comparison import PlanComparison
     from nacre.compile.blame.result import Blame
     from nacre.compile.estimate.result import Estimate
+    from nacre.compile.labelled.evaluation import LabelledScores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +64,26 @@ class Bundle(CompiledModel):
         from nacre.compile.blame.remedies import add_remedies
 
         return add_remedies(find_blame(self, inputs), self, inputs, remedies, calibration)
+
+    def evaluate(
+        self,
+        data: Mapping[str, Any],
+        metric: str = "top1",
+        *,
+        label: str = "label",
+        output: str | None = None,
+    ) -> LabelledScores:
+        """The plan beside its model on labelled data, samples along the first axis of each array.
+
+        Metrics are `top1` and other `topN`, `f1`, `map`, `wer` and `perplexity`.
+        """
+        from nacre.compile.labelled.evaluation import evaluate_labelled
+        from nacre.compile.labelled.metrics import metric_of
+
+        return evaluate_labelled(
+            self, data, metric_of(metric), label=label, output=output,
+            beside_model=self.has_reference,
+        )  # fmt: skip
 
     def compare(self, other: Bundle, inputs: Mapping[str, Any]) -> PlanComparison:
         """This plan and another of the same model on the same inputs, layer by layer."""
