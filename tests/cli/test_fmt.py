@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import resource
 import stat
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,26 @@ def test_a_quantisation_that_is_named_is_formatted(capsys: Capsys, ugly: Path) -
     assert text.endswith("let r = region(B, 0, 39) elem=T, shape=[39], layout=C, quant=w\n")
     assert invoke(capsys, "check", ugly).status == 0
     assert invoke(capsys, "fmt", "--check", ugly).status == 0
+
+
+def test_findings_of_one_cause_are_one(tmp_path: Path, capsys: Capsys) -> None:
+    path = tmp_path / "f.nem"
+    path.write_text("".join(f"buffer B{n} L2 (size=4)\n" for n in range(9)), encoding="utf-8")
+    outcome = invoke(capsys, "fmt", path)
+    assert outcome.status == 1
+    assert outcome.text.count("error[") == 1
+    assert "and 8 more like it: lines 2, 3, 4" in outcome.text
+
+
+def test_a_long_file_says_that_it_is_being_formatted(
+    ugly: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def shown(name: str) -> AbstractContextManager[None]:
+        seen.append(name)
+        return nullcontext()
+
+    monkeypatch.setattr("nacre.cli.fmt.stage", shown)
+    assert invoke(capsys, "fmt", ugly).status == 0
+    assert seen == ["formatting"]

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from nacre.base.diagnostics import has_errors
 from nacre.base.excerpt import safe
-from nacre.base.rendering import render_text
+from nacre.base.rendering import render_by_cause
 from nacre.cli.exit_status import ERRORS_FOUND, OK
 from nacre.cli.options import include_root_option
 from nacre.cli.terminal.streams import unfiltered_stream
@@ -80,7 +80,7 @@ def _show_timing(device: Device, output: str) -> None:
 def _from_file(name: str, include_roots: tuple[Path, ...]) -> Device | None:
     target = named_device(name, include_roots)
     if has_errors(target.diagnostics):
-        click.echo(render_text(target.diagnostics))
+        click.echo(render_by_cause(target.diagnostics))
         return None
     return target.device
 

@@ -9,10 +9,12 @@ import click
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import safe
 from nacre.base.files import write_whole
-from nacre.base.rendering import render_text
+from nacre.base.rendering import render_by_cause
 from nacre.base.source import Source
+from nacre.base.stages import stage
 from nacre.cli.exit_status import ERRORS_FOUND, MACHINE_FAULTS, OK, WRONG_USAGE
 from nacre.cli.inputs import STDIN, read_argument, show_diff
+from nacre.cli.terminal.progress import show_stages
 from nacre.cli.terminal.streams import echo_document
 from nacre.nem.syntax.formatter import format_source
 from nacre.nem.syntax.parser import ParsedSource
@@ -38,12 +40,13 @@ def _format_one(name: str, only_check: bool, diff: bool) -> int:
         click.echo(f"nacre: {source}", err=True)
         return WRONG_USAGE
     if isinstance(source, Diagnostic):
-        click.echo(render_text([source]), err=True)
+        click.echo(render_by_cause([source]), err=True)
         return ERRORS_FOUND
     try:
-        formatted = format_source(source)
+        with show_stages(), stage("formatting"):
+            formatted = format_source(source)
     except InputError as error:
-        click.echo(render_text(error.diagnostics), err=True)
+        click.echo(render_by_cause(error.diagnostics), err=True)
         return ERRORS_FOUND
     if isinstance(source, ParsedSource) and name != STDIN:
         message = "is bytecode, which has one form only; `nacre unpack` writes it as text"
