@@ -46,12 +46,12 @@ class Place:
         """The first iteration of the run, as a grid of one row: few bodies need it."""
         return self._row()
 
-    def tags_of(self, node: OrderNode) -> PlacedTags:
-        """The tags of the body that a node stands in, which is this one or around it."""
-        at = -1
+    def wait_outside(self, named: OrderNode) -> Wait:
+        """A wait for a node of a body around this one, as nodes here name it."""
+        node, at = self.tags.tags.body.own(named), -2
         while self.outer[at].position != node.body:
             at -= 1
-        return self.outer[at]
+        return self.outer[at].wait_for(node)
 
 
 class Emitter:
@@ -150,7 +150,8 @@ class Emitter:
             waits.append(tags.inside(_loop_of(node).position).all_done(place.counters))
         else:
             for named in node.before:
-                waits.append(place.tags_of(named).wait_for(named))
+                is_inside = named.body == node.body
+                waits.append(tags.wait_for(named) if is_inside else place.wait_outside(named))
         if node.after_start:
             waits += place.start
         if node.kind == "done":

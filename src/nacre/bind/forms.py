@@ -16,6 +16,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.bind.task_kinds import COPIES
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Operand as TaskOperand
+from nacre.nem.model.program import Quant as ProgramQuant
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
@@ -23,6 +24,7 @@ from nacre.nem.plan.calls import (
     TaskCall,
     call_of,
     lookup_at,
+    quantization_of,
     resolve_symbols,
     tensor_type,
 )
@@ -57,9 +59,9 @@ class FormBinder:
         self._units = units
         self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
         self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
+        self._plain: dict[int, TaskForm] = {}  # but for `quant`, by what kinds cost
         self._quants: dict[Hashable, Quant] = {}
-        self._quant_of: dict[tuple[int, int], Quant] = {}  # by id of the program's, and its rank
-        self._known_costs: dict[int, tuple[tuple[UnitUse, ...], int]] = {}
+        self._quant_of: dict[tuple[int, int], Quant] = {}  # by number and rank, if they are fixed
 
     def find(self, position: int) -> TaskForm | None:
         """The form of the task at a position, where it is known and alike in every iteration."""
@@ -71,11 +73,17 @@ class FormBinder:
         terms = self._varying[kind]
         if terms:
             row = row_of()
-            return self._make(task, lookup_at(terms, row, 0), row)
-        made = self._forms[kind] = self._make(task, _NOTHING, TOP)
+            lookup = lookup_at(terms, row, 0)
+            return self._quantised(task, self._make(task, lookup, row), lookup)
+        cost = self._units.kinds.costs[kind]
+        plain = self._plain.get(cost)
+        if plain is None:
+            plain = self._plain[cost] = self._make(task, _NOTHING, TOP)
+        made = self._forms[kind] = self._quantised(task, plain, _NOTHING)
         return made
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
+        """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
             operands = tuple([self._copied(task, operand, lookup) for operand in task.operands])
             op, call = task.op, None
@@ -87,35 +95,44 @@ class FormBinder:
             operands = self._computed(task, call, resolved, lookup)
             op = primitive.name if primitive is not None else op
             attributes = tuple(sorted(resolved.attributes.items()))
-        units, shared = self._costs(task, row, call, is_even=not lookup)
         return TaskForm(
             op,
             attributes,
             must_be_deterministic(task),
             operands,
-            units,
-            shared,
+            self._units.uses(task, row, call),
+            self._units.shared(task, row),
             _written_elem(task, operands) if quantises(task) else "raw",
         )
 
-    def _costs(
-        self, task: Task, row: Grid, call: TaskCall | None, *, is_even: bool
-    ) -> tuple[tuple[UnitUse, ...], int]:
-        """Units and bandwidth; of kinds that cost the same once, where they do not vary."""
-        number = self._units.kinds.costs[self._kinds[task.position]]
-        found = self._known_costs.get(number) if is_even else None
-        if found is None:
-            found = (self._units.uses(task, row, call), self._units.shared(task, row))
-            if is_even:
-                self._known_costs[number] = found
-        return found
+    def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
+        """A form with the quantisation of what a compute task reads and writes."""
+        quants = [region_of(operand).quant for operand in task.operands]
+        if task.op in COPIES or not any(quants):
+            return plain
+        operands = [
+            made if quant is None else _with_quant(made, self._quant(quant, len(made.dims), lookup))
+            for quant, made in zip(quants, plain.operands, strict=True)
+        ]
+        return TaskForm(
+            plain.op,
+            plain.attributes,
+            plain.is_ordered,
+            tuple(operands),
+            plain.units,
+            plain.shared,
+            plain.format,
+        )
 
     def _copied(self, task: Task, operand: TaskOperand, lookup: Lookup) -> Operand:
         """What a copy has on one side: elements, or the bytes as they are."""
         region = region_of(operand)
         if region.compression is None and not copies_elements(task):
             return _bytes_of_copy(task, lookup)
-        return self._typed(region, tensor_type(region, lookup, quants=False), lookup)
+        typed = _typed(region, tensor_type(region, lookup, quants=False), lookup)
+        if region.quant is None:
+            return typed
+        return _with_quant(typed, self._quant(region.quant, len(typed.dims), lookup))
 
     def _computed(
         self, task: Task, call: TaskCall, resolved: TaskCall, lookup: Lookup
@@ -127,35 +144,39 @@ class FormBinder:
         for operand in task.operands:
             type_, meant = next(reads if operand.access == "read" else writes)
             assert type_ is not None
-            typed = self._typed(region_of(operand), type_, lookup)
+            typed = _typed(region_of(operand), type_, lookup)
             is_truth = meant is not None and meant.elem is _TRUTH
             made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
         return tuple(made)
 
-    def _typed(self, region: Region, type_: OperandType, lookup: Lookup) -> Operand:
-        strides: Any = region.strides and resolve_symbols(region.strides, lookup)
-        quant = None if region.quant is None else self._quant(region, lookup)
-        elem, shape, packed = type_.elem.name, type_.shape, region.compression
-        if packed is None:
-            return Operand(_ANYWHERE, 0, elem, shape, strides, quant)
-        size = resolve_symbols(region.extent, lookup)
-        return Operand(_ANYWHERE, 0, elem, shape, strides, quant, packed.form, size)
-
-    def _quant(self, region: Region, lookup: Lookup) -> Quant:
-        """The quantisation of a region; equal ones are one value, and each is looked at once."""
-        place = (id(region.quant), len(region.shape or ()))
+    def _quant(self, quant: ProgramQuant, rank: int, lookup: Lookup) -> Quant:
+        """A quantisation of so many dimensions; equal ones are one value, and looked at once."""
+        place = (self._units.kinds.quant_number(quant), rank)
         known = None if lookup else self._quant_of.get(place)
         if known is not None:
             return known
-        made = tensor_type(region, lookup).quant
-        if made is None:
-            raise ValueError("a quantisation of a program with errors")
+        made = quantization_of(quant, rank, lookup)
         scales, zeros = tuple(made.scale.tolist()), tuple(made.zero_point.tolist())
         key = (scales, zeros, made.axis, made.group_size)
-        found = self._quants.setdefault(key, Quant(scales, zeros, made.axis, made.group_size))
+        found = self._quants.setdefault(key, Quant(*key))
         if not lookup:
             self._quant_of[place] = found
         return found
+
+
+def _typed(region: Region, type_: OperandType, lookup: Lookup) -> Operand:
+    """An operand of a type, without its quantisation."""
+    strides: Any = region.strides and resolve_symbols(region.strides, lookup)
+    elem, shape, packed = type_.elem.name, type_.shape, region.compression
+    if packed is None:
+        return Operand(_ANYWHERE, 0, elem, shape, strides)
+    size = resolve_symbols(region.extent, lookup)
+    return Operand(_ANYWHERE, 0, elem, shape, strides, None, packed.form, size)
+
+
+def _with_quant(of: Operand, quant: Quant) -> Operand:
+    packed, size = of.compression, of.compressed_bytes
+    return Operand(of.memory, of.address, of.elem, of.dims, of.strides, quant, packed, size)
 
 
 def _bytes_of_copy(task: Task, lookup: Lookup) -> Operand:

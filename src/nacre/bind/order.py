@@ -44,17 +44,31 @@ class OrderNode(Struct, frozen=True, eq=False, gc=False):
         return contains(self.past, other.number)
 
 
+class Outside(Struct, frozen=True, eq=False):
+    """A node outside of a loop that tasks in it wait for, and the one that its nodes name."""
+
+    own: OrderNode
+    stand_in: OrderNode
+
+
 class OrderBody(Struct, frozen=True, eq=False):
     """The nodes of a body, in the order of the text, and the bodies of the loops in it.
 
     Loops whose tasks wait for each other in the same way share their nodes, which are those of the
-    first of them: statements and positions are that loop's, `shift` further up.
+    first of them: statements and positions are that loop's, `shift` further up. Where they wait for
+    something outside, which one node may be, each has its own in its place.
     """
 
     loop: Loop | None  # None: the program
     nodes: tuple[OrderNode, ...]
     inner: dict[int, OrderBody]  # by the position of the loop
     shift: int = 0
+    outside: Outside | None = None
+
+    def own(self, node: OrderNode) -> OrderNode:
+        """What a node that others here wait for is in this body."""
+        outside = self.outside
+        return outside.own if outside is not None and node is outside.stand_in else node
 
     @property
     def position(self) -> int:
@@ -83,19 +97,54 @@ class _Orderer:
     within_chains: set[int]  # positions of the tasks that are not the last of theirs
     tasks: dict[int, OrderNode] = field(default_factory=dict)  # by position
     node_count: int = 0
-    alike: dict[Hashable, OrderBody] = field(default_factory=dict)  # the first, by its skeleton
+    alike: dict[Hashable, _Pattern] = field(default_factory=dict)  # by its skeleton
 
-    def skeleton(self, loop: Loop) -> Hashable | None:
-        """Who waits for whom in a loop of tasks alone that wait for nothing outside; else None."""
-        first, parts = loop.position, list[Hashable]()
+    def skeleton(self, loop: Loop, start: NodeSet) -> _Skeleton | None:
+        """Who waits for whom in a loop of tasks alone that wait for one node outside at most.
+
+        What is before its start does not count: it is over by then.
+        """
+        first, parts, outside = loop.position, list[Hashable](), None
         for task in loop.body:
             if type(task) is not Task or task.position in self.chains:
                 return None
-            if task.position in self.within_chains or (task.deps and min(task.deps) < first):
+            if task.position in self.within_chains:
                 return None
-            parts += (task.is_sync, len(task.deps))
-            parts += [task.position - dep for dep in task.deps]
-        return (loop.end - first, *parts)
+            parts += (None, task.is_sync)
+            for dep in task.deps:
+                if dep > first:
+                    parts.append(task.position - dep)
+                    continue
+                node = self.tasks[dep]
+                if contains(start, node.number):
+                    continue
+                if outside is not None and node is not outside:
+                    return None
+                outside = node
+                parts.append("outside")
+        return _Skeleton((loop.end - first, *parts), outside)
+
+
+class _Skeleton(Struct, frozen=True, eq=False):
+    """Who waits for whom in a loop, and what for outside."""
+
+    key: Hashable
+    outside: OrderNode | None
+
+
+class _Pattern(Struct, frozen=True, eq=False):
+    """The first of loops that are alike."""
+
+    loop: Loop
+    body: OrderBody
+    outside: OrderNode | None
+
+    def shifted(self, loop: Loop, outside: OrderNode | None) -> OrderBody:
+        """The body of another loop like it."""
+        own = None
+        if outside is not None and self.outside is not None:
+            own = Outside(outside, self.outside)
+        return OrderBody(loop, self.body.nodes, {}, loop.position - self.loop.position, own)
 
 
 class _BodyWriter:
@@ -145,19 +194,22 @@ class _BodyWriter:
 
     def _add_loop(self, loop: Loop) -> OrderNode:
         entry = self._add("entry", loop.position, loop, [])
-        skeleton = self._orderer.skeleton(loop)
-        same = None if skeleton is None else self._orderer.alike.get(skeleton)
-        if same is not None and same.loop is not None:
-            shift = loop.position - same.loop.position
-            self._inner[loop.position] = OrderBody(loop, same.nodes, {}, shift)
-            return self._add("end", loop.end, loop, [entry])
-        writer = _BodyWriter(self._orderer, loop, entry.until)
-        body = self._inner[loop.position] = writer.write(loop.body)
-        if skeleton is not None:
-            self._orderer.alike[skeleton] = body
+        skeleton = self._orderer.skeleton(loop, entry.until)
+        pattern = None if skeleton is None else self._orderer.alike.get(skeleton.key)
+        outer: Sequence[OrderNode]
+        if skeleton is not None and pattern is not None:
+            outside = skeleton.outside
+            body = pattern.shifted(loop, outside)
+            outer = () if outside is None else (outside,)
+        else:
+            writer = _BodyWriter(self._orderer, loop, entry.until)
+            body, outer = writer.write(loop.body), writer.outer
+            if skeleton is not None:
+                self._orderer.alike[skeleton.key] = _Pattern(loop, body, skeleton.outside)
+        self._inner[loop.position] = body
         # What somebody inside waits for is over when the loop is.
-        settled = [node for node in writer.outer if node.body == self._position]
-        self.outer += (node for node in writer.outer if node.body != self._position)
+        settled = [node for node in outer if node.body == self._position]
+        self.outer += (node for node in outer if node.body != self._position)
         return self._add("end", loop.end, loop, [entry], settled)
 
     def _add(

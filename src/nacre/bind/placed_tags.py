@@ -109,7 +109,8 @@ class PlacedTags:
         self.is_serialised = bool(tags.chains.serialised)  # by more than the program asks for
         count = counts.get(tags.space, 0)
         self.number, symbolic = (count, 0) if isinstance(count, int) else (0, count)
-        key = (id(tags.areas), symbolic)  # loops that share their areas are alike in all the rest
+        # Loops that share their chains are alike in all the rest.
+        key = (id(tags.chains), tags.space, tags.window, symbolic)
         found = terms.get(key)
         if found is None:
             found = terms[key] = TagTerms(tags, bases.get(tags.space, 0), symbolic)

@@ -147,6 +147,8 @@ class _Sharer:
         self._chains: dict[tuple[int, int | None], Chains] = {}  # by id of nodes, and their limit
         self._areas: dict[Hashable, dict[int, TagArea]] = {}  # of loops without others in them
         for part in body.walk():
+            if part.outside is not None:
+                self._waited.add(id(part.outside.own))
             for node in () if part.shift else part.nodes:
                 if node.kind != "end":
                     self._waited.update(map(id, node.before))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from nacre.nem.model.program import Quant, Task, UnitIndex
+from nacre.nem.model.program import Quant, Region, Task, UnitIndex
 from nacre.nem.plan.calls import Symbolic, symbolic_terms
 from nacre.nem.plan.placement import requested_unit
 from nacre.nem.run.machine.machine import must_be_deterministic
 
 COPIES = ("transfer", "store")
+_FEW_SCALES = 4  # of quantisations that are compared
 
 
 class TaskKinds:
@@ -23,13 +24,13 @@ class TaskKinds:
         self.requested: dict[int, UnitIndex] = {}  # what `@resource` asks for, by position
         self.varying: list[tuple[Symbolic, ...]] = []  # by kind: terms that no block can say
         self.costs: list[int] = []  # by kind: kinds of one number cost the same
+        self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
         self._kinds: dict[Hashable, int] = {}
         self._costs: dict[Hashable, int] = {}
         self._terms: dict[int, tuple[Symbolic, ...]] = {}  # but for those in `quant`, by cost
-        self._quant_terms: list[tuple[Symbolic, ...]] = []
         self._quants: dict[Hashable, int] = {}
         self._quant_of: dict[int, int] = {}  # by id: long ones are looked at once
-        self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
+        self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by number
         self._deterministic_loops: dict[int, bool] = {}  # by position
 
     def of(self, task: Task) -> int:
@@ -54,18 +55,27 @@ class TaskKinds:
             buffer, quant, packed = region.buffer, region.quant, region.compression
             level = None if buffer is None else buffer.level
             parts += (operand.access, level, region.elem, region.shape, region.strides)
-            (parts if is_copy else quants).append(None if quant is None else self._quant(quant))
+            if quant is not None:
+                number = self._quant_of.get(id(quant))
+                quants.append(self.quant_number(quant) if number is None else number)
+            else:
+                quants.append(None)
             if packed is not None:
                 parts += ("packed", packed.form)
             if is_copy or packed is not None:
                 parts.append(region.extent)
-        if task.attributes:
-            parts += task.attributes.items()
-        kind = self._kinds.setdefault((*parts, *quants), len(self._kinds))
+        if is_copy:
+            parts += quants
+        elif task.attributes:
+            parts += task.attributes
+            parts += task.attributes.values()
+            if task.op == "compute":  # an operation by name tells 1 from 1.0
+                parts += map(type, task.attributes.values())
+        cost = self._costs.setdefault(tuple(parts), len(self._costs))
+        kind = self._kinds.setdefault((cost, *quants), len(self._kinds))
         if kind == len(self.varying):
-            cost = self._costs.setdefault(tuple(parts), len(self._costs))
             self.costs.append(cost)
-            self.varying.append(self._varying_terms(task, cost))
+            self.varying.append(self._varying_terms(task, cost) if task.loops else ())
         return kind
 
     def _varying_terms(self, task: Task, cost: int) -> tuple[Symbolic, ...]:
@@ -79,7 +89,18 @@ class TaskKinds:
             found = self._terms[cost] = tuple(symbolic_terms(parts))
         for operand in task.operands:
             if operand.region is not None and operand.region.quant is not None:
-                found += self._quant_terms[self._quant(operand.region.quant)]
+                found += self._terms_in(operand.region)
+        return found
+
+    def _terms_in(self, region: Region) -> tuple[Symbolic, ...]:
+        """The terms in the quantisation of a region: none where no loop is around it."""
+        quant = region.quant
+        if quant is None or not region.loops:
+            return ()
+        number = self.quant_number(quant)
+        found = self._quant_terms.get(number)
+        if found is None:
+            found = self._quant_terms[number] = tuple(symbolic_terms(quant))
         return found
 
     def _is_deterministic(self, task: Task) -> bool:
@@ -95,11 +116,12 @@ class TaskKinds:
             found = self._deterministic_loops[innermost] = must_be_deterministic(task)
         return found
 
-    def _quant(self, quant: Quant) -> int:
+    def quant_number(self, quant: Quant) -> int:
+        """The number of a quantisation; equal ones have one, but for long ones of their own."""
         number = self._quant_of.get(id(quant))
         if number is None:
-            number = self._quants.setdefault(quant, len(self._quants))
+            is_short = quant.scales is None or len(quant.scales) <= _FEW_SCALES
+            key = quant if is_short else id(quant)
+            number = self._quants.setdefault(key, len(self._quants))
             self._quant_of[id(quant)] = number
-            if number == len(self._quant_terms):
-                self._quant_terms.append(tuple(symbolic_terms(quant)))
         return number
