@@ -5,7 +5,8 @@ A form is worked out once for all tasks of a kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from array import array
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.bind.task_kinds import COPIES
+from nacre.bind.task_kinds import COPIES, FEW_SCALES
 from nacre.bind.units import UnitBinder
 from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Quant as ProgramQuant
@@ -24,7 +25,6 @@ from nacre.nem.plan.calls import (
     TaskCall,
     call_of,
     lookup_at,
-    quantization_of,
     resolve_symbols,
     tensor_type,
 )
@@ -60,8 +60,8 @@ class FormBinder:
         self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
         self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
         self._plain: dict[int, TaskForm] = {}  # but for `quant`, by what kinds cost
-        self._quants: dict[Hashable, Quant] = {}
-        self._quant_of: dict[tuple[int, int], Quant] = {}  # by number and rank, if they are fixed
+        self._quants: dict[Quant, Quant] = {}
+        self._quant_of: dict[tuple[int, int], Quant] = {}  # by id of the program's, and its rank
 
     def find(self, position: int) -> TaskForm | None:
         """The form of the task at a position, where it is known and alike in every iteration."""
@@ -85,14 +85,14 @@ class FormBinder:
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
         """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
-            operands = tuple([self._copied(task, operand, lookup) for operand in task.operands])
+            operands = self._copied(task, lookup)
             op, call = task.op, None
             attributes: tuple[tuple[str, Attribute], ...] = ()
         else:
             op, call = operation_name(task), call_of(task, lookup, ordered=False, quants=False)
             primitive = primitive_of(op)
             resolved = resolve_call(op, call)
-            operands = self._computed(task, call, resolved, lookup)
+            operands = _computed(task, call, resolved, lookup)
             op = primitive.name if primitive is not None else op
             attributes = tuple(sorted(resolved.attributes.items()))
         return TaskForm(
@@ -107,13 +107,15 @@ class FormBinder:
 
     def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
         """A form with the quantisation of what a compute task reads and writes."""
-        quants = [region_of(operand).quant for operand in task.operands]
-        if task.op in COPIES or not any(quants):
+        if task.op in COPIES:
             return plain
-        operands = [
-            made if quant is None else _with_quant(made, self._quant(quant, len(made.dims), lookup))
-            for quant, made in zip(quants, plain.operands, strict=True)
-        ]
+        operands, has_quant = list(plain.operands), False
+        for at, operand in enumerate(task.operands):
+            quant = region_of(operand).quant
+            if quant is not None:
+                operands[at], has_quant = self._with_quant(operands[at], quant, lookup), True
+        if not has_quant:
+            return plain
         return TaskForm(
             plain.op,
             plain.attributes,
@@ -124,59 +126,69 @@ class FormBinder:
             plain.format,
         )
 
-    def _copied(self, task: Task, operand: TaskOperand, lookup: Lookup) -> Operand:
-        """What a copy has on one side: elements, or the bytes as they are."""
-        region = region_of(operand)
-        if region.compression is None and not copies_elements(task):
-            return _bytes_of_copy(task, lookup)
-        typed = _typed(region, tensor_type(region, lookup, quants=False), lookup)
-        if region.quant is None:
-            return typed
-        return _with_quant(typed, self._quant(region.quant, len(typed.dims), lookup))
-
-    def _computed(
-        self, task: Task, call: TaskCall, resolved: TaskCall, lookup: Lookup
-    ) -> tuple[Operand, ...]:
-        """What a compute task reads and writes, in its order; truth values lie there as bytes."""
-        reads = zip(call.inputs, resolved.inputs, strict=True)
-        writes = zip(call.outputs, resolved.outputs, strict=True)
-        made = []
+    def _copied(self, task: Task, lookup: Lookup) -> tuple[Operand, ...]:
+        """What a copy has on its two sides: elements, or the bytes as they are."""
+        has_elements, made = copies_elements(task), []
         for operand in task.operands:
-            type_, meant = next(reads if operand.access == "read" else writes)
-            assert type_ is not None
-            typed = _typed(region_of(operand), type_, lookup)
-            is_truth = meant is not None and meant.elem is _TRUTH
-            made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
+            region = region_of(operand)
+            if region.compression is None and not has_elements:
+                made.append(_bytes_of_copy(task, lookup))
+                continue
+            typed = _typed(region, tensor_type(region, lookup, quants=False), lookup)
+            if region.quant is not None:
+                typed = self._with_quant(typed, region.quant, lookup)
+            made.append(typed)
         return tuple(made)
 
-    def _quant(self, quant: ProgramQuant, rank: int, lookup: Lookup) -> Quant:
-        """A quantisation of so many dimensions; equal ones are one value, and looked at once."""
-        place = (self._units.kinds.quant_number(quant), rank)
-        known = None if lookup else self._quant_of.get(place)
-        if known is not None:
-            return known
-        made = quantization_of(quant, rank, lookup)
-        scales, zeros = tuple(made.scale.tolist()), tuple(made.zero_point.tolist())
-        key = (scales, zeros, made.axis, made.group_size)
-        found = self._quants.setdefault(key, Quant(*key))
-        if not lookup:
-            self._quant_of[place] = found
-        return found
+    def _with_quant(self, of: Operand, quant: ProgramQuant, lookup: Lookup) -> Operand:
+        """An operand with its quantisation; equal ones are one value, and looked at once."""
+        place = (id(quant), len(of.dims))
+        found = None if lookup else self._quant_of.get(place)
+        if found is None:
+            found = self._make_quant(quant, len(of.dims), lookup)
+            if not lookup:
+                self._quant_of[place] = found
+        packed, size = of.compression, of.compressed_bytes
+        return Operand(of.memory, of.address, of.elem, of.dims, of.strides, found, packed, size)
+
+    def _make_quant(self, quant: ProgramQuant, rank: int, lookup: Lookup) -> Quant:
+        scales: Any = quant.scales
+        zeros: Any = quant.zero_points
+        if lookup:
+            scales, zeros = resolve_symbols((scales, zeros), lookup)
+        scales = tuple(array("f", scales))  # the kernels' precision
+        zeros = tuple(map(int, zeros)) if any(zeros) else (0,) * len(zeros)
+        axis = None if quant.axis is None else quant.axis % rank
+        made = Quant(scales, zeros, axis, quant.group_size or 1)
+        return made if len(scales) > FEW_SCALES else self._quants.setdefault(made, made)
+
+
+def _computed(
+    task: Task, call: TaskCall, resolved: TaskCall, lookup: Lookup
+) -> tuple[Operand, ...]:
+    """What a compute task reads and writes, in its order; truth values lie there as bytes."""
+    reads = zip(call.inputs, resolved.inputs, strict=True)
+    writes = zip(call.outputs, resolved.outputs, strict=True)
+    made = []
+    for operand in task.operands:
+        type_, meant = next(reads if operand.access == "read" else writes)
+        assert type_ is not None
+        typed = _typed(region_of(operand), type_, lookup)
+        is_truth = meant is not None and meant.elem is _TRUTH
+        made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
+    return tuple(made)
 
 
 def _typed(region: Region, type_: OperandType, lookup: Lookup) -> Operand:
     """An operand of a type, without its quantisation."""
-    strides: Any = region.strides and resolve_symbols(region.strides, lookup)
+    strides: Any = region.strides
+    if strides and lookup:
+        strides = resolve_symbols(strides, lookup)
     elem, shape, packed = type_.elem.name, type_.shape, region.compression
     if packed is None:
         return Operand(_ANYWHERE, 0, elem, shape, strides)
     size = resolve_symbols(region.extent, lookup)
     return Operand(_ANYWHERE, 0, elem, shape, strides, None, packed.form, size)
-
-
-def _with_quant(of: Operand, quant: Quant) -> Operand:
-    packed, size = of.compression, of.compressed_bytes
-    return Operand(of.memory, of.address, of.elem, of.dims, of.strides, quant, packed, size)
 
 
 def _bytes_of_copy(task: Task, lookup: Lookup) -> Operand:

@@ -14,7 +14,13 @@ from nacre.nem.plan.placement import requested_unit
 from nacre.nem.run.machine.machine import must_be_deterministic
 
 COPIES = ("transfer", "store")
-_FEW_SCALES = 4  # of quantisations that are compared
+FEW_SCALES = 4  # of quantisations that are compared
+
+
+def asks_for_anything(task: Task) -> bool:
+    """Whether decorators on a task say more than what tools call it, which is all that most say."""
+    found = task.decorators
+    return bool(found) and (len(found) > 1 or found[0].name != "debug")
 
 
 class TaskKinds:
@@ -42,7 +48,7 @@ class TaskKinds:
 
     def _kind(self, task: Task) -> int:
         parts: list[Hashable] = [task.op, self._is_deterministic(task)]
-        asked = requested_unit(task) if task.decorators else None
+        asked = requested_unit(task) if asks_for_anything(task) else None
         if asked is not None:
             self.requested[task.position] = asked
             parts.append(asked.unit)
@@ -105,9 +111,8 @@ class TaskKinds:
 
     def _is_deterministic(self, task: Task) -> bool:
         """Whether it must be, by what it says itself or what its loops do."""
-        for decorator in task.decorators:
-            if decorator.name == "deterministic":
-                return True
+        if asks_for_anything(task) and task.decorator("deterministic") is not None:
+            return True
         if not task.loops:
             return False
         innermost = task.loops[-1].position
@@ -120,7 +125,7 @@ class TaskKinds:
         """The number of a quantisation; equal ones have one, but for long ones of their own."""
         number = self._quant_of.get(id(quant))
         if number is None:
-            is_short = quant.scales is None or len(quant.scales) <= _FEW_SCALES
+            is_short = quant.scales is None or len(quant.scales) <= FEW_SCALES
             key = quant if is_short else id(quant)
             number = self._quants.setdefault(key, len(self._quants))
             self._quant_of[id(quant)] = number

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from nacre.base.term_columns import Values
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, simplify
-from nacre.bind.task_kinds import TaskKinds
+from nacre.bind.task_kinds import TaskKinds, asks_for_anything
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
 from nacre.nem.plan.calls import TaskCall
@@ -17,8 +17,9 @@ from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import (
     Match,
     UnitCombination,
-    eligible_units,
+    capable_units,
     fixed_engine,
+    present_units,
     requested_engine,
 )
 from nacre.nem.run.timing.costs import call_cycles, cycles, ddr_cycles, latency_of
@@ -50,11 +51,12 @@ class UnitBinder:
         self._has_parts = cstl_parts > 1
         self._profile = profile
         self._ways: dict[int, tuple[UnitCombination, ...]] = {}  # by what a kind costs
+        self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
         self._parts: dict[int, str | None] = {}  # of the units that it prefers
 
     def stream(self, task: Task) -> int:
         """The stream of a task: its engine, or DEVICE where that varies or any will do."""
-        if self._is_single and (not task.decorators or requested_engine(task) is None):
+        if self._is_single and (not asks_for_anything(task) or requested_engine(task) is None):
             return 0
         engine = fixed_engine(task)
         if isinstance(engine, int):
@@ -71,7 +73,7 @@ class UnitBinder:
         kind = self.kinds.costs[self.kinds.of(task)]
         ways = self._ways.get(kind)
         if ways is None:
-            ways = self._ways[kind] = eligible_units(task, self._device)
+            ways = self._ways[kind] = self._eligible(capable_units(task))
             self._parts[kind] = self._part(task, ways[0]) if ways else None
         if not ways:
             raise NoUnitError(task)
@@ -85,6 +87,13 @@ class UnitBinder:
         index, count = as_term(asked.index), self._device.count(asked.unit)
         is_exact = isinstance(index, int) and index < count
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
+
+    def _eligible(self, capable: tuple[UnitCombination, ...]) -> tuple[UnitCombination, ...]:
+        """Those of some units that the device has: few kinds of tasks can run on others."""
+        found = self._present.get(capable)
+        if found is None:
+            found = self._present[capable] = present_units(capable, self._device)
+        return found
 
     def _decision(
         self, task: Task, units: UnitCombination, match: Match, requested: str
@@ -111,7 +120,7 @@ class UnitBinder:
             else:
                 taken = _value(cycles(task, name, row, profile))
             part = decision.part if name == _CSTL else None
-            uses.append(UnitUse(name, latency, taken - latency, part=part))
+            uses.append(UnitUse(name, latency, taken - latency, None, part))
         return tuple(uses)
 
     def bind_instance(

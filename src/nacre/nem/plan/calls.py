@@ -121,9 +121,7 @@ def tensor_type(region: Region, lookup: Lookup, *, quants: bool = True) -> Tenso
     shape: Any = resolve_symbols(region.shape, lookup) if lookup else region.shape
     if region.quant is None or not quants:
         return _plain_type(region.elem, shape)
-    return TensorType(
-        ELEMENT_TYPES[region.elem], shape, quantization_of(region.quant, len(shape), lookup)
-    )
+    return TensorType(ELEMENT_TYPES[region.elem], shape, _quantization(region.quant, shape, lookup))
 
 
 @lru_cache(maxsize=4096)
@@ -132,15 +130,10 @@ def _plain_type(elem: str, shape: tuple[int, ...]) -> TensorType:
     return TensorType(ELEMENT_TYPES[elem], shape)
 
 
-def quantization_of(quant: Quant, rank: int, lookup: Lookup) -> Quantization:
-    """The quantisation of a region with so many dimensions, what is symbolic looked up."""
-    scales: Any = quant.scales
-    zero_points: Any = quant.zero_points
-    if lookup:
-        scales, zero_points = resolve_symbols(scales, lookup), resolve_symbols(zero_points, lookup)
+def _quantization(quant: Quant, shape: tuple[int, ...], lookup: Lookup) -> Quantization:
     return Quantization(
-        np.array(scales, np.float32),
-        np.array(zero_points, np.int32),
-        None if quant.axis is None else quant.axis % rank,
+        np.array(resolve_symbols(quant.scales, lookup), np.float32),
+        np.array(resolve_symbols(quant.zero_points, lookup), np.int32),
+        None if quant.axis is None else quant.axis % len(shape),
         quant.group_size or 1,
     )

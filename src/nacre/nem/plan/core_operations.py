@@ -33,8 +33,7 @@ _TRUTHS: dict[str, tuple[tuple[int, ...], bool]] = {
 
 def primitive_of(opcode: str) -> Primitive | None:
     """The primitive that computes an opcode or an operation; None where there is none."""
-    name, _ = _split(opcode)
-    return PRIMITIVES.get(name)
+    return PRIMITIVES.get(_split(opcode)[0] if "." in opcode else opcode)
 
 
 def _split(opcode: str) -> tuple[str, str]:

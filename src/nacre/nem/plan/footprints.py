@@ -35,6 +35,11 @@ class Pattern:
         return int(self.runs[-1, 1])
 
     @cached_property
+    def longest(self) -> int:
+        """The bytes of the longest run."""
+        return int((self.runs[:, 1] - self.runs[:, 0]).max())
+
+    @cached_property
     def is_dense(self) -> bool:
         """Whether it is one run from the offset on."""
         return len(self.runs) == 1 and int(self.runs[0, 0]) == 0

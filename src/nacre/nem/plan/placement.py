@@ -61,7 +61,14 @@ def table_level(task: Task) -> Level | None:
 
 def eligible_units(task: Task, device: Device) -> tuple[UnitCombination, ...]:
     """The units on which a task can run on a device, the preferred ones first."""
-    return tuple(way for way in capable_units(task) if all(has_unit(device, unit) for unit in way))
+    return present_units(capable_units(task), device)
+
+
+def present_units(
+    ways: tuple[UnitCombination, ...], device: Device
+) -> tuple[UnitCombination, ...]:
+    """Those combinations of which a device has all units."""
+    return tuple(way for way in ways if all(has_unit(device, unit) for unit in way))
 
 
 def requested_unit(task: Task) -> UnitIndex | None:

@@ -8,19 +8,18 @@ as slow as that port. Where a device gives none of these figures, MACs over thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from nacre.base.term_columns import Column, Values
 from nacre.kernels.interface.call import Call, Work
-from nacre.nem.run.timing.profile import TimingProfile
+from nacre.nem.run.timing.profile import TileFigures, TimingProfile
 from nacre.nem.spec.opcodes import OPCODES
 
 
-@dataclass(frozen=True, slots=True)
-class ProductShape:
+class ProductShape(Struct, frozen=True, eq=False):
     """A product as an array sees it; of many tiles at once, a column for what differs."""
 
     planes: Values  # that have no place in common: pictures, slices, matrices
@@ -70,53 +69,46 @@ def array_cycles(call: Call, work: Work, operation: str, rate: int, profile: Tim
 
 def shape_cycles(shape: ProductShape, macs: Values, rate: int, profile: TimingProfile) -> Values:
     """Cycles of a product of a shape without latency; `rate` are MACs in two cycles."""
-    tiles = _tiles(shape, profile)
-    computed = _ceil(2 * _padded_macs(macs, shape, tiles, profile), rate)
-    fetched = _fetch_cycles(shape, tiles, profile)
-    issued = tiles.count * (profile.get("NMU", "tile_issue") or 0)
-    loading = profile.get("NMU", "weight_bandwidth")
+    figures = profile.tiles
+    tiles = _tiles(shape, figures)
+    computed = _ceil(2 * _padded_macs(macs, shape, tiles, figures), rate)
+    fetched = _fetch_cycles(shape, tiles, figures)
+    issued = tiles.count * figures.issue
+    loading = figures.weight_bandwidth
     loaded = _ceil(shape.weight_bytes, loading) if loading else 0
     return _larger(computed, fetched) + issued + loaded
 
 
-@dataclass(frozen=True, slots=True)
-class _Tiles:
+class _Tiles(Struct, frozen=True, eq=False):
     """How results are cut."""
 
     places: Values  # of all tiles of one block of channels, with those that are too many
     count: Values
 
 
-def _tiles(shape: ProductShape, profile: TimingProfile) -> _Tiles:
-    width = profile.get("NMU", "tile_width") or 1
-    height = profile.get("NMU", "tile_height") or 1
+def _tiles(shape: ProductShape, figures: TileFigures) -> _Tiles:
+    width, height = figures.width, figures.height
     if not shape.is_window:  # the rows of a matrix have no neighbours above: any fill a tile
         width, height = width * height, 1
     count = shape.planes * _ceil(shape.height, height) * _ceil(shape.width, width)
-    blocks = _ceil(shape.channels, profile.get("NMU", "tile_channels") or 1)
+    blocks = _ceil(shape.channels, figures.channels)
     return _Tiles(count * height * width, count * blocks)
 
 
-def _padded_macs(
-    macs: Values, shape: ProductShape, tiles: _Tiles, profile: TimingProfile
-) -> Values:
+def _padded_macs(macs: Values, shape: ProductShape, tiles: _Tiles, figures: TileFigures) -> Values:
     """MACs with the places of the array that stay empty, where its geometry is given."""
-    depth, channels = profile.lanes or (
-        profile.get("NMU", "tile_depth") or 1,
-        profile.get("NMU", "tile_channels") or 1,
-    )
+    depth, channels = figures.lanes
     full_depth = _ceil(shape.depth, depth) * depth
     full_channels = _ceil(shape.channels, channels) * channels
     filled = shape.planes * shape.height * shape.width * shape.depth * shape.channels
     return macs // _larger(filled, 1) * (tiles.places * full_depth * full_channels)
 
 
-def _fetch_cycles(shape: ProductShape, tiles: _Tiles, profile: TimingProfile) -> Values:
+def _fetch_cycles(shape: ProductShape, tiles: _Tiles, figures: TileFigures) -> Values:
     """Cycles in which operands come through their port, again for every place of a window."""
-    rate = profile.get("NMU", "operand_bandwidth")
+    rate, line = figures.operand_bandwidth, figures.operand_line
     if not rate:
         return 0
-    line = profile.get("NMU", "operand_line") or 1
     return _ceil(tiles.places * shape.taps * _ceil(shape.place_bytes, line) * line, rate)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -184,7 +184,7 @@ def _copied_runs(task: Task, unit: str, grid: Grid) -> tuple[int | Column, int |
     regions = (source.region, target.region)
     parts = tuple(part for r in regions for part in (*(r.shape or ()), *(r.strides or ())))
     if all(isinstance(part, int) for part in parts):
-        return _runs(regions, grid, 0)
+        return _runs(regions, None, 0)
     by_row = np.array([_runs(regions, grid, row) for row in range(grid.rows)], np.int64)
     return by_row[:, 0], by_row[:, 1]
 
@@ -220,25 +220,26 @@ def _run_overhead(unit: str, profile: TimingProfile) -> int:
     return profile.get("DMA", "burst") or 0 if unit in ("DMA", "sDMA") else 0
 
 
-def _runs(regions: tuple[Region, Region], grid: Grid, row: int) -> tuple[int, int]:
+def _runs(regions: tuple[Region, Region], grid: Grid | None, row: int) -> tuple[int, int]:
     """How many runs of bytes a copy of elements consists of, and how long one is at most.
 
-    Where a store quantises, the runs of either side count as the bytes that it writes.
+    Without a grid regions are the same in every row. Where a store quantises, the runs of either side count as the bytes that it writes.
     """
     most, longest = 0, 0
     target_bits = ELEMENT_TYPES[regions[1].elem or "u8"].bits
     for region in regions:
-        lookup = lookup_at((*(region.shape or ()), *(region.strides or ())), grid, row)
-        shape = resolve_symbols(region.shape, lookup)
-        strides = (
-            resolve_symbols(region.strides, lookup) if region.strides else dense_strides(shape)
-        )
+        shape: Any = region.shape
+        strides: Any = region.strides
+        if grid is not None:
+            lookup = lookup_at((*(shape or ()), *(strides or ())), grid, row)
+            shape = resolve_symbols(shape, lookup)
+            strides = resolve_symbols(strides, lookup) if strides else None
+        strides = strides or dense_strides(shape)
         bits = ELEMENT_TYPES[region.elem or "u8"].bits
         pattern = strided_pattern(shape, strides, bits)
         if len(pattern.runs) > most:
             most = len(pattern.runs)
-            run = int((pattern.runs[:, 1] - pattern.runs[:, 0]).max())
-            longest = _ceil(run * target_bits, bits)
+            longest = _ceil(pattern.longest * target_bits, bits)
     return most, longest
 
 

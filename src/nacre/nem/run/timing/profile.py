@@ -6,10 +6,12 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
@@ -21,12 +23,26 @@ from nacre.nem.spec.limits import MAX_FIGURE
 Figures = Mapping[str, Mapping[str, Any]]
 
 
+_CLOCK = ("NMU", "clock")
 _LANES = "lanes"  # of the NMU: a pair
 _Cycles = TypeVar("_Cycles", int, Column, int | Column)
 
 
 class ProfileError(ValueError):
     """A timing profile that cannot be meant; the message lists every problem."""
+
+
+class TileFigures(Struct, frozen=True):
+    """The figures of an array; 0 where it does without, 1 where a tile has no such extent."""
+
+    width: int
+    height: int
+    channels: int
+    lanes: tuple[int, int]  # channels that are summed over, and those of results
+    issue: int
+    weight_bandwidth: int
+    operand_bandwidth: int
+    operand_line: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +63,11 @@ class TimingProfile:
 
     def scale(self, cycles: _Cycles, unit: str) -> _Cycles:
         """Cycles of a unit in those of the NMU, which times are counted in."""
-        counted, clock = self.get("NMU", "clock"), self.get(unit, "clock")
-        if not counted or not clock or counted == clock:
+        counted = self.figures.get(_CLOCK)
+        if not counted:  # which is most devices
+            return cycles
+        clock = self.get(unit, "clock")
+        if not clock or counted == clock:
             return cycles
         return -(-cycles * counted // clock)
 
@@ -57,6 +76,20 @@ class TimingProfile:
         most = max(self.at(unit, key), self.get(unit, f"write_{key}") or 0)
         counted, clock = self.get("NMU", "clock"), self.get(unit, "clock")
         return most * (Fraction(clock, counted) if counted and clock else Fraction(1))
+
+    @cached_property
+    def tiles(self) -> TileFigures:
+        """How the NMU's array cuts a product, asked for as often as there are products."""
+        width, height, depth, channels, line = (
+            self.get("NMU", key) or 1
+            for key in ("tile_width", "tile_height", "tile_depth", "tile_channels", "operand_line")
+        )
+        issue, weights, operands = (
+            self.get("NMU", key) or 0
+            for key in ("tile_issue", "weight_bandwidth", "operand_bandwidth")
+        )
+        lanes = self.lanes or (depth, channels)
+        return TileFigures(width, height, channels, lanes, issue, weights, operands, line)
 
     def macs_per_two_cycles(self, bits: int, *, is_float: bool) -> int:
         """Twice the rate of an NMU, which is an integer even where f32 halves an odd one."""
