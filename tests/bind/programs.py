@@ -33,6 +33,31 @@ y = copy A 1024 + (i mod 3) * 64 deps x, w
 endloop
 z = copy A 8192
 """,
+    "alike": """
+w = copy A 4096
+loop i in [0..2] @max_in_flight(2):
+x = copy A (i mod 2) * 64
+y = copy A 1024 + (i mod 2) * 64 deps x, w
+endloop
+v = copy A 4160
+loop j in [0..2] @max_in_flight(2):
+p = copy A 2048 + (j mod 2) * 64
+q = copy A 3072 + (j mod 2) * 64 deps p, v
+endloop
+loop k in [0..1]:
+r = copy A 5120
+s = copy A 5184 deps r, w
+endloop
+z = copy A 4224
+loop m in [0..1]:
+loop n in [0..1]:
+t = copy A 6144 + m * 64 deps z
+endloop
+loop o in [0..1]:
+u = copy A 7168 + m * 64 deps z
+endloop
+endloop
+""",
     "nest": """
 loop i in [0..4] @max_in_flight(2):
 x = copy A (i mod 2) * 64
