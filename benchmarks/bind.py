@@ -9,6 +9,7 @@ device's own, and there with chains. Times are processor time, the best of some 
     python benchmarks/bind.py plan.nem ...     these plans
     python benchmarks/bind.py --resnet         ResNet-50 on npm4k and npm64k, which takes a minute
     python benchmarks/bind.py --timed          blocks timed a second: plain, compiled cold and warm
+    python benchmarks/bind.py --saved magika   what chains and compressed weights save of a model
 """
 
 from __future__ import annotations
@@ -195,9 +196,16 @@ def main() -> None:
     parser.add_argument("--timed", action="store_true", help="blocks a second that are timed")
     parser.add_argument("--time", metavar="IMAGE", help=argparse.SUPPRESS)
     parser.add_argument("--way", default="plain", help=argparse.SUPPRESS)
+    parser.add_argument("--saved", nargs="*", metavar="MODEL", help="cycles saved, by model")
+    parser.add_argument("--device", default="npm4k", help="of `--saved`")
     chosen = parser.parse_args()
     if chosen.time:
         time_once(chosen.time, compile=chosen.way != "plain")
+        return
+    if chosen.saved is not None:
+        from benchmarks.bind_models import print_models
+
+        print_models(chosen.saved, chosen.device)
         return
     if chosen.timed:
         timed_table()

@@ -17,7 +17,7 @@ import argparse
 import itertools
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -96,6 +96,19 @@ def line(cells: tuple[str, ...]) -> str:
     return "".join(f"{c:<{w}}" if at < 2 else f"{c:>{w}}" for at, (c, w) in pairs)
 
 
+def print_models(
+    names: Sequence[str], device: str, precisions: Sequence[Precision] = PRECISIONS, orders: int = 1
+) -> None:
+    """Print what chains and compressed weights save of each model, side by side."""
+    warnings.filterwarnings("ignore")
+    print(line(HEAD))
+    for name, precision in itertools.product(names or TRAINED, precisions):
+        try:
+            print(line(row(name, device, precision, orders)), flush=True)
+        except (InputError, Unavailable) as problem:
+            print(f"{name:<17}{precision:<5}{str(problem).splitlines()[0]}", flush=True)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -104,13 +117,7 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=1, help="random orders of blocks")
     parser.add_argument("--precision", nargs="*", default=PRECISIONS, choices=PRECISIONS)
     chosen = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    print(line(HEAD))
-    for name, precision in itertools.product(chosen.models or TRAINED, chosen.precision):
-        try:
-            print(line(row(name, chosen.device, precision, chosen.orders)), flush=True)
-        except (InputError, Unavailable) as problem:
-            print(f"{name:<17}{precision:<5}{str(problem).splitlines()[0]}", flush=True)
+    print_models(chosen.models, chosen.device, chosen.precision, chosen.orders)
 
 
 if __name__ == "__main__":

@@ -64,9 +64,7 @@ def eligible_units(task: Task, device: Device) -> tuple[UnitCombination, ...]:
     return present_units(capable_units(task), device)
 
 
-def present_units(
-    ways: tuple[UnitCombination, ...], device: Device
-) -> tuple[UnitCombination, ...]:
+def present_units(ways: tuple[UnitCombination, ...], device: Device) -> tuple[UnitCombination, ...]:
     """Those combinations of which a device has all units."""
     return tuple(way for way in ways if all(has_unit(device, unit) for unit in way))
 

@@ -223,7 +223,8 @@ def _run_overhead(unit: str, profile: TimingProfile) -> int:
 def _runs(regions: tuple[Region, Region], grid: Grid | None, row: int) -> tuple[int, int]:
     """How many runs of bytes a copy of elements consists of, and how long one is at most.
 
-    Without a grid regions are the same in every row. Where a store quantises, the runs of either side count as the bytes that it writes.
+    Without a grid regions are the same in every row. Where a store quantises, the runs of either
+    side count as the bytes that it writes.
     """
     most, longest = 0, 0
     target_bits = ELEMENT_TYPES[regions[1].elem or "u8"].bits
