@@ -106,7 +106,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, str]], ...] = tuple(
             "it works on sparse tensors, which Core IR lacks", "use `.to_dense()` before")),
         (r"^quantize|^dequantize|quantized", (
             "it works on tensors with a scale of their own, which Core IR lacks",
-            "export the model in f32, or its ONNX form with QuantizeLinear and DequantizeLinear")),
+            "export it from PT2E, in f32, or as ONNX with QuantizeLinear and DequantizeLinear")),
     )
 )  # fmt: skip
 

@@ -262,6 +262,21 @@ _TABLE: Mapping[str, str] = {
         "_assert_tensor_metadata.default",
     "self:T unbiased:b=true":
         "std.default var.default",
+    "self:T mat2:T scales:T": "_weight_int8pack_mm.default",
+    "input:T scale:f zero_point:i quant_min:i quant_max:i dtype:d":
+        "quantized_decomposed.quantize_per_tensor.default",
+    "input:T scale:T zero_point:T quant_min:i quant_max:i dtype:d":
+        "quantized_decomposed.quantize_per_tensor.tensor",
+    "input:T scale:f zero_point:i quant_min:i quant_max:i dtype:d out_dtype:d?":
+        "quantized_decomposed.dequantize_per_tensor.default",
+    "input:T scale:T zero_point:T quant_min:i quant_max:i dtype:d out_dtype:d?":
+        "quantized_decomposed.dequantize_per_tensor.tensor",
+    "input:T scales:T zero_points:T axis:i quant_min:i quant_max:i dtype:d":
+        "quantized_decomposed.quantize_per_channel.default",
+    "input:T scales:T zero_points:T? axis:i quant_min:i quant_max:i dtype:d out_dtype:d?":
+        "quantized_decomposed.dequantize_per_channel.default",
+    "input:T scales:T zero_points:T? quant_min:i quant_max:i dtype:d group_size:i output_dtype:d":
+        "quantized_decomposed.dequantize_per_channel_group.default",
 }  # fmt: skip
 
 
