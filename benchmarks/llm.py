@@ -21,13 +21,13 @@ from time import process_time
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from nacre.compile.api import compile as compile_module
 from nacre.llm.bundle.llm_bundle import build
 from nacre.llm.chat import TextInterface
 from nacre.llm.estimate.bounds import ModelEstimate, StepBound, estimate_model
 from nacre.llm.estimate.config_json import read_config_json
+from nacre.llm.estimate.probes import RandomWeights, plan_cycles
 from nacre.llm.estimate.sizes import ModelSizes, Precision
 from nacre.llm.gguf.file import read_gguf
 from nacre.llm.model.layers import decoder_weights
@@ -35,7 +35,6 @@ from nacre.llm.model.runner import Decoder, Runner
 from nacre.nem.model.target import builtin_device
 from tools.fetch_models import Unavailable, model_path
 
-Array = npt.NDArray[np.float32]
 Row = tuple[str, ...]
 
 DDR_BYTES = 1 << 34
@@ -83,35 +82,6 @@ MODELS = MappingProxyType(
 )
 
 
-class RandomWeights:
-    """Weights as training leaves them in size, whatever tensor is asked for."""
-
-    name = "random weights"
-
-    def __init__(self) -> None:
-        self._draw = np.random.default_rng(0)
-
-    def has(self, name: str) -> bool:
-        """Only what every decoder has."""
-        return name.startswith("blk.") and name.endswith(".attn_norm.weight")
-
-    def get(self, name: str, shape: tuple[int, ...]) -> Array:
-        """A tensor of this shape."""
-        drawn = self._draw.standard_normal(shape, dtype=np.float32)
-        scale, mean = (shape[-1] ** -0.5, 0.0) if len(shape) > 1 else (0.1, 1.0)
-        return np.asarray(drawn * np.float32(scale) + np.float32(mean), np.float32)
-
-    def optional(self, name: str, shape: tuple[int, ...]) -> Array | None:
-        """What a decoder can do without is not there."""
-        return None
-
-    def blocks(self, name: str) -> None:
-        """None has blocks."""
-
-    def require_all_used(self) -> None:
-        """All that was asked for was made for that."""
-
-
 def model_sizes(name: str) -> ModelSizes:
     """A model counted."""
     with tempfile.TemporaryDirectory() as folder:
@@ -124,8 +94,7 @@ def model_sizes(name: str) -> ModelSizes:
 def decoder(name: str) -> Decoder:
     """A model of these sizes."""
     config = model_sizes(name).config
-    weights = RandomWeights()
-    return Decoder(config, decoder_weights(config, weights), name)  # type: ignore[arg-type]
+    return Decoder(config, decoder_weights(config, RandomWeights(name)), name)
 
 
 @dataclass(frozen=True)
@@ -215,6 +184,28 @@ def estimate_rows(setting: Setting) -> Iterator[Row]:
         )
 
 
+def told_rows(setting: Setting) -> Iterator[Row]:
+    """Cycles that small plans tell, beside those of whole plans."""
+    yield "model", "device", "tokens", "told cycles", "of the plan", "error", "seconds"
+    for name in setting.models:
+        for device in setting.devices:
+            for tokens in (1, setting.chunk):
+                yield told_row(name, device, tokens, setting)
+
+
+def told_row(name: str, device: str, tokens: int, setting: Setting) -> Row:
+    """One plan, told and made."""
+    rows, known = setting.context, builtin_device(device)
+    begun = process_time()
+    told = plan_cycles(model_sizes(name).config, known, setting.precision, tokens, rows).at(rows)
+    seconds = process_time() - begun
+    step = decoder(name).step(rows, tokens)
+    plan = compile_module(step.module, device, setting.precision, ddr_bytes=DDR_BYTES)
+    made = plan.time().cycles
+    error = f"{100 * (told / made - 1):+.2f} %"
+    return name, device, str(tokens), f"{told:,}", f"{made:,}", error, f"{seconds:.1f}"
+
+
 # Speed of the machine that runs plans
 
 
@@ -239,6 +230,7 @@ def speed_rows(setting: Setting) -> Iterator[Row]:
         begun = process_time()
         runner.feed([1])
         first = process_time() - begun
+        runner.feed([1, 1])  # what is computed once is held from the third token on
         begun = process_time()
         for token in range(setting.tokens):
             runner.feed([token])
@@ -298,6 +290,7 @@ def compare(
 PARTS = MappingProxyType(
     {
         "estimate": estimate_rows,
+        "told": told_rows,
         "steps": step_rows,
         "speed": speed_rows,
         "text": text_rows,

@@ -17,6 +17,7 @@ from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf
 from nacre.cli.nac.files import table
 from nacre.cli.options import RealNumber, WholeNumber, ddr_size_option, include_root_option
 from nacre.compile.options import PRECISION_ALIASES
+from nacre.llm.bundle.precisions import PLAN_PRECISIONS
 from nacre.llm.estimate.sizes import PRECISIONS
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     help=f"Rows of the cache. Default: {LONGEST_CONTEXT:,}, or what the model knows if that is "
     "less.",
 )  # fmt: skip
+@click.option(
+    "--plans", is_flag=True,
+    help="Cycles as plans take them, told from plans of a few layers, in half a minute a device.",
+)  # fmt: skip
 @click.option("--clock", type=RealNumber(min=0, min_open=True), metavar="MHZ")
 @ddr_size_option
 @format_option
@@ -51,6 +56,7 @@ def estimate(
     precision: Precision,
     group_size: str | None,
     context: int | None,
+    plans: bool,
     clock: float | None,
     ddr_size: int,
     output: str,
@@ -58,13 +64,15 @@ def estimate(
     """Say whether a model fits devices, and the least that a prompt and a token take.
 
     No weights are read: a configuration of transformers is enough. Cycles are bounds, of the bytes
-    that must pass DDR and the products that must be computed; a plan takes longer.
+    that must pass DDR and the products that must be computed; a plan takes longer, and --plans says
+    how long.
 
     Exit status: 0 it fits every device, 1 it does not or something is wrong with it, 2 wrong usage.
     """
     return estimate_language_model(
-        model, devices, include_roots, precision, group_size, context, clock, ddr_size, output
-    )
+        model, devices, include_roots, precision, group_size, context, clock, ddr_size, output,
+        plans=plans,
+    )  # fmt: skip
 
 
 def estimate_language_model(
@@ -77,13 +85,20 @@ def estimate_language_model(
     clock: float | None,
     ddr_size: int,
     output: str,
+    *,
+    plans: bool = False,
 ) -> int:
     """Print what a model takes on devices side by side; the exit status."""
     found: list[ModelEstimate] = []
+    if plans and precision not in PLAN_PRECISIONS:
+        raise WrongUsage(
+            f"--plans is for {', '.join(PLAN_PRECISIONS)}: i8 asks for calibration data"
+        )
 
     def work() -> None:
         from nacre.compile.target import target_of
         from nacre.llm.estimate.bounds import estimate_model
+        from nacre.llm.estimate.probes import with_plans
         from nacre.llm.model.step import require_sizes
 
         sizes = _sizes(model)
@@ -91,11 +106,12 @@ def estimate_language_model(
         require_sizes(sizes.config, model, rows, 1)
         for device in dict.fromkeys(devices):
             known = target_of(device, include_roots).device
+            group = None if group_size is None else int(group_size)
             made = estimate_model(
                 sizes, known, precision, context=rows, ddr_bytes=ddr_size, clock_mhz=clock,
-                group_size=None if group_size is None else int(group_size),
+                group_size=group,
             )  # fmt: skip
-            found.append(made)
+            found.append(with_plans(made, sizes.config, known, rows, group) if plans else made)
         click.echo(_as_json(sizes, found) if output == "json" else _as_text(model, sizes, found))
 
     status = report_findings(work, output)
@@ -135,7 +151,11 @@ def _as_text(name: str, sizes: ModelSizes, found: list[ModelEstimate]) -> str:
     parts.append(_step_table("prompt", "ms to first token", found))
     parts.append(_step_table("after", "tokens/s", found))
     clocks = ", ".join(dict.fromkeys(f"{one.clock_mhz:,.0f} MHz" for one in found))
-    parts.append(f"bounds: a plan takes longer; clock {clocks}")
+    from nacre.llm.estimate.probes import CHUNK
+
+    is_planned = first.decode[0].plan_cycles is not None
+    meant = f"plans, prompts in chunks of {CHUNK}" if is_planned else "bounds: a plan takes longer"
+    parts.append(f"{meant}; clock {clocks}")
     return "\n\n".join(part for part in parts if part)
 
 
@@ -147,7 +167,8 @@ def _step_table(what: str, measure: str, found: list[ModelEstimate]) -> str:
             rate = one.milliseconds(step) if is_prompt else one.tokens_per_second(step)
             rows.append(
                 (
-                    one.device, f"{step.context:,}", f"{step.cycles:,}", f"{rate:,.1f}", step.limit,
+                    one.device, f"{step.context:,}", f"{step.expected_cycles:,}", f"{rate:,.1f}",
+                    step.limit,
                     _megabytes(step.ddr_bytes), f"{step.macs / 1e6:,.0f}",
                 )
             )  # fmt: skip
@@ -188,7 +209,8 @@ def _step_json(one: ModelEstimate, step: StepBound) -> dict[str, object]:
     return {
         "tokens": step.tokens,
         "context": step.context,
-        "cycles": step.cycles,
+        "cycles": step.expected_cycles,
+        "bound_cycles": step.cycles,
         "limit": step.limit,
         "ddr_bytes": step.ddr_bytes,
         "macs": step.macs,

@@ -33,11 +33,17 @@ class StepBound:
     macs: int
     ddr_cycles: int
     mac_cycles: int
+    plan_cycles: int | None = None  # of the plans that take it, where they were asked for
 
     @property
     def cycles(self) -> int:
         """The larger of both."""
         return max(self.ddr_cycles, self.mac_cycles)
+
+    @property
+    def expected_cycles(self) -> int:
+        """Those of plans, or else the least."""
+        return self.cycles if self.plan_cycles is None else self.plan_cycles
 
     @property
     def limit(self) -> Limit:
@@ -70,11 +76,11 @@ class ModelEstimate:
         return self.needed_bytes <= self.ddr_capacity
 
     def milliseconds(self, step: StepBound) -> float:
-        """The least time of a step."""
-        return step.cycles / self.clock_mhz / 1000
+        """The time of a step, the least where plans were not asked for."""
+        return step.expected_cycles / self.clock_mhz / 1000
 
     def tokens_per_second(self, step: StepBound) -> float:
-        """The most tokens a second."""
+        """Tokens a second, the most where plans were not asked for."""
         return 1000 * step.tokens / self.milliseconds(step)
 
 
