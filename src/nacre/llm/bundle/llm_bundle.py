@@ -176,9 +176,10 @@ def build(
     """
     file = source if isinstance(source, GgufFile) else read_gguf(source)
     known = _known_precision(precision, file.name)
+    own = target_of(device).device
     head = parse_gguf(metadata_bytes(file.metadata), file.name)
-    text = TextInterface.from_gguf(head)
     require_sizes(config_of(head), file.name, context, chunk)
+    text = TextInterface.from_gguf(head)
     with stage("reading the weights"):
         decoder = Decoder.from_gguf(file)
     is_grouped = known in GROUP_SIZE
@@ -193,7 +194,7 @@ def build(
                 group_size=group_size if is_grouped else None,
             )  # fmt: skip
 
-    sizes, own = ModelSizes(decoder.config, decoder.weights.is_tied), target_of(device).device
+    sizes = ModelSizes(decoder.config, decoder.weights.is_tied)
     shorter = context_classes(sizes, own, known, context, ddr_bytes) if classes else ()
     plans = {size: plan(context, size) for size in sorted({1, chunk})}
     return LlmBundle(
