@@ -19,6 +19,7 @@ from tests.cli.runner import invoke
 from tests.llm.estimate.test_bounds import config
 
 WITHIN = 0.03
+PRECISION: Precision = "w4f16"
 
 
 def written(folder: Path, said: dict[str, object]) -> Path:
@@ -27,20 +28,20 @@ def written(folder: Path, said: dict[str, object]) -> Path:
     return path
 
 
-def error_of(model: Config, device: str, precision: Precision, tokens: int, rows: int) -> float:
+def error_of(model: Config, device: str, tokens: int, rows: int) -> float:
     """How far the told cycles are from those of the whole plan."""
-    told = plan_cycles(model, builtin_device(device), precision, tokens, rows).at(rows)
+    told = plan_cycles(model, builtin_device(device), PRECISION, tokens, rows).at(rows)
     weights = decoder_weights(model, RandomWeights("m"))
     step = Decoder(model, weights, "m").step(rows, tokens)
-    made = compile_module(step.module, device, precision, ddr_bytes=1 << 32).time().cycles
+    made = compile_module(step.module, device, PRECISION, ddr_bytes=1 << 32).time().cycles
     return told / made - 1
 
 
-@pytest.mark.parametrize(("tokens", "precision"), [(1, "w4f16")])
-def test_told_cycles_are_those_of_a_plan(tmp_path: Path, tokens: int, precision: Precision) -> None:
+@pytest.mark.heavy("three plans are made")
+def test_told_cycles_are_those_of_a_plan(tmp_path: Path) -> None:
     said = config(4, 64, 2, 1, 128, 500, True)
     model, _ = read_config_json(written(tmp_path, said))
-    assert abs(error_of(model, "npm4k", precision, tokens, 16)) < WITHIN
+    assert abs(error_of(model, "npm4k", 1, 16)) < WITHIN
 
 
 @pytest.mark.full
@@ -57,7 +58,7 @@ def test_told_cycles_are_those_of_large_plans(
     tmp_path: Path, said: dict[str, object], tokens: int, rows: int, device: str
 ) -> None:
     model, _ = read_config_json(written(tmp_path, said))
-    assert abs(error_of(model, device, "w4f16", tokens, rows)) < WITHIN
+    assert abs(error_of(model, device, tokens, rows)) < WITHIN
 
 
 def test_the_verb_says_plans_in_the_place_of_bounds(
