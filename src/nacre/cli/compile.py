@@ -19,6 +19,7 @@ from nacre.cli.core.files import (
     Constants,
     Shapes,
     constant_option,
+    encodings_option,
     read_module,
     report_findings,
     shape_option,
@@ -61,6 +62,7 @@ class _Folder(click.Path):
 @include_root_option
 @shape_option
 @constant_option
+@encodings_option
 @compile_options
 @click.option(
     "--print-after",
@@ -98,6 +100,7 @@ def compile_(
     include_roots: tuple[Path, ...],
     shapes: Shapes,
     constants: Constants,
+    encodings: Path | None,
     options: CompileOptions,
     print_after: tuple[str, ...],
     out: Path,
@@ -120,8 +123,8 @@ def compile_(
         if stage in print_after:
             click.echo(f"# after {stage}\n{result}", err=True)
 
-    calibration = [str(options.calibrate)] if options.calibrate else []
-    _require_inputs_kept(out, [model, *devices, *calibration])
+    beside = [str(file) for file in (options.calibrate, encodings) if file is not None]
+    _require_inputs_kept(out, [model, *devices, *beside])
 
     def work() -> None:
         from nacre.compile.api import compile as compiled
@@ -132,7 +135,7 @@ def compile_(
             require_own_folder(out)  # before a minute is spent
 
         arguments = options.arguments()
-        module = read_module(model, shapes, constants)
+        module = read_module(model, shapes, constants, encodings)
         device = read_device(devices[0], include_roots)
         shown = show_stage if print_after else None
         bundle = compiled(module, device, on_stage=shown, cache=cache, **arguments)

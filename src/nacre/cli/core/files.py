@@ -93,13 +93,23 @@ def constant_values(constants: Constants) -> dict[str, Any]:
     return values
 
 
-def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Module:
+encodings_option = click.option(
+    "--encodings",
+    type=click.Path(path_type=Path),
+    metavar="FILE.json",
+    help="AIMET's encodings of a float ONNX model (0.6.1, 1.0.0): its tensors are stored so.",
+)
+
+
+def read_module(
+    name: str, shapes: Shapes = (), constants: Constants = (), encodings: Path | None = None
+) -> Module:
     """A model from a file; WrongUsage where there is none, InputError where it is wrong.
 
     A file whose suffix says nothing is text of Core IR.
     """
-    if constants or Path(name).suffix.lower() == ".onnx":
-        return _onnx_module(name, shapes, constants)
+    if constants or encodings is not None or Path(name).suffix.lower() == ".onnx":
+        return _onnx_module(name, shapes, constants, encodings)
     from nacre.core.models import READ_ELSEWHERE
     from nacre.core.rules.storage import STO01
     from nacre.core.storage import load, load_source
@@ -121,21 +131,24 @@ def read_module(name: str, shapes: Shapes = (), constants: Constants = ()) -> Mo
     return load_source(source, None)
 
 
-def _onnx_module(name: str, shapes: Shapes, constants: Constants) -> Module:
+def _onnx_module(name: str, shapes: Shapes, constants: Constants, encodings: Path | None) -> Module:
     """An ONNX model, inputs bound to values; what is odd about it goes to standard error."""
     from nacre.core.onnx.importer import from_onnx
 
     if Path(name).suffix.lower() != ".onnx":
-        raise click.UsageError("--constant is for ONNX models")
-    reason = unreadable_reason(Path(name))
-    if reason is not None:
-        raise WrongUsage(reason)
+        option = "--constant" if constants else "--encodings"
+        raise click.UsageError(f"{option} is for ONNX models")
+    for path in (Path(name), *([] if encodings is None else [encodings])):
+        reason = unreadable_reason(path)
+        if reason is not None:
+            raise WrongUsage(reason)
     values = constant_values(constants)
     warnings: list[Diagnostic] = []
     with watch_progress("importing", "nodes") as progress:
         module = from_onnx(
-            name, dict(shapes), constants=values, progress=progress, warn=warnings.append
-        )
+            name, dict(shapes), constants=values, progress=progress, warn=warnings.append,
+            encodings=encodings,
+        )  # fmt: skip
     print_warnings(warnings)
     return module
 

@@ -15,6 +15,8 @@ from nacre.core.module import Module
 from nacre.core.onnx.bindings import bind_inputs
 from nacre.core.onnx.control.scopes import LostTensor
 from nacre.core.onnx.defaults import warn_of_fixed_inputs
+from nacre.core.onnx.encodings.encoded_model import apply_encodings
+from nacre.core.onnx.encodings.encodings import read_encodings
 from nacre.core.onnx.functions import find_recursion, local_functions
 from nacre.core.onnx.layouts import shared_initialisers
 from nacre.core.onnx.outputs import module_of
@@ -35,6 +37,7 @@ def from_onnx(
     warn: Warn | None = None,
     keep_parameters: bool = False,
     keep_unknown: bool = False,
+    encodings: str | Path | None = None,
 ) -> Module:
     """An ONNX model as a module of `nacre-1`; InputError lists all that stands in the way.
 
@@ -43,9 +46,12 @@ def from_onnx(
     many are in, `warn` what is odd about the model but does not stand in the way. What depends on
     initialisers alone is computed now; with `keep_parameters` by the module, where they are floats,
     so that they can be changed in it. With `keep_unknown` nodes that nothing knows become `Opaque`
-    operations, where the model says the types of their results.
+    operations, where the model says the types of their results. `encodings` is a file of AIMET's:
+    tensors of a float model that it names are stored so, as in a model that comes quantised.
     """
-    walked = walk_model(source, shapes, constants, progress, keep_parameters, keep_unknown)
+    walked = walk_model(
+        source, shapes, constants, progress, keep_parameters, keep_unknown, encodings
+    )
     return finish_module(*walked, warn)
 
 
@@ -67,6 +73,7 @@ def walk_model(
     progress: Callable[[int, int], None] | None = None,
     keep_parameters: bool = False,
     keep_unknown: bool = False,
+    encodings: str | Path | None = None,
 ) -> tuple[Walk, Any]:
     """The walk over a model's graph, whatever it found, and the graph."""
     if isinstance(source, bytes):
@@ -74,6 +81,8 @@ def walk_model(
     else:
         path = Path(source)
         read, name, folder = read_model(path), str(path), path.parent
+    if encodings is not None:
+        apply_encodings(read, folder, read_encodings(Path(encodings)))
     model = read.proto
     functions, twice = local_functions(model.functions)
     endless, recursions = find_recursion(functions)

@@ -1,4 +1,4 @@
-"""ONX01-ONX10: ONNX models that cannot be brought in."""
+"""ONX01-ONX11: ONNX models that cannot be brought in."""
 
 from nacre.base.rules import declare
 
@@ -70,3 +70,10 @@ ONX10 = declare(
     as inputs. `--constant NAME=FILE.npy` gives it another value; without the initialiser it is an
     input like the others.
     """, severity="warning", language=_CORE)  # fmt: skip
+ONX11 = declare(
+    "ONX11", "onnx-encodings", _CLAUSE,
+    """
+    A file of encodings, which say how tensors of a float model are stored as integers, is damaged,
+    names tensors that the model does not have, or says what has no form: integers of other than 4,
+    8 or 16 bits, scales by block, another number of scales than the tensor has channels.
+    """, language=_CORE)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Our quantiser beside those of others."""

@@ -1,0 +1,1 @@
+"""Encodings beside a float model: scales that somebody else has found."""
