@@ -73,20 +73,16 @@ def run_onnx(path: Path, feeds: Feeds) -> list[list[Array]]:
 def mean_sqnr(found: list[list[Array]], wanted: list[list[Array]]) -> float:
     """The mean over outputs of reals of signal over noise, over all runs together."""
     ratios = []
-    for outputs in zip(*wanted, strict=True):
-        ratios.append(outputs)
-    made = []
-    for at, expected in enumerate(ratios):
+    for at, expected in enumerate(zip(*wanted, strict=True)):
         if expected[0].dtype.kind != "f" or expected[0].size < 2:
             continue
-        signal = sum(float(np.sum(np.square(one, dtype=np.float64))) for one in expected)
-        noise = sum(
-            float(np.sum(np.square(run[at].astype(np.float64) - one)))
-            for run, one in zip(found, expected, strict=True)
-        )
+        signal = noise = 0.0
+        for run, one in zip(found, expected, strict=True):
+            signal += float(np.sum(np.square(one, dtype=np.float64)))
+            noise += float(np.sum(np.square(run[at].astype(np.float64) - one)))
         if signal:
-            made.append(min(MOST_DB, 10 * np.log10(signal / noise) if noise else MOST_DB))
-    return float(np.mean(made))
+            ratios.append(min(MOST_DB, 10 * np.log10(signal / noise) if noise else MOST_DB))
+    return float(np.mean(ratios))
 
 
 def ours(path: Path, calibration: Feeds, unseen: Feeds) -> tuple[list[list[Array]], str]:
