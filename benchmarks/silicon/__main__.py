@@ -35,7 +35,7 @@ from benchmarks.silicon.fits import (
     fit_scale,
     predict_left_out,
 )
-from benchmarks.silicon.hexagon_report import error_lines, ratios, simple_network
+from benchmarks.silicon.hexagon_report import error_lines, ratios, simple_networks
 from benchmarks.silicon.networks import PRECISIONS, network_rows
 from benchmarks.silicon.tasks import DATA, read_rows, task_rows
 
@@ -116,7 +116,7 @@ def fitted_networks(folder: Path) -> None:
     for chip in hexagon.CHIP_LIST:
         found = hexagon.fit_chip(chip.name, folder)
         print(f"\n{chip.name} ({chip.device}), networks left out\n{HEAD}")
-        networks = [simple_network(row.subject.path) for row in found.rows]  # type: ignore[union-attr]
+        networks = simple_networks(tuple(hexagon.network_table(folder, chip)), chip)
         for name, errors in error_lines(found, networks):
             print_line(name, errors)
         print(f"{'ratios less the cost of a call':<44}{'measured':>9}{'ours':>9}{'off':>9}")

@@ -6,18 +6,20 @@ factor and a cost per call fitted to the same rows, the same groups left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.silicon.fits import Errors, Rows, cross_validate, errors_of, fit_call_cost
-from nacre.calibrate import Fit, ModelFile
+from benchmarks.silicon.hexagon import Chip, plan_of
+from benchmarks.silicon.tasks import Row
+from nacre.calibrate import Fit, Measurement, NemText
+from nacre.calibrate.subjects import load_subjects
 from nacre.calibrate.timed_rows import Floats
-from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.target import target_of
 from nacre.nem.run.timing.profile import timing_profile
-from nacre.nem.spec.figures import PARAMETERS
+from nacre.nem.spec.figures import PARAMETERS, is_absent_at_zero
 
 RATIOS = (
     ("mobilenet_v2", "resnet50"),
@@ -38,16 +40,30 @@ class Network:
     first_edition: float  # cycles with the built-in figures
 
 
-def simple_network(path: Path) -> Network:
-    """MACs of a plan, and its cycles where nothing is known of the chip."""
-    bundle = Bundle.load(path)
+def simple_networks(rows: Sequence[Row], chip: Chip) -> list[Network]:
+    """MACs of the plans of rows, and their cycles where nothing is known of the chip."""
+    device = target_of(chip.file).device
+    found = []
+    for row in rows:
+        plan = plan_of(row, chip)
+        measurement = Measurement(NemText(row["model"], plan.text), 1, "cycles", "", "")
+        (subject,), _ = load_subjects([measurement], device)
+        cycles = subject.time(timing_profile(device, _built_in_figures())).cycles
+        found.append(Network(float(plan.macs), float(cycles)))
+    return found
+
+
+def _built_in_figures() -> dict[str, dict[str, int]]:
+    """The figures of a device that nobody has calibrated, at the MACs of these chips."""
     usual: dict[str, dict[str, int]] = {}
     for parameter in PARAMETERS:
+        unit, key = parameter.unit, parameter.key
         if parameter.default is not None:
-            usual.setdefault(parameter.unit, {})[parameter.key] = parameter.default
-    usual["NMU"] |= {"int8_macs": 16384, "fp16_macs": 8192, "tile_width": 0, "tile_height": 0,
-                     "tile_channels": 0, "tile_depth": 0}  # fmt: skip
-    return Network(float(bundle.manifest.macs or 0), float(bundle.time(usual).timeline.cycles))
+            usual.setdefault(unit, {})[key] = parameter.default
+        elif is_absent_at_zero(unit, key):
+            usual.setdefault(unit, {})[key] = 0
+    usual["NMU"] |= {"int8_macs": 16384, "fp16_macs": 8192}
+    return usual
 
 
 def error_lines(found: Fit, networks: list[Network]) -> Iterator[tuple[str, Errors]]:
@@ -82,8 +98,7 @@ class Ratio:
 
 def ratios(found: Fit) -> Iterator[Ratio]:
     """Ratios of latencies less the fitted cost of a call, where both are large enough."""
-    clock = timing_profile(found.device).get("NMU", "clock") or 1000
-    call = next(one.value for one in found.figures if one.figure.name == "SEQ.call") / clock
+    call = _call_us(found)
     for kind in sorted({row.class_name for row in found.rows}):
         places = {_network_name(row.subject): p for p, row in enumerate(found.rows)
                   if row.class_name == kind}  # fmt: skip
@@ -101,7 +116,14 @@ def _ratio(times: Floats, a: int, b: int, call: float) -> float:
     return float((times[a] - call) / (times[b] - call))
 
 
+def _call_us(found: Fit) -> float:
+    fitted = {one.figure.name: one.value for one in found.figures}
+    known = timing_profile(found.device)
+    clock = fitted.get("NMU.clock") or known.get("NMU", "clock") or 1000
+    return (fitted.get("SEQ.call") or known.get("SEQ", "call") or 0) / clock
+
+
 def _network_name(subject: object) -> str:
-    if not isinstance(subject, ModelFile):
+    if not isinstance(subject, NemText):
         raise TypeError("a network is expected")
-    return subject.path.name.partition(".")[0]
+    return subject.name

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.silicon.kept_plans import kept_plan
 from benchmarks.silicon.networks import CACHE
 from benchmarks.silicon.tasks import Row, read_rows
 from nacre.calibrate import Measurement, NemText
+from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.plan_digest import plan_digest
+from nacre.compile.target import target_of
 from tests.detection_names import define_detections
 
 CHIP = Path(__file__).resolve().parent / "devices" / "stm32n6.nem"
@@ -64,16 +67,12 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 def plan_text(name: str, resolution: str) -> str:
     """The plan of a network for the chip, from what was kept if it was asked before."""
-    file = PLANS / f"{name}-{resolution}.nem"
-    if not file.is_file():
-        print(f"  planning {name} {resolution}", file=sys.stderr, flush=True)
-        text = _plan(name, resolution)
-        PLANS.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    return file.read_text(encoding="utf-8")
+    folder = PLANS / plan_digest(target_of(CHIP).device)
+    file = folder / f"{name}-{resolution}.nem"
+    return kept_plan(file, lambda: _plan(name, resolution)).text
 
 
-def _plan(name: str, resolution: str) -> str:
+def _plan(name: str, resolution: str) -> Bundle:
     import torch
 
     import nacre
@@ -89,7 +88,7 @@ def _plan(name: str, resolution: str) -> str:
         found = nacre.estimate(network.eval(), CHIP, "i8", example_args=inputs)
     if found.plan is None:
         raise ValueError(f"{name} does not fit: {found.problems[0].message}")
-    return str(found.plan.bundle.program)
+    return found.plan.bundle
 
 
 def build(name: str) -> Any:  # noqa: ANN401 - a module of PyTorch

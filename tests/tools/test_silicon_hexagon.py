@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from benchmarks.silicon.hexagon import CHIP_LIST, FREE
 from benchmarks.silicon.hexagon_report import Network, error_lines, ratios
-from nacre.calibrate import Measurement, ModelFile
+from nacre.calibrate import Measurement, NemText
 from nacre.compile.target import target_of
 
 NAMES = ("vit", "wideresnet50", "resnet50", "densenet121", "mnasnet05")
@@ -21,7 +20,7 @@ MACS = (17e9, 11e9, 4e9, 3e9, 0.1e9)
 
 def fit_of(predicted: np.ndarray[Any, Any]) -> Any:  # noqa: ANN401 - as much of a fit as is read
     rows = [
-        Measurement(ModelFile(Path(f"{name}.f16.bundle")), time, "us", name, "model f16")
+        Measurement(NemText(name, ""), time, "us", name, "model f16")
         for name, time in zip(NAMES, MEASURED, strict=True)
     ]
     call = SimpleNamespace(figure=SimpleNamespace(name="SEQ.call"), value=300_000)

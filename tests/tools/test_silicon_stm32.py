@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -40,9 +42,10 @@ def test_a_family_with_tensors_in_external_ram_is_not_fitted_to(
 ) -> None:
     planned: list[str] = []
 
-    def plan(name: str, resolution: str) -> str:
+    def plan(name: str, resolution: str) -> Any:  # noqa: ANN401 - as much of a bundle as is read
         planned.append(name)
-        return f"# {name} {resolution}\n"
+        manifest = SimpleNamespace(macs=1)
+        return SimpleNamespace(program=f"# {name} {resolution}\n", manifest=manifest)
 
     monkeypatch.setattr(stm32, "_plan", plan)
     for _ in range(2):  # the second time from what was kept

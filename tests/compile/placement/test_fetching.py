@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from nacre.compile.schedule.tokens import insert_waits
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
+from nacre.nem.model.devices import Device
 from tests.compile.models import inputs_of, require_any_order, values
 from tests.compile.tiling.test_tiling_strips import TINY, require_right
 
@@ -69,6 +71,34 @@ def test_weights_that_find_no_gap_in_l2_come_as_they_always_did() -> None:
     bundle = require_right(stack(3, 16, 96), "f16", TINY)  # 18 kB each, and an L2 of 16 kB
     assert bundle.manifest.l2_peak <= 16384
     assert brought(bundle) > 0
+
+
+def short_hop(bandwidth: int) -> Device:
+    """One engine, a way from L2 of so many bytes a cycle, and one from DDR of 8."""
+    device = target_of("npm4k").device
+    known = {unit: dict(figures) for unit, figures in device.characteristics.items()}
+    known["DMA"] = {**known.get("DMA", {}), "bandwidth": bandwidth}
+    known["sDMA"] = {**known.get("sDMA", {}), "bandwidth": 8}
+    known["SEQ"] = {**known.get("SEQ", {}), "max_active_tokens": 512}
+    known["NMU"] = {**known.get("NMU", {}), "fp16_macs": 64}
+    assert device.topology is not None
+    topology = replace(device.topology, l1_size_bytes=192 * 1024, l2_size_bytes=1 << 20)
+    return replace(device, characteristics=known, topology=topology)
+
+
+def test_one_engine_with_a_short_hop_brings_weights_layers_ahead() -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (64, 64))
+    for at in range(3):
+        x = builder.add("Linear", x, builder.constant(values((64, 64), at, 0.1)))
+    x = builder.add("Reshape", x, new_shape=[4, 1024])
+    module = builder.module(builder.add("Linear", x, builder.constant(values((192, 1024), 9))))
+    bundle = nacre.compile(module, short_hop(1024))
+    assert bundle.validate(inputs_of(module)).ok
+    begun = re.findall(r"^linear_(\d+)_(g|w)", bundle.program, re.MULTILINE)
+    assert begun.index(("3", "g")) < begun.index(("2", "w"))  # before those of layer 2 are in L1
+    # A hop as long as the way from DDR is no gain.
+    assert not re.search(r"_g\d+ = ", nacre.compile(module, short_hop(16)).program)
 
 
 def test_no_task_waits_for_weights_that_only_layers_further_down_need() -> None:

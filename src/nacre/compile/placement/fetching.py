@@ -27,6 +27,7 @@ _SMALL = 1024  # bytes of a constant that travels with others
 _OVERLAP = 0.8  # of the time that layers take one after the other
 _MARGIN = 1.5  # of what travel takes
 _LATENCY = 50  # cycles until the first bytes are there
+_SHORT_HOP = 4  # times as fast as DDR: weights of a single engine travel by L2 from there on
 
 Block = tuple[str, int]  # of a layer, by its number
 
@@ -65,16 +66,17 @@ def fetch_weights(
     constants: Mapping[int, int],
     others: Set[Block],
     occupied: list[Span],
+    outside: Set[int],
     room: int,
     options: Options,
 ) -> tuple[tuple[Fetch, ...], dict[Block, Staged], dict[int, int]]:
     """What travels when, and where blocks and constants lie in L2, as far as gaps there go.
 
     `blocks` and `constants` say where they begin in the weights; `others` are blocks that come
-    another way. There are `room` bytes of L2.
+    another way. What layers read of the tensors `outside` is in DDR. There are `room` bytes of L2.
     """
     engines = options.device.num_engines
-    if engines == 1 or "ahead" in options.disabled or options.token_reserve:
+    if not _pays(options) or "ahead" in options.disabled or options.token_reserve:
         return (), {}, {}
     layers = partition.layers
     most = max(1, options.tokens // _TOKENS) * engines
@@ -88,8 +90,12 @@ def fetch_weights(
     clock = _Clock(tiled.cycles_of, options)
     for item, begin in zip(items, clock.latest(items), strict=True):
         parts = clock.parts(item)
-        for at in range(max(earliest, begin), item.first + 1):
+        # One engine has one queue: what is in it before the way is free holds up its inputs.
+        free = clock.free_layer if engines == 1 else 0
+        for at in range(max(earliest, begin, min(free, item.first)), item.first + 1):
             if at < item.first and max(used[at : item.first + 1]) + parts > most:
+                continue
+            if at < item.first and engines == 1 and not outside.isdisjoint(layers[at].reads):
                 continue
             offset = lowest_gap(occupied, item.size, at, item.last)
             if offset + item.size > room:
@@ -109,6 +115,14 @@ def fetch_weights(
             earliest = at
             break
     return tuple(fetches), found, moved
+
+
+def _pays(options: Options) -> bool:
+    """Whether a second hop is worth it: several engines share one way, or the hop is a short one."""
+    if options.device.num_engines > 1:
+        return True
+    near, far = (options.profile.at(unit, "bandwidth") for unit in ("DMA", "sDMA"))
+    return near >= _SHORT_HOP * far
 
 
 class _Clock:
@@ -147,6 +161,11 @@ class _Clock:
         begin = max(self._busy, float(self._starts[at]))
         self._busy = begin + self._shared(item)
         return min(self._layer_at(begin + self._alone(item)) + 1, item.first)
+
+    @property
+    def free_layer(self) -> int:
+        """The layer that is likely to run when all that was asked for is there."""
+        return self._layer_at(self._busy)
 
     def _layer_at(self, time: float) -> int:
         return int(np.searchsorted(self._starts, time, "right")) - 1

@@ -133,8 +133,9 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     blocks, compressed = _pack_weights(layers, tilings, weights, compressor, staged)
     constants = _add_constants(partition, tensors, weights)
     room = options.l2_bytes - align_up(compressor.l2_bytes if compressor else 0)
+    outside = {tensor for tensor, where in tensors.items() if where.level == "DDR"}
     fetches, fetched, moved = fetch_weights(
-        partition, tiled, blocks, constants, {*staged, *compressed}, taken, room, options
+        partition, tiled, blocks, constants, {*staged, *compressed}, taken, outside, room, options
     )
     staged |= fetched
     tensors |= {tensor: Location(L2, "L2", offset) for tensor, offset in moved.items()}

@@ -207,4 +207,5 @@ def _product_shape(step: Step, layer: Layer, sizes: TileSizes) -> ProductShape:
         sizes.shape(x.axes)[-1] * width_bytes,
         taps * depth * channels * width_bytes,
         is_window,
+        is_window and bool(np.any(depth < sizes.shape(x.axes)[-1])),
     )

@@ -66,6 +66,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter("NMU", "tile_height", None, "rows of places that are computed together", _MEASURED),
     Parameter("NMU", "tile_channels", None, "channels that are computed together", _MEASURED),
     Parameter("NMU", "tile_depth", None, "channels that are summed together", _MEASURED),
+    Parameter("NMU", "tile_taps", None, "places of a window that share the depth", _MEASURED),
     Parameter("NMU", "tile_issue", None, "cycles for each tile of results", _MEASURED),
     Parameter("NMU", "operand_bandwidth", None, "bytes/cycle of operands from L1", _MEASURED),
     Parameter("NMU", "operand_line", None, "bytes that are fetched together", _MEASURED),

@@ -90,7 +90,7 @@ def counted(h: int, w: int, c: int, oc: int, k: int, groups: int, nmu: Nmu) -> i
             for _ in range(0, oc, tc):
                 tiles += 1
                 for _ in range(0, c // groups, td):
-                    macs += th * tw * tc * td * k * k
+                    macs += th * tw * tc * td * counted_taps(c, k, groups, td, nmu)
     computed = -(-macs // RATE)
     fetched, line = 0, nmu.get("operand_line") or 1
     if port := nmu.get("operand_bandwidth"):
@@ -102,9 +102,19 @@ def counted(h: int, w: int, c: int, oc: int, k: int, groups: int, nmu: Nmu) -> i
     return 7 + max(computed, fetched) + tiles * nmu.get("tile_issue", 0) + loaded
 
 
+def counted_taps(c: int, k: int, groups: int, td: int, nmu: Nmu) -> int:
+    """Steps through a window: places share one as long as all their channels fit into the depth."""
+    steps, together = 0, 0
+    for _ in range(k * k):
+        is_full = groups > 1 or together + 1 > nmu.get("tile_taps", 0) or (together + 1) * c > td
+        steps, together = (steps + 1, 1) if is_full or not together else (steps, together + 1)
+    return steps
+
+
 FIGURES = st.fixed_dictionaries(
     {},
     optional={
+        "tile_taps": st.integers(0, 9),
         "tile_width": st.integers(0, 9),
         "tile_height": st.integers(0, 9),
         "tile_channels": st.sampled_from([0, 1, 3, 16, 32]),

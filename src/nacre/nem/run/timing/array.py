@@ -31,6 +31,7 @@ class ProductShape(Struct, frozen=True, eq=False):
     place_bytes: Values  # of operands, at one place, in all channels
     weight_bytes: Values
     is_window: bool
+    is_grouped: bool = False  # results are sums over a part of the channels
 
 
 def product_shape(call: Call, operation: str) -> ProductShape | None:
@@ -56,6 +57,7 @@ def product_shape(call: Call, operation: str) -> ProductShape | None:
         _ceil(x.shape[-1] * x.elem.bits, 8),
         _ceil(weights.count * weights.elem.bits, 8),
         is_window,
+        is_window and depth < x.shape[-1],
     )
 
 
@@ -101,7 +103,16 @@ def _padded_macs(macs: Values, shape: ProductShape, tiles: _Tiles, figures: Tile
     full_depth = _ceil(shape.depth, depth) * depth
     full_channels = _ceil(shape.channels, channels) * channels
     filled = shape.planes * shape.height * shape.width * shape.depth * shape.channels
-    return macs // _larger(filled, 1) * (tiles.places * full_depth * full_channels)
+    taps = _ceil(macs // _larger(filled, 1), _folded_taps(shape, depth, profile))
+    return taps * (tiles.places * full_depth * full_channels)
+
+
+def _folded_taps(shape: ProductShape, depth: int, profile: TimingProfile) -> int:
+    """Places of a window that stand side by side where channels leave most of the depth empty."""
+    most = profile.get("NMU", "tile_taps") or 1
+    if shape.is_grouped or not shape.is_window or not isinstance(shape.depth, int):
+        return 1
+    return max(1, min(most, depth // max(1, shape.depth)))
 
 
 def _fetch_cycles(shape: ProductShape, tiles: _Tiles, figures: TileFigures) -> Values:
