@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from benchmarks.silicon.fits import Errors, Rows, cross_validate, errors_of, fit_call_cost
-from benchmarks.silicon.hexagon import Chip, plan_of
+from benchmarks.silicon.hexagon import CHIP_LIST, Chip, plan_of
+from benchmarks.silicon.kept_plans import KeptPlan
 from benchmarks.silicon.tasks import Row
 from nacre.calibrate import Fit, Measurement, NemText
 from nacre.calibrate.subjects import load_subjects
@@ -42,15 +44,16 @@ class Network:
 
 def simple_networks(rows: Sequence[Row], chip: Chip) -> list[Network]:
     """MACs of the plans of rows, and their cycles where nothing is known of the chip."""
-    device = target_of(chip.file).device
-    found = []
-    for row in rows:
-        plan = plan_of(row, chip)
-        measurement = Measurement(NemText(row["model"], plan.text), 1, "cycles", "", "")
-        (subject,), _ = load_subjects([measurement], device)
-        cycles = subject.time(timing_profile(device, _built_in_figures())).cycles
-        found.append(Network(float(plan.macs), float(cycles)))
-    return found
+    return [simple_network(plan_of(row, chip)) for row in rows]
+
+
+@cache
+def simple_network(plan: KeptPlan) -> Network:
+    """The same of one plan, which all chips share."""
+    device = target_of(CHIP_LIST[0].file).device
+    (subject,), _ = load_subjects([Measurement(NemText("plan", plan.text), 1)], device)
+    cycles = subject.time(timing_profile(device, _built_in_figures())).cycles
+    return Network(float(plan.macs), float(cycles))
 
 
 def _built_in_figures() -> dict[str, dict[str, int]]:

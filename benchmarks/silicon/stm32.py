@@ -12,7 +12,7 @@ from benchmarks.silicon.kept_plans import kept_plan
 from benchmarks.silicon.networks import CACHE
 from benchmarks.silicon.tasks import Row, read_rows
 from nacre.calibrate import Measurement, NemText
-from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.plan_digest import plan_digest
 from nacre.compile.target import target_of
 from tests.detection_names import define_detections
@@ -72,7 +72,7 @@ def plan_text(name: str, resolution: str) -> str:
     return kept_plan(file, lambda: _plan(name, resolution)).text
 
 
-def _plan(name: str, resolution: str) -> Bundle:
+def _plan(name: str, resolution: str) -> CompiledModel:
     import torch
 
     import nacre

@@ -150,6 +150,24 @@ def test_rows_that_contradict_each_other_are_pointed_out(capsys: Capsys, table: 
     assert "warning[CAL11]: transfer 100 bytes L2 to L1 takes 900 cycles here" in outcome.err
 
 
+@pytest.mark.parametrize("cycles", [3, 10**9])
+def test_a_time_that_no_machine_of_the_others_takes_is_refused(
+    capsys: Capsys, table: Path, cycles: int
+) -> None:
+    table.write_text(table.read_text() + f"transfer,5000,L2,L1,{cycles}\n")
+    outcome = run(capsys, table, *LATENCY, "-o", "board.nem")
+    assert outcome.status == 1
+    assert "error[CAL17]: transfer 5000 bytes L2 to L1 takes a time" in outcome.err
+    assert not Path("board.nem").exists()
+
+
+def test_rows_of_one_workload_tell_no_two_figures_apart(capsys: Capsys, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(HEAD + "transfer,64,L2,L1,300\n" * 12)
+    outcome = run(capsys, path, *LATENCY, "--free", "DMA.bandwidth=4..256")
+    assert "warning[CAL13]" in outcome.err
+
+
 def test_a_device_that_is_another_machine_is_pointed_out(capsys: Capsys, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     times = [3, 100_000, 7, 900_000, 5, 4_000_000]

@@ -20,7 +20,7 @@ from nacre.calibrate.identifiability import Combination, identify
 from nacre.calibrate.least_squares import Problem
 from nacre.calibrate.measurements import UNITS, Measurement, ModelFile, time_problem
 from nacre.calibrate.reading import read_measurements
-from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14, CAL16
+from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14, CAL16, CAL17
 from nacre.calibrate.search import fit_values
 from nacre.calibrate.subjects import load_subjects
 from nacre.calibrate.timed_rows import CLOCK, Floats, TimedRows
@@ -33,6 +33,7 @@ from nacre.nem.run.timing.profile import timing_profile
 ROWS_PER_FIGURE = 5
 _CONTRADICTION = 2.0  # times of one workload that differ by more
 _FAR_OFF = np.log(2.0)
+_ABSURD = np.log(100.0)  # off from the fit, which no machine of others' times explains
 _LEAST_OF_CLASS = 10  # rows for a band of their own
 _REQUEST = whole_file("<calibrate>")
 
@@ -127,7 +128,7 @@ def fit(
     return Fit(
         target, fitted, given, measurements, measured, before, modelled, left_out, overall,
         _class_bands(measurements, predicted, measured, folds), found.alike,
-        tuple(_edge_findings(fitted)),
+        (*_edge_findings(fitted), *_absurd_rows(measurements, modelled, measured)),
         (*_contradictions(measurements, measured), *_warnings(fitted, found.alike),
          *_far_off(predicted, measured), *_plan_findings(measurements, figures)),
     )  # fmt: skip
@@ -260,6 +261,20 @@ def _plan_findings(
         help_ = "fit the fitted device once more, or free what times alone depend on: clocks, "
         help_ += "`SEQ.call`, `DDR.bandwidth` and the like"
         yield CAL16.at(planned.span, message, help=help_)
+
+
+def _absurd_rows(
+    rows: Sequence[Measurement], modelled: Floats, measured: Floats
+) -> Iterator[Diagnostic]:
+    """Rows that were fitted and are far off all the same, where most rows are not."""
+    off = np.log(measured / modelled)
+    if np.median(np.abs(off)) > _FAR_OFF:
+        return
+    for place in np.flatnonzero(np.abs(off) > _ABSURD).tolist():
+        row, factor = rows[place], float(np.exp(abs(off[place])))
+        way = "longer" if off[place] > 0 else "shorter"
+        message = f"{row.subject} takes a time {factor:.2g} times {way} than other rows let expect"
+        yield CAL17.at(row.span, message, help="mend the time or its unit, or remove the row")
 
 
 def _far_off(predicted: Floats, measured: Floats) -> list[Diagnostic]:

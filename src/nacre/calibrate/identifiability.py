@@ -14,6 +14,7 @@ _RUNGS = 2  # to either side, between which slopes are taken
 _ALIKE = 0.1  # the least singular value of unit columns of figures that differ
 _UNSURE = 0.25  # a standard error, as a share of the figure, that makes likeness worth telling
 _MEMBER = 0.2  # the part of a figure in a combination that counts
+_SAME = 1e-3  # below which figures are alike, however little noise there is
 _LEAST_SINGULAR = 1e-9
 
 
@@ -61,7 +62,7 @@ def identify(problem: Problem, values: Values) -> Identifiability:
     alike = [
         _combination([free[p] for p in seen], direction)
         for value, direction in zip(singular, directions, strict=True)
-        if value < _ALIKE and unsure & _members(seen, direction)
+        if value < _SAME or (value < _ALIKE and unsure & _members(seen, direction))
     ]
     return Identifiability(tuple(errors), tuple(alike))
 

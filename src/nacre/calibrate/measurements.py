@@ -110,8 +110,9 @@ def time_problem(time: float, unit: str) -> str | None:
     if not time > 0:  # NaN is not
         return f"is {time:g}, expected a positive number"
     if unit == CYCLES:
-        most = MOST_CYCLES
-        return None if time <= most else f"is {time:g} cycles, expected at most {most:g}"
+        if 1 <= time <= MOST_CYCLES:
+            return None
+        return f"is {time:g} cycles, expected 1 to {MOST_CYCLES:g}"
     seconds = time * SECONDS[unit]
     if LEAST_SECONDS <= seconds <= MOST_SECONDS:
         return None

@@ -1,4 +1,4 @@
-"""CAL01-CAL14: measurements that no device can be fitted to, and fits that say too little."""
+"""CAL01-CAL17: measurements that no device can be fitted to, and fits that say too little."""
 
 from __future__ import annotations
 
@@ -94,3 +94,9 @@ CAL16 = declare(
     Models are among the rows, and their plans depend on a free figure: those that were timed are
     plans for the device as it was, and a model that is compiled for the fitted one may get another.
     """, severity="warning", language=_LANGUAGE)  # fmt: skip
+CAL17 = declare(
+    "CAL17", "row-far-off", _CLAUSE,
+    """
+    The time of a row is a hundred times what the fit says of it, or a hundredth, while others are
+    near: most likely a unit or a digit is wrong. Mend or remove the row. Nothing is written.
+    """, language=_LANGUAGE)  # fmt: skip

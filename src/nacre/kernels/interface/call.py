@@ -161,6 +161,7 @@ class Work:
     macs: int = 0
     elements: int = 0  # elements touched, a pass over n elements counts n
     each: int = 1  # scalar operations an element; a transcendental function takes eight
+    functions: int = 0  # of the elements, those that are one: the exp of a softmax
 
     @property
     def scalar_operations(self) -> int:

@@ -79,7 +79,7 @@ def _size(x: Dims, attributes: Attributes) -> int | None:
 
 
 def _softmax_work(call: Call) -> Work:
-    return Work(elements=3 * call.output.count)
+    return Work(elements=3 * call.output.count, functions=call.output.count)
 
 
 def _norm_work(call: Call) -> Work:

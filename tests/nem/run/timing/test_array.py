@@ -181,6 +181,9 @@ ADD = one_task(
     {"X": (1, 8, 8, 16), "W": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "add.sync in x, w out y", "NHWC"
 )
 RELU = one_task({"X": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "relu.sync in x out y", "NHWC")
+SOFTMAX = one_task(
+    {"X": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "softmax.sync in x out y axis=3", "NHWC"
+)
 GELU = one_task({"X": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "gelu.sync in x out y", "NHWC")
 
 
@@ -196,6 +199,9 @@ GELU = one_task({"X": (1, 8, 8, 16), "Y": (1, 8, 8, 16)}, "gelu.sync in x out y"
         (RELU, {"clamp_throughput": 0}, 1 + 4),
         (ADD, {"clamp_throughput": 512}, 1 + 4),
         (GELU, {"transcendental_throughput": 16}, 1 + 64),
+        (SOFTMAX, {}, 1 + 12),  # three passes
+        (SOFTMAX, {"transcendental_throughput": 16}, 1 + 8 + 64),  # of which one takes exp
+        (SOFTMAX, {"transcendental_throughput": 512, "vector_bytes": 128}, 1 + 48),
         (GELU, {"transcendental_throughput": 16, "clock": 400}, 2 * (1 + 64)),
     ],
 )

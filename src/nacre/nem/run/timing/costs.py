@@ -134,13 +134,14 @@ def _element_cycles(work: Work, call: Call, profile: TimingProfile, is_clamp: bo
     in_passing = profile.get("CSTL", "clamp_throughput") if is_clamp else None
     if in_passing:
         return _ceil(max(1, work.elements), in_passing)
-    rate = profile.at("CSTL", "eltwise_throughput")
-    if work.each > 1:
-        rate = profile.get("CSTL", "transcendental_throughput") or rate
     passes = max(1, work.elements)
+    rate = profile.at("CSTL", "eltwise_throughput")
+    slow = profile.get("CSTL", "transcendental_throughput")
+    functions = (passes if work.each > 1 else work.functions) if slow else 0
+    busy = _ceil(passes - functions, rate) + _ceil(functions, slow or rate)
     width = profile.get("CSTL", "vector_bytes")
     bits = max(t.elem.bits for t in call.outputs)
-    return max(_ceil(passes, rate), _ceil(passes * bits, 8 * width) if width else 0)
+    return max(busy, _ceil(passes * bits, 8 * width) if width else 0)
 
 
 def _gather_cycles(call: Call, unit: str, profile: TimingProfile) -> int:
