@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.estimate.bands import network_class
 from nacre.compile.plan_digest import plan_digest
 from nacre.compile.target import target_of
-from nacre.nem.run.timing.profile import timing_profile
 
 PLANS = CACHE / "hexagon"
 CHIPS = Path(__file__).resolve().parent / "devices"
@@ -107,23 +107,20 @@ def network_table(folder: Path, chip: Chip) -> Iterator[Row]:
             yield row
 
 
+@cache
 def fit_chip(name: str, folder: Path) -> Fit:
-    """A chip, fitted to its networks; i8 has what is shared from the device that f16 gave."""
+    """A chip, fitted to its networks; i8 has what is shared from those of f16."""
     chip = next(one for one in CHIP_LIST if one.name == name)
     rows = network_measurements(folder, chip)
-    return fit(chip.file, rows, FREE[chip.precision], fixed=shared_figures(chip))
+    return fit(chip.file, rows, FREE[chip.precision], fixed=shared_figures(chip, folder))
 
 
-def shared_figures(chip: Chip) -> dict[str, int]:
-    """What a device of i8 takes from the shipped one of f16."""
+def shared_figures(chip: Chip, folder: Path) -> dict[str, int]:
+    """What a chip of i8 takes from the fit of f16."""
     if chip.precision == "float":
         return {}
-    known = timing_profile(target_of(Chip(chip.generation, chip.device, "float").name).device)
-    found = {}
-    for name in SHARED:
-        unit, _, key = name.partition(".")
-        found[name] = known.at(unit, key)
-    return found
+    fitted = fit_chip(Chip(chip.generation, chip.device, "float").name, folder).figures
+    return {one.figure.name: one.value for one in fitted if one.figure.name in SHARED}
 
 
 def plan_folder(chip: Chip) -> Path:

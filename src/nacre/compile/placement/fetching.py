@@ -27,7 +27,7 @@ _SMALL = 1024  # bytes of a constant that travels with others
 _OVERLAP = 0.8  # of the time that layers take one after the other
 _MARGIN = 1.5  # of what travel takes
 _LATENCY = 50  # cycles until the first bytes are there
-_SHORT_HOP = 4  # times as fast as DDR: weights of a single engine travel by L2 from there on
+_SHORT_HOP = 8  # times as fast as DDR: weights of a single engine travel by L2 from there on
 
 Block = tuple[str, int]  # of a layer, by its number
 
