@@ -20,7 +20,18 @@ from nacre.calibrate.identifiability import Combination, identify
 from nacre.calibrate.least_squares import Problem
 from nacre.calibrate.measurements import UNITS, Measurement, ModelFile, time_problem
 from nacre.calibrate.reading import read_measurements
-from nacre.calibrate.rules import CAL03, CAL04, CAL07, CAL10, CAL11, CAL12, CAL13, CAL14, CAL16, CAL17
+from nacre.calibrate.rules import (
+    CAL03,
+    CAL04,
+    CAL07,
+    CAL10,
+    CAL11,
+    CAL12,
+    CAL13,
+    CAL14,
+    CAL16,
+    CAL17,
+)
 from nacre.calibrate.search import fit_values
 from nacre.calibrate.subjects import load_subjects
 from nacre.calibrate.timed_rows import CLOCK, Floats, TimedRows
