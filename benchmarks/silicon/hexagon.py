@@ -2,8 +2,9 @@
 
 Each network is compiled once for what is assumed of all chips, and its plan is kept; a fit times
 plans anew and never plans. Whatever a plan depends on is the same in the files of all chips, and no
-such figure is free: so `nacre estimate` on a fitted device makes the plan that was fitted. Networks of f16 and of i8 have a device each: a call costs them differently
-on one chip, and a device has one such figure.
+such figure is free: so `nacre estimate` on a fitted device makes the plan that was fitted.
+Networks of f16 and of i8 have a device each: a call costs them differently on one chip, and a
+device has one such figure.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def fetch_weights(
 
 
 def _pays(options: Options) -> bool:
-    """Whether a second hop is worth it: several engines share one way, or the hop is a short one."""
+    """Whether a second hop is worth it: several engines share one way, or the hop is short."""
     if options.device.num_engines > 1:
         return True
     near, far = (options.profile.at(unit, "bandwidth") for unit in ("DMA", "sDMA"))

@@ -103,13 +103,12 @@ def _padded_macs(macs: Values, shape: ProductShape, tiles: _Tiles, figures: Tile
     full_depth = _ceil(shape.depth, depth) * depth
     full_channels = _ceil(shape.channels, channels) * channels
     filled = shape.planes * shape.height * shape.width * shape.depth * shape.channels
-    taps = _ceil(macs // _larger(filled, 1), _folded_taps(shape, depth, profile))
+    taps = _ceil(macs // _larger(filled, 1), _folded_taps(shape, depth, figures.taps))
     return taps * (tiles.places * full_depth * full_channels)
 
 
-def _folded_taps(shape: ProductShape, depth: int, profile: TimingProfile) -> int:
+def _folded_taps(shape: ProductShape, depth: int, most: int) -> int:
     """Places of a window that stand side by side where channels leave most of the depth empty."""
-    most = profile.get("NMU", "tile_taps") or 1
     if shape.is_grouped or not shape.is_window or not isinstance(shape.depth, int):
         return 1
     return max(1, min(most, depth // max(1, shape.depth)))

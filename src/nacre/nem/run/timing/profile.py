@@ -39,6 +39,7 @@ class TileFigures(Struct, frozen=True):
     height: int
     channels: int
     lanes: tuple[int, int]  # channels that are summed over, and those of results
+    taps: int  # places of a window that share the depth
     issue: int
     weight_bandwidth: int
     operand_bandwidth: int
@@ -80,16 +81,19 @@ class TimingProfile:
     @cached_property
     def tiles(self) -> TileFigures:
         """How the NMU's array cuts a product, asked for as often as there are products."""
-        width, height, depth, channels, line = (
+        width, height, depth, channels, taps, line = (
             self.get("NMU", key) or 1
-            for key in ("tile_width", "tile_height", "tile_depth", "tile_channels", "operand_line")
+            for key in (
+                *("tile_width", "tile_height", "tile_depth", "tile_channels", "tile_taps"),
+                "operand_line",
+            )
         )
         issue, weights, operands = (
             self.get("NMU", key) or 0
             for key in ("tile_issue", "weight_bandwidth", "operand_bandwidth")
         )
         lanes = self.lanes or (depth, channels)
-        return TileFigures(width, height, channels, lanes, issue, weights, operands, line)
+        return TileFigures(width, height, channels, lanes, taps, issue, weights, operands, line)
 
     def macs_per_two_cycles(self, bits: int, *, is_float: bool) -> int:
         """Twice the rate of an NMU, which is an integer even where f32 halves an odd one."""
