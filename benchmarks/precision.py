@@ -3,7 +3,8 @@
     python -m benchmarks.precision                 everything
     python -m benchmarks.precision stack minilm    some
 
-Nothing is calibrated, so that every sentence is one that nobody has seen.
+Every plan is judged by sentences that nobody has seen: data to calibrate with are those of
+`benchmarks/sentences.txt`. `i8` leaves out stages of quantisation, one by one and all together.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 import nacre
 from nacre import core
 from nacre.compile.options import WEIGHT_BITS
+from nacre.compile.quantise_stages import stages_of
 from nacre.core.module import Module
 from nacre.core.values import Array
 from tools.fetch_models import model_path
@@ -32,6 +35,8 @@ PRECISIONS = (
     ("w4f16", 64),
     ("w4f16", 32),
 )
+CALIBRATED = 32  # sentences for i8; all of them for weights in groups
+ACCURACY_DB = 20.0
 SIZES = (576, 1536, 576, 1536, 576, 2048, 2048)
 SCALE_BITS = 16
 SENTENCES = (
@@ -61,17 +66,21 @@ def table(rows: Iterator[tuple[str, ...]]) -> None:
 
 def minilm_rows() -> Iterator[tuple[str, ...]]:
     """Embeddings against those in f32: noise, and the cosines."""
-    module, feeds = minilm()
+    module, feeds, sentences = minilm()
     expected = np.stack([pooled(core.evaluate(module, one)[0], one) for one in feeds])
     yield "MiniLM, pooled", "SQNR", "least cosine", "mean cosine", "bytes", "cycles"
-    for precision, group in PRECISIONS:
-        bundle = nacre.compile(module, DEVICE, precision, group_size=group)  # type: ignore[arg-type]
+    rows: list[tuple[str, int | None, list[dict[str, Array]] | None]] = [
+        (precision, group, None) for precision, group in PRECISIONS
+    ]
+    rows += [(precision, group, sentences) for precision, group in PRECISIONS if group]
+    for precision, group, data in rows:
+        bundle = nacre.compile(module, DEVICE, precision, calibration=data, group_size=group)  # type: ignore[arg-type]
         (name,) = (port.name for port in bundle.manifest.outputs)
         found = np.stack([pooled(bundle.run(one)[name], one) for one in feeds])
         noise = np.square(found - expected).sum() / np.square(expected).sum()
         cosines = (found * expected).sum(axis=1)
         yield (
-            name_of(precision, group),
+            name_of(precision, group) + (", gptq" if data else ""),
             f"{-10 * np.log10(noise):.1f} dB",
             f"{cosines.min():.4f}",
             f"{cosines.mean():.4f}",
@@ -80,8 +89,51 @@ def minilm_rows() -> Iterator[tuple[str, ...]]:
         )
 
 
-def minilm() -> tuple[Module, list[dict[str, Array]]]:
-    """The model for sentences of up to 32 tokens, and the sentences."""
+def i8_rows() -> Iterator[tuple[str, ...]]:
+    """States of real tokens by i8 plans without some stages; what 20 dB cost, and 15."""
+    module, feeds, sentences = minilm()
+    names = stages_of("i8")
+    asked: list[tuple[str, float | None, tuple[str, ...]]] = [
+        ("no stage, all on integers", None, names),
+        *(
+            (f"{name} alone, all on integers", None, _others(names, name))
+            for name in ("smooth", "wide", "bias")
+        ),
+        ("all stages", None, ()),
+        ("no stage, 15 dB by f16", 15.0, names),
+        ("all stages, 20 dB", ACCURACY_DB, ()),
+        ("without parts, 20 dB by f16", ACCURACY_DB, ("parts",)),
+    ]  # fmt: skip
+    seen = [list(one.values())[1][0].astype(bool) for one in feeds]
+    wanted = [core.evaluate(module, one)[0] for one in feeds]
+    states = np.concatenate([array[0][own] for array, own in zip(wanted, seen, strict=True)])
+    expected = np.stack([pooled(array, one) for array, one in zip(wanted, feeds, strict=True)])
+    yield "MiniLM, i8", "SQNR", "least cosine", "f16 of MACs", "cycles"
+    for title, accuracy, without in asked:
+        bundle = nacre.compile(
+            module, DEVICE, "i8", calibration=sentences[:CALIBRATED], accuracy_db=accuracy,
+            fallback=accuracy is not None, quantise_without=without,
+        )  # fmt: skip
+        (name,) = (port.name for port in bundle.manifest.outputs)
+        runs = [bundle.run(one)[name] for one in feeds]
+        found = np.concatenate([array[0][own] for array, own in zip(runs, seen, strict=True)])
+        noise = np.square(found - states).sum() / np.square(states).sum()
+        cosines = np.stack([pooled(array, one) for array, one in zip(runs, feeds, strict=True)])
+        yield (
+            title,
+            f"{-10 * np.log10(noise):.1f} dB",
+            f"{(cosines * expected).sum(axis=1).min():.4f}",
+            f"{bundle.float_share:.0%}",
+            f"{bundle.time().cycles:,}",
+        )
+
+
+def _others(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return tuple(other for other in names if other != name)
+
+
+def minilm() -> tuple[Module, list[dict[str, Array]], list[dict[str, Array]]]:
+    """The model for sentences of up to 32 tokens, sentences to judge by, and to calibrate with."""
     import torch
     from tokenizers import Tokenizer
 
@@ -92,10 +144,12 @@ def minilm() -> tuple[Module, list[dict[str, Array]]]:
     tokenizer: Any = Tokenizer.from_file(str(path.parent / "tokenizer.json"))
     tokenizer.enable_truncation(LENGTH)
     tokenizer.enable_padding(length=LENGTH)
-    encoded = [tokenizer.encode(sentence) for sentence in SENTENCES]
+    lines = Path(__file__).with_name("sentences.txt").read_text().splitlines()
+    encoded = [tokenizer.encode(sentence) for sentence in (*SENTENCES, *lines)]
     pairs = [(np.array([e.ids]), np.array([e.attention_mask])) for e in encoded]
     module = from_torch(network_of(path), tuple(map(torch.from_numpy, pairs[0])))
-    return module, [dict(zip(module.input_types, pair, strict=True)) for pair in pairs]
+    feeds = [dict(zip(module.input_types, pair, strict=True)) for pair in pairs]
+    return module, feeds[: len(SENTENCES)], feeds[len(SENTENCES) :]
 
 
 def pooled(states: Array, feeds: dict[str, Array]) -> Array:
@@ -157,7 +211,7 @@ def peer_rows() -> Iterator[tuple[str, ...]]:
     yield from map(compare, NETWORKS)
 
 
-PARTS = {"peers": peer_rows, "stack": stack_rows, "minilm": minilm_rows}
+PARTS = {"peers": peer_rows, "stack": stack_rows, "minilm": minilm_rows, "i8": i8_rows}
 
 
 def main() -> None:

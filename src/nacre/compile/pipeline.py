@@ -22,7 +22,7 @@ from nacre.compile.legalise.stage import legalise
 from nacre.compile.options import FEATURES, WEIGHT_BITS, Options, uses_calibration
 from nacre.compile.partition.stage import Partition, partition
 from nacre.compile.partition.support import require_types
-from nacre.compile.partition.variants import lacking
+from nacre.compile.partition.variants import lacking, wide_products
 from nacre.compile.placement.capacity import (
     require_decompression,
     require_l1,
@@ -98,6 +98,7 @@ def run_stages(
                 observer=options.observer,
                 precision_map=options.precision_map,
                 without=options.quantise_without,
+                wide=wide_products(options.device),
                 fallback=options.fallback,
                 accuracy_db=options.accuracy_db,
             )

@@ -33,6 +33,14 @@ def lacking(device: Device, elem: str) -> frozenset[str]:
     return frozenset(name for name in OPCODES if not supports(device, name, elem, ""))
 
 
+def wide_products(device: Device) -> frozenset[str]:
+    """The operations of Core IR that the device has with integers of 16 bits as the result."""
+    opcodes = {"Linear": "gemm", "Conv": "conv2d"}
+    return frozenset(
+        name for name, opcode in opcodes.items() if supports(device, opcode, "i16", "with a bias")
+    )
+
+
 def carriers(device: Device) -> dict[tuple[str, str], str]:
     """In which element type a device moves another one of the same size, by opcode and type.
 

@@ -9,6 +9,7 @@ import numpy as np
 from nacre.core.values import Array
 
 LOW, HIGH = -128, 127
+WIDE_HIGH = 32767  # of 16 bits
 STEPS = HIGH - LOW
 LEAST_SCALE, MOST_SCALE = 2.0**-80, 2.0**80
 LEAST_PRODUCT = 2.0**-120  # of two scales, which has to be a normal number of f32

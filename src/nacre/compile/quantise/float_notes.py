@@ -85,7 +85,7 @@ def notes_without_integers(
 ) -> Iterator[str]:
     """A note on why no product of a model is on integers."""
     products = [v for v, role in graph.roles.items() if role in ("product", "pair")]
-    if not products or any(islands.is_i8(graph, value) for value in products):
+    if not products or any(islands.is_on_integers(graph, value) for value in products):
         return
     pairs = [v for v in products if len(graph.computed_operands(graph.op(v))) > 1]
     named = pairs or products

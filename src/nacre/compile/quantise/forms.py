@@ -10,6 +10,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.legalise.narrowing import narrow_bound
 from nacre.compile.quantise.affine import Affine
+from nacre.compile.quantise.input_parts import product_of_parts
 from nacre.compile.quantise.norms import norm
 from nacre.compile.quantise.prequantised.uses import known_scale_and_zero
 from nacre.compile.quantise.roles import Role, bounds_of
@@ -106,7 +107,24 @@ def _to_integers(walk: Walk, op: CoreOperation) -> Stored | None:
 
 
 def _product(walk: Walk, op: CoreOperation) -> Stored:
-    x, y = walk.integers(op.operands[0]), walk.scales.of(op.value_id)
+    y = walk.scales.of(op.value_id)
+    return Stored(_integer_product(walk, op, y, "i8"), y)
+
+
+def _widened_product(walk: Walk, op: CoreOperation) -> Stored:
+    """A product on integers whose result floats take up: 16 bits lose nothing of it."""
+    y = walk.scales.wide(op.value_id)
+    floats = walk.builder.add("Cast", _integer_product(walk, op, y, "i16"), to="f16")
+    scale = walk.half_constant(np.float16(y.scale))
+    return Stored(walk.builder.add("BinOp", floats, scale, op="Mul"))
+
+
+def _product_of_parts(walk: Walk, op: CoreOperation) -> Stored:
+    return product_of_parts(walk, op) or _widened_product(walk, op)
+
+
+def _integer_product(walk: Walk, op: CoreOperation, y: Affine, elem: str) -> int:
+    x = walk.integers(op.operands[0])
     assert x.affine is not None
     weights = walk.graph.constants[op.operands[1]]
     bias = walk.graph.constants[op.operands[2]] if len(op.operands) > 2 else None
@@ -126,11 +144,11 @@ def _product(walk: Walk, op: CoreOperation) -> Stored:
     value = walk.builder.add(
         f"Q{op.opcode}", x.value, stored, added,
         **op.attributes, x_scale=x.affine.scale, x_zero=x.affine.zero,
-        w_scales=integers.scales, y_scale=y.scale, y_zero=y.zero, to="i8",
+        w_scales=integers.scales, y_scale=y.scale, y_zero=y.zero, to=elem,
     )  # fmt: skip
     units = np.float32(x.affine.scale) * np.array(integers.scales, np.float32)
     walk.products.append(Product(op.value_id, value, added, units))
-    return Stored(value, y)
+    return value
 
 
 def _pair(walk: Walk, op: CoreOperation) -> Stored:
@@ -244,4 +262,8 @@ def take_operation(walk: Walk, op: CoreOperation) -> None:
         return
     has_form = role == "input" or walk.islands.is_i8(walk.graph, op.value_id)
     form = _FORMS[role] if has_form else _island
+    if op.value_id in walk.islands.widened:
+        form = _widened_product
+    elif op.value_id in walk.islands.parts:
+        form = _product_of_parts
     walk.stored[op.value_id] = form(walk, op)

@@ -16,13 +16,23 @@ _LEAST_SHRINK = 4
 
 @dataclass(frozen=True)
 class FloatIslands:
-    """Values in floats of 16 bits; other floats are integers of 8 bits."""
+    """Values in floats of 16 bits; other floats are integers of 8 bits.
+
+    Among them are products that are made on integers: `widened` leave in 16 bits, and those of
+    `parts` are given their input in 16 bits, too.
+    """
 
     floats: Set[int]
+    widened: Set[int] = frozenset()
+    parts: Set[int] = frozenset()
 
     def is_i8(self, graph: Graph, value: int) -> bool:
         """Whether a computed value is stored in integers of 8 bits."""
         return graph.is_float(value) and value not in self.floats
+
+    def is_on_integers(self, graph: Graph, value: int) -> bool:
+        """Whether a computed value is made on integers, in whatever it is stored."""
+        return value in self.widened or value in self.parts or self.is_i8(graph, value)
 
 
 def find_float_islands(
@@ -32,13 +42,17 @@ def find_float_islands(
     states: Set[int],
     scaled: Set[int] | None = None,
     integers: Set[int] = frozenset(),
+    wide: Set[str] = frozenset(),
+    parts: Set[int] = frozenset(),
 ) -> FloatIslands:
     """Where floats are kept: what has no form on integers, what is forced, and what lies between.
 
     `scaled` are the values whose scales the model gives itself: where it gives some, whatever has
-    none stays in floats. What is among `integers` stays on them where it has a form.
+    none stays in floats. What is among `integers` stays on them where it has a form. Products of
+    the kinds in `wide` may leave in 16 bits; those among `parts` take their input in 16 bits.
     """
-    floats = set(states)
+    parts, integers = parts - forced, integers | (parts - forced)
+    floats = set(states) | _sources_in_floats(graph, parts)
     shrinks = scaled is None
     for op in graph.module.operations:
         if graph.is_float(op.value_id) and _starts_island(graph, op, seen, forced, scaled):
@@ -51,7 +65,46 @@ def find_float_islands(
         if graph.is_float(op.value_id) and not _has_integer_reader(graph, op.value_id, floats):
             floats.add(op.value_id)
     _extend_down(graph, floats, shrinks, integers)
-    return FloatIslands(frozenset(floats))
+    widened = {
+        op.value_id
+        for op in graph.module.operations
+        if op.opcode in wide and _is_before_floats(graph, op.value_id, floats | parts)
+    }
+    floats |= widened | parts
+    _extend_down(graph, floats, shrinks=False, integers=integers)
+    return FloatIslands(frozenset(floats), frozenset(widened - parts), frozenset(parts))
+
+
+def _sources_in_floats(graph: Graph, products: Set[int]) -> set[int]:
+    """What is computed or moved between other products and these."""
+    found: set[int] = set()
+    open_ = [operand for value in products for operand in graph.computed_operands(graph.op(value))]
+    while open_:
+        value = open_.pop()
+        if value not in found and graph.roles[value] in ("map", "keep"):
+            found.add(value)
+            open_ += graph.computed_operands(graph.op(value))
+    return found
+
+
+def _is_before_floats(graph: Graph, value: int, floats: Set[int]) -> bool:
+    """Whether a product on integers, or what moves it, is only used as floats."""
+    role, users = graph.roles[value], graph.users.get(value, [])
+    is_on_integers = role in ("product", "keep") and value not in floats
+    return (
+        is_on_integers
+        and value not in graph.kept
+        and bool(users)
+        and all(
+            user.value_id in floats
+            or (
+                graph.roles[user.value_id] == "keep"
+                and len(graph.computed_operands(user)) == 1
+                and _is_before_floats(graph, user.value_id, floats)
+            )
+            for user in users
+        )
+    )
 
 
 def _starts_island(

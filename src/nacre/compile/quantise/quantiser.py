@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
+from msgspec import structs
+
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
@@ -34,15 +36,23 @@ from nacre.compile.quantise.float_notes import (
     notes_without_integers,
     round_to_half,
 )
+from nacre.compile.quantise.input_parts import takes_parts
 from nacre.compile.quantise.islands import find_float_islands
 from nacre.compile.quantise.names import forced_values, layer_name, note_name
 from nacre.compile.quantise.observers import OBSERVERS
 from nacre.compile.quantise.ports import Port, ports_of, stored_inputs
 from nacre.compile.quantise.prequantised.imported_scales import QuantisedPort
-from nacre.compile.quantise.report import Output, Report, ReportScope, losses, lossy_layers
+from nacre.compile.quantise.report import (
+    Output,
+    Report,
+    ReportScope,
+    losses,
+    lossy_layers,
+)
 from nacre.compile.quantise.rewrite import Rewritten, rewrite_on_integers
 from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.scales import Scales
+from nacre.compile.quantise.sensitivity import noisiest_products
 from nacre.compile.quantise.smoothing import smooth_channels
 from nacre.compile.quantise.uneven import uneven_concats
 from nacre.compile.quantise.walking import StorageScheme
@@ -85,6 +95,7 @@ def quantise(
     precision_map: Mapping[str | int, str] | None = None,
     imported: QuantisedPort | None = None,
     without: Set[str] = frozenset(),
+    wide: Set[str] = frozenset(),
     fallback: bool = True,
     accuracy_db: float | None = None,
 ) -> Quantised:
@@ -97,6 +108,7 @@ def quantise(
     - `observer`: `minmax`, `percentile` or `mse`
     - `precision_map`: layers, by name or value of the source, that stay floats, and such that stay
       on integers whatever they lose: `{"head*": "f16", "stem": "i8"}`
+    - `wide`: products whose results the device has in 16 bits, too
     - `without`: stages of `QUANTISE_STAGES` that are left out
     - `fallback`: whether layers go back to floats where outputs lose too much on the data
     - `accuracy_db`: the least ratio of signal to noise of the outputs; else that of `validate`
@@ -112,6 +124,7 @@ def quantise(
     data = (
         None if calibration is None else check_samples(source, calibration, brought.inputs, masks)
     )
+    wide = frozenset() if brought or "wide" in without else wide
     if data is not None and not brought and "smooth" not in without:
         legal = smooth_channels(legal, data)
     module = legal.module
@@ -120,13 +133,37 @@ def quantise(
     seen = _observe(graph, runner, data)
     if not brought and "uneven" not in without:
         forced |= uneven_concats(graph, seen.histograms, OBSERVERS[observer]) - integers
-    attempt = _Attempt(
-        legal, source, graph, runner, data, seen, observer, brought, without, integers, accuracy_db
-    )
+    attempt = _Attempt(legal, source, graph, runner, data, seen, observer, brought, without,
+                       integers, accuracy_db, wide)  # fmt: skip
     plain = attempt.quantise(forced)
     if not fallback or data is None or brought:
         return _add_notes(plain, set())
-    return _restore_floats(attempt, plain, forced)
+    return _refine_inputs(attempt, plain, forced) or _restore_floats(attempt, plain, forced)
+
+
+def _refine_inputs(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised | None:
+    """With inputs of products in 16 bits, of as few as bring outputs within their bounds.
+
+    Those that add most noise come first. None where that is not to be had so, or not needed.
+    """
+    graph, seen = attempt.graph, attempt.seen.histograms
+    if not plain.report.missed_outputs or "parts" in attempt.without:
+        return None
+    able = [v for v in graph.roles if v not in forced and takes_parts(graph, v, attempt.wide)]
+    order = noisiest_products(graph, seen, OBSERVERS[attempt.observer], able)
+    best = attempt.quantise(forced, frozenset(order)) if order else plain
+    if best.report.missed_outputs:
+        return None
+    too_few, enough = 0, len(order)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        tried = attempt.quantise(forced, frozenset(order[:middle]))
+        if tried.report.missed_outputs:
+            too_few = middle
+        else:
+            enough, best = middle, tried
+    note = f"{enough} product{'s' if enough > 1 else ''} given inputs of 16 bits, as two parts of 8"
+    return replace(best, legal=replace(best.legal, notes=(*best.legal.notes, note)))
 
 
 def _restore_floats(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised:
@@ -178,16 +215,17 @@ class _Attempt:
     without: Set[str]
     integers: Set[int]
     accuracy_db: float | None
+    wide: Set[str]
 
-    def quantise(self, forced: Set[int]) -> Quantised:
-        """The module with these values in floats."""
+    def quantise(self, forced: Set[int], parts: Set[int] = frozenset()) -> Quantised:
+        """The module with these values in floats, and inputs of these products in 16 bits."""
         legal, graph, source = self.legal, self.graph, self.source
         fixed = _imported_affines(graph, self.imported)
         is_own = bool(self.imported)  # the model's own scales are taken as they are
         states = _states(source, graph)
         own = set(fixed) if is_own else None
         islands = find_float_islands(
-            graph, self.seen.histograms, forced, states, own, self.integers
+            graph, self.seen.histograms, forced, states, own, self.integers, self.wide, parts
         )
         scales = Scales(graph, islands, self.seen.histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
@@ -211,6 +249,7 @@ class _Attempt:
         hiding = dict.fromkeys(hiding_values(graph.module), round_to_half)
         scope = ReportScope(layers, {**hiding, **scales.functions})
         report = _report(self.runner, rewritten, self.data, scope, legal, source, self.accuracy_db)
+        report = structs.replace(report, widened=frozenset(islands.widened | islands.parts))
         inputs, outputs = ports_of(source, graph.module, rewritten, self.imported)
         notes = (
             *self.imported.notes,

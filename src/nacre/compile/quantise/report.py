@@ -53,6 +53,11 @@ class Report(Struct, frozen=True):
     samples: int
     notes: tuple[str, ...] = ()
     accuracies: tuple[Accuracy, ...] = ()  # the outputs, each by the measure that fits it
+    widened: frozenset[int] = frozenset()  # values that are made on integers and stored as floats
+
+    def is_on_integers(self, loss: Loss) -> bool:
+        """Whether a value is made on integers, which floats would mend."""
+        return loss.elem == "i8" or loss.value in self.widened
 
     @property
     def missed_outputs(self) -> tuple[Accuracy, ...]:
@@ -189,7 +194,7 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
     outputs = zip(graph.module.outputs, report.accuracies, strict=False)
     missed = {value: accuracy for value, accuracy in outputs if not accuracy.is_met}
     choices = {value for value, accuracy in missed.items() if accuracy.measure == "agreement"}
-    stored = {loss.value for loss in report.layers if loss.elem == "i8"}
+    stored = {loss.value for loss in report.layers if report.is_on_integers(loss)}
     near = {
         _lossy_source(graph, v) for v in _sources_of_choices(graph, choices) if v in stored
     } - known
@@ -204,7 +209,9 @@ def lossy_layers(report: Report, graph: Graph, known: Set[int]) -> set[int]:
     ratios = {loss.value: loss.sqnr for loss in report.layers if loss.sqnr is not None}
     lost: dict[int, float] = {}
     for loss in report.layers:
-        if loss.sqnr is None or loss.elem != "i8" or loss.sqnr > poor.get(loss.value, -inf):
+        if loss.sqnr is None or not report.is_on_integers(loss):
+            continue
+        if loss.sqnr > poor.get(loss.value, -inf):
             continue
         sources = [
             ratios.get(value, inf) for value in graph.computed_operands(graph.op(loss.value))
@@ -227,7 +234,7 @@ def _amplified_values(report: Report, graph: Graph, poor: Mapping[int, float]) -
     amplified: set[int] = set()
     for loss in losses.values():
         assert loss.sqnr is not None
-        if loss.elem == "i8" or loss.sqnr > poor.get(loss.value, -inf):
+        if report.is_on_integers(loss) or loss.sqnr > poor.get(loss.value, -inf):
             continue
         # All that goes into it, as far as it is floats.
         above, seen = graph.computed_operands(graph.op(loss.value)), {loss.value}
@@ -236,7 +243,7 @@ def _amplified_values(report: Report, graph: Graph, poor: Mapping[int, float]) -
             if source is None or source.sqnr is None or source.value in seen:
                 continue
             seen.add(source.value)
-            if source.elem != "i8":
+            if not report.is_on_integers(source):
                 above += graph.computed_operands(graph.op(source.value))
             elif source.sqnr - loss.sqnr > _LOSSY[-1]:
                 amplified.add(source.value)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil, log2
 
-from nacre.compile.quantise.affine import Affine, affine_of_range
+from nacre.compile.quantise.affine import WIDE_HIGH, Affine, affine_of_range
 from nacre.compile.quantise.following_function import function_after
 from nacre.compile.quantise.islands import FloatIslands
 from nacre.compile.quantise.observers import Function, Histogram, Observer
@@ -16,6 +17,9 @@ _LEAST_SHARE = 0.5
 # An operand takes over the scale of another that meets the same weights from so much of its range.
 _LEAST_TIED = 1 / 16
 _FEW_WEIGHTS = 1 << 12
+# 16 bits are more than f16 has: what was not seen may be larger.
+_WIDE_ROOM = 1.5
+_LEAST_WIDE = 2.0**-24  # f16 has no smaller number
 _BOUNDED = ("input", "product", "pair", "scale", "map", "pool")  # may take over bounds that follow
 
 
@@ -48,6 +52,11 @@ class Scales:
         if root not in self._affines:
             self._affines[root] = self._choose(root)
         return self._affines[root]
+
+    def wide(self, value: int) -> Affine:
+        """The scale of a value in 16 bits: a power of two, so that f16 multiplies by it exactly."""
+        least = max(self.largest_seen(value) * _WIDE_ROOM / WIDE_HIGH, _LEAST_WIDE)
+        return Affine(2.0 ** ceil(log2(least)), 0)
 
     def is_factor(self, value: int) -> bool:
         """Whether a value is another one under another scale."""
@@ -98,7 +107,7 @@ class Scales:
         for op in graph.module.operations:
             if graph.roles[op.value_id] != "product" or not self._is_i8(op.value_id):
                 continue
-            source, reach = op.operands[0], self._largest_seen(op.operands[0])
+            source, reach = op.operands[0], self.largest_seen(op.operands[0])
             weights = graph.constants[op.operands[1]]
             least = _LEAST_SHARE if weights.size <= _FEW_WEIGHTS else _LEAST_TIED
             alike = tied.setdefault(op.operands[1:], [])
@@ -142,14 +151,14 @@ class Scales:
             self._sums.pop(source, None)
 
     def _concat(self, op: CoreOperation) -> None:
-        graph, whole = self._graph, self._largest_seen(op.value_id)
+        graph, whole = self._graph, self.largest_seen(op.value_id)
         for part in dict.fromkeys(op.operands):
             if part in graph.constants or not self._is_i8(part):
                 continue
             root = self._root(part)
             if root in self._factors or root in self._fixed:
                 continue  # it is quantised once more
-            if self._is_only_here(part, op) or self._largest_seen(part) >= _LEAST_SHARE * whole:
+            if self._is_only_here(part, op) or self.largest_seen(part) >= _LEAST_SHARE * whole:
                 self._join(part, op.value_id)
 
     def _is_only_here(self, value: int, op: CoreOperation) -> bool:
@@ -162,7 +171,8 @@ class Scales:
             return self._is_only_here(maker.operands[0], maker)
         return graph.roles[value] != "input"
 
-    def _largest_seen(self, value: int) -> float:
+    def largest_seen(self, value: int) -> float:
+        """The largest magnitude of a value on the data."""
         found = self._seen.get(value)
         return 0.0 if found is None or found.is_empty else max(-found.low, found.high)
 
