@@ -196,9 +196,8 @@ def _weights(
 
 def _rounds(tiling: Tiling, count: int) -> Iterator[range]:
     """The blocks that engines compute at a time."""
-    step = tiling.engines if tiling.split == "columns" else 1
-    for first in range(0, count, step):
-        yield range(first, min(first + step, count))
+    for first in range(0, count, tiling.abreast):
+        yield range(first, min(first + tiling.abreast, count))
 
 
 def _constants(partition: Partition, begins: Mapping[int, int]) -> Iterator[_Item]:

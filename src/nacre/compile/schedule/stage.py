@@ -171,13 +171,14 @@ class _LayerSchedule:
 
     def _groups(self) -> list[list[_Lane]]:
         """The lanes of every group of blocks that is computed at a time."""
-        engines, blocks = self._tiling.engines, len(self._blocks)
-        if self._tiling.split == "rows":
-            return [[_Lane(e, block, e) for e in range(engines)] for block in range(blocks)]
-        firsts = range(0, blocks, engines)
+        abreast, blocks, places = self._tiling.abreast, len(self._blocks), range(self._step)
         return [
-            [_Lane(b - first, b, 0) for b in range(first, min(first + engines, blocks))]
-            for first in firsts
+            [
+                _Lane((block - first) * len(places) + place, block, place)
+                for block in range(first, min(first + abreast, blocks))
+                for place in places
+            ]
+            for first in range(0, blocks, abreast)
         ]
 
     def _leaves_room(self, following: _LayerSchedule, writes: frozenset[int]) -> bool:
@@ -231,7 +232,7 @@ class _LayerSchedule:
     @property
     def _step(self) -> int:
         """Tiles in a round: engines that share out rows take one each."""
-        return self._tiling.engines if self._tiling.split == "rows" else 1
+        return self._tiling.row_engines
 
     def _unroll(
         self, number: int, lanes: list[_Lane], tag: str, tiles: list[tuple[Affine, Tile]]
@@ -255,7 +256,7 @@ class _LayerSchedule:
                 image, tile = tiles[at]
                 used = self._used.get(lane.engine, 0)
                 self._used[lane.engine] = used + 1
-                name = f"{tag}t{at}" + (f"k{lane.block}" if self._step == 1 < len(lanes) else "")
+                name = f"{tag}t{at}" + (f"k{lane.block}" if len(lanes) > self._step else "")
                 position = self._tile_position(
                     name, lane, image, tile, Affine(used % self._tiling.slots)
                 )

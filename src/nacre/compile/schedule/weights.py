@@ -39,15 +39,12 @@ class WeightTasks:
         begins, source, paths = self._placement.blocks[name, block], WEIGHTS, self._paths
         if (name, block) in self._placement.compressed:
             offset, count = self.offset(slot), self._blocks[block][1]
-            is_alone = self._tiling.split == "columns"  # else every engine decompresses every block
-            yield from self._compressed_loads(
-                engine, block, offset, count, brings=is_alone or not engine
-            )
+            brings = self._tiling.begins_block(engine)  # and the others decompress it as well
+            yield from self._compressed_loads(engine, block, offset, count, brings=brings)
             return
         staged = self._placement.staged.get((name, block))
         if staged is not None:
-            is_alone = self._tiling.split == "columns"  # else every engine loads every block
-            if staged.is_first and (is_alone or not engine):
+            if staged.is_first and self._tiling.begins_block(engine):
                 yield self._stage_weights(block, staged.offset, size)
             begins, source, paths = staged.offset, L2, self._inner_paths
         buffer = self._placement.l1(engine)

@@ -16,7 +16,7 @@ from nacre.compile.tiling.costs import Cycles, TileCosts, TileSizes, tile_costs
 from nacre.compile.tiling.footprints import FootprintColumns, footprint_columns, sizes_by_cut
 from nacre.compile.tiling.problems import TileMachine, TileProblem
 from nacre.compile.tiling.spaces import spaces_of
-from nacre.compile.tiling.tiling import Split, Tiling
+from nacre.compile.tiling.tiling import Tiling
 
 _GRAIN = 16  # columns come in multiples of this, as long as there are several blocks
 _FINE = (8, 4, 2, 1)  # columns of blocks where not even that fits
@@ -25,7 +25,6 @@ _TASK_CYCLES = 2  # for which a task more is not worth it: people read the plan,
 _WEIGHT_BYTES = 32  # a cycle, of weights that come late
 
 _ONE = np.ones((), np.int64)
-_SPLITS: tuple[Split, ...] = ("rows", "columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +45,22 @@ def cheapest_tiling(problem: TileProblem) -> tuple[float, Tiling] | None:
     if shapes is None:
         return None
     slots = np.arange(1, problem.machine.most_slots + 1)
-    ways = [_split_cycles(problem, shapes, split, slots) for split in _SPLITS]
-    cycles = np.stack([way.cycles for way in ways], axis=1)  # by size, split, slots
+    ways = [_way(problem, shapes, most, slots) for most in _most_abreast(problem.machine.engines)]
+    cycles = np.stack([way.cycles for way in ways], axis=1)  # by size, way, slots
     least = cycles.min(initial=inf)
     if least == inf:
         return None
     equal = np.argwhere(cycles == least)
     areas = (shapes.rows * shapes.columns)[equal[:, 0], 0]
-    size, split, slot = (int(at) for at in equal[np.argmax(areas)])  # the first of the largest
-    way = ways[split]
+    size, number, slot = (int(at) for at in equal[np.argmax(areas)])  # the first of the largest
+    way = ways[number]
     tiling = Tiling(
         int(shapes.rows[size, 0]),
         int(shapes.columns[size, 0]),
         int(slots[slot]),
         int(way.w_slots[size, slot]),
         int(way.engines[size, 0]),
-        _SPLITS[split],
+        int(way.abreast[size, 0]),
     )
     return float(least), tiling
 
@@ -168,18 +167,17 @@ class _Shares:
     """What of a layer one engine computes; columns over sizes."""
 
     engines: Column  # that take part
+    abreast: Column  # blocks that are computed at a time
     tiles: Column  # of each block
     blocks: Column
 
     @staticmethod
-    def of(layer: Layer, shapes: _Shapes, engines: int, split: Split) -> _Shares:
+    def of(layer: Layer, shapes: _Shapes, engines: int, most_abreast: int) -> _Shares:
         blocks = -(-layer.columns // shapes.columns)
         tiles = layer.images * -(-layer.rows // shapes.rows)
-        if split == "rows":
-            used = np.minimum(engines, tiles)
-            return _Shares(used, -(-tiles // used), blocks)
-        used = np.minimum(engines, blocks)
-        return _Shares(used, tiles, -(-blocks // used))
+        abreast = np.minimum(most_abreast, blocks)
+        rows = np.minimum(engines // most_abreast, tiles)
+        return _Shares(rows * abreast, abreast, -(-tiles // rows), -(-blocks // abreast))
 
     @property
     def count(self) -> Column:
@@ -194,23 +192,29 @@ class _Way:
     cycles: Cycles  # by size and slots; infinite where it does not fit
     w_slots: Column  # by size and slots
     engines: Column  # by size
+    abreast: Column  # by size: blocks that are computed at a time
 
 
-def _split_cycles(problem: TileProblem, shapes: _Shapes, split: Split, slots: Column) -> _Way:
-    """What tiles cost where engines share out rows, or columns."""
+def _most_abreast(engines: int) -> list[int]:
+    """How many blocks engines may compute at a time: one, all that there are, what divides them."""
+    return [1, *(n for n in range(engines, 1, -1) if engines % n == 0)]
+
+
+def _way(problem: TileProblem, shapes: _Shapes, most_abreast: int, slots: Column) -> _Way:
+    """What tiles cost where engines share out rows, columns, or both."""
     layer, machine, needed = problem.layer, problem.machine, shapes.footprints
-    shares = _Shares.of(layer, shapes, machine.engines, split)
+    shares = _Shares.of(layer, shapes, machine.engines, most_abreast)
     most = np.minimum(2, shares.blocks)
     w_slots = np.where(needed.total(slots, most) > problem.room, 1, most)
     total = needed.total(slots, w_slots)
-    cycles = _cycles(layer, machine, shapes, shares, slots, w_slots, split)
+    cycles = _cycles(layer, machine, shapes, shares, slots, w_slots)
     is_late = total + problem.next_weights > problem.room
     cycles += np.where(is_late, problem.next_weights / _WEIGHT_BYTES, 0.0)
     is_legal = (slots <= machine.free_slots) | (slots * shapes.lanes <= machine.most_tokens)
     is_legal &= (slots <= shares.count) & (total <= problem.room)
-    if split == "columns":
-        is_legal &= (shapes.columns < layer.columns) & (machine.engines > 1)
-    return _Way(np.where(is_legal, cycles, inf), w_slots, shares.engines)
+    if most_abreast > 1:
+        is_legal &= shapes.columns < layer.columns
+    return _Way(np.where(is_legal, cycles, inf), w_slots, shares.engines, shares.abreast)
 
 
 def _cycles(
@@ -220,11 +224,10 @@ def _cycles(
     shares: _Shares,
     slots: Column,
     w_slots: Column,
-    split: Split,
 ) -> Cycles:
     """About how long a layer takes: the busiest unit, and filling and draining the pipe."""
     costs, blocks = shapes.costs, shares.blocks
-    busiest = _busiest_unit(machine, costs, shares, split)
+    busiest = _busiest_unit(machine, costs, shares)
     busiest = np.maximum(busiest, -(-shares.count // slots) * costs.chain)
     # Behind a block of weights waits what tiles bring to DDR: but for those that have slots,
     # they run when it is there, and the next one not yet on its way.
@@ -243,18 +246,17 @@ def _cycles(
     return busiest + drains * costs.chain + late + _TASK_CYCLES * shares.count * tasks
 
 
-def _busiest_unit(machine: TileMachine, costs: TileCosts, shares: _Shares, split: Split) -> Cycles:
+def _busiest_unit(machine: TileMachine, costs: TileCosts, shares: _Shares) -> Cycles:
     """The work of the unit that has most of it."""
     count = shares.count
     # Engines that share out rows want the same weights, which come from DDR once.
-    once = shares.engines if split == "columns" else 1
     shared = shares.engines * (count * costs.sdma + costs.shared)
     work = {
         "NMU": count * costs.nmu,
         "CSTL": count * costs.cstl,
         "VPU": count * costs.vpu,
         "DMA": count * costs.dma + shares.blocks * costs.weight_work + costs.shared,
-        "sDMA": shared + once * shares.blocks * costs.weight_ddr,
+        "sDMA": shared + shares.abreast * shares.blocks * costs.weight_ddr,
     }
     each = (used / max(1, machine.device.count(unit)) for unit, used in work.items())
     busiest: Cycles = np.maximum.reduce(list(each))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-Split = Literal["rows", "columns"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +14,16 @@ class Tiling:
     slots: int = 1  # tiles
     w_slots: int = 1  # blocks of weights
     engines: int = 1
-    split: Split = "rows"  # what engines share out
+    abreast: int = 1  # blocks of columns that are computed at a time, each by as many engines
+
+    @property
+    def row_engines(self) -> int:
+        """The engines that share out the rows of one block."""
+        return self.engines // self.abreast
+
+    def begins_block(self, engine: int) -> bool:
+        """Whether an engine is the first of those that share out a block."""
+        return engine % self.row_engines == 0
 
     def column_blocks(self, columns: int) -> tuple[tuple[int, int], ...]:
         """First column and number of columns of every block."""
@@ -25,5 +31,7 @@ class Tiling:
         return tuple((c, min(self.columns, columns - c)) for c in firsts)
 
     def __str__(self) -> str:
-        on = f", {self.engines} engines by {self.split}" if self.engines > 1 else ""
+        kinds = [("rows", self.row_engines), ("columns", self.abreast)]
+        shares = [f"{count} by {kind}" for kind, count in kinds if count > 1]
+        on = f", engines: {', '.join(shares)}" if shares else ""
         return f"{self.rows} rows by {self.columns} columns, {self.slots} slots{on}"
