@@ -137,13 +137,13 @@ class _LayerSchedule:
         )
         self.begin()
         self._writer.make_room()
+        is_first = self._begins_in_ddr
+        if not is_first:
+            self._fetching.write(index, self._writer)
         # Every tile names these: waited for once, they do not live as long as the layer.
         self._writer.wait_for(self._shared)
         groups = self._groups()
         has_next = self._tiling.w_slots > 1  # room for the weights of the next block
-        is_first = self._begins_in_ddr
-        if not is_first:
-            self._fetching.write(index, self._writer)
         for number, lanes in enumerate(groups):
             if number and not has_next:
                 self._load_weights(number)

@@ -21,6 +21,7 @@ from nacre.compile.partition.layers import (
 from nacre.compile.partition.views import dense, reach
 from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Compute, Copy, Let, Region
+from nacre.compile.schedule.load_parts import LoadParts
 from nacre.compile.schedule.order import Touch, touch_of
 from nacre.compile.schedule.quantising_stores import QuantisingStore, quantising_store
 from nacre.compile.schedule.regions import outside
@@ -63,6 +64,11 @@ class LayerTasks:
         rows, columns = min(tiling.rows, layer.rows), min(tiling.columns, layer.columns)
         self._whole = layer.size(rows, columns)
         self._reshaped = _locals_of_several_shapes(layer)
+        loads = sum(
+            local not in self._fixed and not access.stays and local not in self._spaces.placed
+            for local, access in enumerate(layer.operands)
+        )
+        self._load_parts = LoadParts(layer, tiling, loads, options)
         self.weights = WeightTasks(layer, tiling, placement, options)
 
     # Once for a layer or a block
@@ -75,7 +81,8 @@ class LayerTasks:
         )
         for local, access in enumerate(self.layer.operands):
             if local in self._fixed and local not in self._spaces.placed:
-                yield _as_ahead(self._load(position, local, access))
+                for task in self._load(position, local, access, is_shared=True):
+                    yield _as_ahead(task)
         for number, step in enumerate(self.layer.steps):
             if step.output.local in self._fixed:
                 yield _as_ahead(self._step(position, number, step, 0))
@@ -86,7 +93,7 @@ class LayerTasks:
         """Load, compute, store."""
         for local, access in enumerate(self.layer.operands):
             if local not in self._fixed and not access.stays and local not in self._spaces.placed:
-                yield self._load(position, local, access)
+                yield from self._load(position, local, access)
         by_store = self._store_that_quantises()
         for number, step in enumerate(self.layer.steps):
             if step.output.local not in self._fixed and (
@@ -120,12 +127,23 @@ class LayerTasks:
         is_in_l2 = self._placement.tensors[by_store.access.tensor].level == "L2"
         return by_store if is_in_l2 else None
 
-    def _load(self, position: TilePosition, local: int, access: Access) -> Task:
+    def _load(
+        self, position: TilePosition, local: int, access: Access, *, is_shared: bool = False
+    ) -> Iterator[Task]:
+        """An operand on its way to L1, by several units where tiles leave some without work."""
         name, let = self._name_local(position, Operand(local))
         src = self._outside(position, access)
-        token = f"{self.layer.name}_x{local or ''}{position.tag}"
-        copy = Copy(token, "transfer", name, src, debug=self.layer.title)
-        return Task(copy, (touch_of(let.region, True), touch_of(src, False)), (let,))
+        is_in_ddr = self._placement.tensors[access.tensor].level == "DDR"
+        parts = list(
+            self._load_parts.cut(let.region, src, is_in_ddr=is_in_ddr, is_shared=is_shared)
+        )
+        for number, (dst, part) in enumerate(parts):
+            token = f"{self.layer.name}_x{local or ''}{position.tag}" + (
+                f"p{number}" if number else ""
+            )
+            target = name if len(parts) == 1 else dst
+            copy = Copy(token, "transfer", target, part, debug=self.layer.title)
+            yield Task(copy, (touch_of(dst, True), touch_of(part, False)), (let,))
 
     def _step(self, position: TilePosition, number: int, step: Step, w_slot: int) -> Task:
         names: list[str] = []

@@ -26,7 +26,9 @@ class WeightTasks:
         self, layer: Layer, tiling: Tiling, placement: Placement, options: Options
     ) -> None:
         self._layer, self._tiling, self._placement = layer, tiling, placement
-        self._inner_paths = tiling.engines * options.device.count("DMA")
+        units = options.device.count("DMA")
+        # One is for tiles: those of the layer before would wait until all weights are there.
+        self._inner_paths = tiling.engines * (units - (options.device.num_engines > 1 < units))
         self._paths = min(options.device.count("sDMA"), self._inner_paths)
         self._blocks = tiling.column_blocks(layer.columns)
         self._l1_layout = placement.l1_layouts[layer.name]

@@ -227,12 +227,13 @@ def _cycles(
 ) -> Cycles:
     """About how long a layer takes: the busiest unit, and filling and draining the pipe."""
     costs, blocks = shapes.costs, shares.blocks
+    chain = _chain(costs, np.minimum(slots, shares.count))
     busiest = _busiest_unit(machine, costs, shares)
-    busiest = np.maximum(busiest, -(-shares.count // slots) * costs.chain)
+    busiest = np.maximum(busiest, -(-shares.count // slots) * chain)
     # Behind a block of weights waits what tiles bring to DDR: but for those that have slots,
     # they run when it is there, and the next one not yet on its way.
     waits = (costs.sdma > 0) & (machine.device.count("sDMA") <= shares.engines)
-    waiting = blocks * (costs.weights + (-(-shares.tiles // slots) - 1) * costs.chain)
+    waiting = blocks * (costs.weights + (-(-shares.tiles // slots) - 1) * chain)
     busiest = np.where(waits, np.maximum(busiest, waiting), busiest)
     # Loops drain. So do, more or less, many blocks that wait for weights or come in pieces.
     rounds = shares.tiles if layer.main == "matmul" else shares.count
@@ -243,7 +244,13 @@ def _cycles(
         drains = np.where(shapes.rows < layer.rows, drains * layer.images, drains)
     tasks = len(layer.operands) + len(layer.steps) + len(layer.results)
     late = (costs.weights + costs.shared) / 4
-    return busiest + drains * costs.chain + late + _TASK_CYCLES * shares.count * tasks
+    return busiest + drains * chain + late + _TASK_CYCLES * shares.count * tasks
+
+
+def _chain(costs: TileCosts, in_flight: Column) -> Cycles:
+    """A tile from its first byte to its last, where loads come in parts if there are few tiles."""
+    parts = np.maximum(1, costs.paths // in_flight)
+    return costs.chain - costs.longest + costs.longest / parts
 
 
 def _busiest_unit(machine: TileMachine, costs: TileCosts, shares: _Shares) -> Cycles:

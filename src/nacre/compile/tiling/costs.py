@@ -17,6 +17,8 @@ from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.array import ProductShape, shape_cycles
 from nacre.nem.run.timing.profile import TimingProfile
 
+LEAST_LOAD = 128  # cycles of a part of a load that are worth a task of their own
+
 # Passes over the elements.
 _PASSES = {"softmax": 3, "log_softmax": 3, "layernorm": 2, "rmsnorm": 2}
 
@@ -60,6 +62,8 @@ class TileCosts:
     dma: Cycles
     sdma: Cycles
     chain: Cycles
+    longest: Cycles  # load of it, by one unit
+    paths: Cycles  # units that bring one load, where a single tile is in flight
     weights: Cycles  # a block, from when it is asked for
     weight_work: Cycles  # of a block, on the units that bring it to L1
     weight_ddr: Cycles  # the same, on those that bring it from DDR
@@ -83,6 +87,7 @@ def tile_costs(
     work = {unit: np.zeros(len(sizes.rows)) for unit in ("NMU", "CSTL", "VPU", "DMA", "sDMA")}
     longest, shared, weights, to_l1, from_ddr = (np.zeros(len(sizes.rows)) for _ in range(5))
     fixed = layer.fixed_locals(sizes.cut)
+    loads, has_outside = 0, False
     for local, access in enumerate(layer.operands):
         if access.stays or access.tensor in around.in_l1:
             continue
@@ -92,6 +97,7 @@ def tile_costs(
             shared += took
             continue
         work["DMA"] += took
+        loads, has_outside = loads + 1, has_outside or outside
         if outside:
             work["sDMA"] += took
         longest = np.maximum(longest, took)
@@ -114,9 +120,17 @@ def tile_costs(
         if not around.weights_in_l2:
             from_ddr += to_l1
     return TileCosts(
-        work["NMU"], work["CSTL"], work["VPU"], work["DMA"], work["sDMA"], chain, weights,
-        to_l1, from_ddr, shared,
+        work["NMU"], work["CSTL"], work["VPU"], work["DMA"], work["sDMA"], chain, longest,
+        _paths(loads, has_outside, device, longest), weights, to_l1, from_ddr, shared,
     )  # fmt: skip
+
+
+def _paths(loads: int, has_outside: bool, device: Device, longest: Cycles) -> Cycles:
+    """Units that bring one load of a tile; what comes from DDR, from a share of those there."""
+    units = device.count("DMA")
+    if has_outside:
+        units = min(units, device.count("sDMA") // device.num_engines)
+    return np.minimum(max(1, units // max(1, loads)), np.maximum(1, longest // LEAST_LOAD))
 
 
 def layer_weight_cycles(layer: Layer, options: Options) -> int:
@@ -149,12 +163,12 @@ def _weight_work(packed: Packed, columns: Column, profile: TimingProfile) -> Col
 def _copy_cycles(access: Access, sizes: TileSizes, profile: TimingProfile, outside: bool) -> Values:
     unit = "sDMA" if outside else "DMA"
     shape = sizes.shape(access.axes)
-    run = _run_lengths(shape, access.strides)
+    run = run_lengths(shape, access.strides)
     run_cycles = -(-run * element_bytes(access.elem) // profile.at(unit, "bandwidth"))
     return profile.at(unit, "latency") + prod(shape) // run * run_cycles
 
 
-def _run_lengths(shape: tuple[Values, ...], strides: tuple[int, ...]) -> Values:
+def run_lengths(shape: tuple[Values, ...], strides: tuple[int, ...]) -> Values:
     """How many elements lie behind each other in a tensor of which tiles are parts."""
     run: Values = 1
     is_open: Any = True  # no axis further inside has a gap
