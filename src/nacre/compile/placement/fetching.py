@@ -203,13 +203,13 @@ def _rounds(tiling: Tiling, count: int) -> Iterator[range]:
 def _constants(partition: Partition, begins: Mapping[int, int]) -> Iterator[_Item]:
     """Constants that tiles read as they are: small ones together, before the first layer."""
     lives = lifetimes(partition)
-    stay = {a.tensor for x in partition.layers for a in x.operands if a.stays}
+    large = _large_tables(partition)
     small: list[_Item] = []
     for tensor, source in begins.items():
         first, last = lives[tensor]
         size = align_up(partition.tensors[tensor].bytes)
         item = _Item(first, last, -1, source, size, tensors=(tensor,))
-        if tensor in stay:
+        if tensor in large:
             continue
         if size > _SMALL:
             yield item
@@ -220,6 +220,18 @@ def _constants(partition: Partition, begins: Mapping[int, int]) -> Iterator[_Ite
             small.append(item)
     if small:
         yield _together(small)
+
+
+def _large_tables(partition: Partition) -> frozenset[int]:
+    """Tables that have more bytes than the rows that are taken from them."""
+    sizes = {tensor: known.bytes for tensor, known in partition.tensors.items()}
+    taken: dict[int, int] = {}
+    for layer in partition.layers:
+        for access in layer.operands:
+            if access.stays:
+                rows = sum(sizes[tensor] for tensor in layer.writes)
+                taken[access.tensor] = taken.get(access.tensor, 0) + rows
+    return frozenset(tensor for tensor, rows in taken.items() if sizes[tensor] > rows)
 
 
 def _together(items: Sequence[_Item]) -> _Item:
