@@ -45,7 +45,7 @@ def cheapest_tiling(problem: TileProblem) -> tuple[float, Tiling] | None:
     if shapes is None:
         return None
     slots = np.arange(1, problem.machine.most_slots + 1)
-    ways = [_way(problem, shapes, most, slots) for most in _most_abreast(problem.machine.engines)]
+    ways = [_way(problem, shapes, most, slots) for most in _most_abreast(problem)]
     cycles = np.stack([way.cycles for way in ways], axis=1)  # by size, way, slots
     least = cycles.min(initial=inf)
     if least == inf:
@@ -67,7 +67,7 @@ def cheapest_tiling(problem: TileProblem) -> tuple[float, Tiling] | None:
 
 def smallest_tile(layer: Layer, *, narrow_columns: bool = False) -> Tiling | None:
     """The tile that takes least of an L1 in which nothing else lies; None where there is none."""
-    rows, columns = tile_shapes(layer, holds_weights=False, narrow_columns=narrow_columns)
+    rows, columns = tile_shapes(layer, narrow_columns=narrow_columns)
     best: tuple[int, int] | None = None
     for at, sizes in sizes_by_cut(layer, rows, columns):
         spaces = spaces_of(layer, sizes.cut, frozenset())
@@ -82,10 +82,10 @@ def smallest_tile(layer: Layer, *, narrow_columns: bool = False) -> Tiling | Non
 
 
 def tile_shapes(
-    layer: Layer, *, holds_weights: bool, narrow_columns: bool = False
+    layer: Layer, *, held: int = 0, narrow_columns: bool = False
 ) -> tuple[Column, Column]:
-    """Rows and columns of tiles; weights that stay in L1 are not cut."""
-    sizes = [layer.columns] if holds_weights else _column_sizes(layer)
+    """Rows and columns of tiles; `held` columns of weights stay in L1 and are not cut."""
+    sizes = [held] if held else _column_sizes(layer)
     if narrow_columns:
         sizes = [size for size in _FINE if _allows_narrow_columns(layer) and size < layer.columns]
     rows = [
@@ -128,7 +128,9 @@ def _shapes(problem: TileProblem) -> _Shapes | None:
     """All sizes of which one tile fits, in their order; None where there are none."""
     layer, around, machine = problem.layer, problem.around, problem.machine
     rows, columns = tile_shapes(
-        layer, holds_weights=around.has_weights, narrow_columns=problem.narrow_columns
+        layer,
+        held=(around.kept_columns or layer.columns) if around.has_weights else 0,
+        narrow_columns=problem.narrow_columns,
     )
     places, parts = list[Column](), list[_Shapes]()
     for at, all_sizes in sizes_by_cut(layer, rows, columns):
@@ -195,8 +197,14 @@ class _Way:
     abreast: Column  # by size: blocks that are computed at a time
 
 
-def _most_abreast(engines: int) -> list[int]:
-    """How many blocks engines may compute at a time: one, all that there are, what divides them."""
+def _most_abreast(problem: TileProblem) -> list[int]:
+    """How many blocks engines may compute at a time: one, all that there are, what divides them.
+
+    Where engines keep weights, each computes the block that it has.
+    """
+    engines = problem.machine.engines
+    if problem.around.kept_columns:
+        return [engines]
     return [1, *(n for n in range(engines, 1, -1) if engines % n == 0)]
 
 
@@ -212,7 +220,7 @@ def _way(problem: TileProblem, shapes: _Shapes, most_abreast: int, slots: Column
     cycles += np.where(is_late, problem.next_weights / _WEIGHT_BYTES, 0.0)
     is_legal = (slots <= machine.free_slots) | (slots * shapes.lanes <= machine.most_tokens)
     is_legal &= (slots <= shares.count) & (total <= problem.room)
-    if most_abreast > 1:
+    if most_abreast > 1 and not problem.around.kept_columns:
         is_legal &= shapes.columns < layer.columns
     return _Way(np.where(is_legal, cycles, inf), w_slots, shares.engines, shares.abreast)
 

@@ -13,6 +13,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.base.term_columns import Column, IntOrColumn, Values
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Access, Axes, Cut, Layer, Packed, Step, element_bytes
+from nacre.compile.tiling.tiling import columns_of_engine, keeps_weights
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.array import ProductShape, shape_cycles
 from nacre.nem.run.timing.profile import TimingProfile
@@ -77,6 +78,7 @@ class Surroundings:
     in_l1: frozenset[int] = frozenset()
     in_ddr: frozenset[int] = frozenset()
     has_weights: bool = False  # in L1, brought by another layer
+    kept_columns: int = 0  # whose weights each engine keeps in L1; 0: the first has all of them
     weights_in_l2: bool = False  # which several layers use
 
 
@@ -137,7 +139,10 @@ def layer_weight_cycles(layer: Layer, options: Options) -> int:
     """How long all weights of a layer are on their way; 0 where it has none."""
     if layer.packed is None:
         return 0
-    return weight_cycles(layer.packed, layer.columns, options.device, options.profile)
+    columns = layer.columns
+    if keeps_weights(layer):
+        columns = columns_of_engine(columns, options.device.num_engines)
+    return weight_cycles(layer.packed, columns, options.device, options.profile)
 
 
 def weight_cycles(

@@ -17,6 +17,7 @@ from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.costs import Surroundings
 from nacre.compile.tiling.residency import Residency
 from nacre.compile.tiling.spaces import ALIGN
+from nacre.compile.tiling.tiling import columns_of_engine, keeps_weights
 from nacre.core.values import Array
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.profile import TimingProfile
@@ -80,11 +81,21 @@ def tile_problem(
         frozenset(n for t, n in numbers.items() if t in resident),
         frozenset(n for t, n in numbers.items() if partition.is_in_ddr(t)),
         resident.holds_weights(layer),
+        _kept_columns(layer, resident, options),
         layer.packed is not None and layer.packed.key in partition.recurring_weights,
     )
-    machine = TileMachine.of(options, is_one_engine=bool(around.in_l1) or around.has_weights)
+    is_one_engine = bool(around.in_l1) or (around.has_weights and not around.kept_columns)
+    machine = TileMachine.of(options, is_one_engine=is_one_engine)
     room = options.l1_bytes // ALIGN * ALIGN - resident.begin(layer)
     return TileProblem(_key(plain), plain, around, machine, room, next_weights, narrow_columns)
+
+
+def _kept_columns(layer: Layer, resident: Residency, options: Options) -> int:
+    """The columns whose weights each engine keeps, where they are shared out."""
+    engines = options.device.num_engines
+    if engines == 1 or not keeps_weights(layer) or not resident.holds_weights(layer):
+        return 0
+    return columns_of_engine(layer.columns, engines)
 
 
 def _without_names(layer: Layer) -> tuple[Layer, dict[int, int]]:

@@ -3,7 +3,7 @@
 Such a tensor is neither stored nor loaded: tasks write and read it in its place. They share a zone
 at the beginning of L1; behind it lie weights that layers keep for each other, as long as they do.
 Tiles have the rest. L1 belongs to an engine, so all layers that touch such a tensor run on the
-first one.
+first one. Weights that are kept are shared out: each engine has those of some columns.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.spaces import align_up
+from nacre.compile.tiling.tiling import columns_of_engine, keeps_weights
 
 Key = tuple[int, ...]
 Span = tuple[int, int, int, int]  # offset, end, first layer, last layer
@@ -60,8 +61,14 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     On a device of several engines only layers of at most so many MACs give up the others.
     """
     lives = lifetimes(partition)
-    most = most_macs if options.device.num_engines > 1 else None
-    wanted = [t for t, users in _users(partition).items() if _may_stay(t, users, partition, most)]
+    engines = options.device.num_engines
+    most = most_macs if engines > 1 else None
+    wanted = [
+        tensor
+        for tensor, users in _users(partition).items()
+        if _may_stay(tensor, users, partition, most)
+        and not (engines > 1 and any(keeps_weights(user) for user in users))
+    ]
     sizes = {t: align_up(partition.tensors[t].bytes) for t in wanted}
 
     def room(tensor: int) -> tuple[int, int]:
@@ -71,6 +78,11 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     taken: list[Span] = []
     users = users_of_weights(partition, most)
     weights = _shared_weights(partition, users, zone, taken)
+    kept_by = {
+        key: layers
+        for key, layers in users_of_weights(partition).items()
+        if keeps_weights(partition.layers[layers[0]]) and (engines > 1 or key in users)
+    }
     offsets: dict[int, int] = {}
     for tensor in sorted(wanted, key=room):
         offset = lowest_gap(taken, sizes[tensor], *lives[tensor])
@@ -78,9 +90,9 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
             taken.append((offset, offset + sizes[tensor], *lives[tensor]))
             offsets[tensor] = offset
     used = max((end for _, end, _, _ in taken), default=0)
-    kept, begins = _resident_weights(partition, users, taken)
+    kept, begins = _resident_weights(partition, kept_by, taken, engines)
     weights |= kept
-    loaded_by = {key: partition.layers[users[key][0]].name for key in weights}
+    loaded_by = {key: partition.layers[{**users, **kept_by}[key][0]].name for key in weights}
     return Residency(offsets, used, weights, loaded_by, begins)
 
 
@@ -110,28 +122,30 @@ def _shared_weights(
     """Weights of several layers that fit in half of the zone together."""
     offsets: dict[Key, int] = {}
     for key, layers in sorted(users.items(), key=lambda item: -len(item[1])):
-        size, is_kept = _weights_of(partition.layers[layers[-1]])
+        user = partition.layers[layers[-1]]
+        size = _weights_of(user, user.columns)
         first, last = weights_lifetime(partition.layers, layers)
         offset = lowest_gap(occupied, size, first, last)
-        if len(layers) > 1 and not is_kept and offset + size <= zone // 2:
+        if len(layers) > 1 and not keeps_weights(user) and offset + size <= zone // 2:
             occupied.append((offset, offset + size, first, last))
             offsets[key] = offset
     return offsets
 
 
 def _resident_weights(
-    partition: Partition, users: Mapping[Key, list[int]], occupied: list[Span]
+    partition: Partition, users: Mapping[Key, list[int]], occupied: list[Span], engines: int
 ) -> tuple[dict[Key, int], dict[str, int]]:
     """Weights that layers keep for each other, behind all else; and where tiles begin with them."""
     offsets: dict[Key, int] = {}
     heights = HighWaterMarks(len(partition.layers), occupied)
     beside = np.zeros(len(partition.layers), bool)  # layers that run while such weights are there
     for key, layers in users.items():
-        size, is_kept = _weights_of(partition.layers[layers[0]])
-        if is_kept:
-            first, last = weights_lifetime(partition.layers, layers)
-            offsets[key] = heights.add(size, first, last)
-            beside[first : last + 1] = True
+        user = partition.layers[layers[0]]
+        first, last = weights_lifetime(partition.layers, layers)
+        offsets[key] = heights.add(
+            _weights_of(user, columns_of_engine(user.columns, engines)), first, last
+        )
+        beside[first : last + 1] = True
     begins: dict[str, int] = {}
     before = 0
     for index, layer in enumerate(partition.layers):
@@ -143,10 +157,10 @@ def _resident_weights(
     return offsets, begins
 
 
-def _weights_of(layer: Layer) -> tuple[int, bool]:
-    """What the weights of a layer take in L1, and whether they stay there."""
+def _weights_of(layer: Layer, columns: int) -> int:
+    """What the weights of some columns of a layer take in L1."""
     assert layer.packed is not None
-    return align_up(layer.packed.block_bytes(layer.columns)), layer.packed.stays
+    return align_up(layer.packed.block_bytes(columns))
 
 
 class HighWaterMarks:

@@ -14,6 +14,7 @@ from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.layer_parts import column_layer, number_parts
 from nacre.compile.tiling.residency import HighWaterMarks, users_of_weights, weights_lifetime
 from nacre.compile.tiling.spaces import align_up
+from nacre.compile.tiling.tiling import columns_of_engine
 
 PARTS = (0.875, 0.625)  # of L1, for such weights; with more, blocks of the others get tiny
 _GRAIN = 16  # columns that stay come in multiples of this
@@ -25,15 +26,15 @@ def keep_shared_weights(partition: Partition, options: Options, part: float) -> 
     if "residency" in options.disabled:
         return partition
     room, layers = int(options.l1_bytes * part), partition.layers
-    heights = HighWaterMarks(len(layers))
+    heights, engines = HighWaterMarks(len(layers)), options.device.num_engines
     cut: dict[int, list[Layer]] = {}
     for users in sorted(users_of_weights(partition).values(), key=lambda found: -len(found)):
         if len(users) < _LEAST_USES or not all(_may_be_cut(layers[user]) for user in users):
             continue
         first, last = weights_lifetime(layers, users)
-        count = _columns_that_fit(layers[users[0]], room - heights.top(first, last))
+        count = _columns_that_fit(layers[users[0]], room - heights.top(first, last), engines)
         if count:
-            heights.add(_bytes(layers[users[0]], count), first, last)
+            heights.add(_bytes(layers[users[0]], count, engines), first, last)
             cut.update({user: _parts(layers[user], count) for user in users})
     if not cut:
         return partition
@@ -45,17 +46,17 @@ def _may_be_cut(layer: Layer) -> bool:
     return layer.main == "linear" and layer.cuts_columns
 
 
-def _bytes(layer: Layer, count: int) -> int:
+def _bytes(layer: Layer, count: int, engines: int) -> int:
     assert layer.packed is not None
-    return align_up(layer.packed.block_bytes(count))
+    return align_up(layer.packed.block_bytes(columns_of_engine(count, engines)))
 
 
-def _columns_that_fit(layer: Layer, room: int) -> int:
+def _columns_that_fit(layer: Layer, room: int, engines: int) -> int:
     """How many columns have weights that fit; 0 where it is not worth it."""
-    if _bytes(layer, layer.columns) <= room:
+    if _bytes(layer, layer.columns, engines) <= room:
         return layer.columns
     count = layer.columns // _GRAIN * _GRAIN
-    while count and _bytes(layer, count) > room:
+    while count and _bytes(layer, count, engines) > room:
         count -= _GRAIN
     return count
 

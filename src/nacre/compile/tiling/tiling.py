@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nacre.compile.partition.layers import Layer
+
+_GRAIN = 16  # columns of an engine come in multiples of this
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -35,3 +39,14 @@ class Tiling:
         shares = [f"{count} by {kind}" for kind, count in kinds if count > 1]
         on = f", engines: {', '.join(shares)}" if shares else ""
         return f"{self.rows} rows by {self.columns} columns, {self.slots} slots{on}"
+
+
+def keeps_weights(layer: Layer) -> bool:
+    """Whether the weights of a layer stay in L1 for others, and for them alone."""
+    return layer.packed is not None and layer.packed.stays
+
+
+def columns_of_engine(columns: int, engines: int) -> int:
+    """The columns whose weights each of some engines keeps."""
+    share = -(-columns // engines)
+    return columns if engines == 1 else min(columns, -(-share // _GRAIN) * _GRAIN)
