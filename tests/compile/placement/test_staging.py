@@ -42,6 +42,7 @@ def brought(bundle: CompiledModel) -> list[str]:
     return re.findall(r"^(\w+_g\d+) = transfer", bundle.program, re.MULTILINE)
 
 
+@pytest.mark.heavy("compiles a recurrent network")
 @pytest.mark.parametrize("precision", ["f16", "i8"])
 def test_a_recurrence_has_its_weights_once(precision: str) -> None:
     size = 200 if precision == "i8" else 136  # more than the L1 of both engines keeps
