@@ -10,7 +10,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer, element_bytes
 from nacre.compile.partition.views import dense, reach
 from nacre.compile.program import Region
-from nacre.compile.tiling.costs import LEAST_LOAD, run_lengths
+from nacre.compile.tiling.costs import LEAST_LOAD, load_units, run_lengths
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import Tiling
 
@@ -22,7 +22,7 @@ class LoadParts:
         device = options.device
         tiles = -(-layer.images * -(-layer.rows // tiling.rows) // tiling.row_engines)
         tiles *= -(-layer.columns // (tiling.columns * tiling.abreast))
-        self._inner = device.count("DMA")
+        self._inner = load_units(device)
         self._outer = min(self._inner, device.count("sDMA") // tiling.engines)
         self._in_flight = min(tiling.slots, tiles) * max(1, loads)
         self._options = options

@@ -129,10 +129,15 @@ def tile_costs(
 
 def _paths(loads: int, has_outside: bool, device: Device, longest: Cycles) -> Cycles:
     """Units that bring one load of a tile; what comes from DDR, from a share of those there."""
-    units = device.count("DMA")
+    units = load_units(device)
     if has_outside:
         units = min(units, device.count("sDMA") // device.num_engines)
     return np.minimum(max(1, units // max(1, loads)), np.maximum(1, longest // LEAST_LOAD))
+
+
+def load_units(device: Device) -> int:
+    """Units that may bring parts of one load; a single engine has work for its DMAs."""
+    return device.count("DMA") if device.num_engines > 1 else 1
 
 
 def layer_weight_cycles(layer: Layer, options: Options) -> int:
