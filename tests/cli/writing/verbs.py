@@ -57,7 +57,9 @@ def make_given(folder: Path) -> None:
         nac.save(nac.build(summed), folder / f"s{seed}.nac")
         plain = Builder()
         y = plain.input("x", "f32", (4, 16))
-        core.save(plain.module(plain.add(("Relu", "Neg")[seed - 1], y)), folder / f"r{seed}.core")
+        turned = plain.module(plain.add(("Relu", "Neg")[seed - 1], y))
+        core.save(turned, folder / f"r{seed}.core")
+        nacre.compile(turned, "npm4k").save(folder / f"b{seed}")
         np.save(folder / f"x{seed}.npy", np.full((4, 16), seed, np.float32))
         np.save(folder / f"i{seed}.npy", np.full(64, seed, np.int8))
         (folder / f"times{seed}.csv").write_text(_measured_transfers(seed))
@@ -269,6 +271,9 @@ VERBS = {
         lambda g, o, n: ["estimate", g / f"m{n}.core", "--clock", str(500 * n),
                          "--device", "npm4k", "--report", o / "r.html"]
     ),
+    "validate": Verb(
+        lambda g, o, n: ["validate", g / f"b{n}", "--blame", "--report", o / "r.html"]
+    ),
     "calibrate": Verb(
         lambda g, o, n: ["calibrate", "npm_lite", g / f"times{n}.csv", "--free",
                          "DMA.latency=0..5000", "--starts", "1", "-o", o / "d.nem", "--force"],
@@ -317,9 +322,10 @@ VERBS = {
 # Options that say what is written, and verbs that write without one.
 _WRITING = {"-o", "--output", "--trace", "--report", "--newick", "--svg", "--fix", "--write"}
 _REWRITING = {"fmt"}
+_JUDGING = {"evaluate"}  # its `--output` names the output that it looks at
 
 
 def writes(name: str, command: click.Command) -> bool:
     """Whether a verb writes more than its answer to the terminal."""
     options = {option for parameter in command.params for option in parameter.opts}
-    return name in _REWRITING or bool(options & _WRITING)
+    return name in _REWRITING or (bool(options & _WRITING) and name not in _JUDGING)

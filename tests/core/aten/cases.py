@@ -443,5 +443,12 @@ WITHOUT_ORACLE = frozenset(
     {
         "empty.memory_format", "empty_like.default", "new_empty.default",
         "_scaled_dot_product_efficient_attention.default", "_assert_tensor_metadata.default",
+        # PyTorch has them behind an export: tests/core/torch/test_quantised_exports.py.
+        "_weight_int8pack_mm.default",
+        *(f"quantized_decomposed.{name}" for name in (
+            "quantize_per_tensor.default", "quantize_per_tensor.tensor",
+            "dequantize_per_tensor.default", "dequantize_per_tensor.tensor",
+            "quantize_per_channel.default", "dequantize_per_channel.default",
+            "dequantize_per_channel_group.default")),
     }
 )  # fmt: skip
