@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from math import exp, log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nacre.base.diagnostics import InputError
-from nacre.compile.labelled.metrics import edit_distance, metric_from, metric_of
+from nacre.cli.accuracy.evaluate import evaluate
+from nacre.compile.labelled.metrics import BUILT_IN, edit_distance, metric_from, metric_of
 from tests.compile.models import Array
 
 seeds = st.integers(0, 2**32 - 1)
@@ -131,3 +134,11 @@ def test_a_metric_of_ones_own() -> None:
         metric_from({}, "own.py")
     with pytest.raises(InputError, match="ZeroDivisionError"):
         metric_from({"metric": lambda *_: 1 / 0}, "own.py").measure([], [])
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_help_and_the_documentation_name_every_metric(name: str) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
+    assert any(f"`{name}`" in row for row in rows)
+    assert name in CliRunner().invoke(evaluate, ["--help"]).output

@@ -75,7 +75,7 @@ class Bundle(CompiledModel):
     ) -> LabelledScores:
         """The plan beside its model on labelled data, samples along the first axis of each array.
 
-        Metrics are `top1` and other `topN`, `f1`, `map`, `wer` and `perplexity`.
+        Metrics are those of `nacre evaluate`, by name.
         """
         from nacre.compile.labelled.evaluation import evaluate_labelled
         from nacre.compile.labelled.metrics import metric_of
