@@ -163,3 +163,38 @@ def test_short_work_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress.show_stages(), stage("checking"):
         pass
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_what_is_written_while_stages_are_held_stays_whole(
+    is_terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_QUIET_SECONDS", "_UNWATCHED_SECONDS", "_TICK_SECONDS", "_REPEAT_SECONDS"):
+        monkeypatch.setattr(progress, name, 0.01)
+    monkeypatch.setattr(progress, "_LEAST_WORK", 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+
+    def wait_for_line(what: str) -> str:
+        shown, latest = "", time.monotonic() + 20
+        while what not in shown and time.monotonic() < latest:
+            time.sleep(0.02)
+            shown += capsys.readouterr().err
+        return shown
+
+    with progress.show_stages():
+        with stage("reading"):
+            assert "reading" in wait_for_line("reading")
+            with progress.hold_stages():
+                before = capsys.readouterr().err  # a line at a terminal is gone by now
+                assert not is_terminal or before.endswith(" \r")
+                with stage("running"):
+                    time.sleep(0.1)
+                assert capsys.readouterr().err == ""
+            assert "reading" in wait_for_line("reading")  # and goes on afterwards
+
+
+def test_nobody_need_be_watching_to_hold_stages(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.hold_stages(), stage("running"):
+        sys.stdout.write("text\n")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("text\n", "")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from nacre.base.collection import no_collection
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.stages import stage
 from nacre.compile.accuracy.measures import rounds_to_integers
@@ -165,10 +166,10 @@ def _plan(
         layers, tilings, placement = _best_tiles(layers, options)
     report_stage("tile", tilings.describe(layers))
     report_stage("place", placement)
-    with stage("scheduling"):
+    with stage("scheduling"), no_collection():
         program = schedule(layers, tilings, placement, options)
     report_stage("schedule", statements_text(program))
-    with stage("writing the program"):
+    with stage("writing the program"), no_collection():
         text = emit(program, target)
     report_stage("emit", text)
     return layers, tilings, placement, program, text

@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.compile.quantise.weight_only.groups import group_size_for, round_to_nearest
+from nacre.compile.quantise.weight_only.groups import (
+    RoundedWeights,
+    group_size_for,
+    round_to_nearest,
+)
 from tests.compile.models import Array, values
 
 
@@ -69,3 +73,24 @@ def test_weights_that_f16_has_no_scale_for_are_zeros() -> None:
 )
 def test_groups_divide_the_depth(depth: int, most: int, expected: int | None) -> None:
     assert group_size_for(depth, most) == expected
+
+
+@pytest.mark.parametrize("has_zeros", [False, True])
+@pytest.mark.parametrize("has_minimums", [False, True])
+def test_integers_stand_for_what_loops_make_of_them(has_zeros: bool, has_minimums: bool) -> None:
+    random = np.random.default_rng(5)
+    columns, groups, group = 5, 3, 4
+    integers = random.integers(-8, 8, (columns, groups * group)).astype(np.int8)
+    scales, minimums = random.normal(size=(2, columns, groups)).astype(np.float16)
+    zeros = random.integers(-8, 8, (columns, groups)).astype(np.int8)
+    weights = RoundedWeights(
+        integers, scales, "i4", zeros if has_zeros else None, minimums if has_minimums else None
+    )
+    expected = np.zeros(integers.shape)
+    for column, at in np.ndindex(integers.shape):
+        of = column, at // group
+        moved = int(integers[column, at]) - (int(zeros[of]) if has_zeros else 0)
+        expected[column, at] = moved * float(scales[of])
+        expected[column, at] += float(minimums[of]) if has_minimums else 0.0
+    assert np.array_equal(weights.real(), expected)
+    assert np.array_equal(weights.columns(slice(1, 4)).real(), expected[1:4])

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from nacre.base.stages import stage
 from nacre.cli.core.files import report_findings
 from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf, time_text
 from nacre.cli.options import RealNumber, WholeNumber
+from nacre.cli.terminal.progress import hold_stages
 
 if TYPE_CHECKING:
     from nacre.llm.sampling import Sampling
@@ -123,8 +125,11 @@ def _run_bundle(folder: str, request: _Request, is_timed: bool) -> None:
 
 
 def _write(pieces: Iterable[str]) -> None:
-    """Text as it comes; what a model says drives no terminal."""
-    for piece in pieces:
-        click.echo(piece, nl=False)
-        sys.stdout.flush()
-    click.echo()
+    """Text as it comes; what a model says drives no terminal, and no stage stands between it."""
+    coming = iter(pieces)
+    first = next(coming, "")
+    with hold_stages():
+        for piece in chain([first], coming):
+            click.echo(piece, nl=False)
+            sys.stdout.flush()
+        click.echo()

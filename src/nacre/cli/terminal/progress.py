@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from nacre.base.stages import Stage, stage, watch_stages
 from nacre.cli.terminal.streams import echo_as_is
@@ -73,15 +74,55 @@ def show_stages() -> Iterator[None]:
         yield
         return
     with watch_stages() as stages:
-        done = threading.Event()
-        show = _rewrite_line if sys.stderr.isatty() else _write_lines
-        thread = threading.Thread(target=show, args=(stages, done), daemon=True)
-        thread.start()
+        display = _StageDisplay(stages)
+        token = _SHOWN.set(display)
         try:
+            display.begin()
             yield
         finally:
-            done.set()
-            thread.join()
+            display.end()
+            _SHOWN.reset(token)
+
+
+@contextmanager
+def hold_stages() -> Iterator[None]:
+    """While something runs, say nothing of stages: what it writes stays whole."""
+    display = _SHOWN.get()
+    if display is None:
+        yield
+        return
+    display.end()
+    try:
+        yield
+    finally:
+        display.begin()
+
+
+class _StageDisplay:
+    """A thread that says which stage some work is in; once it has ended, its line is gone."""
+
+    def __init__(self, stages: list[Stage]) -> None:
+        self._stages = stages
+        self._show = _rewrite_line if sys.stderr.isatty() else _write_lines
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Say it from now on."""
+        self._done.clear()
+        given = (self._stages, self._done)
+        self._thread = threading.Thread(target=self._show, args=given, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Say no more."""
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+
+_SHOWN: ContextVar[_StageDisplay | None] = ContextVar("shown_stages", default=None)
 
 
 def _text(stages: list[Stage], began: float) -> str | None:

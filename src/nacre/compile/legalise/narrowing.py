@@ -61,19 +61,23 @@ def narrow(array: Array, element: ElementType, *, keeps_nonzero: bool) -> Narrow
     Infinities stay. Where they keep something from 0, no element becomes 0 that is not.
     """
     low, high = element.lowest, element.highest
+    held, beyond = array, 0
     with np.errstate(invalid="ignore", over="ignore"):  # of ends that a narrower array cannot hold
-        beyond = np.isfinite(array) & ((array < low) | (array > high))
-    held = np.where(beyond, np.clip(array, low, high), array) if beyond.any() else array
+        if array.size and not (array.min() >= low and array.max() <= high):  # or is NaN
+            outside = np.isfinite(array) & ((array < low) | (array > high))
+            beyond = int(outside.sum())
+            held = np.where(outside, np.clip(array, low, high), array) if beyond else array
     narrowed = held.astype(element.dtype)
     if element.kind != "float":
-        return Narrowed(narrowed, int(beyond.sum()))
-    small = (array != 0) & (narrowed == 0)
-    count = int(small.sum())
+        return Narrowed(narrowed, beyond)
+    # What is 0 stays 0, so that others are told by counting.
+    count = int(np.count_nonzero(array)) - int(np.count_nonzero(narrowed))
     if count and keeps_nonzero:
         least = np.copysign(_least(element), array.astype(np.float64))
+        small = (array != 0) & (narrowed == 0)
         narrowed = np.where(small, least, narrowed).astype(element.dtype)
-        return Narrowed(narrowed, int(beyond.sum()), 0, count)
-    return Narrowed(narrowed, int(beyond.sum()), count)
+        return Narrowed(narrowed, beyond, 0, count)
+    return Narrowed(narrowed, beyond, count)
 
 
 def store_floats(array: Array, element: ElementType) -> Array:

@@ -14,6 +14,7 @@ from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
 from nacre.core.values import Array
 
+_AT_A_TIME = 1 << 16  # elements that are squared together: more leave the cache
 _SPREAD = 3.0  # the largest of some numbers, in terms of their mean square
 _ONE = frozenset({"Softmax", "HardSigmoid", "OneHot"})
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "Erf", "Sin", "Cos", "Sign"})
@@ -36,9 +37,13 @@ def estimate_sizes(module: Module) -> Sizes:
 def _mean_size(array: Array) -> float:
     if array.dtype.kind not in "fiu" or not array.size:
         return 1.0
-    numbers = array.astype(np.float64)
-    finite = numbers[np.isfinite(numbers)]
-    return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    elements, count, total = array.reshape(-1), 0, 0.0
+    for first in range(0, elements.size, _AT_A_TIME):
+        numbers = elements[first : first + _AT_A_TIME].astype(np.float64)
+        finite = numbers[np.isfinite(numbers)]
+        count += finite.size
+        total += float(np.square(finite, out=finite).sum())
+    return sqrt(total / count) if count else 0.0
 
 
 def _largest_operand_size(module: Module, op: CoreOperation, sizes: Sizes) -> float:

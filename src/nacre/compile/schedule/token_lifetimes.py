@@ -34,7 +34,7 @@ class TokenLifetimes:
             if dep in self._after and dep not in self.settled:  # the others are of no loop around
                 after |= self._after[dep]
                 after.add(dep)
-        self._after[token] = {name for name in after if name not in self.settled}
+        self._after[token] = after.difference(self.settled)
 
     def settle(self, tokens: Iterable[str], place: int) -> None:
         """From a place on, everything comes after these, and need not name them."""

@@ -14,6 +14,7 @@ from nacre.compile.api import compile as compile_module
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.estimate.assumptions import clock_of
 from nacre.compile.options import GROUP_SIZE
+from nacre.compile.quantise.weight_only.shared_roundings import share_roundings
 from nacre.compile.target import target_of
 from nacre.llm.bundle.classes import context_classes
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
@@ -196,16 +197,10 @@ def build(
 
     sizes = ModelSizes(decoder.config, decoder.weights.is_tied)
     shorter = context_classes(sizes, own, known, context, ddr_bytes) if classes else ()
-    plans = {size: plan(context, size) for size in sorted({1, chunk})}
-    return LlmBundle(
-        plans[chunk],
-        plans[1],
-        context,
-        chunk,
-        head,
-        text,
-        {rows: plan(rows, 1) for rows in shorter},
-    )
+    with share_roundings():
+        plans = {size: plan(context, size) for size in sorted({1, chunk})}
+        of_shorter = {rows: plan(rows, 1) for rows in shorter}
+    return LlmBundle(plans[chunk], plans[1], context, chunk, head, text, of_shorter)
 
 
 def _known_precision(precision: str, name: str) -> PlanPrecision:

@@ -36,12 +36,19 @@ class RoundedWeights:
 
     def real(self) -> Array:
         """What the integers stand for, in f64."""
-        scales = self.scales.astype(np.float64).repeat(self.group, axis=1)
-        moved = self.integers.astype(np.float64)
+        real = self.integers.astype(np.float64).reshape(*self.scales.shape, self.group)
         if self.zeros is not None:
-            moved -= self.zeros.repeat(self.group, axis=1)
-        real = moved * scales
-        return real if self.minimums is None else real + self.minimums.repeat(self.group, axis=1)
+            real -= self.zeros[..., None]
+        real *= self.scales.astype(np.float64)[..., None]
+        if self.minimums is not None:
+            real += self.minimums[..., None]
+        return real.reshape(self.integers.shape)
+
+    def columns(self, some: slice) -> RoundedWeights:
+        """The same of some columns alone."""
+        zeros = None if self.zeros is None else self.zeros[some]
+        minimums = None if self.minimums is None else self.minimums[some]
+        return RoundedWeights(self.integers[some], self.scales[some], self.dtype, zeros, minimums)
 
 
 def group_size_for(depth: int, most: int) -> int | None:

@@ -33,6 +33,7 @@ from nacre.compile.quantise.weight_only.groups import (
     round_to_nearest,
 )
 from nacre.compile.quantise.weight_only.imported_groups import fingerprint, imported_groups
+from nacre.compile.quantise.weight_only.shared_roundings import RoundingKey, shared_roundings
 from nacre.core.grouped_weights import add_grouped_weights, grouped_weights_of
 from nacre.core.module import CoreOperation, Labels
 from nacre.core.rewrite.engine import apply_once
@@ -40,6 +41,7 @@ from nacre.core.rewrite.labels import complete_labels
 from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
 
+_AT_A_TIME = 1 << 16  # elements that are compared together: more leave the cache
 _LEAST_ELEMENTS = 4096  # fewer are not worth the tasks that dequantise them
 
 
@@ -143,14 +145,29 @@ class _WeightQuantiser:
 
     def _rounded(self, weights: Array) -> CalibratedWeights | None:
         """Weights as the model brought them, or rounded; None where no group divides them."""
-        print_ = fingerprint(weights) if self._imported or self._calibrated else b""
+        shared = shared_roundings()
+        is_known_by_print = self._imported or self._calibrated or shared is not None
+        print_ = fingerprint(weights) if is_known_by_print else b""
         if print_ in self._calibrated:
             return self._calibrated[print_]
-        rounded, group = self._imported.get(print_), _group_of(weights, self._options)
-        if rounded is None and group is not None:
-            bits = WEIGHT_BITS[self._options.precision]
-            rounded = round_to_nearest(weights, group, bits)
-        return None if rounded is None else CalibratedWeights(rounded, _ratio(weights, rounded))
+        imported, group = self._imported.get(print_), _group_of(weights, self._options)
+        if imported is not None:
+            return CalibratedWeights(imported, _ratio(weights, imported))
+        if group is None:
+            return None
+        bits = WEIGHT_BITS[self._options.precision]
+        if shared is None:
+            return _nearest(weights, group, bits)
+        key = RoundingKey(print_, weights.shape, group, bits)
+        if key not in shared:
+            shared[key] = _nearest(weights, group, bits)
+        return shared[key]
+
+
+def _nearest(weights: Array, group: int, bits: int) -> CalibratedWeights:
+    """Weights rounded to the nearest integers."""
+    rounded = round_to_nearest(weights, group, bits)
+    return CalibratedWeights(rounded, _ratio(weights, rounded))
 
 
 def add_grouped(site: RewriteSite, grouped: RoundedWeights) -> int:
@@ -169,8 +186,14 @@ def add_grouped(site: RewriteSite, grouped: RoundedWeights) -> int:
 
 def _ratio(weights: Array, grouped: RoundedWeights) -> float:
     """Signal over noise in dB."""
-    wide = weights.astype(np.float64)
-    signal, noise = (float(np.square(a).sum()) for a in (wide, grouped.real() - wide))
+    step = max(1, _AT_A_TIME // weights.shape[1])
+    signal = noise = 0.0
+    for first in range(0, len(weights), step):
+        some = slice(first, first + step)
+        wide = weights[some].astype(np.float64)
+        signal += float(np.square(wide).sum())
+        wide -= grouped.columns(some).real()
+        noise += float(np.square(wide, out=wide).sum())
     return 10 * log10(signal / noise) if noise and signal else inf
 
 
