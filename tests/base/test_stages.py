@@ -181,16 +181,15 @@ def test_what_is_written_while_stages_are_held_stays_whole(
             shown += capsys.readouterr().err
         return shown
 
-    with progress.show_stages():
-        with stage("reading"):
-            assert "reading" in wait_for_line("reading")
-            with progress.hold_stages():
-                before = capsys.readouterr().err  # a line at a terminal is gone by now
-                assert not is_terminal or before.endswith(" \r")
-                with stage("running"):
-                    time.sleep(0.1)
-                assert capsys.readouterr().err == ""
-            assert "reading" in wait_for_line("reading")  # and goes on afterwards
+    with progress.show_stages(), stage("reading"):
+        assert "reading" in wait_for_line("reading")
+        with progress.hold_stages():
+            before = capsys.readouterr().err  # a line at a terminal is gone by now
+            assert not is_terminal or before.endswith(" \r")
+            with stage("running"):
+                time.sleep(0.1)
+            assert capsys.readouterr().err == ""
+        assert "reading" in wait_for_line("reading")  # and goes on afterwards
 
 
 def test_nobody_need_be_watching_to_hold_stages(capsys: pytest.CaptureFixture[str]) -> None:
