@@ -22,6 +22,7 @@ from nacre.cli.terminal.interrupts import (
     is_interrupted,
     raise_interrupts,
 )
+from nacre.cli.terminal.library_warnings import show_by_code
 from nacre.cli.terminal.streams import filter_output
 
 # Verb -> module, attribute, what it does. Loaded when used: `nacre --version` imports none.
@@ -124,7 +125,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _exit_status(arguments: list[str] | None) -> int:
     _escape_unencodable()
-    with filter_output(), at_terminal():
+    with filter_output(), at_terminal(), show_by_code():
         return _run_verb(arguments)
 
 

@@ -59,6 +59,27 @@ def test_the_command_warns_and_runs(
     assert TOLD in done.text
 
 
+@pytest.mark.filterwarnings("always")
+def test_every_verb_shows_the_warning_by_its_code_and_no_line_of_our_source(
+    bundle: Bundle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle.save(tmp_path / "bundle")
+    options: list[str] = []
+    for name, array in inputs().items():
+        np.save(tmp_path / f"{name}.npy", array)
+        options += ["--input", f"{name}={tmp_path / name}.npy"]
+    folder = str(tmp_path / "bundle")
+    for verb in (
+        ("validate", folder),
+        ("validate", folder, "--blame"),
+        ("compare", folder, folder),
+    ):
+        done = invoke(capsys, *verb, *options)
+        assert done.text.count(f"warning[CMP12]: {TOLD}") == 1
+        assert "UserWarning" not in done.text
+        assert ".py:" not in done.text
+
+
 def test_calibration_data_that_is_not_finite_is_refused() -> None:
     builder = Builder()
     x = builder.input("x", "f32", (4, 8))

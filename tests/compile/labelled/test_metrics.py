@@ -142,3 +142,11 @@ def test_the_help_and_the_documentation_name_every_metric(name: str) -> None:
     rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
     assert any(f"`{name}`" in row for row in rows)
     assert name in CliRunner().invoke(evaluate, ["--help"]).output
+
+
+def test_a_metric_that_ends_the_process_fails() -> None:
+    def metric(outputs: list[Array], labels: list[Array]) -> float:
+        raise SystemExit(0)
+
+    with pytest.raises(InputError, match="SystemExit"):
+        metric_from({"metric": metric}, "own.py").measure([], [])

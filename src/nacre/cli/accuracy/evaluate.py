@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +92,9 @@ def evaluate(
         from nacre.compile.bundle.bundle import Bundle
         from nacre.compile.labelled.evaluation import evaluate_labelled
 
-        metric = _metric(metric_name, blank)
-        with show_stages():
+        # What a metric of the user's prints is no part of the result.
+        with show_stages(), redirect_stdout(sys.stderr):
+            metric = _metric(metric_name, blank)
             with stage("loading"):
                 model = _read(source, shapes, constants)
                 arrays = _arrays(data, preprocess)
@@ -147,6 +150,6 @@ def _metric(name: str, blank: int) -> Metric:
         raise WrongUsage(reason)
     try:
         functions = runpy.run_path(name, run_name="metric")  # the user's own code
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # which would end us, too
         raise data_error(f"it failed: {type(error).__name__}: {error}", file=name) from error
     return metric_from(functions, name)

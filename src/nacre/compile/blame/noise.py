@@ -6,6 +6,7 @@ that goes into it is exact but for its storage; what it passes on is seen in the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -32,6 +33,7 @@ from nacre.compile.blame.tensors import (
     wanted_values,
 )
 from nacre.compile.bundle.compiled_model import CompiledModel
+from nacre.compile.bundle.not_finite import warn_of_lost_inputs
 from nacre.compile.bundle.reference import Reference
 from nacre.compile.quantise.following_function import function_after
 from nacre.compile.quantise.roles import Graph
@@ -50,6 +52,8 @@ def find_blame(bundle: CompiledModel, inputs: Mapping[str, object]) -> Blame:
     """Every tensor of a plan that stands for one of its model, in a run on some inputs."""
     state = initial_values(bundle.source)
     arrays = {**state, **check_inputs(bundle.source, inputs, state)}
+    for lost in warn_of_lost_inputs(bundle.manifest, arrays):
+        warnings.warn(f"{lost.code}: {lost.message}", stacklevel=2)
     pairing = pair_tensors(bundle)
     run = _NoiseRun(bundle, pairing, arrays, wanted_values(pairing, arrays))
     tensors = tuple(run.measure())

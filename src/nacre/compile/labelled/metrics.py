@@ -234,7 +234,7 @@ def metric_from(functions: Mapping[str, object], file: str) -> Metric:
     def measure(outputs: Outputs, labels: Outputs) -> float:
         try:
             return float(function(list(outputs), list(labels)))
-        except Exception as error:  # whatever a user's own function does
+        except (Exception, SystemExit) as error:  # whatever a user's own function does
             kind = type(error).__name__
             raise data_error(f"`metric` failed: {kind}: {error}", file=file) from error
 

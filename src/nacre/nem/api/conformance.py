@@ -102,7 +102,7 @@ def _run(backend: ComputeBackend, case: Case, outputs: list[Array]) -> str | Non
     try:
         with np.errstate(all="ignore"):
             fault = bind_opcode(backend, case.opcode, case.call)(case.inputs, outputs)
-    except Exception as error:  # a stranger's code can fail in any way
+    except (Exception, SystemExit) as error:  # a stranger's code can fail in any way
         return f"{type(error).__name__}: {safe(str(error))}"
     return None if fault is None or not fault.is_fatal else fault.message
 

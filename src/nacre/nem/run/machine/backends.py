@@ -230,13 +230,13 @@ def load_backend(name: str) -> ComputeBackend:
             raise BackendError(f"no backend `{safe(name)}`; known are {known}")
         try:
             factory = entry_point.load()
-        except Exception as error:  # a stranger's package can fail in any way
+        except (Exception, SystemExit) as error:  # a stranger's package can fail in any way
             raise BackendError(f"backend `{safe(name)}` cannot be loaded: {error}") from None
     try:
         backend = factory()
     except BackendError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BackendError(f"backend `{safe(name)}` cannot be made: {error}") from None
     if not isinstance(backend, ComputeBackend):
         raise BackendError(f"backend `{safe(name)}` lacks `execute` or `supports`")
@@ -274,7 +274,7 @@ def _bind_through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run
         try:
             returned = backend.execute(opcode, views, target, dict(attrs))
             results = _results(returned, copies, call)
-        except Exception as error:  # a stranger's code can fail in any way
+        except (Exception, SystemExit) as error:  # a stranger's code can fail in any way
             return Fault("backend", f"{type(error).__name__}: {safe(str(error))}")
         for output, result in zip(outputs, results, strict=True):
             output[...] = result
