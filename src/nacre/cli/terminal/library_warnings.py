@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-_WITH_CODE = re.compile(r"([A-Z]{3}\d\d): (.*)", re.DOTALL)
+_WITH_CODE = re.compile(r"([A-Z]{3}[0-9]{2}): (.*)", re.DOTALL)
 
 
 @contextmanager
