@@ -184,26 +184,28 @@ def estimate_rows(setting: Setting) -> Iterator[Row]:
         )
 
 
-def told_rows(setting: Setting) -> Iterator[Row]:
-    """Cycles that small plans tell, beside those of whole plans."""
-    yield "model", "device", "tokens", "told cycles", "of the plan", "error", "seconds"
+def plan_estimate_rows(setting: Setting) -> Iterator[Row]:
+    """Cycles that are estimated from small plans, beside those of whole plans."""
+    yield "model", "device", "tokens", "estimated cycles", "of the plan", "error", "seconds"
     for name in setting.models:
         for device in setting.devices:
             for tokens in (1, setting.chunk):
-                yield told_row(name, device, tokens, setting)
+                yield plan_estimate_row(name, device, tokens, setting)
 
 
-def told_row(name: str, device: str, tokens: int, setting: Setting) -> Row:
-    """One plan, told and made."""
+def plan_estimate_row(name: str, device: str, tokens: int, setting: Setting) -> Row:
+    """The cycles of one plan, estimated and as it is made."""
     rows, known = setting.context, builtin_device(device)
     begun = process_time()
-    told = plan_cycles(model_sizes(name).config, known, setting.precision, tokens, rows).at(rows)
+    estimated = plan_cycles(model_sizes(name).config, known, setting.precision, tokens, rows).at(
+        rows
+    )
     seconds = process_time() - begun
     step = decoder(name).step(rows, tokens)
     plan = compile_module(step.module, device, setting.precision, ddr_bytes=DDR_BYTES)
     made = plan.time().cycles
-    error = f"{100 * (told / made - 1):+.2f} %"
-    return name, device, str(tokens), f"{told:,}", f"{made:,}", error, f"{seconds:.1f}"
+    error = f"{100 * (estimated / made - 1):+.2f} %"
+    return name, device, str(tokens), f"{estimated:,}", f"{made:,}", error, f"{seconds:.1f}"
 
 
 # Speed of the machine that runs plans
@@ -290,7 +292,7 @@ def compare(
 PARTS = MappingProxyType(
     {
         "estimate": estimate_rows,
-        "told": told_rows,
+        "plan-estimates": plan_estimate_rows,
         "steps": step_rows,
         "speed": speed_rows,
         "text": text_rows,

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.silicon.kept_plans import KeptPlan, kept_plan
+from benchmarks.silicon.kept_plans import KeptPlan, load_or_plan
 from benchmarks.silicon.networks import (
     CACHE,
     PRECISIONS,
@@ -132,7 +132,7 @@ def plan_folder(chip: Chip) -> Path:
 def plan_of(row: Row, chip: Chip) -> KeptPlan:
     """The plan of a row's network, made if it was not before."""
     name = f"{row['model']}{row['component']}.{PRECISIONS[row['precision']]}.nem"
-    return kept_plan(plan_folder(chip) / name, lambda: _compile(row, chip))
+    return load_or_plan(plan_folder(chip) / name, lambda: _compile(row, chip))
 
 
 def _compile(row: Row, chip: Chip) -> Bundle:

@@ -19,7 +19,7 @@ class KeptPlan:
     macs: int
 
 
-def kept_plan(file: Path, plan: Callable[[], CompiledModel]) -> KeptPlan:
+def load_or_plan(file: Path, plan: Callable[[], CompiledModel]) -> KeptPlan:
     """The plan in a file; made, and written there, if there is none. Weights are not kept."""
     facts = file.with_suffix(".json")
     if file.is_file() and facts.is_file():

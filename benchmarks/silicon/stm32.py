@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.silicon.kept_plans import kept_plan
+from benchmarks.silicon.kept_plans import load_or_plan
 from benchmarks.silicon.networks import CACHE
 from benchmarks.silicon.tasks import Row, read_rows
 from nacre.calibrate import Measurement, NemText
@@ -69,7 +69,7 @@ def plan_text(name: str, resolution: str) -> str:
     """The plan of a network for the chip, from what was kept if it was asked before."""
     folder = PLANS / plan_digest(target_of(CHIP).device)
     file = folder / f"{name}-{resolution}.nem"
-    return kept_plan(file, lambda: _plan(name, resolution)).text
+    return load_or_plan(file, lambda: _plan(name, resolution)).text
 
 
 def _plan(name: str, resolution: str) -> CompiledModel:

@@ -48,7 +48,7 @@ class Place:
 
     def wait_outside(self, named: OrderNode) -> Wait:
         """A wait for a node of a body around this one, as nodes here name it."""
-        node, at = self.tags.tags.body.own(named), -2
+        node, at = self.tags.tags.body.localise(named), -2
         while self.outer[at].position != node.body:
             at -= 1
         return self.outer[at].wait_for(node)

@@ -47,7 +47,7 @@ class OrderNode(Struct, frozen=True, eq=False, gc=False):
 class Outside(Struct, frozen=True, eq=False):
     """A node outside of a loop that tasks in it wait for, and the one that its nodes name."""
 
-    own: OrderNode
+    local: OrderNode
     stand_in: OrderNode
 
 
@@ -65,10 +65,10 @@ class OrderBody(Struct, frozen=True, eq=False):
     shift: int = 0
     outside: Outside | None = None
 
-    def own(self, node: OrderNode) -> OrderNode:
+    def localise(self, node: OrderNode) -> OrderNode:
         """What a node that others here wait for is in this body."""
         outside = self.outside
-        return outside.own if outside is not None and node is outside.stand_in else node
+        return outside.local if outside is not None and node is outside.stand_in else node
 
     @property
     def position(self) -> int:

@@ -148,7 +148,7 @@ class _Sharer:
         self._areas: dict[Hashable, dict[int, TagArea]] = {}  # of loops without others in them
         for part in body.walk():
             if part.outside is not None:
-                self._waited.add(id(part.outside.own))
+                self._waited.add(id(part.outside.local))
             for node in () if part.shift else part.nodes:
                 if node.kind != "end":
                     self._waited.update(map(id, node.before))

@@ -48,7 +48,7 @@ class LayerStart:
         return step is not None and _token(step) in self.tokens and not self._has_begun(session)
 
     def _has_begun(self, session: Session) -> bool:
-        taken = session.taken_steps
+        taken = session.executed_steps
         if self._first is None or self._first >= len(taken) or not self._is_still_taken(session):
             positions = {s.position for t in self.tokens for s in session.steps.by_name.get(t, ())}
             position = session.steps.position
@@ -61,7 +61,7 @@ class LayerStart:
     def _is_still_taken(self, session: Session) -> bool:
         """Whether what was found is still there: a session may have gone back and on elsewhere."""
         assert self._first is not None
-        return _token(session.steps.name(session.taken_steps[self._first])) in self.tokens
+        return _token(session.steps.name(session.executed_steps[self._first])) in self.tokens
 
 
 def _token(step: str) -> str:
@@ -110,7 +110,7 @@ def _operations(layer: LayerEntry) -> str:
 def _satisfied_counts(session: Session) -> Counter[str]:
     """How often each token has been satisfied."""
     position = session.steps.position
-    counts = Counter(int(position[step]) for step in session.taken_steps)
+    counts = Counter(int(position[step]) for step in session.executed_steps)
     named = session.steps.by_name.items()
     return Counter(
         {name: sum(counts[s.position] for s in statements) for name, statements in named}

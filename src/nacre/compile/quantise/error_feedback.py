@@ -29,7 +29,7 @@ def round_with_feedback(
     """
     columns, depth = weights.shape
     damped = _damped(moments)
-    spread = None if damped is None else _spread(damped)
+    spread = None if damped is None else _error_propagation(damped)
     if damped is None or spread is None:
         return None
     importance = np.diagonal(damped).astype(np.float32)
@@ -77,7 +77,7 @@ def _damped(moments: Array) -> Array | None:
     return made
 
 
-def _spread(damped: Array) -> Array | None:
+def _error_propagation(damped: Array) -> Array | None:
     """How the error of each input goes to later ones: the upper root of the inverse."""
     try:
         root = np.linalg.cholesky(np.linalg.inv(damped))

@@ -144,7 +144,7 @@ class Inspection(AbstractContextManager["Inspection"]):
         return [self.steps.name(step) for step in self._stepper.order]
 
     @property
-    def taken_steps(self) -> Sequence[int]:
+    def executed_steps(self) -> Sequence[int]:
         """The same as numbers of steps: the list itself, which grows and shrinks as it runs."""
         return self._stepper.order
 
