@@ -6,6 +6,9 @@ import io
 import math
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -33,6 +36,23 @@ def calibration_for(
     if not is_used:
         raise click.UsageError(f"--calibrate is for integers, and --precision is {precision}")
     return read_calibration(path)
+
+
+@contextmanager
+def place_in_file(path: Path | None) -> Iterator[None]:
+    """What is wrong with samples is in their file, which only the command line knows by name."""
+    try:
+        yield
+    except InputError as error:
+        from nacre.compile.quantise.calibration import CALIBRATION, LABELLED
+
+        if path is None:
+            raise
+        of_samples = (CALIBRATION.place.source, LABELLED.place.source)
+        raise InputError([
+            replace(d, span=whole_file(str(path))) if d.span.source in of_samples else d
+            for d in error.diagnostics
+        ]) from None  # fmt: skip
 
 
 def read_calibration(path: Path) -> dict[str, np.ndarray[Any, Any]]:

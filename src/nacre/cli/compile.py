@@ -14,6 +14,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.grouping import merge_notes
 from nacre.cli.arrays import report_write_errors
+from nacre.cli.calibration import place_in_file
 from nacre.cli.compile_options import CompileOptions, compile_options, read_device
 from nacre.cli.core.files import (
     Constants,
@@ -138,7 +139,8 @@ def compile_(
         module = read_module(model, shapes, constants, encodings)
         device = read_device(devices[0], include_roots)
         shown = show_stage if print_after else None
-        bundle = compiled(module, device, on_stage=shown, cache=cache, **arguments)
+        with place_in_file(options.calibrate):
+            bundle = compiled(module, device, on_stage=shown, cache=cache, **arguments)
         with report_write_errors(out):
             bundle.save(out, force=force, reference=reference, bytecode=bytecode)
         slower = compare_with_floats(bundle, module, device, options.ddr_size)

@@ -11,7 +11,6 @@ import click
 from click.core import ParameterSource
 
 from nacre.base.excerpt import backquote
-from nacre.base.suggest import did_you_mean
 from nacre.cli.arrays import option_value
 from nacre.cli.calibration import calibration_for
 from nacre.cli.options import ddr_size_option, options_of, repeated_option
@@ -27,7 +26,7 @@ from nacre.compile.options import (
     is_judged,
     uses_calibration,
 )
-from nacre.compile.quantise_stages import STAGE_NAMES, stages_of
+from nacre.compile.quantise_stages import STAGE_NAMES, stage_problem
 
 if TYPE_CHECKING:
     from nacre.nem.model.devices import Device
@@ -55,13 +54,7 @@ def _decibels(text: str) -> float:
 
 
 def _stage_names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if text))
-    for name in names:
-        if name not in STAGE_NAMES:
-            known, hint = ", ".join(STAGE_NAMES), did_you_mean(name, STAGE_NAMES)
-            more = f"; {hint}" if hint else ""
-            raise ValueError(f"{backquote(name)} is no stage of quantisation: {known}{more}")
-    return names
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if text))
 
 
 @dataclass(frozen=True)
@@ -98,11 +91,10 @@ class CompileOptions:
         if self.group_size is not None and self.precision not in WEIGHT_BITS:
             known, reason = " and ".join(WEIGHT_BITS), f"--precision is {self.precision}"
             raise click.UsageError(f"--group-size is for {known}, and {reason}")
-        for name in self.quantise_without:
-            if name not in stages_of(self.precision):
-                has = ", ".join(stages_of(self.precision)) or "none"
-                message = f"--quantise-without {name}: --precision {self.precision} has"
-                raise click.UsageError(f"{message} {has} to leave out")
+        problem = stage_problem(self.quantise_without, self.precision)
+        if problem is not None:
+            message = "; ".join(part for part in problem if part is not None)
+            raise click.UsageError(f"--quantise-without: {message}")
         return {
             "precision": self.precision,
             "calibration": data,

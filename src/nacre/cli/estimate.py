@@ -21,6 +21,7 @@ from nacre.cli.arrays import (
     require_writable,
     write_all_or_none,
 )
+from nacre.cli.calibration import place_in_file
 from nacre.cli.compile_options import CompileOptions, compile_options, read_device
 from nacre.cli.core.files import (
     Constants,
@@ -159,7 +160,7 @@ def estimate(
             module = read_module(model, shapes, constants)
             for device in dict.fromkeys(devices):
                 known = read_device(device, include_roots)
-                with stage(f"estimating for {safe(device)}"):
+                with stage(f"estimating for {safe(device)}"), place_in_file(options.calibrate):
                     estimates[device] = estimated(module, known, clock_mhz=clock, **arguments)
         with write_all_or_none():
             _write(page_of, estimates, model)

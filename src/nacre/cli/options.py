@@ -149,6 +149,22 @@ def unique_by_name(pairs: Iterable[tuple[str, str]], what: str) -> dict[str, str
     return by_name
 
 
+seed_option = click.option(
+    "--seed", type=WholeNumber(min=0), default=0, help="Of random inputs. Default: 0."
+)
+
+
+def most_option(what: str) -> Option:
+    """How many rows a text has; what is asked for as JSON has them all."""
+    return click.option(
+        "--most",
+        type=WholeNumber(min=1),
+        default=20,
+        metavar="N",
+        help=f"{what}. Default: 20.",
+    )
+
+
 form_option = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 include_root_option = click.option(
     "--include-root",

@@ -5,7 +5,11 @@ The command line, Python, the manifest and the documentation have their names fr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from nacre.base.excerpt import backquote
+from nacre.base.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -38,3 +42,17 @@ STAGE_NAMES = tuple(stage.name for stage in QUANTISE_STAGES)
 def stages_of(precision: str) -> tuple[str, ...]:
     """The names of the stages that a precision has."""
     return tuple(stage.name for stage in QUANTISE_STAGES if precision in stage.precisions)
+
+
+def stage_problem(names: Iterable[object], precision: str) -> tuple[str, str | None] | None:
+    """What is wrong with stages that are to be left out, and a hint; None where nothing is."""
+    for name in names:
+        if name not in STAGE_NAMES:
+            message = f"no stage of quantisation is called {backquote(str(name))}"
+            hint = did_you_mean(str(name), STAGE_NAMES) or None
+            return f"{message}, there are {', '.join(STAGE_NAMES)}", hint
+        if name not in stages_of(precision):
+            known = ", ".join(stages_of(precision)) or "none"
+            message = f"the precision {precision} has no stage `{name}` to leave out"
+            return f"{message}, it has {known}", None
+    return None

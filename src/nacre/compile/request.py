@@ -21,7 +21,7 @@ from nacre.compile.options import (
     Precision,
     is_judged,
 )
-from nacre.compile.quantise_stages import STAGE_NAMES, stages_of
+from nacre.compile.quantise_stages import stage_problem
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes
 from nacre.core.module import Module
@@ -90,13 +90,9 @@ def _require_stages(precision: str, names: object) -> None:
             f"`quantise_without` is {names!r}, expected names of stages",
             "give a list or a set, as in `quantise_without=['smooth']`",
         )
-    for name in names:
-        if name not in STAGE_NAMES:
-            hint = did_you_mean(str(name), STAGE_NAMES)
-            message = f"no stage of quantisation is called {name!r}"
-            raise request_error(f"{message}, there are {', '.join(STAGE_NAMES)}", hint)
-        if name not in stages_of(precision):
-            raise request_error(f"the precision {precision} has no stage `{name}` to leave out")
+    problem = stage_problem(names, precision)
+    if problem is not None:
+        raise request_error(*problem)
 
 
 def _require_accuracy(

@@ -82,12 +82,17 @@ def test_files_of_data_that_do_not_fit(room: Path, capsys: pytest.CaptureFixture
         "none": {"x": values((4, 1, 16), 2)},
         "shape": {"x": values((4, 1, 15), 2), "label": np.arange(4)},
         "scalar": {"x": values((4, 1, 16), 2), "label": np.array(3)},
+        "nan": {"x": values((4, 1, 16), 2) * np.nan, "label": np.arange(4)},
     }
     for name, arrays in wrong.items():
         np.savez(room / f"{name}.npz", **arrays)  # type: ignore[arg-type]
         given = ["--data", room / f"{name}.npz"]
         assert run("evaluate", room / "model.core", *given) == ERRORS_FOUND
-        assert "error[CMP" in capsys.readouterr().err
+        told = capsys.readouterr().err
+        assert "error[CMP" in told
+        message = f"--> {room / name}.npz\n"
+        assert message in told
+        assert "--calibrate" not in told
     (room / "bad.py").write_text("1 / 0")
     given = ["--data", room / "data.npz", "--metric", room / "bad.py"]
     assert run("evaluate", room / "model.core", *given) == ERRORS_FOUND
@@ -112,3 +117,4 @@ def test_a_folder_of_pictures(room: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     assert run(*given, "--preprocess", how) == OK
     assert "top1 over 5 samples" in capsys.readouterr().out
+    assert run(*given, "--preprocess", how, "--label", "class") == OK

@@ -46,6 +46,30 @@ def run(*arguments: object) -> int:
     return _exit_status([*map(str, arguments)])
 
 
+def test_two_plans_where_the_model_makes_no_numbers(
+    made: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made("f16")
+    np.save(folder.parent / "x.npy", np.full((4, 16), np.nan, np.float32))
+    given = ["compare", folder, folder, "--input", f"x:0={folder.parent / 'x.npy'}"]
+    assert run(*given) == INCONCLUSIVE
+    assert "proves nothing: 32 of 32 elements of the reference are NaN" in capsys.readouterr().out
+    assert run(*given, "--format", "json") == INCONCLUSIVE
+    (output,) = json.loads(capsys.readouterr().out)["plans"][0]["outputs"]
+    assert output["ok"] is False
+    assert "NaN" in output["problem"]
+    assert run("compare", folder, folder) == OK
+
+
+def test_stages_of_quantisation_that_are_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for names, words in (("smoth", "did you mean `smooth`"), ("gptq", "it has none")):
+        arguments = ["compile", "m.core", "--device", "npm4k", "--quantise-without", names]
+        assert run(*arguments, "-o", tmp_path / "b") == WRONG_USAGE
+        assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("precision", ["f16", "i8"])
 def test_a_plan_is_held_to_its_model(
     made: Make, precision: str, capsys: pytest.CaptureFixture[str]

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from nacre.base.diagnostics import InputError
-from nacre.compile.labelled.pictures import read_pictures, read_preprocessing
+from nacre.compile.labelled.pictures import read_pictures
+from nacre.compile.labelled.preprocessing import read_preprocessing
 from tests.compile.models import Array
 
 Image: Any = pytest.importorskip("PIL.Image")
@@ -77,13 +78,42 @@ def test_classes_in_an_order_of_ones_own_and_other_layouts(folder: Path) -> None
         'input="x"\nsize=[4, 4]\nlabels=["a", "a"]', 'input="x"\nsize=[4, 4]\nlabels=[1]',
         'input="x"\nsize=[4, 4]\nlabels=["../data"]', 'input="x"\nsize=[4, 4]\nlabels=["ox"]',
         'input="x"\nsize=[4, 4]\nfill=256', 'input="x"\nsize=[true, 4]', "a" * 70_000,
-        "a = " + "[" * 5000,
+        "a = " + "[" * 5000, f'input="x"\nsize=[4, 4]\nscale=1{"0" * 400}', f"a = {'1' * 5000}",
+        'input="x"\nsize=[4, 4]\ndeviation=1e-60', 'input="x"\nsize=[4, 4]\nlabels=[""]',
+        'input="label"\nsize=[4, 4]',
     ],
 )  # fmt: skip
 def test_declarations_that_are_refused(folder: Path, text: str) -> None:
     with pytest.raises(InputError) as refused:
         read_pictures(folder, declare(folder, text))
-    assert [d.code for d in refused.value.diagnostics] == ["CMP15"]
+    assert {d.code for d in refused.value.diagnostics} == {"CMP15"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('input = "x"\nsize = [4, 4]\nscale = "2"\n', 3, "`scale` is '2', expected a number"),
+        ('size = [4, 4]\n  "resize" = "covr"\ninput="x"', 2, "did you mean `cover`"),
+        ('input = "x"\nsize = [4, 4\nfill = 3', 3, "it is no TOML"),
+        ('input = "x"\nsize = [4, 4', 2, "it is no TOML"),
+        ('input = "x"', 1, "add `size = [224, 224]`"),
+        ('input = "x"\nsise = [4, 4]\nsize=[4, 4]', 2, "did you mean `size`"),
+    ],
+)
+def test_a_mistake_has_its_line_and_a_help(folder: Path, text: str, line: int, words: str) -> None:
+    with pytest.raises(InputError) as refused:
+        declare(folder, text)
+    found = refused.value.diagnostics[0]
+    assert (found.location.line, Path(found.location.file).name) == (line, "how.toml")
+    assert words in f"{found.message} {found.help}"
+
+
+def test_pixels_of_16_bits_are_not_cut(folder: Path) -> None:
+    wide = np.arange(48, dtype=np.uint16).reshape(6, 8) * 1000
+    Image.fromarray(wide).save(folder / "cat" / "a.png")
+    for channels in ("rgb", "gray"):
+        with pytest.raises(InputError, match="wider than 8 bits"):
+            read_pictures(folder, declare(folder, f'input="x"\nsize=[6, 8]\nchannels="{channels}"'))
 
 
 def header_of_a_huge_picture() -> bytes:

@@ -216,3 +216,15 @@ def test_python_keeps_plans_only_where_it_is_asked_to(
     assert not list(tmp_path.iterdir())
     nacre.compile(network(), "npm4k", cache=True)
     assert len([e for e in (tmp_path / "plans").iterdir() if e.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 31, b"\0" * 33])
+def test_a_secret_that_was_written_in_part_is_made_again(
+    plans: PlanCache, model: CompiledModel, left: bytes
+) -> None:
+    """A disk that was full once does not end the cache."""
+    plans.folder.mkdir()
+    (plans.folder / "secret").write_bytes(left)
+    plans.store(KEY, model)
+    assert plans.load(KEY, model.source) is not None
+    assert not list(plans.folder.glob(".nacre-*.tmp"))

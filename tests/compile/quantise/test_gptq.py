@@ -99,7 +99,7 @@ def test_a_plan_has_less_noise_with_data_and_is_sound() -> None:
 @pytest.mark.parametrize(
     ("precision", "names", "message"),
     [
-        ("w4f16", ["gptqq"], "no stage of quantisation is called 'gptqq'"),
+        ("w4f16", ["gptqq"], "no stage of quantisation is called `gptqq`"),
         ("w4f16", ["bias"], "the precision w4f16 has no stage `bias`"),
         ("w4f16", "gptq", "`quantise_without` is 'gptq', expected names"),
         ("f16", ["smooth"], "the precision f16 has no stage `smooth`"),

@@ -136,6 +136,37 @@ def test_what_is_no_backend_is_refused(
     assert says in message
 
 
+class Leaving(Printed):
+    """Code that ends the process, in what it is asked for."""
+
+    def supports(self, opcode: str) -> bool:
+        raise SystemExit(0)
+
+
+class BindingBadly(Listed):
+    def __init__(self, *, is_late: bool) -> None:
+        self._is_late = is_late
+
+    def bind(self, opcode: str, call: object) -> Callable[..., object]:
+        return self._fail if self._is_late else self._fail()  # type: ignore[return-value]
+
+    def _fail(self, *arguments: object) -> object:
+        raise SystemExit(0)
+
+
+def test_backends_that_leave_are_errors() -> None:
+    for choose in (
+        lambda i: i.set_compute_backend(Leaving()),
+        lambda i: i.set_opcode_backend("relu", Leaving()),
+    ):
+        interp = NemInterpreter()
+        assert refusal(lambda: (choose(interp), interp.run(interp.load_string(RELU))))[0] == "RUN09"  # noqa: B023
+    for is_late in (False, True):
+        result = run(BindingBadly(is_late=is_late))
+        assert result.status == "error"
+        assert "SystemExit: 0" in str(result.diagnostics[-1])
+
+
 # Names
 
 

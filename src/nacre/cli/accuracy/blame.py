@@ -12,7 +12,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import report_write_errors, require_writable
-from nacre.cli.calibration import read_calibration
+from nacre.cli.calibration import place_in_file, read_calibration
 from nacre.cli.outputs import require_page_name
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class BlameOptions:
 def find_noise(bundle: Bundle, inputs: Mapping[str, Any], options: BlameOptions) -> Blame:
     """The noise of every tensor; a page about it is written where one is asked for."""
     data = None if options.calibration is None else read_calibration(options.calibration)
-    with stage("measuring the noise of every tensor"):
+    with stage("measuring the noise of every tensor"), place_in_file(options.calibration):
         found = bundle.blame(inputs, remedies=options.remedies, calibration=data)
     if options.report is not None:
         from nacre.viz.noise import write_blame

@@ -6,36 +6,21 @@ import json
 
 import click
 
-from nacre.base.diagnostics import InputError
-from nacre.base.rendering import render_json, render_text
 from nacre.base.stages import stage
-from nacre.cli.accuracy.random_inputs import random_inputs
-from nacre.cli.arrays import InputFile, parse_input
+from nacre.cli.accuracy.random_inputs import compare_on_random, input_option
+from nacre.cli.arrays import InputFile
 from nacre.cli.bundles import arrays_of, require_bundle
-from nacre.cli.exit_status import ERRORS_FOUND, OK
-from nacre.cli.options import WholeNumber, form_option, repeated_option
-from nacre.cli.terminal.progress import show_stages
+from nacre.cli.core.files import report_findings
+from nacre.cli.exit_status import INCONCLUSIVE, OK
+from nacre.cli.options import form_option, most_option, seed_option
 
 
 @click.command()
 @click.argument("first", metavar="BUNDLE")
 @click.argument("second", metavar="BUNDLE")
-@repeated_option(
-    "--input",
-    "inputs",
-    parse_input,
-    "NAME=FILE.npy",
-    "An input of the model; may be repeated. Default: random ones, within what the model does "
-    "with them.",
-)
-@click.option("--seed", type=WholeNumber(min=0), default=0, help="Of random inputs. Default: 0.")
-@click.option(
-    "--most",
-    type=WholeNumber(min=1),
-    default=20,
-    metavar="N",
-    help="How many nodes and layers the text has. Default: 20.",
-)
+@input_option
+@seed_option
+@most_option("How many nodes and layers the text has")
 @form_option
 def compare(
     first: str, second: str, inputs: tuple[InputFile, ...], seed: int, most: int, form: str
@@ -44,28 +29,27 @@ def compare(
 
     Outputs beside the model's, what is left of each node, cycles of layers and bytes of weights.
 
-    Exit status: 0, 1 errors in a bundle or in the inputs, or bundles of two models, 2 wrong usage.
+    Exit status: 0, 1 errors in a bundle or in the inputs, or bundles of two models, 2 wrong usage,
+    3 an output of the model proves nothing.
     """
     from nacre.compile.blame.text import comparison_text
     from nacre.compile.bundle.bundle import Bundle
 
     require_bundle(first)
     require_bundle(second)
-    try:
-        with show_stages():
-            with stage("loading"):
-                plans = Bundle.load(first), Bundle.load(second)
-            given = arrays_of(inputs, plans[0].source)
-            with stage("comparing"):
-                found = plans[0].compare(plans[1], given or random_inputs(plans[0], seed))
-    except InputError as error:
-        is_json = form == "json"
-        click.echo((render_json if is_json else render_text)(error.diagnostics), err=not is_json)
-        return ERRORS_FOUND
-    is_json = form == "json"
-    click.echo(
-        json.dumps(found.as_json(), indent=2)
-        if is_json
-        else comparison_text(found, (first, second), most)
-    )
-    return OK
+    status = OK
+
+    def work() -> None:
+        nonlocal status
+        with stage("loading"):
+            one, other = Bundle.load(first), Bundle.load(second)
+        given = arrays_of(inputs, one.source)
+        with stage("comparing"):
+            found = one.compare(other, given) if given else compare_on_random(one, other, seed)
+        status = OK if found.is_conclusive else INCONCLUSIVE
+        if form == "json":
+            click.echo(json.dumps(found.as_json(), indent=2))
+        else:
+            click.echo(comparison_text(found, (first, second), most))
+
+    return report_findings(work, form) or status

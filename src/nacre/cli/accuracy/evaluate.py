@@ -15,7 +15,7 @@ import click
 from nacre.base.excerpt import safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage, unreadable_reason
-from nacre.cli.calibration import read_calibration
+from nacre.cli.calibration import place_in_file, read_calibration
 from nacre.cli.core.files import (
     Constants,
     Shapes,
@@ -97,11 +97,12 @@ def evaluate(
             metric = _metric(metric_name, blank)
             with stage("loading"):
                 model = _read(source, shapes, constants)
-                arrays = _arrays(data, preprocess)
-            found = evaluate_labelled(
-                model, arrays, metric, label=label, output=output,
-                beside_model=not isinstance(model, Bundle) or model.has_reference,
-            )  # fmt: skip
+                arrays = _arrays(data, preprocess, label)
+            with place_in_file(data):
+                found = evaluate_labelled(
+                    model, arrays, metric, label=label, output=output,
+                    beside_model=not isinstance(model, Bundle) or model.has_reference,
+                )  # fmt: skip
         click.echo(json.dumps(found.as_json(), indent=2) if form == "json" else safe(str(found)))
 
     return report_findings(work, form)
@@ -131,13 +132,14 @@ def _require_sense(source: str, data: Path, preprocess: Path | None, has_sizes: 
             raise WrongUsage(reason)
 
 
-def _arrays(data: Path, preprocess: Path | None) -> dict[str, Any]:
+def _arrays(data: Path, preprocess: Path | None, label: str) -> dict[str, Any]:
     if preprocess is None:
         return read_calibration(data)
-    from nacre.compile.labelled.pictures import read_pictures, read_preprocessing
+    from nacre.compile.labelled.pictures import read_pictures
+    from nacre.compile.labelled.preprocessing import read_preprocessing
 
     with stage("reading pictures"):
-        return read_pictures(data, read_preprocessing(preprocess))
+        return read_pictures(data, read_preprocessing(preprocess), label)
 
 
 def _metric(name: str, blank: int) -> Metric:

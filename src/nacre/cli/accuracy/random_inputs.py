@@ -1,14 +1,27 @@
-"""Inputs for a bundle where nobody gives any: drawn from what the model does with them."""
+"""Inputs of a bundle: as options give them, else drawn from what the model does with them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nacre.cli.arrays import parse_input
+from nacre.cli.options import repeated_option
+
 if TYPE_CHECKING:
+    from nacre.compile.blame.comparison import PlanComparison
     from nacre.compile.bundle.bundle import Bundle
     from nacre.compile.bundle.manifest import Port
     from nacre.compile.bundle.validation import Validation
     from nacre.core.values import Array
+
+input_option = repeated_option(
+    "--input",
+    "inputs",
+    parse_input,
+    "NAME=FILE.npy",
+    "An input of the model; may be repeated. Default: random ones, within what the model does "
+    "with them.",
+)
 
 
 def validate_on_random(bundle: Bundle, seed: int) -> tuple[Validation, dict[str, Any]]:
@@ -23,6 +36,17 @@ def validate_on_random(bundle: Bundle, seed: int) -> tuple[Validation, dict[str,
         if validation.verdict != "inconclusive":
             break
     return validation, inputs
+
+
+def compare_on_random(first: Bundle, second: Bundle, seed: int) -> PlanComparison:
+    """The same of two plans of one model."""
+    from nacre.compile.sampling.draw import ATTEMPTS
+
+    for attempt in range(ATTEMPTS):
+        found = first.compare(second, random_inputs(first, seed, attempt))
+        if found.is_conclusive:
+            break
+    return found
 
 
 def random_inputs(bundle: Bundle, seed: int, attempt: int = 0) -> dict[str, Any]:

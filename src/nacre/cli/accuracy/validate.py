@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
-from nacre.base.rendering import render_json, render_text
 from nacre.base.stages import stage
 from nacre.cli.accuracy.blame import BlameOptions, find_noise, noise_text
-from nacre.cli.accuracy.random_inputs import validate_on_random
+from nacre.cli.accuracy.random_inputs import input_option, validate_on_random
 from nacre.cli.arrays import InputFile, parse_input
 from nacre.cli.bundles import arrays_of, require_bundle
+from nacre.cli.core.files import report_findings
 from nacre.cli.exit_status import ERRORS_FOUND, INCONCLUSIVE, OK
-from nacre.cli.options import WholeNumber, form_option, options_of, repeated_option
-from nacre.cli.terminal.progress import show_stages
+from nacre.cli.options import (
+    WholeNumber,
+    form_option,
+    most_option,
+    options_of,
+    repeated_option,
+    seed_option,
+)
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle
@@ -30,14 +35,7 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
 
 @click.command()
 @click.argument("folder", metavar="BUNDLE")
-@repeated_option(
-    "--input",
-    "inputs",
-    parse_input,
-    "NAME=FILE.npy",
-    "An input of the model; may be repeated. Default: random ones, within what the model does "
-    "with them.",
-)
+@input_option
 @repeated_option(
     "--expect",
     "expected",
@@ -45,7 +43,7 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
     "NAME=FILE.npy",
     "An output as somebody else has it; may be repeated. Default: what the model makes.",
 )
-@click.option("--seed", type=WholeNumber(min=0), default=0, help="Of random inputs. Default: 0.")
+@seed_option
 @options_of(
     BlameOptions,
     "blame",
@@ -76,13 +74,7 @@ _STATUS = {"valid": OK, "not valid": ERRORS_FOUND, "inconclusive": INCONCLUSIVE}
         metavar="FILE.html",
         help="With --blame: write a page with the layers, their times and their noise.",
     ),
-    click.option(
-        "--most",
-        type=WholeNumber(min=1),
-        default=20,
-        metavar="N",
-        help="With --blame: how many tensors the text has. Default: 20.",
-    ),
+    most_option("With --blame: how many tensors the text has"),
 )
 @form_option
 def validate(
@@ -111,31 +103,30 @@ def validate(
         raise click.UsageError("--expect is about inputs that are known: give them with --input")
     blame.require_sense()
     require_bundle(folder)
-    try:
-        with show_stages():
-            with stage("loading"):
-                bundle = Bundle.load(folder)
-            with stage("comparing"):
-                given = arrays_of(inputs, bundle.source)
-                if inputs or not bundle.manifest.inputs:
-                    validation = bundle.validate(given, arrays_of(expected) or None)
-                else:
-                    validation, given = validate_on_random(bundle, seed)
-            found = find_noise(bundle, given, blame) if blame.is_wanted else None
-    except InputError as error:
-        is_json = form == "json"
-        text = (render_json if is_json else render_text)(error.diagnostics)
-        click.echo(text, err=not is_json)
-        return ERRORS_FOUND
-    how = "the inputs given" if inputs else f"random inputs, seed {seed}"
-    if form == "json":
-        noise = {} if found is None else {"blame": found.as_json()}
-        click.echo(json.dumps({**validation.as_json(), **noise}, indent=2))
-    else:
+    status = OK
+
+    def work() -> None:
+        nonlocal status
+        with stage("loading"):
+            bundle = Bundle.load(folder)
+        with stage("comparing"):
+            given = arrays_of(inputs, bundle.source)
+            if inputs or not bundle.manifest.inputs:
+                validation = bundle.validate(given, arrays_of(expected) or None)
+            else:
+                validation, given = validate_on_random(bundle, seed)
+        found = find_noise(bundle, given, blame) if blame.is_wanted else None
+        status = _STATUS[validation.verdict]
+        if form == "json":
+            noise = {} if found is None else {"blame": found.as_json()}
+            click.echo(json.dumps({**validation.as_json(), **noise}, indent=2))
+            return
+        how = "the inputs given" if inputs else f"random inputs, seed {seed}"
         click.echo(_text(bundle, validation, how))
         if found is not None:
             click.echo("\n" + noise_text(found, blame))
-    return _STATUS[validation.verdict]
+
+    return report_findings(work, form) or status
 
 
 def _text(bundle: Bundle, validation: Validation, how: str) -> str:
@@ -154,7 +145,7 @@ def _text(bundle: Bundle, validation: Validation, how: str) -> str:
         f"against {validation.compared_with}{':' if validation.outputs else ''}",
         *(f"  {safe(output.name)}: {output.describe_with_bound}" for output in validation.outputs),
         *([] if validation.lost_most is None else [f"  {safe(str(validation.lost_most))}"]),
-        *(f"  {safe(o.name)} proves nothing: {o.problem}" for o in validation.unproven),
+        *(f"  {safe(output.describe_problem)}" for output in validation.unproven),
         VERDICTS[validation.verdict],
     ]
     if validation.verdict == "inconclusive":

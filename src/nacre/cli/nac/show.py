@@ -26,7 +26,7 @@ from nacre.cli.nac.files import (
     require_readable,
     table,
 )
-from nacre.cli.options import WholeNumber, pair_parser, parse_real, repeated_option, unique_by_name
+from nacre.cli.options import pair_parser, parse_real, repeated_option, seed_option, unique_by_name
 from nacre.cli.verifying import verify_files
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def diff(first: str, second: str, tolerance: float, output: str) -> int:
     "The array of an input of MODEL. Default: random numbers for all of them.",
 )
 @shape_option
-@click.option("--seed", type=WholeNumber(min=0), default=0, help="Of random inputs. Default: 0.")
+@seed_option
 @click.option(
     "--tolerance",
     type=option_value(_tolerance),

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, log10
-from typing import Literal
+from math import inf, isfinite, log10
+from typing import Any, Literal
 
 import numpy as np
 
@@ -92,6 +92,22 @@ class Accuracy:
         if self.measure == "SQNR" and self.error is not None:
             return f"{text}; error {_value_text('error', self.error)}"
         return text
+
+    @property
+    def describe_problem(self) -> str:
+        """What keeps the comparison from proving anything; empty where nothing does."""
+        return f"{self.name} proves nothing: {self.problem}" if self.problem else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; None for what is infinite, or no problem."""
+        return {
+            "name": self.name,
+            "measure": self.measure,
+            "value": self.value if isfinite(self.value) else None,
+            "bound": self.bound,
+            "ok": self.is_met and not self.problem,
+            "problem": self.problem or None,
+        }
 
 
 def _value_text(measure: Measure, value: float) -> str:

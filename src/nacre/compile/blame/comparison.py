@@ -62,6 +62,11 @@ class PlanComparison:
     nodes: tuple[NodePair, ...]
     layers: tuple[LayerPair, ...]
 
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether every output of the model says something about the plans."""
+        return not any(output.problem for plan in self.plans for output in plan.outputs)
+
     def as_json(self) -> dict[str, Any]:
         """Everything as plain values."""
         return {
@@ -72,17 +77,7 @@ class PlanComparison:
 
 
 def _plan_as_json(plan: PlanFigures) -> dict[str, Any]:
-    outputs = [
-        {
-            "name": output.name,
-            "measure": output.measure,
-            "value": None if abs(output.value) == inf else output.value,
-            "bound": output.bound,
-            "ok": output.is_met,
-        }
-        for output in plan.outputs
-    ]
-    return {**asdict(plan), "outputs": outputs}
+    return {**asdict(plan), "outputs": [output.as_json() for output in plan.outputs]}
 
 
 def compare_plans(

@@ -96,10 +96,7 @@ class Blame:
             "device": self.device,
             "precision": self.precision,
             "least_db": self.least,
-            "outputs": [
-                {"name": o.name, "measure": o.measure, "value": _finite(o.value), "bound": o.bound}
-                for o in self.outputs
-            ],
+            "outputs": [output.as_json() for output in self.outputs],
             "first_divergence": None
             if first is None
             else {"layer": first.layer, "node": first.node},

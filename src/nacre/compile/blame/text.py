@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from nacre.base.excerpt import safe
+from nacre.compile.accuracy.measures import Accuracy
 from nacre.compile.blame.comparison import LayerPair, NodePair, PlanComparison
 from nacre.compile.blame.result import Blame, Remedy, TensorNoise
 
@@ -19,11 +20,16 @@ _WIDTHS = (-_LONGEST, -16, -12, -4, 7, 7, 8, 7, 7, 12)
 def blame_text(blame: Blame, most: int = MOST_TENSORS) -> str:
     """The tensors that add most, in the order of the plan; the first that is lost; remedies."""
     lines = [f"{blame.device}, {blame.precision}: {len(blame.tensors):,} tensors beside f32"]
-    lines += [f"  output {safe(o.name)}: {o.describe_with_bound}" for o in blame.outputs]
+    lines += _output_lines(blame.outputs)
     lines += ["", *_tensor_lines(blame, most), "", _first_line(blame)]
     if blame.remedies:
         lines += ["", *_remedy_lines(blame)]
     return "\n".join(lines)
+
+
+def _output_lines(outputs: Sequence[Accuracy]) -> Iterator[str]:
+    yield from (f"  output {safe(o.name)}: {o.describe_with_bound}" for o in outputs)
+    yield from (f"  {safe(output.describe_problem)}" for output in outputs if output.problem)
 
 
 def _tensor_lines(blame: Blame, most: int) -> Iterator[str]:
@@ -108,7 +114,7 @@ def comparison_text(found: PlanComparison, names: tuple[str, str], most: int = M
             f"{mark}: {safe(name)}, {plan.device}, {plan.precision}: {plan.cycles:,} cycles, "
             f"{plan.weight_bytes:,} bytes of weights"
         )
-        lines += [f"   output {safe(o.name)}: {o.describe_with_bound}" for o in plan.outputs]
+        lines += _output_lines(plan.outputs)
     lines += ["", *_node_lines(found, most), "", *_layer_lines(found, most)]
     return "\n".join(lines)
 

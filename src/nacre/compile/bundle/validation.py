@@ -92,7 +92,7 @@ class Validation:
         parts += [f"{o.name} misses its bound: {o.describe_with_bound}" for o in self.missed]
         if self.lost_most is not None:
             parts.append(str(self.lost_most))
-        parts += [f"{o.name} proves nothing: {o.problem}" for o in self.unproven]
+        parts += [output.describe_problem for output in self.unproven]
         if self.verdict == "inconclusive":
             parts.append(ASK_FOR_DATA)
         if self.compared_with == NOTHING:
@@ -105,12 +105,7 @@ class Validation:
         """Everything as plain values; what is infinite or no number is None."""
         outputs = [
             {
-                "name": output.name,
-                "measure": output.measure,
-                "value": _finite(output.value),
-                "bound": output.bound,
-                "ok": output.is_met and not output.problem,
-                "problem": output.problem or None,
+                **output.as_json(),
                 "error": _finite(self.error_by_output[output.name]),
                 "sqnr_db": _finite(self.sqnr_by_output[output.name]),
             }

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from nacre.base.excerpt import backquote
+from nacre.base.hints import setting
 from nacre.base.stages import stage
 from nacre.base.suggest import did_you_mean
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.labelled.metrics import Metric, Outputs, data_error
-from nacre.compile.quantise.calibration import Samples, check_samples
+from nacre.compile.quantise.calibration import LABELLED, Samples, check_samples
 from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import Module
 from nacre.core.values import Array
@@ -105,10 +106,11 @@ def _split(module: Module, data: Mapping[str, Any], label: str) -> tuple[Samples
     inputs = {name: array for name, array in data.items() if name != label}
     if label not in data:
         hint = did_you_mean(label, list(data))
+        option = setting("`--label NAME`", "`label=NAME`")
         raise data_error(
-            f"the data has no labels {backquote(label)}", hint or "another name can be given"
+            f"the data has no labels {backquote(label)}", hint or f"name them with {option}"
         )
-    samples = check_samples(module, inputs)
+    samples = check_samples(module, inputs, origin=LABELLED)
     labels = np.asarray(data[label])
     if labels.ndim == 0 or len(labels) != samples.count:
         count = len(labels) if labels.ndim else 0

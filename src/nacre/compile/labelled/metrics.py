@@ -17,6 +17,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.source import whole_file
 from nacre.base.suggest import did_you_mean
+from nacre.compile.quantise.calibration import LABELLED
 from nacre.compile.rules import CMP15
 from nacre.core.values import Array
 
@@ -54,9 +55,10 @@ def metric_of(name: str, blank: int = 0) -> Metric:
     return known[name]
 
 
-def data_error(message: str, help: str | None = None, file: str = "<labels>") -> InputError:
+def data_error(message: str, help: str | None = None, file: str | None = None) -> InputError:
     """The exception for labelled data that does not fit."""
-    return InputError([CMP15.at(whole_file(file), message, help=help or None)])
+    place = LABELLED.place if file is None else whole_file(file)
+    return InputError([CMP15.at(place, message, help=help or None)])
 
 
 # Classes

@@ -5,136 +5,43 @@ Folders and files come from strangers: what is read is bounded, and links lead n
 
 from __future__ import annotations
 
-import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from math import isfinite
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from nacre.base.excerpt import backquote
-from nacre.base.suggest import did_you_mean
+from nacre.base.hints import setting
 from nacre.compile.labelled.metrics import data_error
+from nacre.compile.labelled.preprocessing import Preprocessing
 from nacre.core.values import Array
 
-_MOST_TEXT = 1 << 16  # bytes of the file that declares
 _MOST_FILE = 64 << 20  # bytes of a picture
 _MOST_PIXELS = 1 << 26
-_MOST_SIDE = 8192
 _MOST_PICTURES = 100_000
 _MOST_BYTES = 4 << 30  # of all inputs together
+_WIDE = frozenset({"I", "F"})  # modes that would be cut to 255 without a word
 _FORMATS = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP", "TIFF")
 _SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".gif", ".webp", ".tif", ".tiff"}
 )
-Resize = Literal["stretch", "cover", "fit"]
-Channels = Literal["rgb", "bgr", "gray"]
-Layout = Literal["nchw", "nhwc"]
 
 
-@dataclass(frozen=True)
-class Preprocessing:
-    """How a picture becomes an input: `(pixel * scale - mean) / deviation`, pixels up to 255."""
-
-    input: str
-    size: tuple[int, int]  # height, width
-    resize: Resize = "stretch"
-    channels: Channels = "rgb"
-    layout: Layout = "nchw"
-    scale: float = 1 / 255
-    mean: tuple[float, ...] = (0.0,)
-    deviation: tuple[float, ...] = (1.0,)
-    fill: int = 0  # what surrounds a picture that is fitted
-    labels: tuple[str, ...] = field(default=())  # folders in the order of classes
-
-
-def read_preprocessing(path: Path) -> Preprocessing:
-    """The file that declares it, in TOML; InputError says what is wrong with it."""
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(_MOST_TEXT + 1)
-    except (OSError, ValueError) as error:
-        raise data_error(f"it cannot be read: {error}", file=str(path)) from None
-    if len(raw) > _MOST_TEXT:
-        raise data_error(f"it has more than {_MOST_TEXT:,} bytes", file=str(path))
-    try:
-        given = tomllib.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise data_error(f"it is no TOML: {error}", file=str(path)) from None
-    problem = _problem(given)
-    if problem is not None:
-        raise data_error(*problem, file=str(path))
-    values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
-    for name in ("mean", "deviation"):
-        if isinstance(values.get(name), int | float):
-            values[name] = (values[name],)
-    return Preprocessing(**values)
-
-
-def _problem(given: Mapping[str, Any]) -> tuple[str, str | None] | None:
-    """The first thing that is wrong with what a file declares."""
-    known = [one.name for one in fields(Preprocessing)]
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
-            return f"there is no {backquote(name)}", hint
-    for name in ("input", "size"):
-        if name not in given:
-            return f"`{name}` is missing", None
-    words = {"resize": get_args(Resize), "channels": get_args(Channels), "layout": get_args(Layout)}
-    for name, allowed in words.items():
-        if name in given and given[name] not in allowed:
-            return f"`{name}` is {given[name]!r}, expected one of {', '.join(allowed)}", None
-    return _number_problem(given)
-
-
-def _number_problem(given: Mapping[str, Any]) -> tuple[str, str | None] | None:
-    size = given["size"]
-    if not (isinstance(size, list) and len(size) == 2 and all(_is_side(side) for side in size)):
-        return f"`size` is {size!r}, expected a height and a width up to {_MOST_SIDE}", None
-    if not isinstance(given["input"], str):
-        return "`input` is no name", None
-    planes = 1 if given.get("channels") == "gray" else 3
-    for name in ("scale", "mean", "deviation"):
-        value = given.get(name, 1.0)
-        numbers = value if isinstance(value, list) and name != "scale" else [value]
-        if not all(_is_number(number) for number in numbers) or len(numbers) not in (1, planes):
-            return f"`{name}` is {value!r}, expected a number, or {planes} of them", None
-        if name == "deviation" and not all(numbers):
-            return "`deviation` has a 0", None
-    fill = given.get("fill", 0)
-    if type(fill) is not int or not 0 <= fill <= 255:
-        return f"`fill` is {fill!r}, expected a number from 0 to 255", None
-    labels = given.get("labels", [])
-    if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
-        return "`labels` is no list of names", None
-    return ("`labels` has a name twice", None) if len(set(labels)) < len(labels) else None
-
-
-def _is_side(side: object) -> bool:
-    return type(side) is int and 0 < side <= _MOST_SIDE
-
-
-def _is_number(number: object) -> bool:
-    is_real = isinstance(number, int | float) and not isinstance(number, bool)
-    return is_real and isfinite(float(number))  # type: ignore[arg-type]
-
-
-# Pictures
-
-
-def read_pictures(folder: Path, how: Preprocessing) -> dict[str, Array]:
+def read_pictures(folder: Path, how: Preprocessing, label: str = "label") -> dict[str, Array]:
     """Inputs and labels of all pictures: a folder a class, in the order of names or of `labels`."""
+    if label == how.input:
+        message = f"{backquote(label)} are the pictures and their labels alike"
+        option = setting("another name of the labels with `--label`", "`label=` another name")
+        raise data_error(message, f"give {option}", str(folder))
     classes = list(how.labels) or [path.name for path in _entries(folder) if path.is_dir()]
     if not classes:
         raise data_error("the folder has no folders, one for each class", file=str(folder))
     found: list[tuple[Path, int]] = []
     for number, name in enumerate(classes):
         inside = folder / name
-        if Path(name).name != name or inside.is_symlink() or not inside.is_dir():
+        if not name or Path(name).name != name or inside.is_symlink() or not inside.is_dir():
             raise data_error(f"{backquote(name)} is no folder in it", file=str(folder))
         found += [(path, number) for path in _pictures(inside)]
         if len(found) > _MOST_PICTURES:
@@ -145,8 +52,11 @@ def read_pictures(folder: Path, how: Preprocessing) -> dict[str, Array]:
     if len(found) * planes * how.size[0] * how.size[1] * 4 > _MOST_BYTES:
         message = f"{len(found):,} inputs would take more than {_MOST_BYTES:,} bytes"
         raise data_error(message, file=str(folder))
-    inputs = np.stack([read_picture(path, how) for path, _ in found])
-    return {how.input: inputs, "label": np.array([number for _, number in found], np.int64)}
+    shape = (planes, *how.size) if how.layout == "nchw" else (*how.size, planes)
+    inputs = np.empty((len(found), *shape), np.float32)
+    for index, (path, _) in enumerate(found):
+        inputs[index] = read_picture(path, how)
+    return {how.input: inputs, label: np.array([number for _, number in found], np.int64)}
 
 
 def _entries(folder: Path) -> Sequence[Path]:
@@ -166,29 +76,40 @@ def _pictures(folder: Path) -> Iterator[Path]:
 def read_picture(path: Path, how: Preprocessing) -> Array:
     """One picture as an input; InputError where it is none, or too large."""
     try:
-        from PIL import Image
+        import PIL.Image  # noqa: F401 - a package that may be missing
     except ImportError:
         message = "pictures are read by the package pillow, which is missing"
         raise data_error(message, "install the extra `images`", str(path)) from None
     try:
-        if path.stat().st_size > _MOST_FILE:
-            raise data_error(f"it has more than {_MOST_FILE:,} bytes", file=str(path))
-        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=_FORMATS) as opened:
-            if opened.width * opened.height > _MOST_PIXELS:
-                raise data_error(f"it has more than {_MOST_PIXELS:,} pixels", file=str(path))
-            pixels = _resized(opened.convert("L" if how.channels == "gray" else "RGB"), how)
-    except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError) as error:
-        kind = type(error).__name__
-        raise data_error(f"it is no picture that can be read ({kind})", file=str(path)) from None
+        problem, pixels = _pixels(path, how)
+    except Exception as error:  # damaged files: Pillow has many kinds of error
+        problem = f"it is no picture that can be read ({type(error).__name__})"
+    if problem is not None:
+        raise data_error(problem, file=str(path))
     array = np.asarray(pixels, np.float32).reshape(*how.size, -1)
     if how.channels == "bgr":
         array = array[:, :, ::-1]
     mean, deviation = (np.array(each, np.float32) for each in (how.mean, how.deviation))
-    scaled = (array * np.float32(how.scale) - mean) / deviation
+    with np.errstate(all="ignore"):  # what is not finite then is found with the other samples
+        scaled = (array * np.float32(how.scale) - mean) / deviation
     made: Array = np.ascontiguousarray(
         scaled.transpose(2, 0, 1) if how.layout == "nchw" else scaled, np.float32
     )
     return made
+
+
+def _pixels(path: Path, how: Preprocessing) -> tuple[str | None, Any]:
+    """What a picture has that is refused before it is decoded, or its pixels in the size."""
+    from PIL import Image
+
+    if path.stat().st_size > _MOST_FILE:
+        return f"it has more than {_MOST_FILE:,} bytes", None
+    with warnings.catch_warnings(action="ignore"), Image.open(path, formats=_FORMATS) as opened:
+        if opened.width * opened.height > _MOST_PIXELS:
+            return f"it has more than {_MOST_PIXELS:,} pixels", None
+        if opened.mode.partition(";")[0] in _WIDE:
+            return f"its pixels are wider than 8 bits, as `{opened.mode}` says", None
+        return None, _resized(opened.convert("L" if how.channels == "gray" else "RGB"), how)
 
 
 def _resized(picture: Any, how: Preprocessing) -> Any:  # noqa: ANN401 - of Pillow, which may be missing

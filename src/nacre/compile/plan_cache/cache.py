@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.base.diagnostics import InputError
-from nacre.base.files import write_whole
+from nacre.base.files import temporary_name, write_whole
 from nacre.base.locks import lock_folder
 from nacre.base.stages import stage
 from nacre.compile.bundle.compiled_model import CompiledModel
@@ -91,7 +91,8 @@ class PlanCache:
             if not hmac.compare_digest(_read(entry / _SEAL), self._seal(key)):
                 return None
             found = load_checked_before(entry)
-            os.utime(entry)  # used just now
+            with contextlib.suppress(OSError):  # of others' plans, which are read all the same
+                os.utime(entry)  # used just now
         except (OSError, InputError):
             return None
         return replace(found, source=module, has_reference=True)
@@ -99,7 +100,7 @@ class PlanCache:
     def store(self, key: str, model: CompiledModel) -> None:
         """Keep a plan that was checked; where that cannot be done it is not kept."""
         entry = self.folder / key
-        with contextlib.suppress(OSError, InputError):
+        with contextlib.suppress(OSError, InputError, MemoryError):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._make_secret()
             save(model, entry, force=True, reference=False)
@@ -116,13 +117,22 @@ class PlanCache:
         return hmac.digest(secret, key.encode() + manifest, "sha256")
 
     def _make_secret(self) -> None:
-        """Of two programs that make one, the first one's is kept."""
+        """Of two programs that make one, the first one's is kept.
+
+        A part of one, as a full disk leaves it, would keep this cache from ever having a plan.
+        """
         path = self.folder / _SECRET
-        with contextlib.suppress(FileExistsError), lock_folder(self.folder):
-            if path.exists():
+        with lock_folder(self.folder):
+            if path.is_file() and path.stat().st_size == _SECRET_BYTES:
                 return
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-                f.write(secrets.token_bytes(_SECRET_BYTES))
+            made = temporary_name(self.folder)
+            try:
+                handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(secrets.token_bytes(_SECRET_BYTES))
+                os.replace(made, path)
+            finally:
+                made.unlink(missing_ok=True)
 
     def _trim(self, newest: str) -> None:
         """Remove the entries that were not used for longest, until the others fit."""

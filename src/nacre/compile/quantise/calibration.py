@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from nacre.base.diagnostics import InputError
 from nacre.base.hints import setting
 from nacre.base.packing import as_nibbles, restore_type
-from nacre.base.source import whole_file
+from nacre.base.source import Span, whole_file
 from nacre.base.suggest import did_you_mean
 from nacre.compile.legalise.forms.masks.levelling import mask_values
 from nacre.compile.legalise.running import StepwiseRunner
@@ -24,12 +24,39 @@ from nacre.core.module import Module, TensorType
 from nacre.core.values import Array
 
 Sample = dict[str, Array]
+Problem = tuple[str, str | None]  # a message, and what helps
 
-_PLACE = whole_file("<calibration>")
-_HELP = "give inputs as the model will see them: " + setting(
-    "`--calibrate FILE.npz`, an array for each input with one more axis in front",
-    "`calibration={name: array}` with one more axis in front, or a list of inputs",
+
+@dataclass(frozen=True)
+class SamplesOrigin:
+    """What samples are given as: how messages call them, where they are, how to give them."""
+
+    name: str
+    place: Span
+    help: str
+
+    def error(self, problems: Iterable[Problem]) -> InputError:
+        """The exception for everything that is wrong with them."""
+        return InputError(
+            [CMP09.at(self.place, message, help=help_) for message, help_ in problems]
+        )
+
+
+CALIBRATION = SamplesOrigin(
+    "calibration data",
+    whole_file("<calibration>"),
+    "give inputs as the model will see them: "
+    + setting(
+        "`--calibrate FILE.npz`, an array for each input with one more axis in front",
+        "`calibration={name: array}` with one more axis in front, or a list of inputs",
+    ),
 )
+LABELLED = SamplesOrigin(
+    "labelled data",
+    whole_file("<labelled data>"),
+    "give an array for each input of the model and one of labels, with one more axis in front",
+)
+_PLACE = CALIBRATION.place
 _NOT_FINITE = (
     "leave such samples out, or give the numbers that the model will see there; infinities are "
     "taken only of inputs that are added before a softmax, as masks are"
@@ -39,7 +66,7 @@ _NOT_FINITE = (
 def missing_data_error() -> InputError:
     """The exception where there is no data, and the model brings no scales of its own."""
     message = "i8 needs calibration data: the model does not say which ranges its values have"
-    return InputError([CMP08.at(_PLACE, message, help=_HELP)])
+    return InputError([CMP08.at(_PLACE, message, help=CALIBRATION.help)])
 
 
 @dataclass(frozen=True)
@@ -72,11 +99,12 @@ def check_samples(
     given: Calibration | None,
     imported: Mapping[str, ImportedScales] | None = None,
     masks: frozenset[str] = frozenset(),
+    origin: SamplesOrigin = CALIBRATION,
 ) -> Samples:
     """The data for a model; InputError lists everything that is wrong with it.
 
-    `came` are inputs that the model takes as stored integers, and `source` as floats; `masks` are
-    inputs that hide something, and may do so with infinities.
+    `imported` are inputs that the model takes as stored integers, and `source` as floats; `masks`
+    are inputs that hide something, and may do so with infinities.
     """
     if given is None:
         raise missing_data_error()
@@ -84,13 +112,10 @@ def check_samples(
     for name, own in (imported or {}).items():
         types[name] = TensorType(own.dtype, types[name].shape)
     states = frozenset(state.name for state in source.states)
-    problems, count = _check_given(_ExpectedInputs(types, states, masks), given)
+    problems, count = _check_given(_ExpectedInputs(types, states, masks, origin), given)
     if problems:
-        raise InputError([CMP09.at(_PLACE, message, help=help_) for message, help_ in problems])
+        raise origin.error(problems)
     return Samples(source, given, count, imported or {})
-
-
-Problem = tuple[str, str | None]  # a message, and what helps
 
 
 @dataclass(frozen=True)
@@ -100,16 +125,18 @@ class _ExpectedInputs:
     types: Mapping[str, TensorType]
     states: frozenset[str]
     masks: frozenset[str]  # which may be infinite
+    origin: SamplesOrigin
 
 
 def _check_given(wanted: _ExpectedInputs, given: object) -> tuple[list[Problem], int]:
     if isinstance(given, Mapping):
         return _check_stack(wanted, given)
     if not isinstance(given, list | tuple):
-        message = f"calibration data is a {type(given).__name__}, expected arrays by name or a list"
-        return [(message, _HELP)], 0
+        name, kind = wanted.origin.name, type(given).__name__
+        message = f"{name} is a {kind}, expected arrays by name or a list"
+        return [(message, wanted.origin.help)], 0
     if not given:
-        return [("calibration data has no sample", _HELP)], 0
+        return [(f"{wanted.origin.name} has no sample", wanted.origin.help)], 0
     problems: list[Problem] = []
     for index, sample in enumerate(given):
         where = f"sample {index}: "
@@ -129,7 +156,7 @@ def _check_stack(wanted: _ExpectedInputs, given: Mapping[str, Any]) -> tuple[lis
             continue
         array = _array(given[name])
         if array is None or array.ndim == 0:
-            problems.append((f"`{name}` is no array with an axis of samples", _HELP))
+            problems.append((f"`{name}` is no array with an axis of samples", wanted.origin.help))
             continue
         counts[name] = len(array)
         if len(array) == 0:
@@ -140,7 +167,7 @@ def _check_stack(wanted: _ExpectedInputs, given: Mapping[str, Any]) -> tuple[lis
         counts_text = ", ".join(f"`{name}` {count}" for name, count in counts.items())
         problems.append((f"inputs have different numbers of samples: {counts_text}", None))
     if not given:
-        problems.append(("calibration data has no input", _HELP))
+        problems.append((f"{wanted.origin.name} has no input", wanted.origin.help))
     return problems, next(iter(counts.values()), 0)
 
 
@@ -323,7 +350,7 @@ def _run_sample(runner: StepwiseRunner, sample: Sample, index: int) -> Iterator[
 
 
 def _calibration_error(message: str) -> InputError:
-    return InputError([CMP09.at(_PLACE, message)])
+    return CALIBRATION.error([(message, None)])
 
 
 def channel_means(array: Array) -> Array:

@@ -14,6 +14,7 @@ from nacre.nem.run.machine.backends import (
     bind_opcode,
     is_deterministic,
     load_backend,
+    supports,
 )
 from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.run.memory.host import host_error
@@ -44,7 +45,7 @@ class BackendChoice:
         """Use a backend for one opcode."""
         chosen = _load_or_refuse(backend)
         named: object = opcode  # which users may get wrong
-        is_supported = isinstance(named, str) and (named == "compute" or chosen.supports(named))
+        is_supported = isinstance(named, str) and (named == "compute" or supports(chosen, named))
         # Any other name is the `op` of `compute`: Core's, or one that the backend itself knows.
         if not is_supported and opcode not in OPCODES and "." not in str(opcode):
             raise host_error(f"no opcode `{opcode}`", did_you_mean(str(opcode), OPCODES))
@@ -63,11 +64,11 @@ class FirstOf:
         self.deterministic = all(is_deterministic(backend) for backend in backends)
 
     def _backend_for(self, opcode: str) -> ComputeBackend:
-        return next(b for b in self._backends if b.supports(opcode))
+        return next(b for b in self._backends if supports(b, opcode))
 
     def supports(self, opcode: str) -> bool:
         """Whether any of them does."""
-        return any(backend.supports(opcode) for backend in self._backends)
+        return any(supports(backend, opcode) for backend in self._backends)
 
     def bind(self, opcode: str, call: Call) -> Run:
         """The function of the first that supports the opcode."""

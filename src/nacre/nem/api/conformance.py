@@ -14,7 +14,7 @@ from nacre.kernels.interface.call import Array
 from nacre.nem.api.conformance_cases import Case, cases, store_cases
 from nacre.nem.api.conformance_limits import Limits, limits_of
 from nacre.nem.api.conformance_types import STORE, tried_opcodes
-from nacre.nem.run.machine.backends import ComputeBackend, bind_opcode
+from nacre.nem.run.machine.backends import BackendError, ComputeBackend, bind_opcode, supports
 
 Kind = Literal["exact", "within", "differs", "not supported", "failed"]
 _GRAVEST_FIRST: tuple[Kind, ...] = ("failed", "differs", "not supported", "within", "exact")
@@ -64,7 +64,7 @@ def check_backend(backend: ComputeBackend, opcodes: Collection[str] | None = Non
 def _rows(
     backend: ComputeBackend, name: str, tried: Iterator[Case], computed_by: str
 ) -> Iterator[Row]:
-    is_supported = backend.supports(computed_by)
+    is_supported = supports(backend, computed_by)
     for types, group in groupby(tried, key=lambda case: case.types):
         same_types = list(group)
         verdict = _worst_verdict(backend, same_types) if is_supported else Verdict("not supported")
@@ -102,6 +102,8 @@ def _run(backend: ComputeBackend, case: Case, outputs: list[Array]) -> str | Non
     try:
         with np.errstate(all="ignore"):
             fault = bind_opcode(backend, case.opcode, case.call)(case.inputs, outputs)
+    except BackendError as error:
+        return str(error)
     except (Exception, SystemExit) as error:  # a stranger's code can fail in any way
         return f"{type(error).__name__}: {safe(str(error))}"
     return None if fault is None or not fault.is_fatal else fault.message

@@ -243,6 +243,14 @@ def load_backend(name: str) -> ComputeBackend:
     return backend
 
 
+def supports(backend: ComputeBackend, opcode: str) -> bool:
+    """Whether a backend says that it runs an opcode; one that fails at that runs nothing."""
+    try:
+        return bool(backend.supports(opcode))
+    except (Exception, SystemExit):  # a stranger's code can fail in any way
+        return False
+
+
 def is_deterministic(backend: ComputeBackend) -> bool:
     """Whether a backend declares that equal inputs give equal bytes."""
     return bool(getattr(backend, "deterministic", False))
@@ -251,10 +259,32 @@ def is_deterministic(backend: ComputeBackend) -> bool:
 def bind_opcode(backend: ComputeBackend, opcode: str, call: Call) -> Run:
     """The function that runs an opcode on arrays, whatever kind of backend it is."""
     bind = getattr(backend, "bind", None)
-    if bind is not None:
+    if bind is None:
+        return _bind_through_views(backend, opcode, call)
+    if str(getattr(bind, "__module__", "")).startswith("nacre."):
         run: Run = bind(opcode, call)
         return run
-    return _bind_through_views(backend, opcode, call)
+    return _bind_guarded(bind, opcode, call)
+
+
+def _bind_guarded(bind: Callable[[str, Call], Run], opcode: str, call: Call) -> Run:
+    """What a stranger's backend binds, both of which can fail in any way."""
+    try:
+        bound = bind(opcode, call)
+    except (Exception, SystemExit) as error:
+        raise BackendError(_failure(error)) from None
+
+    def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
+        try:
+            return bound(inputs, outputs)
+        except (Exception, SystemExit) as error:
+            return Fault("backend", _failure(error))
+
+    return run
+
+
+def _failure(error: BaseException) -> str:
+    return f"{type(error).__name__}: {safe(str(error))}"
 
 
 def _bind_through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run:
@@ -275,7 +305,7 @@ def _bind_through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run
             returned = backend.execute(opcode, views, target, dict(attrs))
             results = _results(returned, copies, call)
         except (Exception, SystemExit) as error:  # a stranger's code can fail in any way
-            return Fault("backend", f"{type(error).__name__}: {safe(str(error))}")
+            return Fault("backend", _failure(error))
         for output, result in zip(outputs, results, strict=True):
             output[...] = result
         return None

@@ -27,6 +27,7 @@ from nacre.nem.run.machine.backends import (
     ComputeBackend,
     bind_opcode,
     is_deterministic,
+    supports,
 )
 from nacre.nem.run.machine.compute import Compute
 from nacre.nem.run.machine.decompression import DecompressingTransfer
@@ -143,7 +144,7 @@ class Machine:
             backend, opcode = self._backend(task), operation_name(task)
             span = self.plan.program.span(task.node.op)
             name = getattr(backend, "name", type(backend).__name__)
-            if not _supports(backend, opcode):
+            if not supports(backend, opcode):
                 findings.append(self._unsupported(task, name))
             elif self._is_ordered(task) and not is_deterministic(backend):
                 message = f"backend `{name}` does not declare itself deterministic"
@@ -190,13 +191,6 @@ def operation_name(task: Task) -> str:
     if task.op != "compute":
         return task.op
     return str(task.attributes.get("op"))
-
-
-def _supports(backend: ComputeBackend, opcode: str) -> bool:
-    try:
-        return bool(backend.supports(opcode))
-    except Exception:  # a stranger's code can fail in any way
-        return False
 
 
 def must_be_deterministic(task: Task) -> bool:
