@@ -155,12 +155,8 @@ class BindingBadly(Listed):
 
 
 def test_backends_that_leave_are_errors() -> None:
-    for choose in (
-        lambda i: i.set_compute_backend(Leaving()),
-        lambda i: i.set_opcode_backend("relu", Leaving()),
-    ):
-        interp = NemInterpreter()
-        assert refusal(lambda: (choose(interp), interp.run(interp.load_string(RELU))))[0] == "RUN09"  # noqa: B023
+    assert refusal(lambda: run(Leaving()))[0] == "RUN09"
+    assert refusal(lambda: NemInterpreter().set_opcode_backend("relu", Leaving()))[0] == "RUN09"
     for is_late in (False, True):
         result = run(BindingBadly(is_late=is_late))
         assert result.status == "error"
