@@ -16,7 +16,7 @@ from nacre.compile.legalise.forms.products.along import FEW, has_few_runs, runs_
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
-from tests.compile.legalise.checking import opcodes, require_same
+from tests.compile.legalise.checking import legal_of, opcodes, require_same
 from tests.compile.models import values
 
 
@@ -184,6 +184,8 @@ HUGE = {
     "mean": _moved("AvgPool", (1, 2, 40, 40), kernel=(2001, 2001), pads=(1000,) * 4),
     "mean-with-padding": _moved("AvgPool", (1, 3, 64, 64), kernel=(2001, 2001),
                                  pads=(1000,) * 4, count_pad=True),
+    "mean-rounded-up": _moved("AvgPool", (1, 3, 64, 64), kernel=(2001, 2001), strides=(7, 7),
+                               pads=(1000,) * 4, ceil=True, count_pad=True),
     "mean-with-gaps": _moved("AvgPool", (1, 2, 1850, 20), kernel=(901, 2), dilations=(2, 3)),
     "maximum": _moved("MaxPool", (1, 1, 32, 32), kernel=(1501, 1501), pads=(1500,) * 4),
     "norm": _moved("LpPool", (1, 1, 2001, 201), kernel=(1000, 101), p=2),
@@ -217,6 +219,24 @@ def test_huge_pads_and_strides_are_planned_at_once(name: str) -> None:
         ("AvgPool", {"kernel": (3, 601), "pads": (2, 550, 1, 600), "strides": (1, 5)}),
         ("AvgPool", {"kernel": (35, 33), "pads": (30, 0, 20, 31), "count_pad": True}),
         ("LpPool", {"kernel": (35, 33), "pads": (30, 0, 20, 31), "p": 1}),
+        ("AvgPool", {"kernel": (601, 3), "pads": (600, 2, 1, 1), "count_pad": True}),
+        (
+            "AvgPool",
+            {
+                "kernel": (601, 5),
+                "pads": (600, 2, 1, 1),
+                "strides": (5, 4),
+                "count_pad": True,
+                "ceil": True,
+            },
+        ),
+        ("MaxPool", {"kernel": (601, 5), "pads": (600, 2, 1, 1), "strides": (4, 3), "ceil": True}),
+        ("LpPool", {"kernel": (601, 5), "pads": (600, 2, 1, 1), "p": 2}),
+        (
+            "MaxPool",
+            {"kernel": (9, 4), "dilations": (1, 2), "strides": (2, 1), "pads": (4, 3, 5, 1)},
+        ),
+        ("MaxPool", {"kernel": (6, 7), "dilations": (2, 1), "pads": (5, 3, 6, 1)}),
     ],
 )
 def test_large_windows_that_reach_far_over_the_border(
@@ -225,6 +245,21 @@ def test_large_windows_that_reach_far_over_the_border(
     module = _moved(opcode, (1, 2, 9, 8), **given)
     validation = nacre.compile(module, "npm4k").validate({"x": values((1, 2, 9, 8), 2)})
     assert validation.ok, str(validation)
+
+
+@pytest.mark.parametrize("name", ["mean-with-padding", "maximum", "mean-rounded-up"])
+def test_padding_of_both_axes_is_never_there_at_once(name: str) -> None:
+    (given,) = HUGE[name].input_types.values()
+    pads = HUGE[name].operations[-1].attributes["pads"]
+    assert isinstance(pads, tuple)
+    padded = np.prod([size + 2 * pads[0] for size in given.shape[2:]]) * given.shape[1]
+    legal = legal_of(HUGE[name])
+    assert max(np.prod(op.type.shape) for op in legal.module.operations) < 0.6 * padded
+
+
+def test_the_largest_of_many_places_with_gaps_is_found_in_few_steps() -> None:
+    module = _moved("MaxPool", (1, 1, 2001, 8), kernel=(900, 2), dilations=(2, 3))
+    assert len(require_same(module).module.operations) < 60  # of 900 places
 
 
 @pytest.mark.parametrize("pads", [(0, 0, 1, 1), (0, 0, 3, 0), (2, 1, 2, 1)])

@@ -39,6 +39,7 @@ from nacre.kernels.movement.views import Index
 from nacre.kernels.numbers.quantization import dequantizer, quantizer
 from nacre.kernels.products.products import same_nan
 from nacre.kernels.reductions.reductions import wide_float, widening
+from nacre.kernels.windows.long_windows import combine_blocks, is_long
 from nacre.kernels.windows.sliding import Axis
 
 # For each position in a window: the windows that have an element there, and those elements.
@@ -70,12 +71,13 @@ def _window_axes(call: Call) -> list[Axis]:
     return found
 
 
-def _counts(call: Call, positions: Positions) -> Array:
+def _counts(axes: Sequence[Axis]) -> Array:
     """How many elements each window has, shaped to broadcast against the output."""
-    found = np.zeros((1, *call.output.shape[1:-1], 1), np.int64)
-    for target, _ in positions:
-        found[target] += 1
-    return found
+    found = np.ones(1, np.int64)
+    for axis in axes:
+        counts = [axis.elements(index, with_padding=False) for index in range(axis.count)]
+        found = found[..., None] * np.array(counts, np.int64)
+    return found[..., None]
 
 
 def _maxpool(call: Call) -> Run:
@@ -118,6 +120,10 @@ def largest_calls(
 
 def _axis_calls(axis: Axis, at: int, lowest: float, x: Array, y: Array) -> Iterator[FixedCall]:
     before = (slice(None),) * at
+    if is_long(axis) and axis.single is None:
+        pool = combine_blocks(axis, at, np.maximum, lowest)
+        yield lambda: np.copyto(y, pool(x))
+        return
     if (some := _long_window(axis)) is not None:
         yield partial(np.maximum.reduce, x[(*before, some)], axis=at, keepdims=True, out=y)
         return
@@ -136,13 +142,13 @@ def _axis_calls(axis: Axis, at: int, lowest: float, x: Array, y: Array) -> Itera
 
 def _avgpool(call: Call) -> Run:
     x, y = call.input(0), call.output
-    positions = _positions(_window_axes(call), 1)
-    counts = _counts(call, positions)
+    axes = _window_axes(call)
+    counts = _counts(axes)
     if x.quant is not None and y.quant is not None and not x.quant.equals(y.quant):
-        return _requantized_mean(call, positions, counts)
+        return _requantized_mean(call, axes, counts)
     if x.elem.is_integer:
-        return _integer_mean(call, positions, counts)
-    return _float_mean(call, counts)
+        return _integer_mean(call, axes, counts)
+    return _float_mean(call, axes, counts)
 
 
 def _total(x: Array, shape: Dims, positions: Positions) -> Array:
@@ -239,6 +245,9 @@ def _in_runs(axis: Axis, at: int, lowest: float) -> Pool:
 
 def _pool_by_steps(axis: Axis, at: int, combine: np.ufunc, neutral: float) -> Pool:
     before = (slice(None),) * at
+    is_sum = combine is np.add
+    if is_long(axis) and (is_sum or axis.single is None):
+        return combine_blocks(axis, at, combine, neutral)
     if (some := _long_window(axis)) is not None:
         return _single(combine, at, (*before, some))
     every = slice(0, axis.count)
@@ -275,8 +284,8 @@ def _single(combine: np.ufunc, at: int, elements: Index) -> Pool:
     return lambda x: np.add.accumulate(x[elements], axis=at, dtype=x.dtype)[last]
 
 
-def _float_mean(call: Call, counts: Array) -> Run:
-    return quiet(fill_run(average(_window_axes(call), 1, call, counts)))
+def _float_mean(call: Call, axes: Sequence[Axis], counts: Array) -> Run:
+    return quiet(fill_run(average(axes, 1, call, counts)))
 
 
 def average(axes: Sequence[Axis], first: int, call: Call, counts: Array) -> Fill:
@@ -292,19 +301,18 @@ def average(axes: Sequence[Axis], first: int, call: Call, counts: Array) -> Fill
     return fill
 
 
-def _requantized_mean(call: Call, positions: Positions, counts: Array) -> Run:
+def _requantized_mean(call: Call, axes: Sequence[Axis], counts: Array) -> Run:
     real, stored = dequantizer(call.input(0)), quantizer(call.output)
-    shape = call.output.shape
+    pool = window_sums(axes, 1, is_ordered=not any(map(is_long, axes)))
     divisors = np.maximum(counts, 1).astype(np.float32)
 
     def fill(x: Array, y: Array) -> None:
-        total = _total(real(x), shape, positions)
-        y[...] = stored(total / divisors)
+        y[...] = stored(pool(real(x)) / divisors)
 
     return quiet(fill_run(fill))
 
 
-def _integer_mean(call: Call, positions: Positions, counts: Array) -> Run:
+def _integer_mean(call: Call, axes: Sequence[Axis], counts: Array) -> Run:
     """Exact sums, divided and rounded half to even."""
     shape, divisors = call.output.shape, np.maximum(counts, 1)
     mean, wide = _exact_division(call.input(0).elem.bits, int(counts.max(initial=1)))
@@ -313,10 +321,10 @@ def _integer_mean(call: Call, positions: Positions, counts: Array) -> Run:
     has_empty = bool(is_empty.any())
     quant = call.output.quant or call.input(0).quant
     zero = np.int32(0) if quant is None else quant.broadcast_parameters(shape)[1]
+    pool = window_sums(axes, 1, is_ordered=not any(map(is_long, axes)))
 
     def fill(x: Array, y: Array) -> None:
-        total = _total(x.astype(wide), shape, positions)
-        y[...] = mean(total, divisors)
+        y[...] = mean(pool(x.astype(wide)), divisors)
         if has_empty:
             np.copyto(y, zero, where=is_empty, casting="unsafe")
 

@@ -76,13 +76,13 @@ class Axis:
     @property
     def _used_positions(self) -> list[int]:
         """Places in a window under which any element lies: far fewer than a hostile window has."""
-        places = set[int]()
-        for index in range(self.count):
+        places: list[int] = []
+        for index in reversed(range(self.count)):  # the last window uses the first places
             start = index * self.stride - self.begin
             first = max(0, -(start // self.dilation))
             last = min(self.window - 1, (self.size - 1 - start) // self.dilation)
-            places.update(range(first, last + 1))
-        return sorted(places)
+            places.extend(range(max(first, places[-1] + 1) if places else first, last + 1))
+        return places
 
     def elements(self, index: int, with_padding: bool) -> int:
         """How many elements a window has, those of the padding counted or not."""

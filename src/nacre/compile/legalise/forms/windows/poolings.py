@@ -21,6 +21,7 @@ from nacre.kernels.windows.sliding import Axis
 
 _MOST_WEIGHTS = 1024  # of a window whose sum is a product with ones
 _MOST_PADDING = 512  # of one side: every row of tiles that sees some is written out
+_MEANS = {"LpPool": "AvgPool"}  # by which sums over large windows are made
 
 
 def pad_to_whole_windows(site: RewriteSite) -> int | None:
@@ -31,6 +32,8 @@ def pad_to_whole_windows(site: RewriteSite) -> int | None:
     x = site.operands[0]
     begins, ends = pads_of(site, 2)
     if site.attributes.get("count_pad") and any((*begins, *ends)):
+        if max(*begins, *ends) > _MOST_PADDING and set(ints(site, "dilations", 2, 1)) == {1}:
+            return _pool_axes_in_turn(site, x, 0.0)
         for axis in (0, 1):  # what hangs over does not count, padding does: it becomes elements
             x = pad_axis(site, x, axis + 1, begins[axis], ends[axis])
         begins = (0, 0)
@@ -87,13 +90,36 @@ def window_sum(site: RewriteSite, x: int, *, is_mean: bool) -> int:
 def _sum_by_means(site: RewriteSite, x: int, *, is_mean: bool) -> int:
     """The same of large windows, for which there are no weights: padding becomes elements."""
     begins, ends = pads_of(site, 2)
-    for axis in (0, 1):
-        x = pad_axis(site, x, axis + 1, begins[axis], ends[axis])
-    kernel = _kernel(site)
-    given = {name: site.attributes[name] for name in ("strides", "layout")}
-    mean = site.add("AvgPool", x, kernel=kernel, **given)
+    kernel, strides = _kernel(site), ints(site, "strides", 2, 1)
+    if max(*begins, *ends) > _MOST_PADDING:
+        mean = _pool_axes_in_turn(site, x, 0.0)
+    else:
+        for axis in (0, 1):
+            x = pad_axis(site, x, axis + 1, begins[axis], ends[axis])
+        mean = site.add("AvgPool", x, kernel=kernel, strides=strides, layout="NHWC")
     count = site.literal(np.array(float(prod(kernel))), site.op.type.dtype)
     return mean if is_mean else site.add("BinOp", mean, count, op="Mul")
+
+
+def _pool_axes_in_turn(site: RewriteSite, x: int, padding: float) -> int:
+    """One axis padded and pooled, then the other: padding of both at once would be its square."""
+    begins, ends = pads_of(site, 2)
+    strides, opcode = ints(site, "strides", 2, 1), site.op.opcode
+    for at, window in enumerate(_kernel(site)):
+        axis = Axis(site.type(x).shape[at + 1], window, begins[at], ends[at], strides[at], 1)
+        if not axis.is_plain:
+            x = pad_axis(site, x, at + 1, axis.begin, axis.end, padding)
+            reach = (site.op.type.shape[at + 1] - 1) * axis.stride + window
+            hanging = max(0, reach - site.type(x).shape[at + 1])  # of windows rounded up
+            shapes = {"kernel": _along(at, window, 1), "strides": _along(at, axis.stride, 1)}
+            pads = (0, 0, *_along(at, hanging, 0))
+            x = site.add(_MEANS.get(opcode, opcode), x, layout="NHWC", pads=pads, **shapes)
+    return x
+
+
+def _along(at: int, size: int, other: int) -> Ints:
+    """A size along one of two axes, and what the other one has."""
+    return (size, other) if at == 0 else (other, size)
 
 
 def norm_of_windows(site: RewriteSite) -> int | None:
@@ -126,10 +152,15 @@ def dilated_maximum(site: RewriteSite) -> int | None:
         return None
     for axis in (0, 1):
         x = pad_axis(site, x, axis + 1, begins[axis], ends[axis], -float(element.largest_finite))
-        count = site.op.type.shape[axis + 1]
+        count, reach, size = site.op.type.shape[axis + 1], dilations[axis], 1
+        while 4 * size <= kernel[axis]:  # the largest of so many elements, then of twice as many
+            length = site.type(x).shape[axis + 1] - reach * size
+            pair = [strided_slice(site, x, axis + 1, at, 1, length) for at in (0, reach * size)]
+            x, size = site.add("BinOp", *pair, op="Max"), 2 * size
+        places = sorted({*range(0, kernel[axis] - size, size), kernel[axis] - size})
         parts = [
-            strided_slice(site, x, axis + 1, place * dilations[axis], strides[axis], count)
-            for place in range(kernel[axis])
+            strided_slice(site, x, axis + 1, place * reach, strides[axis], count)
+            for place in places
         ]
         x = parts[0]
         for part in parts[1:]:
@@ -146,11 +177,7 @@ def maximum_beyond_border(site: RewriteSite) -> int | None:
     sides = zip(begins, ends, _kernel(site), strict=True)
     if any(max(begin, end) >= size for begin, end, size in sides):
         return None  # a window of padding alone has no largest element
-    x = site.operands[0]
-    for axis in (0, 1):
-        lowest = -float(element.largest_finite)
-        x = pad_axis(site, x, axis + 1, begins[axis], ends[axis], lowest)
-    return site.add("MaxPool", x, **{**site.op.attributes, "pads": ()})
+    return _pool_axes_in_turn(site, site.operands[0], -float(element.largest_finite))
 
 
 def mean_beyond_border(site: RewriteSite) -> int | None:
@@ -166,25 +193,21 @@ def mean_beyond_border(site: RewriteSite) -> int | None:
         size = site.type(x).shape[at + 1]
         axis = Axis(size, window, begins[at], ends[at], strides[at], 1)
         if not axis.is_plain:
-            x = _mean_along(site, x, at + 1, axis)
+            x = _mean_along(site, x, at, axis)
     return x
 
 
 def _mean_along(site: RewriteSite, x: int, at: int, axis: Axis) -> int:
     """The mean of windows along one axis."""
-
-    def along(size: int, other: int = 1) -> Ints:
-        return (size, other) if at == 1 else (other, size)
-
-    given: dict[str, object] = {"layout": "NHWC", "kernel": along(axis.window)}
-    given["strides"] = along(axis.stride)
+    given: dict[str, object] = {"layout": "NHWC", "kernel": _along(at, axis.window, 1)}
+    given["strides"] = _along(at, axis.stride, 1)
     if max(axis.begin, axis.end) <= _MOST_PADDING:
-        pads = (*along(axis.begin, 0), *along(axis.end, 0))
+        pads = (*_along(at, axis.begin, 0), *_along(at, axis.end, 0))
         return site.add("AvgPool", x, pads=pads, **given)
-    padded = pad_axis(site, x, at, axis.begin, axis.end)
+    padded = pad_axis(site, x, at + 1, axis.begin, axis.end)
     counts = [axis.elements(number, with_padding=False) for number in range(axis.count)]
     factors: Array = axis.window / np.maximum(np.array(counts, np.float64), 1)
-    literal = site.literal(factors.reshape(1, *along(axis.count), 1), site.op.type.dtype)
+    literal = site.literal(factors.reshape(1, *_along(at, axis.count, 1), 1), site.op.type.dtype)
     return site.add("BinOp", site.add("AvgPool", padded, **given), literal, op="Mul")
 
 
