@@ -22,7 +22,6 @@ from nacre.nem.plan.grid import Grid
 from nacre.tcb.image import DEVICE, Block, Item, Repeat, Stream, Tag, Wait
 
 Items = defaultdict[int, list[Item]]  # by stream
-_ALONE: tuple[Task, ...] = ()  # the members of no chain
 
 
 class Place:
@@ -72,7 +71,8 @@ class Emitter:
         self._stream_of = stream_of  # of every task, by position
         self._units, self._operands = units, operands
         self._requested = units.kinds.requested  # by `@resource`
-        self._forms = forms
+        self._forms, self._known_forms = forms, forms.known
+        self._kinds = units.kinds.numbers
         self._runs = IterationRuns(units.kinds)
         self._members = members  # of chains, by the position of the last
         self._last_of = {t.position: last for last, tasks in members.items() for t in tasks}
@@ -85,12 +85,16 @@ class Emitter:
 
     def _body(self, body: OrderBody, place: Place) -> Items:
         items: Items = defaultdict(list)
-        shift = body.shift
+        shift, task_at, stream_of = body.shift, self._task_at, self._stream_of
         for of_node in place.tags.nodes():
             node = of_node.node
             kind, position = node.kind, node.position + shift
             if kind == "task":
-                self._chain(of_node, self._task_at[position], place, items)
+                last, waits = task_at[position], self._waits(of_node, place)
+                found = items[stream_of[position]]
+                if position in self._members:
+                    waits = self._producers(last, place, waits, found)
+                found.append(self._task(last, place, waits, of_node.signal))
                 continue
             if kind != "entry" or has_entry_block(node):
                 stream, block = self._join(of_node, position, place)
@@ -113,15 +117,14 @@ class Emitter:
             for stream, found in self._body(body, inner).items():
                 items[stream].append(Repeat(loop.position, run.count, tuple(found), run.start))
 
-    def _chain(self, of_node: NodeTags, last: Task, place: Place, items: Items) -> None:
-        """A task, or tasks that stream into each other: the first waits, and the last signals."""
-        waits = self._waits(of_node, place)
-        found = items[self._stream_of[last.position]]
-        if self._members:
-            for task in self._members.get(last.position, _ALONE)[:-1]:
-                found.append(self._task(task, place, waits, None, is_chained=True))
-                waits = ()
-        found.append(self._task(last, place, waits, of_node.signal))
+    def _producers(
+        self, last: Task, place: Place, waits: tuple[Wait, ...], found: list[Item]
+    ) -> tuple[Wait, ...]:
+        """The tasks that stream into one: the first waits for what all of them do, the last not."""
+        for task in self._members[last.position][:-1]:
+            found.append(self._task(task, place, waits, None, is_chained=True))
+            waits = ()
+        return waits
 
     def _join(self, of_node: NodeTags, position: int, place: Place) -> tuple[int, Block]:
         tags, waits = place.tags, self._waits(of_node, place)
@@ -145,7 +148,8 @@ class Emitter:
         if own is not None:
             number = tags.number
             for tag, term, counted in own:
-                waits.append(Wait(tag, add_number(term, counted + number)))
+                value = term + counted + number if type(term) is int else None
+                waits.append(Wait(tag, value or add_number(term, counted + number)))
         elif node.kind == "end":
             waits.append(tags.inside(_loop_of(node).position).all_done(place.counters))
         else:
@@ -170,7 +174,9 @@ class Emitter:
         is_chained: bool = False,
     ) -> Block:
         position, counters = task.position, place.counters
-        form = self._forms.find(position) or self._forms.make(task, lambda: place.row)
+        form = self._known_forms.get(self._kinds[position])
+        if form is None:
+            form = self._forms.make(task, lambda: place.row)
         inputs, outputs = self._operands.place(task, form, counters)
         is_shared, units = self._stream_of[position] == DEVICE, form.units
         if self._requested:

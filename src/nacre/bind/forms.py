@@ -58,14 +58,10 @@ class FormBinder:
     def __init__(self, units: UnitBinder) -> None:
         self._units = units
         self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
-        self._forms: dict[int, TaskForm] = {}  # by kind, those that do not vary
+        self.known: dict[int, TaskForm] = {}  # by kind, those that are alike in every iteration
         self._plain: dict[int, TaskForm] = {}  # but for `quant`, by what kinds cost
         self._quants: dict[Quant, Quant] = {}
         self._quant_of: dict[tuple[int, int], Quant] = {}  # by id of the program's, and its rank
-
-    def find(self, position: int) -> TaskForm | None:
-        """The form of the task at a position, where it is known and alike in every iteration."""
-        return self._forms.get(self._kinds[position])
 
     def make(self, task: Task, row_of: Callable[[], Grid]) -> TaskForm:
         """The form of a task in an iteration."""
@@ -79,7 +75,7 @@ class FormBinder:
         plain = self._plain.get(cost)
         if plain is None:
             plain = self._plain[cost] = self._make(task, _NOTHING, TOP)
-        made = self._forms[kind] = self._quantised(task, plain, _NOTHING)
+        made = self.known[kind] = self._quantised(task, plain, _NOTHING)
         return made
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -109,22 +105,17 @@ class FormBinder:
         """A form with the quantisation of what a compute task reads and writes."""
         if task.op in COPIES:
             return plain
-        operands, has_quant = list(plain.operands), False
+        operands: list[Operand] | None = None
         for at, operand in enumerate(task.operands):
             quant = region_of(operand).quant
             if quant is not None:
-                operands[at], has_quant = self._with_quant(operands[at], quant, lookup), True
-        if not has_quant:
+                operands = operands or list(plain.operands)
+                operands[at] = self._with_quant(operands[at], quant, lookup)
+        if operands is None:
             return plain
-        return TaskForm(
-            plain.op,
-            plain.attributes,
-            plain.is_ordered,
-            tuple(operands),
-            plain.units,
-            plain.shared,
-            plain.format,
-        )
+        op, attributes, is_ordered = plain.op, plain.attributes, plain.is_ordered
+        units, shared = plain.units, plain.shared
+        return TaskForm(op, attributes, is_ordered, tuple(operands), units, shared, plain.format)
 
     def _copied(self, task: Task, lookup: Lookup) -> tuple[Operand, ...]:
         """What a copy has on its two sides: elements, or the bytes as they are."""
@@ -145,7 +136,7 @@ class FormBinder:
         place = (id(quant), len(of.dims))
         found = None if lookup else self._quant_of.get(place)
         if found is None:
-            found = self._make_quant(quant, len(of.dims), lookup)
+            found = self._make_quant(quant, place[1], lookup)
             if not lookup:
                 self._quant_of[place] = found
         packed, size = of.compression, of.compressed_bytes

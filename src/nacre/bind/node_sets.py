@@ -24,6 +24,8 @@ def contains(nodes: NodeSet, number: int) -> bool:
 def with_node(nodes: NodeSet, number: int) -> NodeSet:
     """A set with one more node."""
     at, bit = number >> _BITS, 1 << (number & _LAST)
+    if not at:  # which is most programs
+        return (nodes[0] | bit, *nodes[1:]) if len(nodes) > 1 else (nodes[0] | bit,)
     if len(nodes) <= at:
         return (*nodes, *(0,) * (at - len(nodes)), bit)
     return (*nodes[:at], nodes[at] | bit, *nodes[at + 1 :])

@@ -30,18 +30,18 @@ class OperandBinder:
         streamed, places = self._streamed, self._places
         for operand, of in zip(task.operands, form.operands, strict=True):
             region = operand.region
-            if region is None or region.buffer is None:
+            if region is None or (buffer := region.buffer) is None:
                 raise ValueError("a region of a program with errors")
-            offset, index = region.offset, region.buffer.index
+            offset = region.offset
             if streamed and id(operand) in streamed:
                 made = replace(of, memory=STREAM, compressed_bytes=None)
             elif type(offset) is not int:
-                made = self._at_term(of, index, offset, counters)
+                made = self._at_term(of, buffer.index, offset, counters)
             elif of.compression is None:  # which is most of them
-                memory, first = places[index]
+                memory, first = places[buffer.index]
                 made = Operand(memory, first + offset, of.elem, of.dims, of.strides, of.quant)
             else:
-                made = self._at(of, index, offset)
+                made = self._at(of, buffer.index, offset)
             (read if operand.access == "read" else written).append(made)
         return tuple(read), tuple(written)
 

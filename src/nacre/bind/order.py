@@ -39,10 +39,6 @@ class OrderNode(Struct, frozen=True, eq=False, gc=False):
     def __repr__(self) -> str:
         return f"<{self.kind} #{self.position}>"
 
-    def is_after(self, other: OrderNode) -> bool:
-        """Whether another node is before this one, in the same iteration of their common loops."""
-        return contains(self.past, other.number)
-
 
 class Outside(Struct, frozen=True, eq=False):
     """A node outside of a loop that tasks in it wait for, and the one that its nodes name."""
@@ -181,9 +177,9 @@ class _BodyWriter:
         position, deps = task.position, task.deps
         chain = self._orderer.chains.get(position)
         if chain is None:
-            # One is named by most, and few have none or several.
-            named = [tasks[deps[0]]] if len(deps) == 1 else [tasks[dep] for dep in deps]
-            node = tasks[position] = self._add("task", position, task, named)
+            node = self._add_after_one(task) if len(deps) == 1 else None
+            node = node or self._add("task", position, task, [tasks[dep] for dep in deps])
+            tasks[position] = node
         else:
             own = {member.position for member in chain}
             others = (dep for member in chain for dep in member.deps if dep not in own)
@@ -191,6 +187,23 @@ class _BodyWriter:
             tasks.update((position, node) for position in own)
         if task.is_sync:
             self._gate = node
+
+    def _add_after_one(self, task: Task) -> OrderNode | None:
+        """A task that waits for one other of its body, and so for the gate, as most do."""
+        named, gate, body = self._orderer.tasks[task.deps[0]], self._gate, self._position
+        if named.body != body or (gate is not None and named.position < gate.position):
+            return None
+        number = self._orderer.node_count
+        self._orderer.node_count = number + 1
+        past, before = named.until, (named,)
+        until = with_node(past, number)
+        at = task.position
+        made = OrderNode("task", at, task, before, False, True, body, number, past, until)
+        self._nodes.append(made)
+        if self._loop is not None:
+            self._last.pop(named.position, None)
+            self._last[at] = made
+        return made
 
     def _add_loop(self, loop: Loop) -> OrderNode:
         entry = self._add("entry", loop.position, loop, [])

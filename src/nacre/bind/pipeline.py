@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,6 +52,7 @@ from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image, Machine, Origin, Placement, Port
 
 _DDR = "DDR"
+_NODE_OF = attrgetter("node")  # of a decorator
 
 
 def bind_plan(
@@ -240,12 +243,12 @@ def _look_through(
     origins = _Origins(program, layers)
     for statement in program.statements:
         if type(statement) is Task:
-            streams[statement.position] = units.stream(statement)
-            origins.add_task(statement)
             try:
                 decisions.append(units.decide(statement))
             except NoUnitError as error:
                 findings.append(BND02.at(program.span(statement.node), str(error)))
+            streams[statement.position] = units.stream(statement)
+            origins.add_task(statement)
         elif isinstance(statement, Wait):
             origins.add_wait(statement)
     if findings:
@@ -306,30 +309,23 @@ class _Origins:
 
     def add_task(self, task: Task) -> None:
         """Where a task comes from."""
+        position = task.position
         name = task.token or statement_name(self._program, task)
         layer = self._layers.get(task.name) if self._layers else None
         if layer is None:
-            layer = self._debug_name(task)
-        self.found.append(Origin(task.position, name, self._line_of(task.node.start), layer))
+            layer = debug_name(map(_NODE_OF, task.decorators)) if task.decorators else None
+            if layer is None and task.loops:
+                layer = self._name_of_loops(task)
+        self._line = line = bisect_right(self._starts, task.node.start, self._line)
+        self.found.append(Origin(position, name, line, layer))
 
     def add_wait(self, wait: Wait) -> None:
         """Where a wait comes from."""
-        line = self._line_of(wait.node.start)
+        self._line = line = bisect_right(self._starts, wait.node.start, self._line)
         self.found.append(Origin(wait.position, f"wait@{line}", line))
 
-    def _line_of(self, start: int) -> int:
-        """The line of a place behind that of the statement before: a few lines further down."""
-        starts, line = self._starts, self._line
-        while line < len(starts) and starts[line] <= start:
-            line += 1
-        self._line = line
-        return line
-
-    def _debug_name(self, task: Task) -> str | None:
-        """What `@debug` calls a task: its own name, or else that of its loops."""
-        name = debug_name([d.node for d in task.decorators]) if task.decorators else None
-        if name is not None or not task.loops:
-            return name
+    def _name_of_loops(self, task: Task) -> str | None:
+        """What `@debug` calls the loops around a task that has no name of its own."""
         innermost = task.loops[-1].position
         if innermost not in self._of_loops:
             self._of_loops[innermost] = task.debug_name

@@ -37,6 +37,7 @@ class TagTerms:
         self.use = simplify("/", counter_, tags.window)
         self._space, self._base, self._count = tags.space, base, count
         self._chains, self._area = tags.chains, tags.area(tags.space)
+        self._signals = tags.chains.signals
         self._tags: dict[int, Tag] = {}  # by chain
         self._counted: dict[int, tuple[Term, int]] = {}  # by chain
         self._waits: dict[int, PlainWait] = {}  # by id of the node that is waited for
@@ -69,7 +70,7 @@ class TagTerms:
         return found
 
     def _of(self, node: OrderNode) -> NodeTags:
-        signal = self._chains.signals.get(id(node))
+        signal = self._signals.get(id(node))
         tag = None if signal is None else self._tags.get(signal.chain) or self.tag(signal.chain)
         if not node.is_within or node.kind == "end":  # the wait for the end of a loop is another
             return NodeTags(node, None, tag)
@@ -83,10 +84,11 @@ class TagTerms:
         """A node's tag, and what that has counted when the node is over: a term, and a number."""
         found = self._waits.get(id(node))
         if found is None:
-            signal = self._chains.signals[id(node)]
-            before, number = self.counted(signal.chain)
-            found = (self.tag(signal.chain), before, number + signal.place + 1)
-            self._waits[id(node)] = found
+            signal = self._signals[id(node)]
+            chain = signal.chain
+            before, number = self._counted.get(chain) or self.counted(chain)
+            tag = self._tags.get(chain) or self.tag(chain)
+            found = self._waits[id(node)] = (tag, before, number + signal.place + 1)
         return found
 
 

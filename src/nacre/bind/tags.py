@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from nacre.base.term_columns import Interval, interval_of
 from nacre.bind.counters import counters_of
+from nacre.bind.node_sets import contains
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 from nacre.tcb.image import DEVICE
@@ -234,9 +235,10 @@ def _chain_up(signalling: Iterable[OrderNode], most: int | None) -> Chains:
             chain = len(last)
             last.append(node)
             lengths.append(0)
-        signals[id(node)] = Signal(chain, lengths[chain])
+        length = lengths[chain]
+        signals[id(node)] = Signal(chain, length)
         last[chain] = node
-        lengths[chain] += 1
+        lengths[chain] = length + 1
     return Chains(signals, tuple(lengths), serialised)
 
 
@@ -251,5 +253,8 @@ def _chain_before(
             return signal.chain
     if node.after_start:  # and after nothing of its body
         return None
-    first = max(0, len(last) - _MOST_CHAINS)
-    return next((c for c in range(first, len(last)) if node.is_after(last[c])), None)
+    past, first = node.past, max(0, len(last) - _MOST_CHAINS)
+    for chain, other in enumerate(last[first:], first):
+        if contains(past, other.number):
+            return chain
+    return None

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from nacre.nem.model.program import Quant, Region, Task, UnitIndex
+from nacre.nem.model.program import Loop, Quant, Region, Task, UnitIndex
 from nacre.nem.plan.calls import Symbolic, symbolic_terms
 from nacre.nem.plan.placement import requested_unit
-from nacre.nem.run.machine.machine import must_be_deterministic
 
 COPIES = ("transfer", "store")
 FEW_SCALES = 4  # of quantisations that are compared
-
-
-def asks_for_anything(task: Task) -> bool:
-    """Whether decorators on a task say more than what tools call it, which is all that most say."""
-    found = task.decorators
-    return bool(found) and (len(found) > 1 or found[0].name != "debug")
+_NUMBERS = frozenset({int, float, str, bool})
 
 
 class TaskKinds:
     """The kinds of a program's tasks, as numbers."""
 
     def __init__(self) -> None:
+        self.asking: set[int] = set()  # positions of tasks whose decorators ask for anything
         self.requested: dict[int, UnitIndex] = {}  # what `@resource` asks for, by position
         self.varying: list[tuple[Symbolic, ...]] = []  # by kind: terms that no block can say
         self.costs: list[int] = []  # by kind: kinds of one number cost the same
@@ -36,7 +31,7 @@ class TaskKinds:
         self._terms: dict[int, tuple[Symbolic, ...]] = {}  # but for those in `quant`, by cost
         self._quants: dict[Hashable, int] = {}
         self._quant_of: dict[int, int] = {}  # by id: long ones are looked at once
-        self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by number
+        self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by id
         self._deterministic_loops: dict[int, bool] = {}  # by position
 
     def of(self, task: Task) -> int:
@@ -47,52 +42,57 @@ class TaskKinds:
         return kind
 
     def _kind(self, task: Task) -> int:
-        parts: list[Hashable] = [task.op, self._is_deterministic(task)]
-        asked = requested_unit(task) if asks_for_anything(task) else None
-        if asked is not None:
-            self.requested[task.position] = asked
-            parts.append(asked.unit)
-        is_copy = task.op in COPIES
-        quants: list[Hashable] = []  # on which it does not depend what computing costs
+        op, attributes, loops = task.op, task.attributes, task.loops
+        parts: list[Hashable] = [op, bool(loops) and self._is_deterministic_in(loops)]
+        decorators = task.decorators
+        if decorators and (len(decorators) > 1 or decorators[0].name != "debug"):
+            self._add_requests(task, parts)  # more than what tools call it, which is all of most
+        is_copy = op in COPIES
+        quants: list[int] = []  # where, and which; what computing costs does not depend on them
         for operand in task.operands:
             region = operand.region
-            if region is None:  # of a program with errors
+            if region is None or region.buffer is None:  # of a program with errors
                 continue
-            buffer, quant, packed = region.buffer, region.quant, region.compression
-            level = None if buffer is None else buffer.level
+            quant, packed = region.quant, region.compression
+            level = region.buffer.level
             parts += (operand.access, level, region.elem, region.shape, region.strides)
             if quant is not None:
                 number = self._quant_of.get(id(quant))
-                quants.append(self.quant_number(quant) if number is None else number)
-            else:
-                quants.append(None)
+                quants += (len(parts), self.quant_number(quant) if number is None else number)
             if packed is not None:
-                parts += ("packed", packed.form)
-            if is_copy or packed is not None:
+                parts += ("packed", packed.form, region.extent)
+            elif is_copy:
                 parts.append(region.extent)
         if is_copy:
             parts += quants
-        elif task.attributes:
-            parts += task.attributes
-            parts += task.attributes.values()
-            if task.op == "compute":  # an operation by name tells 1 from 1.0
-                parts += map(type, task.attributes.values())
+        elif attributes:
+            parts += attributes
+            parts += attributes.values()
+            if op == "compute":  # an operation by name tells 1 from 1.0
+                parts += map(type, attributes.values())
         cost = self._costs.setdefault(tuple(parts), len(self._costs))
-        kind = self._kinds.setdefault((cost, *quants), len(self._kinds))
+        key: Hashable = (cost, *quants) if quants else cost
+        kind = self._kinds.setdefault(key, len(self._kinds))
         if kind == len(self.varying):
             self.costs.append(cost)
-            self.varying.append(self._varying_terms(task, cost) if task.loops else ())
+            self.varying.append(self._varying_terms(task, cost) if loops else ())
         return kind
+
+    def _add_requests(self, task: Task, parts: list[Hashable]) -> None:
+        """What decorators on a task ask for."""
+        self.asking.add(task.position)
+        if task.decorator("deterministic") is not None:
+            parts[1] = True
+        asked = requested_unit(task)
+        if asked is not None:
+            self.requested[task.position] = asked
+            parts.append(asked.unit)
 
     def _varying_terms(self, task: Task, cost: int) -> tuple[Symbolic, ...]:
         """The terms over loops in shapes and attributes; of a copy also in the bytes it moves."""
         found = self._terms.get(cost)
         if found is None:
-            regions = [o.region for o in task.operands if o.region is not None]
-            parts = (*task.attributes.values(), *((r.shape, r.strides) for r in regions))
-            if task.op in COPIES:
-                parts += tuple(region.extent for region in regions)
-            found = self._terms[cost] = tuple(symbolic_terms(parts))
+            found = self._terms[cost] = _terms_but_quant(task)
         for operand in task.operands:
             if operand.region is not None and operand.region.quant is not None:
                 found += self._terms_in(operand.region)
@@ -103,22 +103,20 @@ class TaskKinds:
         quant = region.quant
         if quant is None or not region.loops:
             return ()
-        number = self.quant_number(quant)
-        found = self._quant_terms.get(number)
+        found = self._quant_terms.get(id(quant))
         if found is None:
-            found = self._quant_terms[number] = tuple(symbolic_terms(quant))
+            parts = (*(quant.scales or ()), *(quant.zero_points or ()))
+            is_plain = _NUMBERS.issuperset(map(type, parts))
+            found = self._quant_terms[id(quant)] = () if is_plain else tuple(symbolic_terms(quant))
         return found
 
-    def _is_deterministic(self, task: Task) -> bool:
-        """Whether it must be, by what it says itself or what its loops do."""
-        if asks_for_anything(task) and task.decorator("deterministic") is not None:
-            return True
-        if not task.loops:
-            return False
-        innermost = task.loops[-1].position
+    def _is_deterministic_in(self, loops: tuple[Loop, ...]) -> bool:
+        """Whether one of some loops inside each other says that all in it is."""
+        innermost = loops[-1].position
         found = self._deterministic_loops.get(innermost)
         if found is None:
-            found = self._deterministic_loops[innermost] = must_be_deterministic(task)
+            says = (d.name == "deterministic" for loop in loops for d in loop.decorators)
+            found = self._deterministic_loops[innermost] = any(says)
         return found
 
     def quant_number(self, quant: Quant) -> int:
@@ -130,3 +128,23 @@ class TaskKinds:
             number = self._quants.setdefault(key, len(self._quants))
             self._quant_of[id(quant)] = number
         return number
+
+
+def _terms_but_quant(task: Task) -> tuple[Symbolic, ...]:
+    """The terms over loops in the attributes of a task, and in shapes and strides of its operands.
+
+    Of a copy also those in how many bytes it moves.
+    """
+    parts: list[object] = []
+    for value in task.attributes.values():
+        parts += value if type(value) is tuple else (value,)
+    for operand in task.operands:
+        region = operand.region
+        if region is not None:
+            parts += region.shape or ()
+            parts += region.strides or ()
+            if task.op in COPIES:
+                parts.append(region.extent)
+    if _NUMBERS.issuperset(map(type, parts)):  # which is most of them
+        return ()
+    return tuple(symbolic_terms(tuple(parts)))

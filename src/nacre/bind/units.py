@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from nacre.base.term_columns import Values
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, simplify
-from nacre.bind.task_kinds import TaskKinds, asks_for_anything
+from nacre.bind.task_kinds import TaskKinds
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
 from nacre.nem.plan.calls import TaskCall
@@ -38,6 +38,14 @@ class UnitDecision(Struct, frozen=True, eq=False, gc=False):
     part: str | None = None  # of a CSTL whose parts work apart
 
 
+class _Ways(Struct, frozen=True, eq=False):
+    """The units on which a task can run."""
+
+    all: tuple[UnitCombination, ...]
+    units: UnitCombination  # those that it prefers
+    part: str | None  # of these
+
+
 _CSTL, _POST_PROCESSING, _STORE_BACK = "CSTL", "CSTLA", "CSTLB"
 
 
@@ -46,17 +54,19 @@ class UnitBinder:
 
     def __init__(self, device: Device, profile: TimingProfile, cstl_parts: int) -> None:
         self.kinds = TaskKinds()
+        self._asking = self.kinds.asking
         self._device = device
         self._is_single = device.num_engines == 1
         self._has_parts = cstl_parts > 1
         self._profile = profile
-        self._ways: dict[int, tuple[UnitCombination, ...]] = {}  # by what a kind costs
+        self._ways: dict[int, _Ways] = {}  # by what a kind costs
         self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
-        self._parts: dict[int, str | None] = {}  # of the units that it prefers
 
     def stream(self, task: Task) -> int:
-        """The stream of a task: its engine, or DEVICE where that varies or any will do."""
-        if self._is_single and (not asks_for_anything(task) or requested_engine(task) is None):
+        """The stream of a task whose units are known: its engine; DEVICE where any will do."""
+        if self._is_single and (
+            task.position not in self._asking or requested_engine(task) is None
+        ):
             return 0
         engine = fixed_engine(task)
         if isinstance(engine, int):
@@ -70,23 +80,26 @@ class UnitBinder:
 
     def decide(self, task: Task) -> UnitDecision:
         """The units of a task; NoUnitError where the device has none."""
-        kind = self.kinds.costs[self.kinds.of(task)]
-        ways = self._ways.get(kind)
-        if ways is None:
-            ways = self._ways[kind] = self._eligible(capable_units(task))
-            self._parts[kind] = self._part(task, ways[0]) if ways else None
-        if not ways:
-            raise NoUnitError(task)
-        requested = self.kinds.requested
-        asked = requested.get(task.position) if requested else None
+        kinds = self.kinds
+        cost = kinds.costs[kinds.of(task)]
+        ways = self._ways.get(cost) or self._find_ways(task, cost)
+        asked = kinds.requested.get(task.position) if kinds.requested else None
         if asked is None:
-            return UnitDecision(task, ways[0], "free", None, self._parts[kind])
-        way = next((way for way in ways if asked.unit in way), None)
+            return UnitDecision(task, ways.units, "free", None, ways.part)
+        way = next((way for way in ways.all if asked.unit in way), None)
         if way is None:
-            return self._decision(task, ways[0], "translated", asked.unit)
+            return self._decision(task, ways.units, "translated", asked.unit)
         index, count = as_term(asked.index), self._device.count(asked.unit)
         is_exact = isinstance(index, int) and index < count
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
+
+    def _find_ways(self, task: Task, cost: int) -> _Ways:
+        """The units on which tasks of a cost can run."""
+        ways = self._eligible(capable_units(task))
+        if not ways:
+            raise NoUnitError(task)
+        found = self._ways[cost] = _Ways(ways, ways[0], self._part(task, ways[0]))
+        return found
 
     def _eligible(self, capable: tuple[UnitCombination, ...]) -> tuple[UnitCombination, ...]:
         """Those of some units that the device has: few kinds of tasks can run on others."""
