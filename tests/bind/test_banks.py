@@ -89,7 +89,7 @@ def test_it_saves_cycles() -> None:
 
 PACKED = {
     "ordered": (SIDE_BY_SIDE.replace("src=region(D, 64, 64)", "src=region(D, 64, 64), deps=[a]"),
-                4, "nothing in it is used at once"),
+                4, "no two buffers in it are used at once"),
     "full": (SIDE_BY_SIDE.replace("(B, 0, 64)", "(B, 0, 256)").replace(
         "(D, 64, 64)", "(D, 64, 256)"), 4, "nothing is gained"),
     "no room": (SIDE_BY_SIDE.replace("A : L1 (size=256", "A : L1 (size=1048320"), 4,

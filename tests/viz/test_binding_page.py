@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -178,6 +179,25 @@ def test_nothing_sticks_out_sideways(open_binding: Open, width: int) -> None:
         page = open_binding(program, width=width)
         page.press("n")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [800, 1400])
+def test_long_names_break_and_no_head_is_cut(open_binding: Open, width: int) -> None:
+    text = CONV.read_text()
+    for name in ("tC", "tR", "X_L2"):
+        text = re.sub(rf"\b{name}\b", f"{'projection_of_a_head_' * 5}{name}", text)
+    page = open_binding(text, width=width)
+    parts = "[...document.querySelectorAll('.table, .list-head span')]"
+    wide = f"{parts}.filter((e) => e.scrollWidth > e.clientWidth)"
+    assert page.evaluate(f"{wide}.map((e) => e.textContent.slice(0, 40))") == []
+
+
+def test_conflicts_are_counted_where_buffers_have_any(open_binding: Open) -> None:
+    shared = "Tiles of two buffers that are used at once share a bank 448 times"
+    assert shared in open_binding(CONV).text("#memory-maps")
+    text = open_binding(CHAINED).text("#memory-maps")
+    assert "no two buffers in it are used at once." in text
+    assert "Tiles of two buffers" not in text
 
 
 def test_very_many_tasks_are_drawn_as_shares(

@@ -145,14 +145,14 @@ class _BankPlacer:
     def choose(self, memory: str) -> tuple[dict[int, Placement], MemoryBanks]:
         """The placements of a memory, and what to tell of them."""
         packed = self._conflicts(self._packed)
-        found, reason = self._packed, "nothing in it is used at once"
+        found, reason = self._packed, "no two buffers in it are used at once"
         if self._banks.count > _MOST_BANKS:
             reason = f"more than {_MOST_BANKS:,} banks are not looked at"
         elif self._meetings.times.size:
             found, lacked = self._place_apart()
             reason = "as few banks in common as can be, one buffer after the other"
             if self._conflicts(found) >= packed:
-                found, reason = self._packed, "packed: nothing is gained by moving buffers"
+                found, reason = self._packed, "packed, since nothing is gained by moving buffers"
             if lacked:
                 reason += f"; no room to move {lacked:,} of them"
         buffers = tuple(self._buffer_banks(found))

@@ -168,8 +168,8 @@ function fillWeights(model) {
   byId('weights-table').replaceChildren(new SortedTable({
     label: 'Compressed transfers',
     columns: [
-      { title: 'Transfer', value: (row) => row.task },
-      { title: 'From', value: (row) => row.buffer },
+      { title: 'Transfer', value: (row) => row.task, class: 'node' },
+      { title: 'From', value: (row) => row.buffer, class: 'node' },
       { title: 'Mode', value: (row) => `${row.mode} of ${row.elem}`, class: 'words' },
       { title: 'Times', value: (row) => row.times, numeric: true },
       { title: 'Bytes before', value: (row) => row.bytes, numeric: true },
@@ -232,7 +232,7 @@ class DecisionTable {
     byId('decisions-table').replaceChildren(new SortedTable({
       label: 'Decisions',
       columns: [
-        { title: 'About', value: (row) => row.subject },
+        { title: 'About', value: (row) => row.subject, class: 'node' },
         { title: 'Kind', value: (row) => row.kind, class: 'words' },
         { title: 'Line', value: (row) => row.line, numeric: true, cell: (row) => (row.line ? String(row.line) : '–') },
         { title: 'Decided', value: (row) => row.decided, class: 'code' },

@@ -24,8 +24,11 @@ function bankWord(memory) { return memory.memory === 'L2' ? 'slice' : 'bank'; }
 /** What the binder made of the places of buffers, and why. */
 function choiceText(memory) {
   const { conflicts, packed_conflicts: packed, because } = memory.choice;
+  const places = `Places of buffers: ${visible(because)}.`;
+  if (!conflicts && !packed) return places;
   const before = packed === conflicts ? '' : `, ${whole(packed)} if buffers were packed`;
-  return `Places of buffers: ${visible(because)}. Two tiles at once meet in a ${bankWord(memory)} ${whole(conflicts)} times${before}.`;
+  const times = `${whole(conflicts)} time${conflicts === 1 ? '' : 's'}`;
+  return `${places} Tiles of two buffers that are used at once share a ${bankWord(memory)} ${times}${before}.`;
 }
 
 function hex(value) { return `0x${value.toString(16)}`; }
@@ -74,7 +77,7 @@ function bufferTable(model, memory) {
   return el('div', { class: 'buffers' }, new SortedTable({
     label: `Buffers in ${memory.memory}`,
     columns: [
-      { title: 'Buffer', value: (row) => row.name },
+      { title: 'Buffer', value: (row) => row.name, class: 'node' },
       { title: 'From', value: (row) => row.address, numeric: true, cell: (row) => hex(row.address) },
       { title: 'To', value: (row) => row.address + row.bytes, numeric: true, cell: (row) => hex(row.address + row.bytes) },
       { title: 'Bytes', value: (row) => row.bytes, numeric: true },
