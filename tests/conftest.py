@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from nacre.base.collection import no_collection
 from tests.detection_names import define_detections
 from tests.effort import PROFILE, commit_number, leave_to_full_tier
 from tests.processor_time import ProcessorTime
@@ -51,6 +53,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # A failure must come again: the examples of the fast profile follow from the commit.
     if PROFILE == "fast" and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(commit_number())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Tens of thousands of tests are made, and stay: nothing of them is ever garbage."""
+    with no_collection():
+        collected = yield
+    gc.freeze()
+    return collected
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,6 +16,7 @@ from types import ModuleType
 
 import pytest
 
+from nacre.base.collection import no_collection
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.rules import RULES, Check
 from nacre.base.source import Source
@@ -45,7 +46,8 @@ SOURCES = {module_name(path): path for path in sorted(SRC.rglob("*.py"))}
 # Not while tests are collected: every worker would parse everything.
 @cache
 def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    with no_collection():
+        return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def trees() -> dict[str, ast.Module]:
