@@ -201,7 +201,7 @@ def _host_of(bundle: Bundle) -> Host:
 
 
 def _host_port(port: Port, kind: PortKind) -> HostPort:
-    """A port with the model's own values, where memory has others."""
+    """A port with the model's own values, where memory has others; its axes are the memory's."""
     is_alike = port.dtype == port.elem and port.scale is None
     host = (None if is_alike else port.dtype, port.scale, port.zero)
-    return HostPort(port.name, kind, port.buffer, port.elem, port.shape, *host)
+    return HostPort(port.name, kind, port.buffer, port.elem, port.memory_shape, *host)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import nacre
 from nacre.base.diagnostics import Diagnostic, InputError
-from nacre.compile.options import Precision
+from nacre.compile.options import IoLayout, Precision
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import convolution_model, linear_model, require_any_order
@@ -43,11 +43,15 @@ def clean(program: str) -> list[Diagnostic]:
     return [d for d in nacre.nem.check(program, strict=True) if d.severity != "info"]
 
 
-def problem(module: Module, device: str, precision: Precision) -> str | None:
+def problem(
+    module: Module, device: str, precision: Precision, io_layout: IoLayout = "model"
+) -> str | None:
     """What is wrong with the plan of a model."""
     calibration = [feeds_of(module, seed) for seed in (3, 4)] if precision == "i8" else None
     try:
-        bundle = nacre.compile(module, device, precision, calibration=calibration)
+        bundle = nacre.compile(
+            module, device, precision, calibration=calibration, io_layout=io_layout
+        )
     except InputError as error:
         codes = {d.code for d in error.diagnostics}
         if device == TINY and codes == {"CMP02"}:
@@ -66,18 +70,20 @@ def problem(module: Module, device: str, precision: Precision) -> str | None:
     return None
 
 
-def require_right(case: Case, device: str, precision: Precision = "f16") -> None:
+def require_right(
+    case: Case, device: str, precision: Precision = "f16", io_layout: IoLayout = "model"
+) -> None:
     """A clean plan with the values of the legalised module; else a small model without one."""
 
     def is_wrong(module: Module) -> bool:
         try:
-            return problem(module, device, precision) is not None
+            return problem(module, device, precision, io_layout) is not None
         except Exception:  # a crash is as wrong as a difference
             return True
 
     if is_wrong(case.module):
         small = reduced(case.module, is_wrong)
-        raise AssertionError(f"{problem(small, device, precision)}\n{small}")
+        raise AssertionError(f"{problem(small, device, precision, io_layout)}\n{small}")
 
 
 @pytest.mark.heavy("whole networks, compiled and run on three devices")
@@ -105,6 +111,13 @@ def test_any_graph_in_single_precision(case: Case) -> None:
 def test_any_graph_on_integers(case: Case) -> None:
     for device in ("npm4k", TINY):
         require_right(case, device, "i8")
+
+
+@examples(0.5)
+@given(cases())
+def test_any_graph_with_borders_as_the_device_has_them(case: Case) -> None:
+    for precision in ("f16", "i8"):
+        require_right(case, "npm4k", precision, "native")
 
 
 # Any order of tasks gives the same bytes

@@ -46,6 +46,8 @@ def test_both_take_the_same_and_an_estimate_a_clock() -> None:
         ({"example_args": np.ones(3)}, "`example_args` is a ndarray, expected the arguments"),
         ({"device": None}, "a device is a name, a path or a `Device`, found NoneType"),
         ({"device": 5}, "a device is a name, a path or a `Device`, found int"),
+        ({"io_layout": "NHWC"}, "`io_layout` is 'NHWC', expected 'model' or 'native'"),
+        ({"io_layout": ("model",)}, "`io_layout` is ('model',), expected 'model' or 'native'"),
         ({"ddr_bytes": 0}, "`ddr_bytes` is 0, expected a number of bytes"),
         ({"shapes": {"x": (1,)}}, "`shapes` are for models that leave sizes open"),
         ({"constants": {"x": 1}}, "`constants` bind inputs of an ONNX model"),

@@ -18,6 +18,7 @@ from nacre.compile.options import (
     COMPRESS,
     GROUP_SIZE,
     GROUP_SIZES,
+    IO_LAYOUTS,
     MOST_DB,
     OBSERVERS,
     PRECISION_ALIASES,
@@ -70,6 +71,7 @@ class CompileOptions:
     compress: str | None
     group_size: str | None
     quantise_without: tuple[str, ...]
+    io_layout: str
     ddr_size: int
 
     def arguments(self) -> dict[str, Any]:
@@ -105,6 +107,7 @@ class CompileOptions:
             "compress": self.compress,
             "group_size": None if self.group_size is None else int(self.group_size),
             "quantise_without": self.quantise_without,
+            "io_layout": self.io_layout,
             "ddr_bytes": self.ddr_size,
         }
 
@@ -185,6 +188,14 @@ compile_options = options_of(
         default="",
         metavar="NAME,...",
         help=f"Stages of quantisation to leave out, to compare: {', '.join(STAGE_NAMES)}.",
+    ),
+    click.option(
+        "--io-layout",
+        type=click.Choice(IO_LAYOUTS),
+        default="model",
+        help="In which order memory has the axes of inputs and outputs: the model's, or with "
+        "`native` the device's, so that it transposes none; the host does it then. What `run`, "
+        "`validate` and Python take and give stays as the model has it.",
     ),
     ddr_size_option,
 )

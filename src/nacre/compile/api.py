@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nacre.base.diagnostics import Warn
 from nacre.compile.bundle.bundle import Bundle
-from nacre.compile.options import Calibration, Compress, Options, Precision
+from nacre.compile.options import Calibration, Compress, IoLayout, Options, Precision
 from nacre.compile.pipeline import OnStage, compile_module
 from nacre.compile.request import Constants, module_of, validate_request
 from nacre.compile.target import target_of
@@ -32,6 +32,7 @@ def compile(  # the name that users call
     compress: Compress | None = None,
     group_size: int | None = None,
     quantise_without: Collection[str] = (),
+    io_layout: IoLayout = "model",
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
     warn: Warn | None = None,
@@ -55,6 +56,8 @@ def compile(  # the name that users call
       bytes, `cluster` also changes weights such that it does, as far as outputs allow
     - `group_size`: how many weights of `w8f16` and `w4f16` share a scale at the most: 32, 64 or 128
     - `quantise_without`: stages of quantisation to leave out, to compare, such as `smooth`
+    - `io_layout`: in which order memory has the axes of inputs and outputs: `model`, or `native`,
+      where the host transposes and the device does not
     - `on_stage`: is shown the result of every stage
     - `warn`: is told what is odd about a model but does not stand in the way
     - `cache`: whether a plan that was made before, for the same model, device and options by the
@@ -63,12 +66,14 @@ def compile(  # the name that users call
     InputError lists what stands in the way.
     """
     precision = validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db,
-                                 fallback, compress, group_size, quantise_without)  # fmt: skip
+                                 fallback, compress, group_size, quantise_without,
+                                 io_layout)  # fmt: skip
     target = target_of(device)
     module = module_of(source, shapes, example_args, constants, warn)
     options = Options(
         target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
         fallback, accuracy_db, 0, frozenset(), compress, group_size, frozenset(quantise_without),
+        io_layout,
     )  # fmt: skip
     if cache and on_stage is None:
         from nacre.compile.plan_cache.cache import compile_or_recall, default_cache

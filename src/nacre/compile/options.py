@@ -27,6 +27,9 @@ GROUP_SIZE: Mapping[str, int] = {"w8f16": 32, "w4f16": 64}
 # Weights as they are, in fewer bytes; or such that they take fewer.
 Compress = Literal["exact", "cluster"]
 COMPRESS: tuple[Compress, ...] = ("exact", "cluster")
+# In which order memory has the axes of inputs and outputs: the model's, or the device's.
+IoLayout = Literal["model", "native"]
+IO_LAYOUTS: tuple[IoLayout, ...] = ("model", "native")
 MOST_DB = 120.0  # the highest ratio of signal to noise that can be asked for
 OBSERVERS = ("minmax", "percentile", "mse")
 # Tensors that stay in L1, several tiles at a time, weights that are loaded a layer ahead, layers
@@ -62,6 +65,7 @@ class Options:
     compress: Compress | None = None  # weights that a device decompresses on their way
     group_size: int | None = None  # of weights that share a scale, at the most
     quantise_without: frozenset[str] = frozenset()  # of QUANTISE_STAGES
+    io_layout: IoLayout = "model"
 
     @property
     def arithmetic(self) -> Precision:

@@ -17,6 +17,7 @@ from nacre.compile.bundle.manifest import Manifest, manifest
 from nacre.compile.emission.stage import emit, statements_text
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.native_order import leave_transposes_to_host
 from nacre.compile.legalise.origins import model_place, nodes_text, place_of
 from nacre.compile.legalise.oversized import split_deep_ops
 from nacre.compile.legalise.stage import legalise
@@ -114,6 +115,9 @@ def run_stages(
         report_stage("quantise", legal)
     if options.compress == "cluster":
         legal, quantised = _cluster(legal, quantised, module, options)
+    if options.io_layout == "native":
+        legal = leave_transposes_to_host(legal)
+        quantised = quantised and replace(quantised, legal=legal)
     with stage("grouping operations into layers"):
         layers = partition(legal, options)
     require_room(layers, options)

@@ -13,6 +13,7 @@ from nacre.base.suggest import did_you_mean
 from nacre.compile.options import (
     COMPRESS,
     GROUP_SIZES,
+    IO_LAYOUTS,
     MOST_DB,
     OBSERVERS,
     PRECISION_ALIASES,
@@ -41,6 +42,7 @@ def validate_request(
     compress: object = None,
     group_size: object = None,
     quantise_without: object = (),
+    io_layout: object = "model",
 ) -> Precision:
     """The precision by our name; what does not exist, and what is of another kind, is refused."""
     precision = PRECISION_ALIASES.get(str(precision), precision)
@@ -48,6 +50,7 @@ def validate_request(
     if compress is not None and compress not in COMPRESS:
         known = ", ".join(map(repr, COMPRESS))
         raise request_error(f"`compress` is {compress!r}, expected None or one of {known}")
+    _require_layout(io_layout)
     if precision not in PRECISIONS:
         hint = did_you_mean(str(precision), PRECISIONS)
         known = ", ".join(PRECISIONS)
@@ -81,6 +84,13 @@ def _require_group_size(precision: str, group_size: object) -> None:
     if precision not in WEIGHT_BITS:
         known = " and ".join(WEIGHT_BITS)
         raise request_error(f"`group_size` is for {known}, and the precision is {precision}")
+
+
+def _require_layout(io_layout: object) -> None:
+    if not isinstance(io_layout, str) or io_layout not in IO_LAYOUTS:
+        known = " or ".join(map(repr, IO_LAYOUTS))
+        hint = did_you_mean(str(io_layout), IO_LAYOUTS)
+        raise request_error(f"`io_layout` is {io_layout!r}, expected {known}", hint)
 
 
 def _require_stages(precision: str, names: object) -> None:

@@ -54,6 +54,7 @@ def test_the_folder_holds_what_the_design_names(folder: Path) -> None:
         "elem": "f16",
         "scale": None,
         "zero": None,
+        "axes": None,
     }
 
 
@@ -148,6 +149,10 @@ CHANGES: dict[str, Change] = {
     "an input without a name": _set("inputs", 0, "name")(""),
     "an output without a name": _set("outputs", 0, "name")(""),
     "a scale without a zero point": _set("inputs", 0, "scale")(0.5),
+    "axes of no order": _set("inputs", 0, "axes")([0, 1, 2, 2]),
+    "axes beyond the shape": _set("outputs", 0, "axes")([0, 1, 2, 4]),
+    "too few axes": _set("inputs", 0, "axes")([0, 1]),
+    "axes in an order that the plan does not have": _set("inputs", 0, "axes")([0, 3, 1, 2]),
     "a scale of floats": lambda m: m["inputs"][0].update(scale=0.5, zero=0),
     "tasks that make nothing": _set("layers", 0, "values")({"conv_0_ct0": 999}),
     "a load that makes a value": lambda m: m["layers"][0]["values"].update(

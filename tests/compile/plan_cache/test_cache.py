@@ -84,6 +84,7 @@ def test_keys_follow_from_all_that_plans_depend_on() -> None:
         plan_key(network(), other, Options(other.device)),
         plan_key(network(), TARGET, replace(OPTIONS, disabled=frozenset({"groups"}))),
         plan_key(network(), TARGET, replace(OPTIONS, ddr_bytes=1 << 20)),
+        plan_key(network(), TARGET, replace(OPTIONS, io_layout="native")),
         plan_key(network(), TARGET, i8),
         plan_key(network(), TARGET, replace(i8, calibration=[{"x": run["x"] * 2}])),
         plan_key(network(), TARGET, replace(i8, calibration=[run, run])),

@@ -59,7 +59,10 @@ def random_inputs(bundle: Bundle, seed: int, attempt: int = 0) -> dict[str, Any]
     arrays = draw_inputs(module, seed, attempt=attempt)
     if not bundle.has_reference:
         types = bundle.source.input_types
-        arrays = {name: array.astype(types[name].element.dtype) for name, array in arrays.items()}
+        arrays = {
+            port.name: port.in_model_order(arrays[port.name]).astype(types[port.name].element.dtype)
+            for port in bundle.manifest.inputs
+        }
     for state in bundle.source.states:
         arrays.pop(state.name, None)
     ranges = input_ranges(module)

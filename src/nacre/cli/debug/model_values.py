@@ -115,13 +115,15 @@ def _port_value(session: Session, port: Port) -> ModelValue:
 
     data, written = _buffer_bytes(session, port.buffer)
     dtype = GRAPH_TYPES[port.elem].dtype
-    values = port.real(data.view(dtype).reshape(port.shape))
+    values = port.real(port.in_model_order(data.view(dtype)))
     shape = "x".join(map(str, port.shape))
     storage = "" if port.elem == port.dtype else f", {port.elem} in memory"
     if port.scale is not None:
         storage += f" with scale {port.scale:.6g} and zero point {port.zero or 0}"
+    if port.axes is not None:
+        storage += f", as {'x'.join(map(str, port.memory_shape))} there"
     heading = f"{safe(port.name)}: {port.dtype} {shape} in {safe(port.buffer)}{storage}"
-    flags = _whole_elements(written, dtype).reshape(port.shape)
+    flags = port.in_model_order(_whole_elements(written, dtype))
     return ModelValue(heading, port.buffer, values, flags, GRAPH_TYPES[port.dtype])
 
 

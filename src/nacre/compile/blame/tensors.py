@@ -12,6 +12,7 @@ from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.narrowing import store_floats
+from nacre.compile.legalise.native_order import leave_transposes_to_host
 from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.legalise.stage import legalise
 from nacre.compile.legalise.stands_for import values_by_source
@@ -88,7 +89,10 @@ def float_legal(bundle: CompiledModel) -> Legal:
     is_i8 = bundle.manifest.precision == "i8"
     legal = legalise(float_source(bundle.source, bundle.manifest.precision).module, "f32")
     device = bundle.runnable_program.device
-    return layout(legal, lacking(device, "f32") if is_i8 else frozenset(), has_islands=is_i8)
+    legal = layout(legal, lacking(device, "f32") if is_i8 else frozenset(), has_islands=is_i8)
+    ports = (*bundle.manifest.inputs, *bundle.manifest.outputs)
+    is_native = any(port.axes is not None for port in ports)
+    return leave_transposes_to_host(legal) if is_native else legal
 
 
 def _is_comparable(op: CoreOperation, wanted: CoreOperation) -> bool:
@@ -155,7 +159,9 @@ def to_reals(pair: PairedTensor, stored: Array) -> Array:
 def wanted_values(pairing: Pairing, arrays: Mapping[str, Array]) -> dict[int, Array]:
     """What the model makes in f32, by the numbers of the source."""
     sources = {pair.wanted: pair.source for pair in pairing.tensors}
-    made = run_values(pairing.floats.module, arrays)
+    axes = pairing.floats.input_axes
+    turned = {name: arrays[name].transpose(order) for name, order in axes.items()}
+    made = run_values(pairing.floats.module, {**arrays, **turned})
     return {sources[value]: array for value, array in made if value in sources}
 
 

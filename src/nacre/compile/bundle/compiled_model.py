@@ -232,4 +232,4 @@ def require_range(port: Port, array: Array) -> None:
 def from_memory(result: RunResult, port: Port) -> Array:
     """An output in the model's own element type."""
     raw = np.frombuffer(result.read_buffer(port.buffer), GRAPH_TYPES[port.elem].dtype)
-    return port.real(raw.reshape(port.shape))
+    return port.real(port.in_model_order(raw))

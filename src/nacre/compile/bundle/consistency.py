@@ -85,7 +85,9 @@ def _port(
 ) -> Iterator[str]:
     if TensorType(port.dtype, port.shape) != type_:
         yield f"gives `{port.name}` another type than the model"
-    elif not _matches_memory_type(port.elem, port.shape, legal_type):
+    elif port.axes is not None and sorted(port.axes) != list(range(type_.rank)):
+        yield f"gives `{port.name}` the axes {list(port.axes)}, which are no order of {type_.rank}"
+    elif not _matches_memory_type(port.elem, port.memory_shape, legal_type):
         yield f"gives `{port.name}` another type in memory than the legal module"
     elif sizes.get(port.buffer) != prod(port.shape) * element_bytes(port.elem):
         yield f"gives `{port.name}` a buffer of another size"

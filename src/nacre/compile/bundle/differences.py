@@ -114,7 +114,7 @@ def _compare_outputs(
     """Outputs in their place: what was copied there, and what no layer was compared for."""
     for port, value in zip(bundle.manifest.outputs, bundle.legal.outputs, strict=True):
         raw = np.frombuffer(session.read_buffer(port.buffer), GRAPH_TYPES[port.elem].dtype)
-        actual, expected = raw.reshape(port.shape), reference.actual(value)
+        actual, expected = raw.reshape(port.memory_shape), reference.actual(value)
         at = _position(actual, expected, 0 if is_exact else _ULPS)
         if at is not None:
             what = f"{bundle.legal.by_id[value].opcode} %{value}"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nacre._version import __version__
 from nacre.base.elements import GRAPH_TYPES
-from nacre.compile.legalise.legal_module import Legal
+from nacre.compile.legalise.legal_module import Axes, Legal
 from nacre.compile.legalise.narrowing import store_floats
 from nacre.compile.legalise.origins import legal_operation_text, nodes_of
 from nacre.compile.legalise.stands_for import values_by_source
@@ -33,7 +33,10 @@ FORMATS = (4, FORMAT)  # that are read: 4 has all weights in one file
 
 
 class Port(Struct, frozen=True, forbid_unknown_fields=True):
-    """An input or output. Where `dtype` and `elem` differ, the host casts, or quantises."""
+    """An input or output. Where `dtype` and `elem` differ, the host casts, or quantises.
+
+    Where memory has the axes in another order than the model, the host transposes, too.
+    """
 
     name: str
     buffer: str
@@ -42,15 +45,30 @@ class Port(Struct, frozen=True, forbid_unknown_fields=True):
     shape: tuple[int, ...]
     scale: float | None = None
     zero: int | None = None
+    axes: Axes | None = None  # by the axis in memory, which one it is in the model
+
+    @property
+    def memory_shape(self) -> tuple[int, ...]:
+        """The shape as the device has it."""
+        return tuple(self.shape[axis] for axis in self.axes or range(len(self.shape)))
 
     def to_memory(self, array: Array) -> Array:
         """An array of the model as the device holds it; what is finite stays so."""
+        if self.axes is not None:
+            array = array.transpose(self.axes)
         if self._affine is not None:
             return self._affine.quantise(array)
         return store_floats(array, GRAPH_TYPES[self.elem])
 
+    def in_model_order(self, elements: Array) -> Array:
+        """The elements of a buffer in the shape that they have in the model."""
+        array = elements.reshape(self.memory_shape)
+        if self.axes is None:
+            return array
+        return np.ascontiguousarray(array.transpose(np.argsort(self.axes)))
+
     def real(self, array: Array) -> Array:
-        """What the device holds as an array of the model."""
+        """What the device holds as values of the model."""
         found = array if self._affine is None else self._affine.real(array)
         return np.asarray(found.astype(GRAPH_TYPES[self.dtype].dtype))
 
@@ -279,9 +297,16 @@ def _with_scales(ports: tuple[Port, ...], stored: tuple[StoredPort, ...]) -> tup
 
 
 def _inputs(source: Module, partition: Partition, placement: Placement) -> tuple[Port, ...]:
-    legal = partition.legal.module.input_types
+    legal, axes = partition.legal.module.input_types, partition.legal.input_axes
     return tuple(
-        Port(name, placement.inputs[name], type_.dtype, legal[name].dtype, type_.shape)
+        Port(
+            name,
+            placement.inputs[name],
+            type_.dtype,
+            legal[name].dtype,
+            type_.shape,
+            axes=axes.get(name),
+        )
         for name, type_ in source.input_types.items()
     )
 
@@ -291,9 +316,11 @@ def _outputs(source: Module, partition: Partition, placement: Placement) -> tupl
     own: list[TensorType] = [source.by_id[value].type for value in values]
     names = (*source.output_names, *(f"state {state.name}" for state in source.states))
     elems = [partition.tensors[view.tensor].elem for view in partition.outputs]
+    axes = partition.legal.output_axes
+    ports = zip(names, placement.outputs, own, elems, strict=True)
     return tuple(
-        Port(name, buffer, mine.dtype, elem, mine.shape)
-        for name, buffer, mine, elem in zip(names, placement.outputs, own, elems, strict=True)
+        Port(name, buffer, mine.dtype, elem, mine.shape, axes=axes.get(index))
+        for index, (name, buffer, mine, elem) in enumerate(ports)
     )
 
 

@@ -16,7 +16,7 @@ from nacre.compile.estimate.in_floats import cycles_in_floats
 from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
 from nacre.compile.legalise.origins import legal_operation_text
-from nacre.compile.options import Calibration, Compress, Options, Precision
+from nacre.compile.options import Calibration, Compress, IoLayout, Options, Precision
 from nacre.compile.partition.stage import Partition
 from nacre.compile.pipeline import OnStage, brings_scales, compile_module
 from nacre.compile.placement.capacity import are_beyond
@@ -53,6 +53,7 @@ def estimate(
     compress: Compress | None = None,
     group_size: int | None = None,
     quantise_without: Collection[str] = (),
+    io_layout: IoLayout = "model",
     clock_mhz: float | None = None,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     on_stage: OnStage | None = None,
@@ -68,7 +69,8 @@ def estimate(
     if clock_mhz is not None:
         require_clock(clock_mhz)
     precision = validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db,
-                                 fallback, compress, group_size, quantise_without)  # fmt: skip
+                                 fallback, compress, group_size, quantise_without,
+                                 io_layout)  # fmt: skip
     aim = target_of(device)
     target, without = aim.device, frozenset(quantise_without)
     module = module_of(source, shapes, example_args, constants, warn)
@@ -77,7 +79,8 @@ def estimate(
     calibration = _stand_in(module, ddr_bytes) if is_stand_in else calibration
     options = Options(
         target, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback and not is_stand_in, accuracy_db, 0, frozenset(), compress, group_size, without
+        fallback and not is_stand_in, accuracy_db, 0, frozenset(), compress, group_size, without,
+        io_layout,
     )  # fmt: skip
     recorder = _StageRecorder(on_stage)
     base = Estimate(

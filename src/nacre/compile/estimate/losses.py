@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.hints import setting, text_for_reader
 from nacre.compile.estimate.layer_times import LayerTime
 from nacre.nem.model.program import Task
 from nacre.nem.run.timing.critical import Link, critical_path
@@ -29,6 +30,7 @@ class LossKind:
     remedy: str
 
 
+_NATIVE = setting("`--io-layout=native`", "`io_layout='native'`")
 KINDS = {
     kind.name: kind
     for kind in (
@@ -45,7 +47,7 @@ KINDS = {
         LossKind(
             "transposition",
             "elements change their order between layers or at the border",
-            "inputs and outputs in the layout of the device, channels last",
+            f"{_NATIVE}, where it is at the border; else operations that keep their order of axes",
         ),
         LossKind(
             "copies",
@@ -98,7 +100,7 @@ class Loss:
     @property
     def remedy(self) -> str:
         """What can be done about it."""
-        return KINDS[self.kind].remedy
+        return text_for_reader(KINDS[self.kind].remedy)
 
     def as_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -151,10 +153,10 @@ def find_losses(timeline: Timeline, layers: Sequence[LayerTime]) -> Losses:
         if over < 0:
             hidden -= over
             continue
-        idle = max(0, min(over, worked[layer.name] - shared))
-        unit = _bounding_unit(layer)
+        unit, is_moving = _bounding_unit(layer), layer.operation == _TRANSPOSITION
+        idle = 0 if is_moving else max(0, min(over, worked[layer.name] - shared))
         lost[layer.name, "engines idle", unit] += idle
-        lost[layer.name, "tiles", unit] += over - idle
+        lost[layer.name, "transposition" if is_moving else "tiles", unit] += over - idle
     found = [
         Loss(name, kind, cycles, unit) for (name, kind, unit), cycles in lost.items() if cycles
     ]

@@ -10,6 +10,7 @@ from nacre.core.module import Module
 
 # The operations of the source that each value comes from, that which is most like it first.
 Origins = Mapping[int, tuple[int, ...]]
+Axes = tuple[int, ...]  # by the axis in memory, which one it is in the model
 
 
 class WeightLoss(NamedTuple):
@@ -35,6 +36,9 @@ class Legal:
     source: Module | None = None  # what was legalised, its inputs first
     clustered: int = 0  # constants whose elements were changed to few values
     losses: tuple[WeightLoss, ...] = ()  # of weights that became integers in groups
+    # Inputs by name and outputs by place whose axes have another order than the model's.
+    input_axes: Mapping[str, Axes] = field(default_factory=dict)
+    output_axes: Mapping[int, Axes] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return str(self.module)
