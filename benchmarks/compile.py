@@ -41,6 +41,7 @@ TRAINED = (*(model.name for model in REAL_MODELS), TRANSFORMER)
 WIDE, RESNET, VIT = "wide-cnn", "resnet-50", "vit-tiny"  # of `networks/made.py`
 CONVOLUTIONS = "convolutions"  # twelve that stand alone
 ABLATION = "ablation"  # plans that do without something
+BORDERS = "transposes"  # those at the borders, which the host does then
 RUN = "nudenet"  # at i8, beside onnxruntime
 ROUNDS = 5
 SECONDS = 3600  # for one row, on a machine with other work
@@ -115,11 +116,13 @@ def measure(name: str, device: str, precision: str, disabled: Sequence[str]) -> 
     module, feeds = MADE[name]() if name in MADE else real_model(name)
     target, seen = target_of(device), dict[str, Any]()
     calibration = [dict(feeds)] if precision == "i8" else None
+    left_out = set(disabled)
     options = Options(
         target.device,
         precision,  # type: ignore[arg-type]
         calibration=calibration,
-        disabled=frozenset(disabled),
+        disabled=frozenset(left_out - {BORDERS}),
+        io_layout="native" if BORDERS in left_out else "model",
     )
     bundle, compiling = timed(lambda: compile_module(module, target, options, seen.__setitem__))
     found, checking = timed(lambda: check(bundle.program, strict=True))
@@ -229,8 +232,10 @@ def plans(names: Sequence[str]) -> list[Plan]:
     for name in names:
         if name in TRAINED:
             wanted += [(name, *way, ()) for way in WAYS]
+            wanted.append((name, "npm4k", "i8", (BORDERS,)))
         elif name == CONVOLUTIONS:
-            wanted += [(one, "npm4k", "i8", ()) for one in SINGLE_CONVOLUTIONS]
+            ways: tuple[tuple[str, ...], ...] = ((), (BORDERS,))
+            wanted += [(one, "npm4k", "i8", way) for one in SINGLE_CONVOLUTIONS for way in ways]
         elif name in (WIDE, RESNET, VIT):
             kinds = ("f16",) if name == WIDE else ("f16", "i8")
             wanted += [(name, device, kind, ()) for kind in kinds for device in ("npm4k", "npm64k")]
@@ -251,11 +256,12 @@ def summary(rows: Sequence[Row]) -> list[str]:
         held = [r for r in rows if r.model in names and r.device == "npm4k" and not r.disabled]
         told += [line for p in ("f16", "i8") for line in over_bounds(kind, p, held)]
     by_key = {(r.model, r.device, r.precision, r.disabled): r for r in rows}
-    single = [r for r in rows if r.model in SINGLE_CONVOLUTIONS]
-    if single:
-        worst = max(single, key=lambda row: row.whole)
-        told.append(f"single convolutions: at most {worst.whole:.2f} times the whole bound "
-                    f"({worst.model})")  # fmt: skip
+    for what, left in (("", ()), (" in the device's own layout", (BORDERS,))):
+        single = [r for r in rows if r.model in SINGLE_CONVOLUTIONS and r.disabled == left]
+        if single:
+            worst = max(single, key=lambda row: row.whole)
+            told.append(f"single convolutions{what}: at most {worst.whole:.2f} times the whole "
+                        f"bound ({worst.model})")  # fmt: skip
     small, large = (by_key.get((WIDE, d, "f16", ())) for d in ("npm4k", "npm64k"))
     if small and large:
         told.append(f"npm64k is {small.cycles / large.cycles:.1f} times as fast as npm4k ({WIDE})")
