@@ -64,6 +64,7 @@ class TileProblem:
     room: int  # bytes of L1
     next_weights: int  # bytes of the next layer's, which had better come before it begins
     narrow_columns: bool  # whether blocks have few columns
+    lead: int | None = None  # cycles in which its weights may come before it; None: nobody knows
 
 
 def tile_problem(
@@ -74,6 +75,7 @@ def tile_problem(
     next_weights: int = 0,
     *,
     narrow_columns: bool = False,
+    lead: int | None = None,
 ) -> TileProblem:
     """What the tiles of a layer depend on."""
     plain, numbers = _without_names(layer)
@@ -87,7 +89,9 @@ def tile_problem(
     is_one_engine = bool(around.in_l1) or (around.has_weights and not around.kept_columns)
     machine = TileMachine.of(options, is_one_engine=is_one_engine)
     room = options.l1_bytes // ALIGN * ALIGN - resident.begin(layer)
-    return TileProblem(_key(plain), plain, around, machine, room, next_weights, narrow_columns)
+    return TileProblem(
+        _key(plain), plain, around, machine, room, next_weights, narrow_columns, lead
+    )
 
 
 def _kept_columns(layer: Layer, resident: Residency, options: Options) -> int:

@@ -12,7 +12,7 @@ from nacre.compile.partition.stage import Partition
 from nacre.compile.partition.support import tile_contents
 from nacre.compile.rules import CMP02
 from nacre.compile.tiling.candidates import cheapest_tiling, smallest_tile
-from nacre.compile.tiling.costs import layer_weight_cycles
+from nacre.compile.tiling.costs import layer_weight_cycles, weight_leads
 from nacre.compile.tiling.footprints import footprint
 from nacre.compile.tiling.problems import tile_problem
 from nacre.compile.tiling.residency import Residency, residency
@@ -82,15 +82,16 @@ def _tile_layers(
     cycles: list[float] = []
     next_weights, weights = 0, 0.0
     loaded_by = set(resident.loaded_by.values())
-    for layer in reversed(partition.layers):
+    leads = weight_leads(partition.layers, options)
+    for layer, lead in zip(reversed(partition.layers), reversed(leads), strict=True):
         if layer.main == "copy":
             tilings.append(Tiling(1, 1))
             cycles.append(0.0)
             continue
-        chosen = best_tiling(layer, partition, options, resident, next_weights)
+        chosen = best_tiling(layer, partition, options, resident, next_weights, lead=lead)
         if chosen is None:
             chosen = best_tiling(
-                layer, partition, options, resident, next_weights, narrow_columns=True
+                layer, partition, options, resident, next_weights, narrow_columns=True, lead=lead
             )
         if chosen is None and not is_last:
             return None
@@ -124,6 +125,7 @@ def best_tiling(
     next_weights: int = 0,
     *,
     narrow_columns: bool = False,
+    lead: int | None = None,
 ) -> tuple[float, Tiling] | None:
     """The cheapest tiling that fits beside what is resident, and its cycles; None where none does.
 
@@ -131,7 +133,13 @@ def best_tiling(
     """
     return cheapest_tiling(
         tile_problem(
-            layer, partition, options, resident, next_weights, narrow_columns=narrow_columns
+            layer,
+            partition,
+            options,
+            resident,
+            next_weights,
+            narrow_columns=narrow_columns,
+            lead=lead,
         )
     )
 
