@@ -215,7 +215,7 @@ def _way(problem: TileProblem, shapes: _Shapes, most_abreast: int, slots: Column
     most = np.minimum(2, shares.blocks)
     w_slots = np.where(needed.total(slots, most) > problem.room, 1, most)
     total = needed.total(slots, w_slots)
-    cycles = _cycles(layer, machine, shapes, shares, slots, w_slots, problem.lead)
+    cycles = _cycles(layer, machine, shapes, shares, slots, w_slots, problem.is_first)
     is_late = total + problem.next_weights > problem.room
     cycles += np.where(is_late, problem.next_weights / _WEIGHT_BYTES, 0.0)
     is_legal = (slots <= machine.free_slots) | (slots * shapes.lanes <= machine.most_tokens)
@@ -232,7 +232,7 @@ def _cycles(
     shares: _Shares,
     slots: Column,
     w_slots: Column,
-    lead: int | None,
+    is_first: bool,
 ) -> Cycles:
     """About how long a layer takes: the busiest unit, and filling and draining the pipe."""
     costs, blocks = shapes.costs, shares.blocks
@@ -252,9 +252,8 @@ def _cycles(
     if layer.images > 1:  # each is complete before the next begins
         drains = np.where(shapes.rows < layer.rows, drains * layer.images, drains)
     tasks = len(layer.operands) + len(layer.steps) + len(layer.results)
-    late = (costs.weights + costs.shared) / 4
-    if lead is not None:
-        late = np.maximum(late, costs.weights - lead)
+    # Most of a block's weights come while the layer before computes, if there is one.
+    late = costs.weights / (1 if is_first else 4) + costs.shared / 4
     return busiest + drains * chain + late + _TASK_CYCLES * shares.count * tasks
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -149,26 +148,6 @@ def layer_weight_cycles(layer: Layer, options: Options) -> int:
     if keeps_weights(layer):
         columns = columns_of_engine(columns, options.device.num_engines)
     return weight_cycles(layer.packed, columns, options.device, options.profile)
-
-
-def weight_leads(layers: Sequence[Layer], options: Options) -> list[int]:
-    """How long the layer before each computes and brings nothing: its weights may come then.
-
-    No longer than they take, so that layers of one shape ask one question.
-    """
-    weights = [layer_weight_cycles(layer, options) for layer in layers]
-    pairs = zip(layers, weights, strict=True)
-    idle = [max(0, _product_cycles(layer, options) - own) for layer, own in pairs]
-    return [min(before, own) for before, own in zip([0, *idle], weights, strict=False)]
-
-
-def _product_cycles(layer: Layer, options: Options) -> int:
-    """How long the NMUs of all engines take at least."""
-    if not layer.macs:
-        return 0
-    x = GRAPH_TYPES[layer.locals[layer.main_step.inputs[0].local].elem]
-    rate = options.profile.macs_per_two_cycles(x.bits, is_float=x.kind == "float")
-    return int(2 * layer.macs / (rate * options.device.num_engines))
 
 
 def weight_cycles(

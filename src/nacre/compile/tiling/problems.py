@@ -64,7 +64,7 @@ class TileProblem:
     room: int  # bytes of L1
     next_weights: int  # bytes of the next layer's, which had better come before it begins
     narrow_columns: bool  # whether blocks have few columns
-    lead: int | None = None  # cycles in which its weights may come before it; None: nobody knows
+    is_first: bool = False  # nothing computes while its weights come
 
 
 def tile_problem(
@@ -75,7 +75,7 @@ def tile_problem(
     next_weights: int = 0,
     *,
     narrow_columns: bool = False,
-    lead: int | None = None,
+    is_first: bool = False,
 ) -> TileProblem:
     """What the tiles of a layer depend on."""
     plain, numbers = _without_names(layer)
@@ -90,7 +90,7 @@ def tile_problem(
     machine = TileMachine.of(options, is_one_engine=is_one_engine)
     room = options.l1_bytes // ALIGN * ALIGN - resident.begin(layer)
     return TileProblem(
-        _key(plain), plain, around, machine, room, next_weights, narrow_columns, lead
+        _key(plain), plain, around, machine, room, next_weights, narrow_columns, is_first
     )
 
 

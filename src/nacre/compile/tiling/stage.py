@@ -12,7 +12,7 @@ from nacre.compile.partition.stage import Partition
 from nacre.compile.partition.support import tile_contents
 from nacre.compile.rules import CMP02
 from nacre.compile.tiling.candidates import cheapest_tiling, smallest_tile
-from nacre.compile.tiling.costs import layer_weight_cycles, weight_leads
+from nacre.compile.tiling.costs import layer_weight_cycles
 from nacre.compile.tiling.footprints import footprint
 from nacre.compile.tiling.problems import tile_problem
 from nacre.compile.tiling.residency import Residency, residency
@@ -82,17 +82,19 @@ def _tile_layers(
     cycles: list[float] = []
     next_weights, weights = 0, 0.0
     loaded_by = set(resident.loaded_by.values())
-    leads = weight_leads(partition.layers, options)
-    for layer, lead in zip(reversed(partition.layers), reversed(leads), strict=True):
+    first = next((layer.name for layer in partition.layers if layer.macs), None)
+    for layer in reversed(partition.layers):
+        is_first = layer.name == first
         if layer.main == "copy":
             tilings.append(Tiling(1, 1))
             cycles.append(0.0)
             continue
-        chosen = best_tiling(layer, partition, options, resident, next_weights, lead=lead)
+        chosen = best_tiling(layer, partition, options, resident, next_weights, is_first=is_first)
         if chosen is None:
             chosen = best_tiling(
-                layer, partition, options, resident, next_weights, narrow_columns=True, lead=lead
-            )
+                layer, partition, options, resident, next_weights,
+                narrow_columns=True, is_first=is_first,
+            )  # fmt: skip
         if chosen is None and not is_last:
             return None
         if chosen is None:
@@ -125,7 +127,7 @@ def best_tiling(
     next_weights: int = 0,
     *,
     narrow_columns: bool = False,
-    lead: int | None = None,
+    is_first: bool = False,
 ) -> tuple[float, Tiling] | None:
     """The cheapest tiling that fits beside what is resident, and its cycles; None where none does.
 
@@ -139,7 +141,7 @@ def best_tiling(
             resident,
             next_weights,
             narrow_columns=narrow_columns,
-            lead=lead,
+            is_first=is_first,
         )
     )
 
