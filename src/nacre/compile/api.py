@@ -7,9 +7,9 @@ from pathlib import Path
 
 from nacre.base.diagnostics import Warn
 from nacre.compile.bundle.bundle import Bundle
-from nacre.compile.options import Calibration, Compress, IoLayout, Options, Precision
+from nacre.compile.options import Calibration, Compress, IoLayout, Precision
 from nacre.compile.pipeline import OnStage, compile_module
-from nacre.compile.request import Constants, module_of, validate_request
+from nacre.compile.request import Constants, module_of, options_of_request
 from nacre.compile.target import target_of
 from nacre.core.models import Shapes
 from nacre.nem.model.devices import Device
@@ -65,16 +65,12 @@ def compile(  # the name that users call
 
     InputError lists what stands in the way.
     """
-    precision = validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db,
-                                 fallback, compress, group_size, quantise_without,
-                                 io_layout)  # fmt: skip
     target = target_of(device)
-    module = module_of(source, shapes, example_args, constants, warn)
-    options = Options(
-        target.device, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback, accuracy_db, 0, frozenset(), compress, group_size, frozenset(quantise_without),
-        io_layout,
+    options = options_of_request(
+        target.device, precision, ddr_bytes, calibration, observer, precision_map, fallback,
+        accuracy_db, compress, group_size, quantise_without, io_layout,
     )  # fmt: skip
+    module = module_of(source, shapes, example_args, constants, warn)
     if cache and on_stage is None:
         from nacre.compile.plan_cache.cache import compile_or_recall, default_cache
 

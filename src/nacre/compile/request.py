@@ -19,6 +19,10 @@ from nacre.compile.options import (
     PRECISION_ALIASES,
     PRECISIONS,
     WEIGHT_BITS,
+    Calibration,
+    Compress,
+    IoLayout,
+    Options,
     Precision,
     is_judged,
 )
@@ -28,29 +32,52 @@ from nacre.core.models import Shapes
 from nacre.core.module import Module
 from nacre.core.rewrite.inexact.fold_floats import fold_floats
 from nacre.nac.models import read_model
+from nacre.nem.model.devices import Device
 
 Constants = Mapping[str, Any]
 
 
-def validate_request(
-    precision: str,
+def options_of_request(
+    device: Device,
+    precision: Precision,
+    ddr_bytes: int,
+    calibration: Calibration | None,
     observer: str,
     precision_map: Mapping[str | int, str] | None,
-    ddr_bytes: int,
-    accuracy_db: object = None,
-    fallback: object = True,
-    compress: object = None,
-    group_size: object = None,
-    quantise_without: object = (),
-    io_layout: object = "model",
-) -> Precision:
-    """The precision by our name; what does not exist, and what is of another kind, is refused."""
+    fallback: bool,
+    accuracy_db: float | None,
+    compress: Compress | None,
+    group_size: int | None,
+    quantise_without: Collection[str],
+    io_layout: IoLayout,
+) -> Options:
+    """The request as a value; what does not exist, and what is of another kind, is refused."""
     precision = PRECISION_ALIASES.get(str(precision), precision)
+    _require_precision(precision, observer, precision_map)
     _require_group_size(precision, group_size)
-    if compress is not None and compress not in COMPRESS:
-        known = ", ".join(map(repr, COMPRESS))
-        raise request_error(f"`compress` is {compress!r}, expected None or one of {known}")
-    _require_layout(io_layout)
+    _require_one_of("compress", compress, (None, *COMPRESS))
+    _require_one_of("io_layout", io_layout, IO_LAYOUTS)
+    _require_accuracy(precision, accuracy_db, fallback, compress)
+    _require_stages(precision, quantise_without)
+    if type(ddr_bytes) is not int or ddr_bytes <= 0:
+        raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
+    return Options(
+        device, precision, ddr_bytes, calibration, observer, precision_map or {}, fallback,
+        accuracy_db, compress=compress, group_size=group_size,
+        quantise_without=frozenset(quantise_without), io_layout=io_layout,
+    )  # fmt: skip
+
+
+def _require_one_of(name: str, value: object, known: Collection[str | None]) -> None:
+    if not isinstance(value, str | None) or value not in known:
+        hint = did_you_mean(str(value), [name for name in known if name is not None])
+        expected = " or ".join(map(repr, known))
+        raise request_error(f"`{name}` is {value!r}, expected {expected}", hint)
+
+
+def _require_precision(
+    precision: str, observer: str, precision_map: Mapping[str | int, str] | None
+) -> None:
     if precision not in PRECISIONS:
         hint = did_you_mean(str(precision), PRECISIONS)
         known = ", ".join(PRECISIONS)
@@ -68,11 +95,6 @@ def validate_request(
             f"a precision map is for i8, and the precision is {precision}",
             "ask for the precision i8, or leave the map out",
         )
-    _require_accuracy(precision, accuracy_db, fallback, compress)
-    _require_stages(precision, quantise_without)
-    if type(ddr_bytes) is not int or ddr_bytes <= 0:
-        raise request_error(f"`ddr_bytes` is {ddr_bytes!r}, expected a number of bytes")
-    return precision
 
 
 def _require_group_size(precision: str, group_size: object) -> None:
@@ -84,13 +106,6 @@ def _require_group_size(precision: str, group_size: object) -> None:
     if precision not in WEIGHT_BITS:
         known = " and ".join(WEIGHT_BITS)
         raise request_error(f"`group_size` is for {known}, and the precision is {precision}")
-
-
-def _require_layout(io_layout: object) -> None:
-    if not isinstance(io_layout, str) or io_layout not in IO_LAYOUTS:
-        known = " or ".join(map(repr, IO_LAYOUTS))
-        hint = did_you_mean(str(io_layout), IO_LAYOUTS)
-        raise request_error(f"`io_layout` is {io_layout!r}, expected {known}", hint)
 
 
 def _require_stages(precision: str, names: object) -> None:

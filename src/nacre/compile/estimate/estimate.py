@@ -16,11 +16,11 @@ from nacre.compile.estimate.in_floats import cycles_in_floats
 from nacre.compile.estimate.layer_times import layer_times
 from nacre.compile.estimate.result import Estimate, PlanTimes
 from nacre.compile.legalise.origins import legal_operation_text
-from nacre.compile.options import Calibration, Compress, IoLayout, Options, Precision
+from nacre.compile.options import Calibration, Compress, IoLayout, Precision
 from nacre.compile.partition.stage import Partition
 from nacre.compile.pipeline import OnStage, brings_scales, compile_module
 from nacre.compile.placement.capacity import are_beyond
-from nacre.compile.request import Constants, module_of, require_clock, validate_request
+from nacre.compile.request import Constants, module_of, options_of_request, require_clock
 from nacre.compile.rules import CMP04, CMP08, CMP09, CMP10
 from nacre.compile.sampling.draw import draw_inputs
 from nacre.compile.target import target_of
@@ -68,20 +68,18 @@ def estimate(
     """
     if clock_mhz is not None:
         require_clock(clock_mhz)
-    precision = validate_request(precision, observer, precision_map, ddr_bytes, accuracy_db,
-                                 fallback, compress, group_size, quantise_without,
-                                 io_layout)  # fmt: skip
     aim = target_of(device)
-    target, without = aim.device, frozenset(quantise_without)
+    target = aim.device
+    options = options_of_request(
+        target, precision, ddr_bytes, calibration, observer, precision_map, fallback,
+        accuracy_db, compress, group_size, quantise_without, io_layout,
+    )  # fmt: skip
+    precision = options.precision
     module = module_of(source, shapes, example_args, constants, warn)
     is_stand_in = precision == "i8" and calibration is None and not brings_scales(module)
     ranges = _describe_scales(precision, calibration, is_stand_in)
-    calibration = _stand_in(module, ddr_bytes) if is_stand_in else calibration
-    options = Options(
-        target, precision, ddr_bytes, calibration, observer, precision_map or {},
-        fallback and not is_stand_in, accuracy_db, 0, frozenset(), compress, group_size, without,
-        io_layout,
-    )  # fmt: skip
+    if is_stand_in:
+        options = replace(options, calibration=_stand_in(module, ddr_bytes), fallback=False)
     recorder = _StageRecorder(on_stage)
     base = Estimate(
         target,
