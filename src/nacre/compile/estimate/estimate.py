@@ -74,19 +74,18 @@ def estimate(
         target, precision, ddr_bytes, calibration, observer, precision_map, fallback,
         accuracy_db, compress, group_size, quantise_without, io_layout,
     )  # fmt: skip
-    precision = options.precision
     module = module_of(source, shapes, example_args, constants, warn)
-    is_stand_in = precision == "i8" and calibration is None and not brings_scales(module)
-    ranges = _describe_scales(precision, calibration, is_stand_in)
+    is_stand_in = options.precision == "i8" and calibration is None and not brings_scales(module)
+    ranges = _describe_scales(options.precision, calibration, is_stand_in)
     if is_stand_in:
         options = replace(options, calibration=_stand_in(module, ddr_bytes), fallback=False)
     recorder = _StageRecorder(on_stage)
     base = Estimate(
         target,
-        precision,
+        options.precision,
         clock_mhz or clock_of(target),
-        derated_figures(target, precision),
-        assumptions_of(target, clock_mhz, precision, ranges),
+        derated_figures(target, options.precision),
+        assumptions_of(target, clock_mhz, options.precision, ranges),
     )
     try:
         bundle = Bundle.of(compile_module(module, aim, options, recorder.record))
