@@ -101,7 +101,7 @@ def test_a_device_that_cannot_is_refused(device: str) -> None:
 
 def test_a_word_that_is_none_is_refused() -> None:
     with pytest.raises(
-        InputError, match="`compress` is 'gzip', expected None or .exact. or .cluster."
+        InputError, match="`compress` is 'gzip', expected None or 'exact' or 'cluster'"
     ):
         compiled("pruned", "npm_pro", "gzip")  # type: ignore[arg-type]
 
