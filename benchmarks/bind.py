@@ -205,7 +205,7 @@ def main() -> None:
     if chosen.saved is not None:
         from benchmarks.bind_models import print_models
 
-        print_models(chosen.saved, chosen.device)
+        print_models(chosen.saved, [chosen.device])
         return
     if chosen.timed:
         timed_table()

@@ -9,6 +9,7 @@ after the other ways have left what they found.
 
     python benchmarks/bind_models.py                   every model on npm4k
     python benchmarks/bind_models.py magika --device npm16k --orders 3
+    python benchmarks/bind_models.py nudenet --device npm16k npm64k --precision i8
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from nacre.compile.options import Precision
 from tools.fetch_models import Unavailable
 
 PRECISIONS: tuple[Precision, ...] = ("f16", "i8")
-HEAD = ("model", "type", "statements", "NEM cycles", "plain", "chains", "WDM", "both", "saved",
-        "bytes less", "bind s", "proof s", "orders")  # fmt: skip
-WIDTHS = (17, 5, 11, 12, 7, 7, 7, 7, 7, 12, 7, 8, 7)
+HEAD = ("model", "device", "type", "statements", "NEM cycles", "plain", "chains", "WDM", "both",
+        "saved", "bytes less", "bind s", "proof s", "orders")  # fmt: skip
+WIDTHS = (17, 8, 5, 11, 12, 7, 7, 7, 7, 7, 12, 7, 8, 7)
 
 
 def require_same_outputs(
@@ -49,7 +50,7 @@ def require_same_outputs(
         found = image.run(dict(feeds), seed=seed).outputs
         for name, array in expected.items():
             if not np.array_equal(np.asarray(found[name]), np.asarray(array), equal_nan=True):
-                raise SystemExit(f"{name} differs in the order of seed {seed}")
+                raise SystemExit(f"output {name} differs in the order of seed {seed}")
 
 
 def row(name: str, device: str, precision: Precision, orders: int) -> tuple[str, ...]:
@@ -70,12 +71,10 @@ def row(name: str, device: str, precision: Precision, orders: int) -> tuple[str,
     findings = both.verify(bundle)
     proof_seconds = process_time() - begun
     if findings:
-        raise SystemExit(f"{name} {precision}: {findings[0]}")
+        raise SystemExit(f"not proved: {findings[0]}")
     require_same_outputs(bundle, both, feeds, orders)
     if nacre.bind(bundle, uarch="ideal").time().cycles != bundle.time().cycles:
-        raise SystemExit(
-            f"{name} {precision}: ideal hardware takes other cycles than NEM's machine"
-        )
+        raise SystemExit("ideal hardware takes other cycles than NEM's machine")
     assert both.bound is not None
     assert both.request is not None
     nem = bundle.time().cycles
@@ -83,7 +82,7 @@ def row(name: str, device: str, precision: Precision, orders: int) -> tuple[str,
     less = sum(group.saved_bytes for group in both.bound.weights.groups)
     statements = len(both.request.plan.program.statements)
     return (
-        name, precision, f"{statements:,}", f"{nem:,}",
+        name, device, precision, f"{statements:,}", f"{nem:,}",
         *(f"{cycles / nem:.3f}" for cycles in (plain, chained, packed, whole)),
         f"{1 - whole / plain:.1%}", f"{less:,}",
         f"{bind_seconds:.1f}", f"{proof_seconds:.1f}", str(orders),
@@ -91,29 +90,35 @@ def row(name: str, device: str, precision: Precision, orders: int) -> tuple[str,
 
 
 def line(cells: tuple[str, ...]) -> str:
-    """Cells in columns, the first two from the left."""
+    """Cells in columns, the first three from the left."""
     pairs = enumerate(zip(cells, WIDTHS, strict=True))
-    return "".join(f"{c:<{w}}" if at < 2 else f"{c:>{w}}" for at, (c, w) in pairs)
+    return "".join(f"{c:<{w}}" if at < 3 else f"{c:>{w}}" for at, (c, w) in pairs)
 
 
 def print_models(
-    names: Sequence[str], device: str, precisions: Sequence[Precision] = PRECISIONS, orders: int = 1
+    names: Sequence[str],
+    devices: Sequence[str],
+    precisions: Sequence[Precision] = PRECISIONS,
+    orders: int = 1,
 ) -> None:
     """Print what chains and compressed weights save of each model, side by side."""
     warnings.filterwarnings("ignore")
     print(line(HEAD))
-    for name, precision in itertools.product(names or TRAINED, precisions):
+    for name, device, precision in itertools.product(names or TRAINED, devices, precisions):
         try:
             print(line(row(name, device, precision, orders)), flush=True)
         except (InputError, Unavailable) as problem:
-            print(f"{name:<17}{precision:<5}{str(problem).splitlines()[0]}", flush=True)
+            said = str(problem).splitlines()[0]
+            print(f"{name:<17}{device:<8}{precision:<5}{said}", flush=True)
+        except SystemExit as problem:  # every plan is called `model` in what is said of it
+            raise SystemExit(f"{name} on {device} at {precision}: {problem}") from None
 
 
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("models", nargs="*", choices=[[], *TRAINED, *MADE])
-    parser.add_argument("--device", default="npm4k")
+    parser.add_argument("--device", nargs="*", default=("npm4k",), metavar="DEVICE")
     parser.add_argument("--orders", type=int, default=1, help="random orders of blocks")
     parser.add_argument("--precision", nargs="*", default=PRECISIONS, choices=PRECISIONS)
     chosen = parser.parse_args()
