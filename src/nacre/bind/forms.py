@@ -21,12 +21,10 @@ from nacre.nem.model.program import Quant as ProgramQuant
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
-    OperandType,
     TaskCall,
     call_of,
     lookup_at,
     resolve_symbols,
-    tensor_type,
 )
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, quantises
@@ -125,7 +123,7 @@ class FormBinder:
             if region.compression is None and not has_elements:
                 made.append(_bytes_of_copy(task, lookup))
                 continue
-            typed = _typed(region, tensor_type(region, lookup, quants=False), lookup)
+            typed = _typed(region, lookup)
             if region.quant is not None:
                 typed = self._with_quant(typed, region.quant, lookup)
             made.append(typed)
@@ -158,24 +156,27 @@ def _computed(
     task: Task, call: TaskCall, resolved: TaskCall, lookup: Lookup
 ) -> tuple[Operand, ...]:
     """What a compute task reads and writes, in its order; truth values lie there as bytes."""
-    reads = zip(call.inputs, resolved.inputs, strict=True)
-    writes = zip(call.outputs, resolved.outputs, strict=True)
+    if resolved is call:  # which is most of them
+        return tuple([_typed(region_of(operand), lookup) for operand in task.operands])
+    reads, writes = iter(resolved.inputs), iter(resolved.outputs)
     made = []
     for operand in task.operands:
-        type_, meant = next(reads if operand.access == "read" else writes)
-        assert type_ is not None
-        typed = _typed(region_of(operand), type_, lookup)
+        meant = next(reads if operand.access == "read" else writes)
+        typed = _typed(region_of(operand), lookup)
         is_truth = meant is not None and meant.elem is _TRUTH
         made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
     return tuple(made)
 
 
-def _typed(region: Region, type_: OperandType, lookup: Lookup) -> Operand:
-    """An operand of a type, without its quantisation."""
+def _typed(region: Region, lookup: Lookup) -> Operand:
+    """An operand with its type, without its quantisation."""
+    elem, packed = region.elem, region.compression
+    shape: Any = region.shape
     strides: Any = region.strides
-    if strides and lookup:
-        strides = resolve_symbols(strides, lookup)
-    elem, shape, packed = type_.elem.name, type_.shape, region.compression
+    if elem is None or shape is None:
+        raise ValueError("a region without type")
+    if lookup:
+        shape, strides = resolve_symbols((shape, strides), lookup)
     if packed is None:
         return Operand(_ANYWHERE, 0, elem, shape, strides)
     size = resolve_symbols(region.extent, lookup)

@@ -15,6 +15,7 @@ from nacre.nem.plan.placement import requested_unit
 COPIES = ("transfer", "store")
 FEW_SCALES = 4  # of quantisations that are compared
 _NUMBERS = frozenset({int, float, str, bool})
+_QUANTS = object()  # behind it in a key stand the numbers of quantisations
 
 
 class TaskKinds:
@@ -37,18 +38,15 @@ class TaskKinds:
     def of(self, task: Task) -> int:
         """The kind of a task."""
         kind = self.numbers.get(task.position)
-        if kind is None:
-            kind = self.numbers[task.position] = self._kind(task)
-        return kind
-
-    def _kind(self, task: Task) -> int:
-        op, attributes, loops = task.op, task.attributes, task.loops
+        if kind is not None:
+            return kind
+        op, loops = task.op, task.loops
         parts: list[Hashable] = [op, bool(loops) and self._is_deterministic_in(loops)]
         decorators = task.decorators
         if decorators and (len(decorators) > 1 or decorators[0].name != "debug"):
             self._add_requests(task, parts)  # more than what tools call it, which is all of most
-        is_copy = op in COPIES
-        quants: list[int] = []  # where, and which; what computing costs does not depend on them
+        is_copy, quant_of = op in COPIES, self._quant_of
+        quants: list[Hashable] = []  # where, and which
         for operand in task.operands:
             region = operand.region
             if region is None or region.buffer is None:  # of a program with errors
@@ -57,25 +55,27 @@ class TaskKinds:
             level = region.buffer.level
             parts += (operand.access, level, region.elem, region.shape, region.strides)
             if quant is not None:
-                number = self._quant_of.get(id(quant))
+                number = quant_of.get(id(quant))
                 quants += (len(parts), self.quant_number(quant) if number is None else number)
             if packed is not None:
                 parts += ("packed", packed.form, region.extent)
             elif is_copy:
                 parts.append(region.extent)
-        if is_copy:
-            parts += quants
-        elif attributes:
-            parts += attributes
-            parts += attributes.values()
-            if op == "compute":  # an operation by name tells 1 from 1.0
-                parts += map(type, attributes.values())
-        cost = self._costs.setdefault(tuple(parts), len(self._costs))
-        key: Hashable = (cost, *quants) if quants else cost
-        kind = self._kinds.setdefault(key, len(self._kinds))
-        if kind == len(self.varying):
-            self.costs.append(cost)
-            self.varying.append(self._varying_terms(task, cost) if loops else ())
+        if not is_copy and task.attributes:
+            _add_attributes(task, parts)
+        key = (*parts, _QUANTS, *quants) if quants else tuple(parts)
+        kind = self._kinds.get(key)
+        if kind is None:
+            # What computing costs does not depend on quantisation, what copying costs does.
+            kind = self._add_kind(task, key, key if is_copy else tuple(parts))
+        self.numbers[task.position] = kind
+        return kind
+
+    def _add_kind(self, task: Task, key: Hashable, cost_key: Hashable) -> int:
+        cost = self._costs.setdefault(cost_key, len(self._costs))
+        kind = self._kinds[key] = len(self._kinds)
+        self.costs.append(cost)
+        self.varying.append(self._varying_terms(task, cost) if task.loops else ())
         return kind
 
     def _add_requests(self, task: Task, parts: list[Hashable]) -> None:
@@ -128,6 +128,14 @@ class TaskKinds:
             number = self._quants.setdefault(key, len(self._quants))
             self._quant_of[id(quant)] = number
         return number
+
+
+def _add_attributes(task: Task, parts: list[Hashable]) -> None:
+    values = task.attributes.values()
+    parts += task.attributes
+    parts += values
+    if task.op == "compute":  # an operation by name tells 1 from 1.0
+        parts += map(type, values)
 
 
 def _terms_but_quant(task: Task) -> tuple[Symbolic, ...]:
