@@ -20,6 +20,7 @@ PROPERTY_LIMIT_SECONDS = 10.0
 # Beside other work processors are slower: what is above a limit is shown, above twice it fails.
 _TOLERANCE = 2.0
 _PROPERTY = "processor_seconds"
+_SHOWN = 10  # tests, the slowest
 
 
 def _processor_seconds() -> float:
@@ -71,7 +72,9 @@ class ProcessorTime:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         total = sum(self._seconds.values())
-        terminalreporter.write_line(f"processor time of the tests: {total:.0f} s")
+        terminalreporter.write_line(f"processor time of the tests: {total:.0f} s; the slowest:")
+        for test, seconds in _by_seconds(self._seconds)[:_SHOWN]:
+            terminalreporter.write_line(f"{seconds:6.1f} s  {test}")
         for test, seconds in _by_seconds(self._slow):
             terminalreporter.write_line(
                 f"SLOW {test}: {seconds:.1f} s, {LIMIT_SECONDS:g} are allowed, of a property"
