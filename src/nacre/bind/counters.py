@@ -9,6 +9,9 @@ from nacre.nem.model.program import Loop
 from nacre.nem.plan.columns import as_term
 from nacre.tcb.image import Operand, counter
 
+# Operands of one key are one: the id of their offset, their buffer, ids of form and quantisation.
+OperandKey = tuple[int, int, int, int]
+
 
 def simplify(op: str, left: Term, right: Term) -> Term:
     """An operation, worked out where it can be."""
@@ -61,8 +64,9 @@ class Counters:
 
     def __init__(self, values: Sequence[Term] = ()) -> None:
         self._values = values
-        self._terms: dict[Term, Term] = {}  # as they become
-        self.operands: dict[tuple[int, int, int], Operand] = {}  # by offset, buffer and form
+        self._terms: dict[int, tuple[Term, Term]] = {}  # by id, which they keep, as they become
+        self.addresses: dict[tuple[int, int], Term] = {}  # by id of the offset, and by buffer
+        self.operands: dict[OperandKey, Operand] = {}
         self._inside: dict[Term, Counters] = {}  # by where a loop at this place begins
 
     def inside(self, loop: Loop) -> Counters:
@@ -78,12 +82,14 @@ class Counters:
         """A term of the program over counters."""
         if type(value) is int:
             return value
+        known = self._terms.get(id(value))  # equal terms of a program are one value, mostly
+        if known is not None:
+            return known[1]
         term = as_term(value)
         if term is None:
             raise ValueError("a part of a program with errors")
-        found = self._terms.get(term)
-        if found is None:
-            found = self._terms[term] = self._replace(term)
+        found = self._replace(term)
+        self._terms[id(value)] = (term, found)
         return found
 
     def _replace(self, term: Term) -> Term:

@@ -12,7 +12,7 @@ from nacre.bind.counters import Counters, add_number
 from nacre.bind.forms import FormBinder
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
-from nacre.bind.placed_tags import NodeTags, PlacedTags
+from nacre.bind.placed_tags import NodeTags, PlacedTags, PlainWait
 from nacre.bind.splitting import IterationRuns, Run
 from nacre.bind.tags import has_entry_block
 from nacre.bind.units import UnitBinder
@@ -86,15 +86,21 @@ class Emitter:
     def _body(self, body: OrderBody, place: Place) -> Items:
         items: Items = defaultdict(list)
         shift, task_at, stream_of = body.shift, self._task_at, self._stream_of
-        for of_node in place.tags.nodes():
-            node = of_node.node
+        members, tags = self._members, place.tags
+        number, is_serialised = tags.number, tags.is_serialised
+        for of_node in tags.nodes():
+            node, plain = of_node.node, of_node.waits
             kind, position = node.kind, node.position + shift
             if kind == "task":
-                last, waits = task_at[position], self._waits(of_node, place)
-                found = items[stream_of[position]]
-                if position in self._members:
+                if plain is None or node.after_start or is_serialised:
+                    waits = self._waits(of_node, place)
+                else:
+                    waits = _plain_waits(plain, number)
+                last, stream = task_at[position], stream_of[position]
+                found = items[stream]
+                if position in members:
                     waits = self._producers(last, place, waits, found)
-                found.append(self._task(last, place, waits, of_node.signal))
+                found.append(self._task(last, place, waits, of_node.signal, stream))
                 continue
             if kind != "entry" or has_entry_block(node):
                 stream, block = self._join(of_node, position, place)
@@ -122,19 +128,20 @@ class Emitter:
     ) -> tuple[Wait, ...]:
         """The tasks that stream into one: the first waits for what all of them do, the last not."""
         for task in self._members[last.position][:-1]:
-            found.append(self._task(task, place, waits, None, is_chained=True))
+            stream = self._stream_of[task.position]
+            found.append(self._task(task, place, waits, None, stream, is_chained=True))
             waits = ()
         return waits
 
     def _join(self, of_node: NodeTags, position: int, place: Place) -> tuple[int, Block]:
         tags, waits = place.tags, self._waits(of_node, place)
         node, signal = of_node.node, of_node.signal
+        if node.kind == "done":
+            block = Block("join", position, waits=waits, signal=tags.iterations)
+            return tags.tags.space, block
         if isinstance(node.statement, WaitStatement):
             named = self._named(node.statement.tokens, position)
             block = Block("wait", position, waits=waits, signal=signal, names=named)
-            return tags.tags.space, block
-        if node.kind == "done":
-            block = Block("join", position, waits=waits, signal=tags.iterations)
             return tags.tags.space, block
         inner = tags.inside(node.statement.position)
         sets = inner.raises() if node.kind == "end" else ()
@@ -144,25 +151,23 @@ class Emitter:
     def _waits(self, of_node: NodeTags, place: Place) -> tuple[Wait, ...]:
         """What a node waits for, in its own body and in those around it."""
         tags, node, own = place.tags, of_node.node, of_node.waits
-        waits: list[Wait] = []
+        waits: tuple[Wait, ...] = ()
         if own is not None:
-            number = tags.number
-            for tag, term, counted in own:
-                value = term + counted + number if type(term) is int else None
-                waits.append(Wait(tag, value or add_number(term, counted + number)))
+            waits = _plain_waits(own, tags.number)
         elif node.kind == "end":
-            waits.append(tags.inside(_loop_of(node).position).all_done(place.counters))
+            waits = (tags.inside(_loop_of(node).position).all_done(place.counters),)
         else:
-            for named in node.before:
-                is_inside = named.body == node.body
-                waits.append(tags.wait_for(named) if is_inside else place.wait_outside(named))
+            waits = tuple([
+                tags.wait_for(named) if named.body == node.body else place.wait_outside(named)
+                for named in node.before
+            ])  # fmt: skip
         if node.after_start:
             waits += place.start
         if node.kind == "done":
             waits += tags.previous_done()
         if tags.is_serialised:
             waits += tags.serialising_waits(node)
-        return tuple(waits)
+        return waits
 
     def _task(
         self,
@@ -170,6 +175,7 @@ class Emitter:
         place: Place,
         waits: tuple[Wait, ...],
         signal: Tag | None,
+        stream: int,
         *,
         is_chained: bool = False,
     ) -> Block:
@@ -178,7 +184,7 @@ class Emitter:
         if form is None:
             form = self._forms.make(task, lambda: place.row)
         inputs, outputs = self._operands.place(task, form, counters)
-        is_shared, units = self._stream_of[position] == DEVICE, form.units
+        units = form.units
         if self._requested:
             units = self._units.bind_instance(task, units, counters)
         has_token, named = False, task.deps
@@ -202,7 +208,7 @@ class Emitter:
             outputs,
             units,
             form.shared,
-            self._units.engine(task, counters) if is_shared else None,
+            self._units.engine(task, counters) if stream == DEVICE else None,
             form.format,
             0,  # the length of requests is chosen later
             0,  # and so is its priority
@@ -229,6 +235,20 @@ class Emitter:
         own = self._last_of.get(position)
         found = (self._last_of.get(token, token) for token in tokens)
         return tuple(token for token in dict.fromkeys(found) if token != own)
+
+
+def _plain_waits(plain: tuple[PlainWait, ...], number: int) -> tuple[Wait, ...]:
+    """Waits for tags to have counted so many, beside what their body had counted before."""
+    if len(plain) == 1:  # which is most of them
+        tag, before, counted = plain[0]
+        if type(before) is int:
+            return (Wait(tag, before + counted + number),)
+    return tuple([
+        Wait(tag, before + counted + number)
+        if type(before) is int
+        else Wait(tag, add_number(before, counted + number))
+        for tag, before, counted in plain
+    ])  # fmt: skip
 
 
 def _loop_of(node: OrderNode) -> Loop:

@@ -1,12 +1,15 @@
-"""Forms: all of a task but where its operands lie and what it waits for.
+"""Forms: all of a task but where its operands lie, how these are quantised and what it waits for.
 
-A form is worked out once for all tasks of a kind.
+A form is worked out once for all tasks of a kind, and remembered for the next program or the next
+way of binding this one: what a task costs takes longer to work out than to write its blocks.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from struct import pack, unpack
 from types import MappingProxyType
 from typing import Any
 
@@ -14,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nacre.base.elements import GRAPH_TYPES
-from nacre.bind.task_kinds import COPIES, FEW_SCALES
-from nacre.bind.units import UnitBinder
+from nacre.bind.task_kinds import COPIES
+from nacre.bind.units import Target, UnitBinder
 from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Quant as ProgramQuant
 from nacre.nem.model.program import Region, Task
@@ -35,6 +38,8 @@ from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
 _ANYWHERE = ""  # the memory of an operand without place
 _NOTHING: Lookup = MappingProxyType({})
+_FEW_SCALES = 4  # of quantisations that are compared
+_MOST_TARGETS, _MOST_REMEMBERED = 16, 16_384
 _TRUTH = GRAPH_TYPES["bool"]  # lies in memory as a byte
 
 
@@ -48,6 +53,48 @@ class TaskForm(Struct, frozen=True, eq=False):
     units: tuple[UnitUse, ...]  # of any instance
     shared: int
     format: str
+    takes_quants: bool  # whether operands are quantised as their regions say
+
+
+class QuantBinder:
+    """Makes quantisations of those of the program; equal short ones are one value."""
+
+    def __init__(self) -> None:
+        # By id of the program's, and the rank of what has it.
+        self.known: dict[tuple[int, int], Quant] = {}
+        self._distinct: dict[Quant, Quant] = {}
+
+    def make(self, quant: ProgramQuant, rank: int) -> Quant:
+        """A quantisation that is the same in every iteration."""
+        made = self._make(quant, rank, quant.scales, quant.zero_points)
+        self.known[id(quant), rank] = made
+        return made
+
+    def make_at(self, quant: ProgramQuant, rank: int, lookup: Lookup) -> Quant:
+        """One whose scales or zero points are those of an iteration."""
+        parts = resolve_symbols((quant.scales, quant.zero_points), lookup)
+        return self._make(quant, rank, *parts)
+
+    def _make(self, quant: ProgramQuant, rank: int, scales: Any, zeros: Any) -> Quant:  # noqa: ANN401 - as they came
+        zeros = tuple(map(int, zeros)) if any(zeros) else (0,) * len(zeros)
+        axis = None if quant.axis is None else quant.axis % rank
+        made = Quant(_in_f32(scales), zeros, axis, quant.group_size or 1)
+        return made if len(scales) > _FEW_SCALES else self._distinct.setdefault(made, made)
+
+
+def _in_f32(scales: tuple[float, ...]) -> tuple[float, ...]:
+    """Scales in the precision of the kernels."""
+    layout = f"{len(scales)}f"
+    try:
+        return unpack(layout, pack(layout, *scales))  # in half the time of an array
+    except OverflowError:  # an array has infinity then
+        return tuple(array("f", scales))
+
+
+@lru_cache(maxsize=_MOST_TARGETS)
+def remembered_forms(target: Target) -> dict[Hashable, TaskForm]:
+    """The forms of kinds of tasks that were bound to a target, by the keys of the kinds."""
+    return {}
 
 
 class FormBinder:
@@ -57,23 +104,30 @@ class FormBinder:
         self._units = units
         self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
         self.known: dict[int, TaskForm] = {}  # by kind, those that are alike in every iteration
-        self._plain: dict[int, TaskForm] = {}  # but for `quant`, by what kinds cost
-        self._quants: dict[Quant, Quant] = {}
-        self._quant_of: dict[tuple[int, int], Quant] = {}  # by id of the program's, and its rank
+        self.quants = QuantBinder()
+        self._remembered = remembered_forms(units.target)
 
     def make(self, task: Task, row_of: Callable[[], Grid]) -> TaskForm:
         """The form of a task in an iteration."""
         kind = self._kinds[task.position]
         terms = self._varying[kind]
-        if terms:
-            row = row_of()
-            lookup = lookup_at(terms, row, 0)
-            return self._quantised(task, self._make(task, lookup, row), lookup)
-        cost = self._units.kinds.costs[kind]
-        plain = self._plain.get(cost)
-        if plain is None:
-            plain = self._plain[cost] = self._make(task, _NOTHING, TOP)
-        made = self.known[kind] = self._quantised(task, plain, _NOTHING)
+        if not terms:
+            made = self.known[kind] = self._recall(task, kind)
+            return made
+        row = row_of()
+        lookup = lookup_at(terms, row, 0)
+        made = self._make(task, lookup, row)
+        return made if task.op in COPIES else self._quantised(task, made, lookup)
+
+    def _recall(self, task: Task, kind: int) -> TaskForm:
+        """The form of tasks of a kind that is alike in every iteration."""
+        # Of another program 1 may be 1.0 or true, which are equal and not the same.
+        key = (self._units.kinds.keys[kind], repr(task.attributes))
+        made = self._remembered.get(key)
+        if made is None:
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                self._remembered.clear()
+            made = self._remembered[key] = self._make(task, _NOTHING, TOP)
         return made
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -97,23 +151,17 @@ class FormBinder:
             self._units.uses(task, row, call),
             self._units.shared(task, row),
             _written_elem(task, operands) if quantises(task) else "raw",
+            call is not None,
         )
 
     def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
-        """A form with the quantisation of what a compute task reads and writes."""
-        if task.op in COPIES:
-            return plain
-        operands: list[Operand] | None = None
+        """The form of a compute task in an iteration with the quantisation of its operands."""
+        operands = list(plain.operands)
         for at, operand in enumerate(task.operands):
             quant = region_of(operand).quant
             if quant is not None:
-                operands = operands or list(plain.operands)
                 operands[at] = self._with_quant(operands[at], quant, lookup)
-        if operands is None:
-            return plain
-        op, attributes, is_ordered = plain.op, plain.attributes, plain.is_ordered
-        units, shared = plain.units, plain.shared
-        return TaskForm(op, attributes, is_ordered, tuple(operands), units, shared, plain.format)
+        return replace(plain, operands=tuple(operands), takes_quants=False)
 
     def _copied(self, task: Task, lookup: Lookup) -> tuple[Operand, ...]:
         """What a copy has on its two sides: elements, or the bytes as they are."""
@@ -130,26 +178,9 @@ class FormBinder:
         return tuple(made)
 
     def _with_quant(self, of: Operand, quant: ProgramQuant, lookup: Lookup) -> Operand:
-        """An operand with its quantisation; equal ones are one value, and looked at once."""
-        place = (id(quant), len(of.dims))
-        found = None if lookup else self._quant_of.get(place)
-        if found is None:
-            found = self._make_quant(quant, place[1], lookup)
-            if not lookup:
-                self._quant_of[place] = found
-        packed, size = of.compression, of.compressed_bytes
-        return Operand(of.memory, of.address, of.elem, of.dims, of.strides, found, packed, size)
-
-    def _make_quant(self, quant: ProgramQuant, rank: int, lookup: Lookup) -> Quant:
-        scales: Any = quant.scales
-        zeros: Any = quant.zero_points
-        if lookup:
-            scales, zeros = resolve_symbols((scales, zeros), lookup)
-        scales = tuple(array("f", scales))  # the kernels' precision
-        zeros = tuple(map(int, zeros)) if any(zeros) else (0,) * len(zeros)
-        axis = None if quant.axis is None else quant.axis % rank
-        made = Quant(scales, zeros, axis, quant.group_size or 1)
-        return made if len(scales) > FEW_SCALES else self._quants.setdefault(made, made)
+        """An operand with its quantisation."""
+        rank = len(of.dims)
+        return replace(of, quant=self.quants.make_at(quant, rank, lookup))
 
 
 def _computed(

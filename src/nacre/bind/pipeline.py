@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,7 +40,7 @@ from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Program, Task, Wait, debug_name
+from nacre.nem.model.program import Decorator, Program, Task, Wait
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.memory import memory_sizes
 from nacre.nem.run.sessions.naming import statement_name
@@ -52,7 +51,7 @@ from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image, Machine, Origin, Placement, Port
 
 _DDR = "DDR"
-_NODE_OF = attrgetter("node")  # of a decorator
+_LINES_NEAR = 32  # from a statement to the next, mostly
 
 
 def bind_plan(
@@ -135,7 +134,7 @@ class _Binding:
         limits = (counts, self._windows)
         fitted = fit_tags(program, order, self._streams, *limits, may_serialise=serialise)
         placements = self._banks.placements
-        operands = OperandBinder(placements, fused.streamed)
+        operands = OperandBinder(placements, self._forms.quants, fused.streamed)
         has_limit = machine.token_limit is not None
         given = (self._units, self._forms, operands, fused.members, self._streams)
         emitter = Emitter(*given, program.task_at, has_token_limit=has_limit)
@@ -309,20 +308,27 @@ class _Origins:
 
     def add_task(self, task: Task) -> None:
         """Where a task comes from."""
-        position = task.position
         name = task.token or statement_name(self._program, task)
         layer = self._layers.get(task.name) if self._layers else None
         if layer is None:
-            layer = debug_name(map(_NODE_OF, task.decorators)) if task.decorators else None
+            layer = _debug_name(task.decorators)
             if layer is None and task.loops:
                 layer = self._name_of_loops(task)
-        self._line = line = bisect_right(self._starts, task.node.start, self._line)
-        self.found.append(Origin(position, name, line, layer))
+        self.found.append(Origin(task.position, name, self._line_of(task.node.start), layer))
 
     def add_wait(self, wait: Wait) -> None:
         """Where a wait comes from."""
-        self._line = line = bisect_right(self._starts, wait.node.start, self._line)
+        line = self._line_of(wait.node.start)
         self.found.append(Origin(wait.position, f"wait@{line}", line))
+
+    def _line_of(self, start: int) -> int:
+        """The line of what begins at a place of the text, behind the statement before."""
+        starts, before = self._starts, self._line
+        near = before + _LINES_NEAR
+        if near >= len(starts) or starts[near] <= start:
+            near = len(starts)
+        self._line = line = bisect_right(starts, start, before, near)
+        return line
 
     def _name_of_loops(self, task: Task) -> str | None:
         """What `@debug` calls the loops around a task that has no name of its own."""
@@ -330,3 +336,13 @@ class _Origins:
         if innermost not in self._of_loops:
             self._of_loops[innermost] = task.debug_name
         return self._of_loops[innermost]
+
+
+def _debug_name(decorators: tuple[Decorator, ...]) -> str | None:
+    """What `@debug` among some decorators calls a task."""
+    for decorator in decorators:
+        if decorator.name == "debug" and decorator.arguments:
+            name = decorator.arguments[0]
+            if type(name) is str:
+                return name
+    return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -46,6 +48,13 @@ class _Ways(Struct, frozen=True, eq=False):
     part: str | None  # of these
 
 
+class Target(NamedTuple):
+    """All that the units of a task and its cycles on them depend on, beside the task."""
+
+    device: str  # its digest
+    cstl_parts: int
+
+
 _CSTL, _POST_PROCESSING, _STORE_BACK = "CSTL", "CSTLA", "CSTLB"
 
 
@@ -59,7 +68,8 @@ class UnitBinder:
         self._is_single = device.num_engines == 1
         self._has_parts = cstl_parts > 1
         self._profile = profile
-        self._ways: dict[int, _Ways] = {}  # by what a kind costs
+        self.target = Target(device.digest, cstl_parts)
+        self._ways: dict[int, _Ways] = {}  # by kind
         self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
 
     def stream(self, task: Task) -> int:
@@ -81,8 +91,8 @@ class UnitBinder:
     def decide(self, task: Task) -> UnitDecision:
         """The units of a task; NoUnitError where the device has none."""
         kinds = self.kinds
-        cost = kinds.costs[kinds.of(task)]
-        ways = self._ways.get(cost) or self._find_ways(task, cost)
+        kind = kinds.of(task)
+        ways = self._ways.get(kind) or self._find_ways(task, kind)
         asked = kinds.requested.get(task.position) if kinds.requested else None
         if asked is None:
             return UnitDecision(task, ways.units, "free", None, ways.part)
@@ -93,12 +103,12 @@ class UnitBinder:
         is_exact = isinstance(index, int) and index < count
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
 
-    def _find_ways(self, task: Task, cost: int) -> _Ways:
-        """The units on which tasks of a cost can run."""
+    def _find_ways(self, task: Task, kind: int) -> _Ways:
+        """The units on which tasks of a kind can run."""
         ways = self._eligible(capable_units(task))
         if not ways:
             raise NoUnitError(task)
-        found = self._ways[cost] = _Ways(ways, ways[0], self._part(task, ways[0]))
+        found = self._ways[kind] = _Ways(ways, ways[0], self._part(task, ways[0]))
         return found
 
     def _eligible(self, capable: tuple[UnitCombination, ...]) -> tuple[UnitCombination, ...]:
