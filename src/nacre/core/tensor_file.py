@@ -89,6 +89,20 @@ class TensorFile:
         """The bytes of the file."""
         return len(self._raw)
 
+    @property
+    def names(self) -> list[str]:
+        """The keys of the tensors, in the order of the file."""
+        return [key for key in self._rows if key != _METADATA]
+
+    def type_of(self, key: str) -> TensorType:
+        """The type of a tensor as the file has it; TensorProblem for one that is not read."""
+        row = self._row(key)
+        if row.dtype not in _TYPES:
+            raise TensorProblem(f"tensor `{key}` is of {backquote(row.dtype)}, which is not read")
+        if any(dim < 0 for dim in row.shape):
+            raise TensorProblem(f"tensor `{key}` has a dimension below 0")
+        return TensorType(_TYPES[row.dtype], row.shape)
+
     def derived_tensor(self, key: str, axes: tuple[int, ...], wanted: TensorType) -> Array:
         """The tensor of that key with its axes in that order, reshaped, and of that type."""
         row = self._row(key)

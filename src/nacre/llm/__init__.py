@@ -1,4 +1,4 @@
-"""Language models: GGUF in, models in Core IR, tokens out."""
+"""Language models: GGUF and checkpoints in, models in Core IR, tokens out."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from nacre.base.lazy import load_on_use
 if TYPE_CHECKING:
     from nacre.llm.bundle.llm_bundle import LlmBundle, build
     from nacre.llm.chat import LanguageModel
+    from nacre.llm.checkpoint.checkpoint import Checkpoint, checkpoint_of, read_checkpoint
     from nacre.llm.gguf.file import GgufFile, read_gguf
     from nacre.llm.model.runner import Decoder
     from nacre.llm.sampling import Sampling
     from nacre.llm.tokenizer.tokenizer import Tokenizer
 
 __all__ = [
+    "Checkpoint",
     "Decoder",
     "GgufFile",
     "LanguageModel",
@@ -22,12 +24,15 @@ __all__ = [
     "Sampling",
     "Tokenizer",
     "build",
+    "checkpoint_of",
+    "read_checkpoint",
     "read_gguf",
 ]
 
 load_on_use(
     __name__,
     {
+        "Checkpoint": "checkpoint.checkpoint",
         "Decoder": "model.runner",
         "GgufFile": "gguf.file",
         "LanguageModel": "chat",
@@ -35,6 +40,8 @@ load_on_use(
         "Sampling": "sampling",
         "build": "bundle.llm_bundle",
         "Tokenizer": "tokenizer.tokenizer",
+        "checkpoint_of": "checkpoint.checkpoint",
+        "read_checkpoint": "checkpoint.checkpoint",
         "read_gguf": "gguf.file",
     },
 )

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.base.stages import stage
-from nacre.llm.gguf.file import GgufFile
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.runner import Decoder, Runner
+from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.model import LLM07
 from nacre.llm.sampling import Sampler, Sampling
 from nacre.llm.template.chat import ChatTemplate, Message, chat_template
@@ -27,7 +27,7 @@ class TextInterface:
     template: ChatTemplate | None
 
     @classmethod
-    def from_gguf(cls, file: GgufFile, *, with_template: bool = True) -> TextInterface:
+    def from_gguf(cls, file: ModelFile, *, with_template: bool = True) -> TextInterface:
         """That of a file; InputError where a part of it is none."""
         with stage("reading the tokenizer"):
             tokenizer = Tokenizer.from_gguf(file)
@@ -47,7 +47,9 @@ class TextInterface:
         if self.template is None:
             raise ValueError("the file has no chat template")
         text = self.template.prompt(messages)
-        return self.tokenizer.encode(text, parse_special=True) or self.beginning
+        begins = not self.tokenizer.vocabulary.is_written
+        ids = self.tokenizer.encode(text, add_special_tokens=begins, parse_special=True)
+        return ids or self.beginning
 
     @property
     def beginning(self) -> list[int]:
@@ -113,8 +115,8 @@ class LanguageModel:
     text: TextInterface
 
     @classmethod
-    def from_gguf(cls, file: GgufFile, *, with_template: bool = True) -> LanguageModel:
-        """The model of a file; InputError where a part of it is none."""
+    def from_gguf(cls, file: ModelFile, *, with_template: bool = True) -> LanguageModel:
+        """The model of a file, or of a checkpoint; InputError where a part of it is none."""
         text = TextInterface.from_gguf(file, with_template=with_template)
         with stage("reading the weights"):
             return cls(Decoder.from_gguf(file), text)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nacre.base.diagnostics import InputError
+from nacre.llm.checkpoint.configuration import read_config_json
 from nacre.llm.estimate.bounds import ModelEstimate, estimate_model
-from nacre.llm.estimate.config_json import read_config_json
 from nacre.llm.estimate.sizes import ModelSizes, Precision
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.model.config import config_of

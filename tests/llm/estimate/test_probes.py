@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nacre.compile.api import compile as compile_module
-from nacre.llm.estimate.config_json import read_config_json
+from nacre.llm.checkpoint.configuration import read_config_json
 from nacre.llm.estimate.probes import RandomWeights, plan_cycles
 from nacre.llm.estimate.sizes import Precision
 from nacre.llm.model.config import Config

@@ -1,4 +1,4 @@
-"""`nacre llm build`: plans for a device from a GGUF file."""
+"""`nacre llm build`: plans for a device from a GGUF file or a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nacre.base.excerpt import safe
 from nacre.cli.arrays import report_write_errors
 from nacre.cli.compile_options import PrecisionName, group_size_option
 from nacre.cli.core.files import report_findings
-from nacre.cli.llm.group import llm, open_gguf, time_text
+from nacre.cli.llm.group import llm, open_model_file, time_text
 from nacre.cli.options import WholeNumber, ddr_size_option, include_root_option, out_option
 from nacre.compile.options import GROUP_SIZE, PRECISION_ALIASES
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @llm.command()
-@click.argument("file", metavar="FILE.gguf")
+@click.argument("model", metavar="FILE.gguf|CHECKPOINT")
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
 @include_root_option
 @click.option(
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @ddr_size_option
 @out_option("FOLDER", "Where the bundle goes.", is_folder=True, required=True)
 def build(
-    file: str,
+    model: str,
     device: str,
     include_roots: tuple[Path, ...],
     precision: str,
@@ -65,6 +65,7 @@ def build(
 ) -> int:
     """Compile a model to a plan for chunks of a prompt and one for single tokens.
 
+    CHECKPOINT is a folder that `save_pretrained` of transformers wrote.
     `nacre llm run FOLDER` runs them, bit-true.
     """
     if group_size is not None and precision not in GROUP_SIZE:
@@ -75,7 +76,7 @@ def build(
         from nacre.llm.bundle.llm_bundle import build as build_bundle
 
         made = build_bundle(
-            open_gguf(file), target_of(device, include_roots).device, precision,
+            open_model_file(model), target_of(device, include_roots).device, precision,
             context=context, chunk=chunk, ddr_bytes=ddr_size, classes=classes,
             group_size=None if group_size is None else int(group_size), keeps_blocks=keep_blocks,
         )  # fmt: skip

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @llm.command()
-@click.argument("model", metavar="FILE.gguf|config.json")
+@click.argument("model", metavar="FILE.gguf|config.json|CHECKPOINT")
 @click.option(
     "--device", "devices", multiple=True, required=True, metavar="D",
     help="A built-in device or a file; may be repeated, to compare them.",
@@ -119,15 +119,18 @@ def estimate_language_model(
 
 
 def _sizes(name: str) -> ModelSizes:
-    from nacre.llm.estimate.config_json import read_config_json
+    from nacre.llm.checkpoint.configuration import CONFIGURATION, read_config_json
     from nacre.llm.estimate.sizes import ModelSizes
     from nacre.llm.model.config import config_of
 
-    if name.endswith(".json"):
-        reason = unreadable_reason(Path(name))
+    path = Path(name)
+    if path.is_dir():
+        path /= CONFIGURATION
+    if path.suffix == ".json":
+        reason = unreadable_reason(path)
         if reason is not None:
             raise WrongUsage(reason)
-        return ModelSizes(*read_config_json(Path(name)))
+        return ModelSizes(*read_config_json(path))
     file = open_gguf(name)
     return ModelSizes(config_of(file), "output.weight" not in file.tensors)
 

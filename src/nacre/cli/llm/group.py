@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from nacre.cli.arrays import WrongUsage, unreadable_reason
 if TYPE_CHECKING:
     from nacre.llm.bundle.llm_bundle import LlmTime
     from nacre.llm.gguf.file import GgufFile
+    from nacre.llm.model.weights import ModelFile
 
 
 LONGEST_CONTEXT = 2048  # of files, unless it is asked for
@@ -19,7 +21,7 @@ LONGEST_CONTEXT = 2048  # of files, unless it is asked for
 
 @click.group()
 def llm() -> None:
-    """Work with language models, as GGUF files bring them.
+    """Work with language models, as GGUF files and folders of transformers bring them.
 
     Exit status: 0 no errors, 1 errors in the file, 2 wrong usage.
     """
@@ -34,6 +36,20 @@ def time_text(time: LlmTime, prompt_tokens: int | None = None) -> str:
         f"{time.chunk:,} tokens of a prompt, {time.decode_cycles:,} for one, at "
         f"{time.clock_mhz:,.0f} MHz)"
     )
+
+
+def is_bundle_folder(name: str) -> bool:
+    """Whether an argument names a folder that is no checkpoint of transformers."""
+    from nacre.llm.checkpoint.checkpoint import is_checkpoint
+
+    return os.path.isdir(name) and not is_checkpoint(Path(name))
+
+
+def open_model_file(name: str) -> ModelFile:
+    """The GGUF file or the checkpoint's folder of an argument; InputError where it is wrong."""
+    from nacre.llm.sources import open_model
+
+    return open_model(name) if os.path.isdir(name) else open_gguf(name)
 
 
 def open_gguf(name: str) -> GgufFile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +12,13 @@ import click
 
 from nacre.base.stages import stage
 from nacre.cli.core.files import report_findings
-from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf, time_text
+from nacre.cli.llm.group import (
+    LONGEST_CONTEXT,
+    is_bundle_folder,
+    llm,
+    open_model_file,
+    time_text,
+)
 from nacre.cli.options import RealNumber, WholeNumber
 from nacre.cli.terminal.progress import hold_stages
 
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @llm.command()
-@click.argument("model", metavar="FILE.gguf|FOLDER")
+@click.argument("model", metavar="FILE.gguf|CHECKPOINT|FOLDER")
 @click.option("--prompt", required=True, metavar="TEXT", help="What to go on from, or to answer.")
 @click.option("--system", metavar="TEXT", help="A message of the system before it.")
 @click.option("--raw", is_flag=True, help="Take the prompt as it is, without the chat template.")
@@ -60,10 +65,10 @@ def run(
 ) -> int:
     """Write what a model says to a prompt, token by token.
 
-    A file runs in f32 on the evaluator of Core IR; a folder of `nacre llm build` by its plans,
-    bit-true. A file with a chat template is asked by it.
+    A file, or a folder of transformers, runs in f32 on the evaluator of Core IR; a folder of
+    `nacre llm build` by its plans, bit-true. A file with a chat template is asked by it.
     """
-    is_bundle = os.path.isdir(model)
+    is_bundle = is_bundle_folder(model)
     if timed and not is_bundle:
         raise click.UsageError("--timed is for the folder of a bundle: see `nacre llm build`")
     if context is not None and is_bundle:
@@ -96,7 +101,7 @@ def _run_file(name: str, request: _Request, context: int | None) -> None:
     from nacre.llm.chat import LanguageModel
 
     with stage("reading"):
-        model = LanguageModel.from_gguf(open_gguf(name), with_template=not request.is_raw)
+        model = LanguageModel.from_gguf(open_model_file(name), with_template=not request.is_raw)
     ids = model.text.prompt_ids(request.prompt, request.system)
     known = model.decoder.config.context
     wanted = min(known, max(len(ids) + request.max_tokens, 1), max(LONGEST_CONTEXT, len(ids)))
@@ -116,7 +121,8 @@ def _run_bundle(folder: str, request: _Request, is_timed: bool) -> None:
 
     with stage("reading"):
         bundle = LlmBundle.load(folder)
-    text = replace(bundle.text, template=None) if request.is_raw else bundle.text
+    text = bundle.require_text()
+    text = replace(text, template=None) if request.is_raw else text
     ids = text.prompt_ids(request.prompt, request.system)
     require_room(folder, ids, bundle.context)
     _write(text.generate(bundle.runner(), ids, request.max_tokens, request.sampling))

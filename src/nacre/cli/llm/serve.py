@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from nacre.base.excerpt import safe
 from nacre.base.stages import stage
 from nacre.cli.arrays import WrongUsage
 from nacre.cli.core.files import report_findings
-from nacre.cli.llm.group import LONGEST_CONTEXT, llm, open_gguf
+from nacre.cli.llm.group import LONGEST_CONTEXT, is_bundle_folder, llm, open_model_file
 from nacre.cli.options import WholeNumber
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _PORT = 8080
 
 
 @llm.command()
-@click.argument("model", metavar="FILE.gguf|FOLDER")
+@click.argument("model", metavar="FILE.gguf|CHECKPOINT|FOLDER")
 @click.option(
     "--port", type=WholeNumber(0, 65_535), default=_PORT, show_default=True, metavar="N",
     help="Where it answers, on 127.0.0.1 alone; 0 takes one that is free.",
@@ -37,10 +36,10 @@ _PORT = 8080
 def serve(model: str, port: int, context: int | None) -> int:
     """Answer /v1/completions and /v1/chat/completions on this machine, until it is interrupted.
 
-    A file runs in f32 on the evaluator of Core IR; a folder of `nacre llm build` by its plans,
-    bit-true. One text is written at a time.
+    A file, or a folder of transformers, runs in f32 on the evaluator of Core IR; a folder of
+    `nacre llm build` by its plans, bit-true. One text is written at a time.
     """
-    is_bundle = os.path.isdir(model)
+    is_bundle = is_bundle_folder(model)
     if context is not None and is_bundle:
         raise click.UsageError("--context is for files: a bundle has its own")
 
@@ -68,7 +67,7 @@ def _served_file(name: str, context: int | None) -> ServedModel:
     from nacre.llm.serve.model import ServedModel
 
     with stage("reading"):
-        model = LanguageModel.from_gguf(open_gguf(name))
+        model = LanguageModel.from_gguf(open_model_file(name))
     rows = context or min(LONGEST_CONTEXT, model.decoder.config.context)
     with stage("building the steps"):
         runner = model.decoder.runner(rows, min(CHUNK, rows))
@@ -81,4 +80,4 @@ def _served_bundle(folder: str) -> ServedModel:
 
     with stage("reading"):
         bundle = LlmBundle.load(folder)
-    return ServedModel(Path(folder).resolve().name, bundle.text, bundle.runner())
+    return ServedModel(Path(folder).resolve().name, bundle.require_text(), bundle.runner())

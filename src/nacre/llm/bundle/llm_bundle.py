@@ -22,14 +22,18 @@ from nacre.llm.bundle.runs import cache_dtype, run_of
 from nacre.llm.bundle.storage import StoredBundle, load_parts, save_parts
 from nacre.llm.chat import TextInterface, require_room
 from nacre.llm.estimate.sizes import ModelSizes
-from nacre.llm.gguf.file import GgufFile, parse_gguf, read_gguf
+from nacre.llm.gguf.file import GgufFile, parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.runner import Decoder, Runner
 from nacre.llm.model.step import require_sizes
+from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.model import LLM09
+from nacre.llm.rules.tokenizer import LLM10
 from nacre.llm.sampling import Sampling
+from nacre.llm.sources import open_model
+from nacre.llm.tokenizer.vocabulary import has_tokenizer
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
 
@@ -77,7 +81,7 @@ class LlmBundle:
     context: int
     chunk: int
     head: GgufFile  # what the model's file says, without its tensors
-    text: TextInterface
+    text: TextInterface | None  # None: the model came without a tokenizer
     shorter: Mapping[int, Bundle] = field(default_factory=dict)  # as `decode`, of fewer rows
 
     @property
@@ -90,7 +94,14 @@ class LlmBundle:
         steps = {self.chunk: run_of(self.prefill), 1: run_of(self.decode)}
         shorter = {rows: run_of(plan) for rows, plan in self.shorter.items()}
         dtype = cache_dtype(self.decode, self.config)
-        return Runner(self.text.name, self.config, self.context, steps, shorter, dtype)
+        return Runner(self.head.name, self.config, self.context, steps, shorter, dtype)
+
+    def require_text(self) -> TextInterface:
+        """What texts need; InputError where the model came without a tokenizer."""
+        if self.text is None:
+            message = "the model came without a tokenizer, so that no text can be read"
+            raise refusal(LLM10, self.head.name, message, "feed its tokens to `runner()`")
+        return self.text
 
     def stream(
         self,
@@ -105,9 +116,10 @@ class LlmBundle:
     ) -> Iterator[str]:
         """The answer to a prompt, piece by piece."""
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-        ids = self.text.prompt_ids(prompt, system)
-        require_room(self.text.name, ids, self.context)
-        return self.text.generate(self.runner(), ids, max_tokens, sampling)
+        text = self.require_text()
+        ids = text.prompt_ids(prompt, system)
+        require_room(text.name, ids, self.context)
+        return text.generate(self.runner(), ids, max_tokens, sampling)
 
     def generate(self, prompt: str, **how: Any) -> str:  # noqa: ANN401 - as `stream` takes them
         """The whole answer; the arguments are those of `stream`."""
@@ -119,7 +131,7 @@ class LlmBundle:
         if context is not None and context not in plans:
             known = ", ".join(f"{rows:,}" for rows in sorted(plans))
             message = f"there are plans for a context of {known}, not of {context:,}"
-            raise refusal(LLM09, self.text.name, message, "build the model for that context")
+            raise refusal(LLM09, self.head.name, message, "build the model for that context")
         prefill = self.prefill.time().cycles
         decode = plans[context or self.context].time().cycles
         device = target_of(self.decode.manifest.device).device
@@ -144,14 +156,14 @@ class LlmBundle:
     def load(folder: str | Path) -> LlmBundle:
         """Read a bundle; InputError says what is wrong with it."""
         parts = load_parts(Path(folder))
-        text = TextInterface.from_gguf(parts.head)
+        text = _text_of(parts.head)
         return LlmBundle(
             parts.prefill, parts.decode, parts.context, parts.chunk, parts.head, text, parts.shorter
         )
 
 
 def build(
-    source: str | os.PathLike[str] | GgufFile,
+    source: str | os.PathLike[str] | ModelFile | object,
     device: str | Path | Device,
     precision: str = "f16",
     *,
@@ -161,9 +173,12 @@ def build(
     keeps_blocks: bool = True,
     classes: bool = True,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
+    tokenizer: object = None,
 ) -> LlmBundle:
-    """Compile a model of a GGUF file to plans for a device.
+    """Compile a model to plans for a device.
 
+    - `source`: a GGUF file, a folder that `save_pretrained` of transformers wrote, or such a model
+      in memory, with its fast `tokenizer` where texts are wanted
     - `context`: rows of the cache
     - `chunk`: tokens of a prompt that are read at once
     - `precision`: `f16`, `f32`, or `w8f16` and `w4f16`, whose weights share a scale in groups of at
@@ -175,12 +190,12 @@ def build(
 
     InputError lists what stands in the way.
     """
-    file = source if isinstance(source, GgufFile) else read_gguf(source)
+    file = open_model(source, tokenizer)
     known = _known_precision(precision, file.name)
     own = target_of(device).device
     head = parse_gguf(metadata_bytes(file.metadata), file.name)
     require_sizes(config_of(head), file.name, context, chunk)
-    text = TextInterface.from_gguf(head)
+    text = _text_of(head)
     with stage("reading the weights"):
         decoder = Decoder.from_gguf(file)
     is_grouped = known in GROUP_SIZE
@@ -201,6 +216,10 @@ def build(
         plans = {size: plan(context, size) for size in sorted({1, chunk})}
         of_shorter = {rows: plan(rows, 1) for rows in shorter}
     return LlmBundle(plans[chunk], plans[1], context, chunk, head, text, of_shorter)
+
+
+def _text_of(head: GgufFile) -> TextInterface | None:
+    return TextInterface.from_gguf(head) if has_tokenizer(head.metadata) else None
 
 
 def _known_precision(precision: str, name: str) -> PlanPrecision:

@@ -12,8 +12,8 @@ MAX_VALUES: Final = 1 << 23
 MAX_KEY_BYTES: Final = 1 << 16  # the format's own bound
 # The format's bound is 64; tools of image models write longer ones.
 MAX_NAME_BYTES: Final = 256
-# A chat template is the longest text that there is: 20,000 bytes.
-MAX_TEXT_BYTES: Final = 1 << 22
+# The longest text is a `tokenizer.json`: the largest have 34 MB.
+MAX_TEXT_BYTES: Final = 1 << 26
 # Nobody writes an array of arrays of arrays.
 MAX_ARRAY_DEPTH: Final = 4
 MAX_DIMENSIONS: Final = 4  # the format's own bound

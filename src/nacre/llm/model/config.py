@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
-from nacre.llm.gguf.file import GgufFile
 from nacre.llm.gguf.metadata import Value
 from nacre.llm.model.families import FAMILIES, Family
 from nacre.llm.model.keys import Keys
 from nacre.llm.model.problems import refusal
+from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.model import LLM01, LLM02, LLM05
 
 _LARGEST_GEMMA2_LAYERS = 46  # its queries are scaled by width over heads
@@ -56,12 +56,10 @@ class Config:
 
     def window_of(self, layer: int) -> int | None:
         """How far a layer sees back; None for all the way."""
-        every = self.family.window_every
-        is_windowed = every == 1 or layer % every != every - 1
-        return self.window if is_windowed else None
+        return self.window if self.family.is_windowed(layer) else None
 
 
-def config_of(file: GgufFile) -> Config:
+def config_of(file: ModelFile) -> Config:
     """The numbers of a file's model; InputError where one is missing or cannot be."""
     rows = file.tensors.get("token_embd.weight")
     return config_from(file.name, file.metadata, None if rows is None else rows.shape[0])
@@ -93,7 +91,7 @@ def config_from(name: str, metadata: Mapping[str, Value], embedding_rows: int | 
         context=keys.count("context_length"),
         epsilon=keys.number(f"attention.layer_norm_{norm}", 1e-5),
         rotary=_rotary(keys, head_size) if family.positions == "rotary" else None,
-        query_scale=scale_by**-0.5,
+        query_scale=scale_by**-0.5 if family.is_query_scaled else 1.0,
         is_parallel=_is_parallel(keys, family),
         window=keys.optional_count("attention.sliding_window"),
         score_cap=keys.optional_number("attn_logit_softcapping"),

@@ -25,7 +25,12 @@ class Family:
     residual: Literal["serial", "parallel", "by_key"] = "serial"
     is_embedding_scaled: bool = False  # by the root of its width
     has_post_norms: bool = False  # of what attention and FFN add
-    window_every: int = 1  # of so many layers, all but the last see a window only; 1: all
+    windowed: Literal["all", "even", "odd"] = "all"  # layers that see a window only, counted from 0
+    is_query_scaled: bool = True  # by the root of a head's size
+
+    def is_windowed(self, layer: int) -> bool:
+        """Whether a layer sees a window only, where the model has one."""
+        return self.windowed == "all" or layer % 2 == (self.windowed == "odd")
 
 
 _ROWS = (
@@ -38,7 +43,7 @@ _ROWS = (
         activation="gelu_tanh",
         is_embedding_scaled=True,
         has_post_norms=True,
-        window_every=2,
+        windowed="even",
     ),
     Family(
         name="gpt2",
@@ -47,6 +52,15 @@ _ROWS = (
         is_qkv_fused=True,
         activation="gelu_tanh",
         gate="none",
+    ),
+    Family(
+        name="gptneo",
+        norm="layer",
+        positions="learned",
+        activation="gelu_tanh",
+        gate="none",
+        windowed="odd",
+        is_query_scaled=False,
     ),
     Family(
         name="phi2",

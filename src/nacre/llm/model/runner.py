@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nacre.llm.gguf.file import GgufFile
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.layers import DecoderWeights, decoder_weights
 from nacre.llm.model.problems import refusal
@@ -21,7 +20,7 @@ from nacre.llm.model.step import (
     cache_names,
     require_sizes,
 )
-from nacre.llm.model.weights import Weights
+from nacre.llm.model.weights import ModelFile, Weights
 from nacre.llm.rules.model import LLM07
 
 Logits = npt.NDArray[np.float32]
@@ -36,8 +35,8 @@ class Decoder:
         self.config, self.weights, self.name = config, weights, name
 
     @classmethod
-    def from_gguf(cls, file: GgufFile) -> Decoder:
-        """The model of a file; InputError where it is none that is built."""
+    def from_gguf(cls, file: ModelFile) -> Decoder:
+        """The model of a file, or of a checkpoint; InputError where it is none that is built."""
         config = config_of(file)
         return cls(config, decoder_weights(config, Weights(file)), file.name)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 
 from nacre.base.excerpt import backquote
 from nacre.llm.gguf.file import GgufFile
 from nacre.llm.gguf.kept_blocks import KeptBlocks, kept_blocks
+from nacre.llm.gguf.metadata import Value
 from nacre.llm.model.problems import refusal
 from nacre.llm.rules.model import LLM03, LLM04
 
@@ -17,10 +21,42 @@ _REDUNDANT = (".attn_rot_embd.", ".rotary_emb.", ".attn.masked_bias", ".attentio
 _SHOWN = 3
 
 
+class HasShape(Protocol):
+    """What a file's table says of a tensor."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As NumPy counts: rows first."""
+        ...
+
+
+class ModelFile(Protocol):
+    """A model by the keys and names of GGUF, whatever it is stored in."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Value]:
+        """What it says of itself."""
+        ...
+
+    @property
+    def tensors(self) -> Mapping[str, HasShape]:
+        """Its tensors by name."""
+        ...
+
+    def tensor(self, name: str) -> Array:
+        """One of them, in f32."""
+        ...
+
+
 class Weights:
     """A file's tensors: shapes are compared before any element is looked at, each once."""
 
-    def __init__(self, file: GgufFile) -> None:
+    def __init__(self, file: ModelFile) -> None:
         self._file = file
         self._used: set[str] = set()
         self._arrays: dict[str, Array] = {}
@@ -54,7 +90,7 @@ class Weights:
 
     def blocks(self, name: str) -> KeptBlocks | None:
         """The blocks of a matrix that is there, where they can be taken as they are."""
-        return kept_blocks(self._file, name)
+        return kept_blocks(self._file, name) if isinstance(self._file, GgufFile) else None
 
     def require_all_used(self) -> None:
         """Refuse a file with tensors that nobody asked for."""

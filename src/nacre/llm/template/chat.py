@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.base.diagnostics import InputError
 from nacre.base.excerpt import safe
 from nacre.base.source import Source
-from nacre.llm.gguf.file import GgufFile
+from nacre.llm.model.weights import ModelFile
 from nacre.llm.template.evaluate import run_template
 from nacre.llm.template.nodes import Statement
 from nacre.llm.template.parser import parse_template
@@ -41,7 +41,7 @@ class ChatTemplate:
             raise _refusal(_too_deep(), self.source) from None
 
 
-def chat_template(file: GgufFile) -> ChatTemplate | None:
+def chat_template(file: ModelFile) -> ChatTemplate | None:
     """The template of a file, None where it has none; InputError where it cannot be read."""
     text = file.metadata.get(KEY)
     if not isinstance(text, str):
@@ -64,7 +64,7 @@ def _too_deep() -> TemplateProblem:
     return limit(1, "expressions of the template lie too deep")
 
 
-def _tokens(file: GgufFile) -> dict[str, str]:
+def _tokens(file: ModelFile) -> dict[str, str]:
     """The texts of the tokens that templates name."""
     listed = file.metadata.get("tokenizer.ggml.tokens")
     found = {}

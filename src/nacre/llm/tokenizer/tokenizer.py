@@ -8,17 +8,18 @@ from functools import cached_property
 from types import MappingProxyType
 
 from nacre.base.excerpt import backquote
-from nacre.llm.gguf.file import GgufFile
 from nacre.llm.model.problems import refusal
+from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.tokenizer import LLM10, LLM12
 from nacre.llm.tokenizer.byte_level import byte_level_program
 from nacre.llm.tokenizer.sentences import sentences_program
 from nacre.llm.tokenizer.vocabulary import TokenType, Vocabulary, read_vocabulary
+from nacre.llm.tokenizer.written import written_program
 from nacre.nac.tisa import TisaProgram
 from nacre.nac.tisa.streaming import TextStream
 
 _MODELS: MappingProxyType[str, Callable[[Vocabulary], TisaProgram]] = MappingProxyType(
-    {"gpt2": byte_level_program, "llama": sentences_program}
+    {"gpt2": byte_level_program, "huggingface": written_program, "llama": sentences_program}
 )
 
 
@@ -31,7 +32,7 @@ class Tokenizer:
         self._control = vocabulary.of_type(TokenType.CONTROL)
 
     @classmethod
-    def from_gguf(cls, file: GgufFile) -> Tokenizer:
+    def from_gguf(cls, file: ModelFile) -> Tokenizer:
         """The tokenizer of a file; InputError where it has none that is built."""
         return cls(read_vocabulary(file))
 
@@ -65,7 +66,7 @@ class Tokenizer:
         return self.vocabulary.ends
 
     def is_silent(self, index: int) -> bool:
-        """Whether an id is of a control token, which has no text."""
+        """Whether an id is of a control token, which has no text, or of none."""
         return index in self._silent
 
     def _ids(self, part: str | int) -> list[int]:
@@ -91,7 +92,8 @@ class Tokenizer:
 
     @cached_property
     def _silent(self) -> frozenset[int]:
-        return frozenset(self._control.values())
+        unused = self.vocabulary.of_type(TokenType.UNUSED) if self.vocabulary.is_written else {}
+        return frozenset({*self._control.values(), *unused.values()})
 
     @cached_property
     def _names(self) -> re.Pattern[str]:

@@ -8,12 +8,13 @@ from enum import IntEnum
 from typing import TypeVar
 
 from nacre.base.excerpt import backquote
-from nacre.llm.gguf.file import GgufFile
 from nacre.llm.gguf.metadata import Value
 from nacre.llm.model.problems import refusal
+from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.tokenizer import LLM10, LLM11
 
 _PREFIX = "tokenizer.ggml."
+DOCUMENT = "tokenizer.huggingface.json"  # where a file has a tokenizer as `tokenizers` writes it
 _Kind = TypeVar("_Kind", str, int, float, bool)
 # What ends an answer, where files name it with no key of its own.
 _ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>")
@@ -35,7 +36,7 @@ class Vocabulary:
     """A tokenizer as a file has it."""
 
     file: str
-    model: str  # `llama`, `gpt2`
+    model: str  # `llama`, `gpt2`, `huggingface`
     pattern: str  # the name of how texts are cut, of `gpt2`
     tokens: tuple[str, ...]
     types: tuple[TokenType, ...]
@@ -47,6 +48,8 @@ class Vocabulary:
     adds_begin: bool
     adds_end: bool
     adds_space: bool  # before a text
+    turn_ends: tuple[int, ...] = ()  # that end an answer beside `end`
+    document: str = ""  # the text of a `tokenizer.json`
 
     def of_type(self, kind: TokenType) -> dict[str, int]:
         """The ids of tokens of a kind."""
@@ -54,17 +57,29 @@ class Vocabulary:
         return {text: at for at, (text, type_) in enumerate(pairs) if type_ == kind}
 
     @property
+    def is_written(self) -> bool:
+        """Whether it is a `tokenizer.json`, whose templates begin texts themselves."""
+        return bool(self.document)
+
+    @property
     def ends(self) -> frozenset[int]:
         """The ids that end an answer."""
         control = self.of_type(TokenType.CONTROL)
         named = {control[text] for text in _ENDS if text in control}
+        named.update(self.turn_ends)
         return frozenset(named | ({self.end} if self.end is not None else set()))
 
 
-def read_vocabulary(file: GgufFile) -> Vocabulary:
+def has_tokenizer(metadata: Mapping[str, Value]) -> bool:
+    """Whether a file says anything of a tokenizer."""
+    return DOCUMENT in metadata or f"{_PREFIX}model" in metadata
+
+
+def read_vocabulary(file: ModelFile) -> Vocabulary:
     """The tokenizer of a file; InputError where there is none, or its parts do not fit."""
     reader = _Reader(file)
-    model = reader.one("model", str, "")
+    document = file.metadata.get(DOCUMENT)
+    model = reader.one("model", str, "huggingface" if isinstance(document, str) else "")
     if not model:
         raise refusal(LLM10, file.name, "the file has no tokenizer: `tokenizer.ggml.model`")
     tokens = reader.many("tokens", str)
@@ -85,13 +100,15 @@ def read_vocabulary(file: GgufFile) -> Vocabulary:
         adds_begin=reader.one("add_bos_token", bool, is_sentences),
         adds_end=reader.one("add_eos_token", bool, False),
         adds_space=reader.one("add_space_prefix", bool, is_sentences),
+        turn_ends=reader.turn_ends(len(tokens)),
+        document=document if isinstance(document, str) and model == "huggingface" else "",
     )
 
 
 class _Reader:
     """Keys of a tokenizer with the types that they must have."""
 
-    def __init__(self, file: GgufFile) -> None:
+    def __init__(self, file: ModelFile) -> None:
         self._name = file.name
         self._values: Mapping[str, Value] = file.metadata
 
@@ -134,6 +151,11 @@ class _Reader:
             message = f"`{_PREFIX}{key}` is {value:,}, expected 0 to {count - 1:,}"
             raise refusal(LLM11, self._name, message)
         return value
+
+    def turn_ends(self, count: int) -> tuple[int, ...]:
+        """The ids of tokens that end a turn or a message, and so an answer."""
+        ids = (self.id(f"{role}_token_id", count) for role in ("eot", "eom"))
+        return tuple(at for at in ids if at is not None)
 
     def distinct(self, tokens: list[str]) -> tuple[str, ...]:
         seen: set[str] = set()

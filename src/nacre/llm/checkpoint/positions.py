@@ -1,0 +1,132 @@
+"""Rotary positions of a configuration: their base and size, and how long texts stretch them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nacre.base.excerpt import backquote
+from nacre.llm.gguf.metadata import Value
+from nacre.llm.model.config import Config
+from nacre.llm.model.problems import refusal
+from nacre.llm.model.weights import Array
+from nacre.llm.rules.model import LLM02, LLM05
+
+_PLAIN = frozenset({"default", "none"})
+_BUILT = ("default", "linear", "llama3", "longrope")
+
+
+def rotary_keys(
+    name: str, said: Mapping[str, Any], config: Config
+) -> tuple[dict[str, Value], dict[str, Array]]:
+    """Keys of GGUF, and tensors of factors that divide the frequencies."""
+    scaling = _scaling(name, said)
+    reader = _Reader(name, said, scaling)
+    share = reader.number("partial_rotary_factor", reader.other("rotary_pct", 1.0))
+    size = int(config.head_size * share)
+    base = reader.number("rope_theta", reader.other("rotary_emb_base", 10_000.0))
+    keys: dict[str, Value] = {"rope.dimension_count": size, "rope.freq_base": base}
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if kind in _PLAIN:
+        return keys, {}
+    if kind == "linear":
+        return {**keys, **_linear(reader)}, {}
+    if kind == "llama3":
+        return keys, {"rope_freqs.weight": _llama3_factors(reader, base, size)}
+    if kind in ("longrope", "su"):
+        more, factors = _longrope(reader, config, size)
+        return {**keys, **more}, factors
+    message = f"positions are scaled by {backquote(str(kind))}, which is not built"
+    raise refusal(LLM05, name, message, f"built are {', '.join(_BUILT)}")
+
+
+def _scaling(name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`rope_parameters`, which older versions call `rope_scaling`."""
+    found = said.get("rope_parameters", said.get("rope_scaling"))
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        message = f"`rope_scaling` is {backquote(str(found)[:40])}, expected a mapping"
+        raise refusal(LLM02, name, message)
+    return found
+
+
+class _Reader:
+    """Numbers beside the scaling, which may hold them itself."""
+
+    def __init__(self, name: str, said: Mapping[str, Any], scaling: Mapping[str, Any]) -> None:
+        self.name, self._said, self._scaling = name, said, scaling
+
+    def other(self, key: str, default: float) -> float:
+        """A number under the name that it has elsewhere."""
+        return self.number(key, default) if key in self._said else default
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A finite number above 0."""
+        value = self._scaling.get(key)
+        value = self._said.get(key, default) if value is None else value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 < float(value) < math.inf:
+            shown = "missing" if value is None else backquote(str(value)[:40])
+            raise refusal(LLM02, self.name, f"`{key}` is {shown}, expected a number above 0")
+        return float(value)
+
+    def has(self, key: str) -> bool:
+        """Whether a key says something."""
+        return self._scaling.get(key) is not None or self._said.get(key) is not None
+
+    def factors(self, key: str, count: int) -> Array:
+        """A list of so many numbers above 0."""
+        values = self._scaling.get(key)
+        if not isinstance(values, list) or len(values) != count or not all(map(_is_factor, values)):
+            message = f"`{key}` is no list of {count:,} numbers above 0"
+            raise refusal(LLM02, self.name, message)
+        return np.array(values, np.float32)
+
+
+def _is_factor(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < float(value) < math.inf  # type: ignore[arg-type]
+
+
+def _linear(reader: _Reader) -> dict[str, Value]:
+    return {"rope.scaling.type": "linear", "rope.scaling.factor": reader.number("factor")}
+
+
+def _llama3_factors(reader: _Reader, base: float, size: int) -> Array:
+    """Long waves are stretched, short ones are not, those between as far as they are long."""
+    factor, low = reader.number("factor"), reader.number("low_freq_factor")
+    high = reader.number("high_freq_factor")
+    original = reader.number("original_max_position_embeddings")
+    if high <= low:
+        message = f"`high_freq_factor` is {high:g}, expected more than `low_freq_factor`, {low:g}"
+        raise refusal(LLM02, reader.name, message)
+    half = np.arange(0, size, 2, dtype=np.float32) / np.float32(size)
+    frequencies = 1.0 / np.float64(base) ** half
+    turns = original * frequencies / (2 * math.pi)  # in the context that it was made for
+    share = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    return np.asarray(1 / ((1 - share) / factor + share), np.float32)
+
+
+def _longrope(
+    reader: _Reader, config: Config, size: int
+) -> tuple[dict[str, Value], dict[str, Array]]:
+    """Factors by dimension, others for texts beyond the original context."""
+    original = int(reader.number("original_max_position_embeddings", config.context))
+    factors = {
+        f"rope_factors_{part}.weight": reader.factors(f"{part}_factor", size // 2)
+        for part in ("short", "long")
+    }
+    stretch = config.context / original
+    attention = math.sqrt(1 + math.log(stretch) / math.log(original)) if stretch > 1 else 1.0
+    if reader.has("attention_factor"):
+        attention = reader.number("attention_factor")
+    keys: dict[str, Value] = {
+        "rope.scaling.type": "longrope",
+        "rope.scaling.original_context_length": original,
+        "rope.scaling.attn_factor": attention,
+    }
+    return keys, factors

@@ -1,0 +1,32 @@
+"""A tokenizer that a `tokenizer.json` says, as a program, without what control tokens do."""
+
+from __future__ import annotations
+
+import json
+
+from nacre.llm.model.problems import refusal
+from nacre.llm.rules.tokenizer import LLM10
+from nacre.llm.tokenizer.vocabulary import Vocabulary
+from nacre.nac.tisa import TisaProgram, compile_tokenizer, load
+
+
+def written_program(vocabulary: Vocabulary) -> TisaProgram:
+    """The program; InputError for what is not known.
+
+    Control tokens are put around texts, and found in those of templates, by whoever encodes.
+    """
+    try:
+        said = json.loads(vocabulary.document)
+    except (ValueError, RecursionError) as error:
+        raise refusal(LLM10, vocabulary.file, f"the tokenizer is no JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise refusal(LLM10, vocabulary.file, "the tokenizer is no mapping of names to values")
+    added = said.get("added_tokens")
+    kept = [
+        row
+        for row in (added if isinstance(added, list) else ())
+        if not (isinstance(row, dict) and row.get("special") is True)
+    ]
+    plain = {**said, "added_tokens": kept, "post_processor": None}
+    plain |= {"truncation": None, "padding": None}
+    return load(compile_tokenizer(json.dumps(plain)))
