@@ -67,6 +67,19 @@ _GPT2 = {
     "mlp.c_fc": "ffn_up",
     "mlp.c_proj": "ffn_down",
 }
+_GPT2_TOP = {
+    "transformer.wte": "token_embd",
+    "transformer.wpe": "position_embd",
+    "transformer.ln_f": "output_norm",
+    "lm_head": "output",
+}
+_NEO = {
+    **_GPT2,
+    "attn.attention.q_proj": "attn_q",
+    "attn.attention.k_proj": "attn_k",
+    "attn.attention.v_proj": "attn_v",
+    "attn.attention.out_proj": "attn_output",
+}
 _NEOX = {
     "input_layernorm": "attn_norm",
     "attention.query_key_value": "attn_qkv",
@@ -179,15 +192,28 @@ FAMILIES: dict[str, Made] = {
         "GPT2Config",
         {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256},
         _GPT2,
-        {
-            "transformer.wte": "token_embd",
-            "transformer.wpe": "position_embd",
-            "transformer.ln_f": "output_norm",
-            "lm_head": "output",
-        },
+        _GPT2_TOP,
         "transformer.h.",
         change=conv_1d,
         is_tied=True,
+    ),
+    "gptneo": Made(
+        "gptneo",
+        "GPTNeoConfig",
+        {
+            "vocab_size": VOCABULARY,
+            "hidden_size": 32,
+            "num_layers": 2,
+            "num_heads": 4,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": 7,
+            "max_position_embeddings": 256,
+        },
+        _NEO,
+        _GPT2_TOP,
+        "transformer.h.",
+        is_tied=True,
+        keys={"attention.sliding_window": 7},
     ),
     "phi2": Made(
         "phi2",

@@ -37,7 +37,7 @@ def reference(tokens: list[int]) -> np.ndarray:
 
 @pytest.mark.heavy("two plans are compiled")
 def test_plans_give_the_logits_of_the_model(bundle: LlmBundle) -> None:
-    tokens = bundle.text.prompt_ids(PROMPT)
+    tokens = bundle.require_text().prompt_ids(PROMPT)
     expected = reference(tokens)
     runner = bundle.runner()
     found = runner.feed(tokens[:9])  # two chunks, and one that is not full

@@ -138,7 +138,7 @@ def test_a_file_is_counted_as_it_is() -> None:
 
 
 def test_windows_bound_what_is_read(tmp_path: Path) -> None:
-    said = {**TABLE["smollm2-135m"][0], "sliding_window": 100}
+    said = {**TABLE["smollm2-135m"][0], "model_type": "mistral", "sliding_window": 100}
     sizes = sizes_of(said, tmp_path)
     assert sizes.cache_bytes(1000) == sizes.cache_bytes(100) == 100 * sizes.cache_row_bytes
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nacre.base.digits import is_digits
 from nacre.llm.checkpoint.architectures import Architecture
 from nacre.llm.checkpoint.arrays import Arrays, StateArrays, stored_arrays
 from nacre.llm.checkpoint.configuration import (
@@ -117,7 +118,7 @@ def _gguf_name(key: str, architecture: Architecture) -> str:
         return f"{architecture.top[module]}.{part}"
     stem, _, rest = module.partition(".")
     number, _, layer = rest.partition(".")
-    if stem == architecture.layer_stem and number.isdecimal() and layer in architecture.layers:
+    if stem == architecture.layer_stem and is_digits(number) and layer in architecture.layers:
         return f"blk.{int(number)}.{architecture.layers[layer]}.{part}"
     return key
 
