@@ -16,14 +16,13 @@ from nacre.compile.pipeline import Compiled, run_stages
 from nacre.compile.placement.buffer_reuse import reuse_chains
 from nacre.compile.placement.stage import L1Layout
 from nacre.compile.target import target_of
-from nacre.compile.tiling.residency import lifetimes, lowest_gap
+from nacre.compile.tiling.occupied import Occupied, Span
+from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import spaces_of
 from nacre.compile.tiling.tiling import Tiling
 from tests.compile.quantise.networks import mobile
 from tests.compile.random_graphs import Case, cases, feeds_of
 from tests.compile.test_random_graphs import TINY, attention_model, branches_model, examples
-
-Span = tuple[int, int, int, int]
 
 
 def compiled(case: Case, device: str) -> Compiled:
@@ -36,23 +35,27 @@ def compiled(case: Case, device: str) -> Compiled:
         reject()  # not even one row fits
 
 
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 5), st.integers(0, 5)), max_size=12))
+_LAYERS = st.one_of(st.integers(0, 5), st.integers(0, 70))
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), _LAYERS, _LAYERS), max_size=14))
 def test_gaps_are_apart_and_as_low_as_they_can_be(wanted: list[tuple[int, int, int]]) -> None:
-    taken: list[Span] = []
+    taken = Occupied()
     for size, a, b in wanted:
         first, last = min(a, b), max(a, b)
-        offset = lowest_gap(taken, size, first, last)
+        offset = taken.lowest_gap(size, first, last)
         fits = [
             at
             for at in range(offset + 1)
-            if not any(_clash((at, at + size, first, last), other) for other in taken)
+            if not any(_clash(Span(at, at + size, first, last), other) for other in taken)
         ]
         assert fits == [offset]
-        taken.append((offset, offset + size, first, last))
+        taken.add(offset, size, first, last)
+        assert taken.end == max(span.end for span in taken)
 
 
 def _clash(a: Span, b: Span) -> bool:
-    return a[0] < b[1] and b[0] < a[1] and a[2] <= b[3] and b[2] <= a[3]
+    return a.begin < b.end and b.begin < a.end and a.first <= b.last and b.first <= a.last
 
 
 @examples(0.3)
@@ -75,8 +78,8 @@ def test_tensors_that_live_at_the_same_time_lie_apart(case: Case) -> None:
             continue  # the one takes the place of the other, tile by tile
         if at.buffer == other.buffer and at.level != "DDR":
             spans = (
-                (at.offset, at.offset + size, *lives[a]),
-                (other.offset, other.offset + length, *lives[b]),
+                Span(at.offset, at.offset + size, *lives[a]),
+                Span(other.offset, other.offset + length, *lives[b]),
             )
             assert not _clash(*spans), (a, b)
         elif at.buffer == other.buffer:  # nothing is used again there

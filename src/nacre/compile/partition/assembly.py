@@ -6,8 +6,9 @@ What cannot be is copied there, and so are reshapes that strides cannot say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -116,6 +117,10 @@ class _MemoryAssignment:
         is_whole = covered == shape[axis] and end > at
         return (source if is_whole else None), max(end, at + 1)
 
+    @cached_property
+    def _with_products(self) -> set[int]:
+        return _products_and_functions_of_them(self.items)
+
     def _assign(self, value: int, part: View, makers: Mapping[int, Item]) -> None:
         maker = makers.get(value)
         while maker is not None and maker.kind == "view":
@@ -125,7 +130,7 @@ class _MemoryAssignment:
                 return
             part, maker = view, makers.get(value)
         is_free = value not in self.assigned and value not in self.module.outputs
-        if maker is not None and is_free and _fits(maker, part, makers):
+        if maker is not None and is_free and _fits(maker, part, value in self._with_products):
             self.assigned[value] = part
 
     def _parts(self, item: Item, target: View) -> Iterator[tuple[int, View]]:
@@ -288,25 +293,21 @@ def _is_strided(item: Item) -> bool:
     return run * GRAPH_TYPES[item.op.type.dtype].bits // 8 % _RUN == 0
 
 
-def _fits(maker: Item, part: View, makers: Mapping[int, Item]) -> bool:
+def _fits(maker: Item, part: View, is_with_product: bool) -> bool:
     """Whether a task can write its result with these gaps."""
     if maker.kind not in (*_FLEXIBLE, "linear"):
         return False
-    if not any(host.kind == "linear" for host in _possible_hosts(maker, makers)):
+    if not is_with_product:
         return True
     lead = part.shape[:-1]
     return len(collapse_axes(lead, [part.strides[:-1], dense(part.shape)[:-1]])[0]) <= 2
 
 
-def _possible_hosts(maker: Item, makers: Mapping[int, Item]) -> Iterator[Item]:
-    """An item, and those in whose tiles it may be computed: functions join what they are of."""
-    pending, seen = [maker], {maker.result}
-    while pending:
-        item = pending.pop()
-        yield item
-        if item.kind != "map":
-            continue
-        sources = (makers.get(use.value) for use in item.inputs)
-        fresh = [host for host in sources if host is not None and host.result not in seen]
-        seen.update(host.result for host in fresh)
-        pending += fresh
+def _products_and_functions_of_them(items: Iterable[Item]) -> set[int]:
+    """Results that a product's tiles may have: functions join what they are of."""
+    found: set[int] = set()
+    for item in items:
+        is_joined = item.kind == "map" and any(use.value in found for use in item.inputs)
+        if item.kind == "linear" or is_joined:
+            found.add(item.result)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import prod
@@ -73,6 +73,8 @@ class _GroupBuilder:
         self._positions = {op.value_id: i for i, op in enumerate(module.operations)}
         self._home: dict[int, int] = {}  # the group in which a value is computed
         self._makers: dict[int, set[int]] = {}  # groups that have to be done before it is there
+        self._users: dict[int, set[int]] = {}  # groups that need one
+        self._mentions: dict[int, list[set[int]]] = {}  # sets of makers that have a group
 
     def take(self, item: Item) -> None:
         """One more item."""
@@ -82,24 +84,36 @@ class _GroupBuilder:
             if self._memory.copies[item.result]:
                 group = self._begin(item, "copy", needs)
                 needs = needs | {group.number}
-            self._makers[item.result] = needs
+            self._set_makers(item.result, needs)
         elif item.kind in ("view", "slice", "broadcast"):
-            self._makers[item.result] = self._groups_making(sources)
+            self._set_makers(item.result, self._groups_making(sources))
         else:
             group = self._host(item) or self._begin(
                 item, _main_kind(item), self._groups_making(sources)
             )
             self._home[item.result] = group.number
-            self._makers[item.result] = {group.number}
+            self._set_makers(item.result, {group.number})
+
+    def _set_makers(self, value: int, makers: set[int]) -> None:
+        self._makers[value] = makers
+        for number in makers:
+            self._mentions[number].append(makers)
 
     def _groups_making(self, values: Iterable[int]) -> set[int]:
         return set().union(*(self._makers.get(value, set()) for value in values))
 
     def _begin(self, item: Item, main: str, needs: set[int]) -> Group:
-        group = Group(self._begun, main, item.op.type.shape, [item], set(needs))
+        group = Group(self._begun, main, item.op.type.shape, [item])
         self._begun += 1
         self.groups[group.number] = group
+        self._users[group.number], self._mentions[group.number] = set(), []
+        self._add_needs(group, needs)
         return group
+
+    def _add_needs(self, group: Group, needs: set[int]) -> None:
+        group.needs |= needs
+        for number in needs:
+            self._users[number].add(group.number)
 
     def _host(self, item: Item) -> Group | None:
         """The group that an item joins."""
@@ -111,7 +125,7 @@ class _GroupBuilder:
             if self._can_join(item, group):
                 self._merge(item, group, homes)
                 group.items.append(item)
-                group.needs |= self._groups_making(u.value for u in item.inputs) - {number}
+                self._add_needs(group, self._groups_making(u.value for u in item.inputs) - {number})
                 return group
         return None
 
@@ -148,26 +162,35 @@ class _GroupBuilder:
                 continue
             group.items[:0] = other.items
             group.items.sort(key=lambda i: self._positions[i.result])
-            group.needs = (group.needs | other.needs) - {number, group.number}
-            del self.groups[number]
             for moved in other.items:
                 self._home[moved.result] = group.number
-            for makers in (*self._makers.values(), *(g.needs for g in self.groups.values())):
-                if number in makers:
-                    makers.discard(number)
-                    makers.add(group.number)
-            group.needs.discard(group.number)
+            self._replace(other, group)
+
+    def _replace(self, old: Group, new: Group) -> None:
+        """Put a group in the place of another wherever that is mentioned."""
+        for number in old.needs:
+            self._users[number].discard(old.number)
+        for number in self._users.pop(old.number) - {new.number}:
+            self.groups[number].needs.discard(old.number)
+            self._add_needs(self.groups[number], {new.number})
+        for makers in self._mentions.pop(old.number):
+            makers.discard(old.number)
+            makers.add(new.number)
+            self._mentions[new.number].append(makers)
+        del self.groups[old.number]
+        new.needs.discard(old.number)
+        self._users[new.number].discard(old.number)
+        self._add_needs(new, old.needs - {new.number})
 
     def _depends_on(self, group: int, wanted: int) -> bool:
         """Whether a group comes after another."""
-        pending, seen = [group], {group}
-        while pending:
-            at = pending.pop()
-            if at == wanted:
+        # From both ends in turns: most often what is wanted is recent, and little comes after it.
+        back, forth = _Search(group), _Search(wanted)
+        while back.pending and forth.pending:
+            if back.step(lambda at: self.groups[at].needs) == wanted:
                 return True
-            fresh = self.groups[at].needs - seen
-            seen |= fresh
-            pending += fresh
+            if forth.step(self._users.__getitem__) == group:
+                return True
         return False
 
     def _lies_between(self, a: int, b: int) -> bool:
@@ -177,6 +200,21 @@ class _GroupBuilder:
             if any(self._depends_on(middle, first) for middle in middles):
                 return True
         return False
+
+
+class _Search:
+    """Goes from a group to all that it leads to."""
+
+    def __init__(self, start: int) -> None:
+        self.pending, self._seen = [start], {start}
+
+    def step(self, following: Callable[[int], set[int]]) -> int:
+        """One more group, whose neighbours come later."""
+        at = self.pending.pop()
+        fresh = following(at) - self._seen
+        self._seen |= fresh
+        self.pending += fresh
+        return at
 
 
 def is_map(item: Item) -> bool:

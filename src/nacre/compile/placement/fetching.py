@@ -16,7 +16,8 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.placement.staging import Staged
-from nacre.compile.tiling.residency import Span, lifetimes, lowest_gap
+from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
 from nacre.compile.tiling.tiling import Tiling
@@ -65,7 +66,7 @@ def fetch_weights(
     blocks: Mapping[Block, int],
     constants: Mapping[int, int],
     others: Set[Block],
-    occupied: list[Span],
+    occupied: Occupied,
     outside: Set[int],
     room: int,
     options: Options,
@@ -97,10 +98,10 @@ def fetch_weights(
                 continue
             if at < item.first and engines == 1 and not outside.isdisjoint(layers[at].reads):
                 continue
-            offset = lowest_gap(occupied, item.size, at, item.last)
+            offset = occupied.lowest_gap(item.size, at, item.last)
             if offset + item.size > room:
                 continue
-            occupied.append((offset, offset + item.size, at, item.last))
+            occupied.add(offset, item.size, at, item.last)
             for place in range(at, item.first + 1):
                 used[place] += parts
             name = layers[item.first].name

@@ -26,7 +26,8 @@ from nacre.compile.placement.ports import COMPRESSED, L2, SPILL, WEIGHTS, ports_
 from nacre.compile.placement.staging import Staged, staged_blocks
 from nacre.compile.program import Buffer
 from nacre.compile.tiling.footprints import Footprint, footprint
-from nacre.compile.tiling.residency import Span, lifetimes, lowest_gap
+from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
 from nacre.compile.tiling.tiling import Tiling
@@ -128,7 +129,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     taken, spilled = _place_between_layers(partition, tensors, options)
     staged = staged_blocks(layers, tiled, taken, options)
     weights = _Weights()
-    left = options.l2_bytes - align_up(_end(taken))
+    left = options.l2_bytes - align_up(taken.end)
     compressor = BlockCompressor(options, left) if options.compress else None
     blocks, compressed = _pack_weights(layers, tilings, weights, compressor, staged)
     constants = _add_constants(partition, tensors, weights)
@@ -139,7 +140,7 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
     )
     staged |= fetched
     tensors |= {tensor: Location(L2, "L2", offset) for tensor, offset in moved.items()}
-    peak, bound = _end(taken), _most_bytes_alive(taken, len(layers))
+    peak, bound = taken.end, _most_bytes_alive(taken, len(layers))
     packed = weights.packed
     buffers += [Buffer(SPILL, "DDR", spilled, "tensors between layers")] if spilled else []
     buffers += [Buffer(WEIGHTS, "DDR", len(packed), "packed by tiles")] if packed else []
@@ -166,10 +167,6 @@ def place(partition: Partition, tiled: Tilings, options: Options) -> Placement:
         saved_by_layer(layers, compressed),
         fetches,
     )
-
-
-def _end(taken: list[Span]) -> int:
-    return max((end for _, end, _, _ in taken), default=0)
 
 
 def _l1_layouts(layers: tuple[Layer, ...], tiled: Tilings, options: Options) -> dict[str, L1Layout]:
@@ -216,7 +213,7 @@ def _l1_buffers(
 
 def _place_between_layers(
     partition: Partition, tensors: dict[int, Location], options: Options
-) -> tuple[list[Span], int]:
+) -> tuple[Occupied, int]:
     """Places for tensors between layers: what they take of L2, and bytes of DDR for the rest."""
     lives = lifetimes(partition)
     wanted = [
@@ -225,15 +222,15 @@ def _place_between_layers(
     sizes = {value: align_up(partition.tensors[value].bytes) for value in wanted}
     chains = reuse_chains(partition, sizes, lives)
     spilled = 0
-    taken: list[Span] = []
+    taken = Occupied()
     # Large ones first: they find a gap last.
     pending = sorted(chains, key=lambda c: (sizes[c[0]], -c[0]))
     while pending:
         chain = pending.pop()
         size, first, last = sizes[chain[0]], lives[chain[0]][0], lives[chain[-1]][1]
-        offset = lowest_gap(taken, size, first, last)
+        offset = taken.lowest_gap(size, first, last)
         if offset + size <= options.l2_bytes:
-            taken.append((offset, offset + size, first, last))
+            taken.add(offset, size, first, last)
             tensors.update(dict.fromkeys(chain, Location(L2, "L2", offset)))
         elif len(chain) > 1:  # each by itself has a shorter life
             pending += [(value,) for value in reversed(chain)]
@@ -243,12 +240,12 @@ def _place_between_layers(
     return taken, spilled
 
 
-def _most_bytes_alive(spans: list[Span], layers: int) -> int:
+def _most_bytes_alive(spans: Occupied, layers: int) -> int:
     """The most bytes that are alive at once."""
     change = [0] * (layers + 1)
-    for begin, end, first, last in spans:
-        change[first] += end - begin
-        change[last + 1] -= end - begin
+    for span in spans:
+        change[span.first] += span.end - span.begin
+        change[span.last + 1] -= span.end - span.begin
     return int(np.cumsum(change).max(initial=0))
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import RECURRING
-from nacre.compile.tiling.residency import Key, Span, lowest_gap, weights_lifetime
+from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.residency import Key, weights_lifetime
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
 
@@ -26,7 +27,7 @@ class Staged:
 
 
 def staged_blocks(
-    layers: tuple[Layer, ...], tiled: Tilings, occupied: list[Span], options: Options
+    layers: tuple[Layer, ...], tiled: Tilings, occupied: Occupied, options: Options
 ) -> dict[tuple[str, int], Staged]:
     """Blocks by layer and number, as far as gaps between what is taken hold them."""
     if "residency" in options.disabled:
@@ -40,10 +41,10 @@ def staged_blocks(
         first, last = weights_lifetime(layers, users)
         for number, (_, count) in enumerate(tiling.column_blocks(layer.columns)):
             size = align_up(layer.packed.block_bytes(count))
-            offset = lowest_gap(occupied, size, first, last)
+            offset = occupied.lowest_gap(size, first, last)
             if offset + size > options.l2_bytes:
                 break
-            occupied.append((offset, offset + size, first, last))
+            occupied.add(offset, size, first, last)
             for user in users:
                 staged[layers[user].name, number] = Staged(offset, user == users[0])
     return staged

@@ -8,7 +8,7 @@ first one. Weights that are kept are shared out: each engine has those of some c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,11 +16,11 @@ import numpy as np
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
+from nacre.compile.tiling.occupied import Occupied
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import columns_of_engine, keeps_weights
 
 Key = tuple[int, ...]
-Span = tuple[int, int, int, int]  # offset, end, first layer, last layer
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
         first, last = lives[tensor]
         return sizes[tensor] * (last - first + 1), tensor
 
-    taken: list[Span] = []
+    taken = Occupied()
     users = users_of_weights(partition, most)
     weights = _shared_weights(partition, users, zone, taken)
     kept_by = {
@@ -85,11 +85,11 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     }
     offsets: dict[int, int] = {}
     for tensor in sorted(wanted, key=room):
-        offset = lowest_gap(taken, sizes[tensor], *lives[tensor])
+        offset = taken.lowest_gap(sizes[tensor], *lives[tensor])
         if offset + sizes[tensor] <= zone:
-            taken.append((offset, offset + sizes[tensor], *lives[tensor]))
+            taken.add(offset, sizes[tensor], *lives[tensor])
             offsets[tensor] = offset
-    used = max((end for _, end, _, _ in taken), default=0)
+    used = taken.end
     kept, begins = _resident_weights(partition, kept_by, taken, engines)
     weights |= kept
     loaded_by = {key: partition.layers[{**users, **kept_by}[key][0]].name for key in weights}
@@ -117,7 +117,7 @@ def weights_lifetime(layers: Sequence[Layer], users: Sequence[int]) -> tuple[int
 
 
 def _shared_weights(
-    partition: Partition, users: Mapping[Key, list[int]], zone: int, occupied: list[Span]
+    partition: Partition, users: Mapping[Key, list[int]], zone: int, occupied: Occupied
 ) -> dict[Key, int]:
     """Weights of several layers that fit in half of the zone together."""
     offsets: dict[Key, int] = {}
@@ -125,15 +125,15 @@ def _shared_weights(
         user = partition.layers[layers[-1]]
         size = _weights_of(user, user.columns)
         first, last = weights_lifetime(partition.layers, layers)
-        offset = lowest_gap(occupied, size, first, last)
+        offset = occupied.lowest_gap(size, first, last)
         if len(layers) > 1 and not keeps_weights(user) and offset + size <= zone // 2:
-            occupied.append((offset, offset + size, first, last))
+            occupied.add(offset, size, first, last)
             offsets[key] = offset
     return offsets
 
 
 def _resident_weights(
-    partition: Partition, users: Mapping[Key, list[int]], occupied: list[Span], engines: int
+    partition: Partition, users: Mapping[Key, list[int]], occupied: Occupied, engines: int
 ) -> tuple[dict[Key, int], dict[str, int]]:
     """Weights that layers keep for each other, behind all else; and where tiles begin with them."""
     offsets: dict[Key, int] = {}
@@ -166,10 +166,10 @@ def _weights_of(layer: Layer, columns: int) -> int:
 class HighWaterMarks:
     """The end of all that is there while a layer runs, by the number of the layer."""
 
-    def __init__(self, count: int, occupied: Iterable[Span] = ()) -> None:
+    def __init__(self, count: int, occupied: Occupied) -> None:
         self._ends = np.zeros(count, np.int64)
-        for _, end, first, last in occupied:
-            self._raise(end, first, last)
+        for span in occupied:
+            self._raise(span.end, span.first, span.last)
 
     def _raise(self, end: int, first: int, last: int) -> None:
         part = self._ends[first : last + 1]
@@ -184,18 +184,6 @@ class HighWaterMarks:
         begin = self.top(first, last)
         self._raise(begin + size, first, last)
         return begin
-
-
-def lowest_gap(occupied: list[Span], size: int, first: int, last: int) -> int:
-    """The lowest offset at which nothing else lives at the same time."""
-    offset = 0
-    for start, end, begun, over in sorted(occupied):
-        if begun > last or over < first:
-            continue
-        if offset + size <= start:
-            break
-        offset = max(offset, end)
-    return offset
 
 
 def lifetimes(partition: Partition) -> dict[int, tuple[int, int]]:
