@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from nacre.bind.counters import Counters, add_number
-from nacre.bind.forms import FormBinder
+from nacre.bind.forms import FormBinder, TaskForm
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.bind.placed_tags import NodeTags, PlacedTags, PlainWait
@@ -88,6 +88,9 @@ class Emitter:
         shift, task_at, stream_of = body.shift, self._task_at, self._stream_of
         members, tags = self._members, place.tags
         number, is_serialised = tags.number, tags.is_serialised
+        known_forms, kinds, counters = self._known_forms, self._kinds, place.counters
+        place_operands = self._operands.place
+        is_usual = not members and not self._requested and self._has_token_limit
         for of_node in tags.nodes():
             node, plain = of_node.node, of_node.waits
             kind, position = node.kind, node.position + shift
@@ -100,7 +103,19 @@ class Emitter:
                 found = items[stream]
                 if position in members:
                     waits = self._producers(last, place, waits, found)
-                found.append(self._task(last, place, waits, of_node.signal, stream))
+                if not is_usual or stream == DEVICE:
+                    found.append(self._task(last, place, waits, of_node.signal, stream))
+                    continue
+                # Most programs have nothing else: as `_task` does, with a call less for each.
+                form = known_forms.get(kinds[position]) or self._form(last, place)
+                inputs, outputs = place_operands(last, form, counters)
+                deps = last.deps
+                found.append(Block(
+                    "task", position, form.op, form.attributes, form.is_ordered, inputs, outputs,
+                    form.units, form.shared, None, form.format, 0, 0, waits, of_node.signal, (),
+                    False, last.token is not None,
+                    deps if len(deps) < 2 else tuple(dict.fromkeys(deps)),
+                ))  # fmt: skip
                 continue
             if kind != "entry" or has_entry_block(node):
                 stream, block = self._join(of_node, position, place)
@@ -169,6 +184,9 @@ class Emitter:
             waits += tags.serialising_waits(node)
         return waits
 
+    def _form(self, task: Task, place: Place) -> TaskForm:
+        return self._forms.make(task, lambda: place.row)
+
     def _task(
         self,
         task: Task,
@@ -180,9 +198,7 @@ class Emitter:
         is_chained: bool = False,
     ) -> Block:
         position, counters = task.position, place.counters
-        form = self._known_forms.get(self._kinds[position])
-        if form is None:
-            form = self._forms.make(task, lambda: place.row)
+        form = self._known_forms.get(self._kinds[position]) or self._form(task, place)
         inputs, outputs = self._operands.place(task, form, counters)
         units = form.units
         if self._requested:

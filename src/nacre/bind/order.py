@@ -178,7 +178,8 @@ class _BodyWriter:
         chain = self._orderer.chains.get(position)
         if chain is None:
             node = self._add_after_one(task) if len(deps) == 1 else None
-            node = node or self._add("task", position, task, [tasks[dep] for dep in deps])
+            if node is None:
+                node = self._add("task", position, task, [tasks[dep] for dep in deps])
             tasks[position] = node
         else:
             own = {member.position for member in chain}
@@ -275,7 +276,7 @@ class _BodyWriter:
         for node in named:
             if node.position > at and node.body == body:
                 return named
-        return [gate, *(node for node in named if node is not gate)]
+        return [gate, *named] if gate not in named else [gate, *(n for n in named if n is not gate)]
 
     def _without_implied(
         self, nodes: list[OrderNode]
@@ -305,6 +306,11 @@ def _latest(nodes: list[OrderNode]) -> tuple[list[OrderNode], NodeSet]:
     """Those of some nodes that are before no other of them, and what is before them, with them."""
     if len(nodes) == 1:
         return nodes, nodes[0].until
+    if len(nodes) == 2:
+        early, late = nodes if nodes[0].position < nodes[1].position else reversed(nodes)
+        if contains(late.until, early.number):
+            return [late], late.until
+        return nodes, union(late.until, early.until)
     latest, *rest = sorted(nodes, key=_position, reverse=True)
     kept, past = {latest}, latest.until
     for node in rest:

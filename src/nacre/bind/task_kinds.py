@@ -98,8 +98,8 @@ class TaskKinds:
         innermost = loops[-1].position
         found = self._deterministic_loops.get(innermost)
         if found is None:
-            says = (d.name == "deterministic" for loop in loops for d in loop.decorators)
-            found = self._deterministic_loops[innermost] = any(says)
+            names = [d.name for loop in loops for d in loop.decorators]
+            found = self._deterministic_loops[innermost] = "deterministic" in names
         return found
 
 

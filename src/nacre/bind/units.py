@@ -63,7 +63,8 @@ class UnitBinder:
 
     def __init__(self, device: Device, profile: TimingProfile, cstl_parts: int) -> None:
         self.kinds = TaskKinds()
-        self._asking = self.kinds.asking
+        self._kind_of = self.kinds.of
+        self._asking, self._requested = self.kinds.asking, self.kinds.requested
         self._device = device
         self._is_single = device.num_engines == 1
         self._has_parts = cstl_parts > 1
@@ -90,11 +91,9 @@ class UnitBinder:
 
     def decide(self, task: Task) -> UnitDecision:
         """The units of a task; NoUnitError where the device has none."""
-        kinds = self.kinds
-        kind = kinds.of(task)
+        kind = self._kind_of(task)
         ways = self._ways.get(kind) or self._find_ways(task, kind)
-        asked = kinds.requested.get(task.position) if kinds.requested else None
-        if asked is None:
+        if not self._requested or (asked := self._requested.get(task.position)) is None:
             return UnitDecision(task, ways.units, "free", None, ways.part)
         way = next((way for way in ways.all if asked.unit in way), None)
         if way is None:
@@ -150,7 +149,7 @@ class UnitBinder:
         self, task: Task, uses: tuple[UnitUse, ...], counters: Counters
     ) -> tuple[UnitUse, ...]:
         """The same units, with the instance that `@resource` binds."""
-        asked = self.kinds.requested.get(task.position)
+        asked = self._requested.get(task.position)
         if asked is None or as_term(asked.index) is None:
             return uses
         count = max(1, self._device.count(asked.unit))
