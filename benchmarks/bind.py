@@ -3,7 +3,8 @@
 Rates count statements of the program, not iterations: the same loops with a hundred times as many
 iterations are bound beside them. Sizes are those of the image without constants and origins, beside
 the program's bytecode without comments and positions. Cycles are NEM's, on ideal hardware, on the
-device's own, and there with chains. Times are processor time, the best of some runs.
+device's own, and there with chains. Times are processor time, the best of some runs. What tasks of
+a kind cost is remembered from binding to binding; `anew` is the rate where nothing of that is.
 
     python benchmarks/bind.py                  the demo's network and generated programs
     python benchmarks/bind.py plan.nem ...     these plans
@@ -31,6 +32,7 @@ from msgspec.structs import replace
 import nacre
 from nacre.base.loops.machine_code import is_available
 from nacre.base.source import Source
+from nacre.bind.forms import remembered_forms
 from nacre.bind.pipeline import bind_plan
 from nacre.bind.request import BindOptions
 from nacre.bind.uarch.builtin import load_uarch
@@ -39,6 +41,8 @@ from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import time_plan
 from nacre.nem.bytecode.packing import PackOptions
 from nacre.nem.checks.engine import CheckOptions
+from nacre.nem.model.devices import Device
+from nacre.nem.plan.plan import Plan
 from nacre.tcb.binary.encoding import decode, encode
 from nacre.tcb.machine.timing import time_image
 from nacre.tcbcheck.verify import verify_image
@@ -56,6 +60,7 @@ class Row:
     statements: int
     instances: int
     bind: float
+    bind_anew: float  # nothing remembered of kinds of tasks
     verify: float
     image_bytes: int
     bytecode_bytes: int
@@ -91,6 +96,12 @@ def best(work: Callable[[], object]) -> float:
     return found
 
 
+def bind_anew(plan: Plan, name: str, device: Device) -> None:
+    """Bind what is like nothing that was bound before."""
+    remembered_forms.cache_clear()
+    bind_plan(plan, name, device)
+
+
 def measure(name: str, source: Source) -> Row:
     """Bind one program in all ways."""
     program = LoadedProgram(source, CheckOptions())
@@ -111,6 +122,7 @@ def measure(name: str, source: Source) -> Row:
         len(plan.program.statements),
         plan.instances,
         best(lambda: bind_plan(plan, name, device)),
+        best(lambda: bind_anew(plan, name, device)),
         best(lambda: verify_image(plan, images[-1])),
         len(encode(bare)),
         len(packed),
@@ -121,13 +133,14 @@ def measure(name: str, source: Source) -> Row:
 
 def table(rows: Iterator[Row]) -> None:
     """Print what was measured, and what falls short."""
-    print("program                 statements  instances  statements/s   proof s  /bytecode"
+    print("program                 statements  instances  statements/s    anew   proof s  /bytecode"
           "    NEM cycles  ideal     device  chained  timed blocks/s")  # fmt: skip
     short = []
     for row in rows:
         rate, size = row.statements / row.bind, row.image_bytes / row.bytecode_bytes
         nem, ideal, own, chained = row.cycles
-        print(f"{row.name:<24}{row.statements:>10,}{row.instances:>11,}{rate:>14,.0f}"
+        anew = row.statements / row.bind_anew
+        print(f"{row.name:<24}{row.statements:>10,}{row.instances:>11,}{rate:>14,.0f}{anew:>8,.0f}"
               f"{row.verify:>10.2f}{size:>11.2f}{nem:>14,}{ideal / nem:>7.3f}{own / nem:>11.3f}"
               f"{chained / nem:>9.3f}{row.timed:>16,.0f}")  # fmt: skip
         short += [f"{row.name}: {rate:,.0f} statements/s, {RATE:,} are asked"] * (rate < RATE)

@@ -39,7 +39,7 @@ _RAW = "u8"  # the element type of bytes that a copy moves as they are
 _ANYWHERE = ""  # the memory of an operand without place
 _NOTHING: Lookup = MappingProxyType({})
 _FEW_SCALES = 4  # of quantisations that are compared
-_MOST_TARGETS, _MOST_REMEMBERED = 16, 16_384
+_MOST_TARGETS, _MOST_REMEMBERED = 8, 4096  # forms of a target: some four megabytes
 _TRUTH = GRAPH_TYPES["bool"]  # lies in memory as a byte
 
 
