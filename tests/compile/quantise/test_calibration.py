@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 
 import nacre
 from nacre.base.diagnostics import InputError
+from nacre.compile.options import Calibration
 from nacre.compile.quantise.quantiser import quantise
 from nacre.core.builder import Builder
 from nacre.core.module import Module
+from tests.compile.models import values
 from tests.compile.quantise.networks import legal, mobile, numbers, samples, sqnr, stored_run
 
 IMAGE = (1, 16, 16, 3)
@@ -39,6 +42,34 @@ def test_without_data_it_says_how_to_give_it() -> None:
     assert told.help is not None
     assert "`calibration={name: array}`" in told.help
     assert "calibration=" in told.help
+
+
+def constant_model() -> Module:
+    builder = Builder()
+    x = builder.constant(values((3, 8), 1))
+    return builder.module(builder.add("Linear", x, builder.constant(values((4, 8), 2))))
+
+
+def counter_model() -> Module:
+    """What it gives follows from the runs before alone."""
+    builder = Builder()
+    state = builder.input("s", "f32", (2, 3))
+    one = builder.constant(np.ones((2, 3), np.float32))
+    following = builder.add("Unary", builder.add("BinOp", state, one, op="Sub"), op="Tanh")
+    builder.state("s", following, one)
+    return builder.module(following)
+
+
+@pytest.mark.parametrize("model", [constant_model, counter_model])
+@pytest.mark.parametrize("calibration", [None, {}, [{}]])
+def test_a_model_without_inputs_needs_no_data(
+    model: Callable[[], Module], calibration: Calibration | None
+) -> None:
+    module = model()
+    bundle = nacre.compile(module, "npm4k", "i8", calibration=calibration)
+    (made,), (wanted,) = bundle.run().values(), module.session().run()
+    assert np.abs(made - wanted).max() <= 0.02 * np.abs(wanted).max()
+    assert nacre.estimate(module, "npm4k", "i8").fits
 
 
 @pytest.mark.parametrize(

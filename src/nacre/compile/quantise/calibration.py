@@ -106,6 +106,8 @@ def check_samples(
     `imported` are inputs that the model takes as stored integers, and `source` as floats; `masks`
     are inputs that hide something, and may do so with infinities.
     """
+    if origin is CALIBRATION:
+        given = data_of_only_run(source, given)
     if given is None:
         raise missing_data_error()
     types = dict(source.input_types)
@@ -116,6 +118,13 @@ def check_samples(
     if problems:
         raise origin.error(problems)
     return Samples(source, given, count, imported or {})
+
+
+def data_of_only_run(source: Module, given: Calibration | None) -> Calibration | None:
+    """The data; where the model takes no input, and none can be given, that of its only run."""
+    states = {state.name for state in source.states}
+    is_empty = given is None or (isinstance(given, Mapping) and not given)
+    return [{}] if is_empty and source.input_types.keys() <= states else given
 
 
 @dataclass(frozen=True)

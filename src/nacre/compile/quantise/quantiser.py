@@ -117,6 +117,8 @@ def quantise(
         hint = did_you_mean(str(observer), OBSERVERS)
         known = ", ".join(f"`{name}`" for name in OBSERVERS)
         raise _option_error(f"no observer `{observer}`, expected one of {known}", hint)
+    if not imported:
+        calibration = calibrating.data_of_only_run(source, calibration)
     if calibration is None and not imported:
         raise calibrating.missing_data_error()
     brought = imported or QuantisedPort()
