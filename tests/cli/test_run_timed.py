@@ -103,6 +103,20 @@ def test_changes_add_up_over_options_and_no_figure_is_given_twice(capsys: Capsys
     assert "`NMU.int8_macs` is given twice" in twice.err
 
 
+def test_a_figure_that_is_given_often_is_told_once(capsys: Capsys) -> None:
+    changes = [f"NMU.int8_macs={number}" for number in (1, 2, 3, 4)]
+    told = timed(capsys, "--what-if", ",".join(changes), CONV, status=2)
+    assert told.err.count("is given twice") == 1
+
+
+def test_a_figure_of_any_name_is_told_without_its_escapes(capsys: Capsys) -> None:
+    for change in ("\x1b[31m=1,\x1b[31m=2", "\x1b[31m=1", "\x1b[31m", "DMA.latency=\x1b[31m"):
+        assert "\x1b" not in timed(capsys, "--what-if", change, CONV, status=2).err
+    long = f"{'x' * 5000}=1"
+    told = timed(capsys, "--what-if", f"{long},{long}", CONV, status=2)
+    assert "x" * 500 not in told.err
+
+
 def test_a_figure_that_is_absent_at_zero_is_told_to_be_so(capsys: Capsys) -> None:
     change = ("--what-if", "NMU.clock=0,DMA.write_bandwidth=0,NMU.latency=0")
     said = timed(capsys, "--no-values", *change, CONV).out

@@ -34,11 +34,11 @@ def parse_changes(text: str) -> dict[str, int]:
             expected = "expected a whole number, or one with K, M or G"
             problems.append(f"{backquote(key)} is {backquote(value, 40)}, {expected}")
         elif key in changes:
-            problems.append(f"`{key}` is given twice")
+            problems.append(f"{backquote(key)} is given twice")
         else:
             changes[key] = int(size[1]) * _FACTORS[size[2].upper()]
     if problems:
-        raise ProfileError("; ".join(problems))
+        raise ProfileError("; ".join(dict.fromkeys(problems)))
     return changes
 
 
