@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nacre
+from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.stage import legalise
 from nacre.compile.options import Options
@@ -22,6 +24,7 @@ from nacre.compile.tiling.residency import residency
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import values
+from tests.compile.random_graphs import feeds_of
 
 OPTIONS = Options(target_of("npm4k").device)
 
@@ -113,5 +116,16 @@ def test_places_in_l1_are_found_with_the_number_of_steps(name: str) -> None:
 
     def work(of: Partition) -> int:
         return lines_of(lambda: residency(of, OPTIONS, 4096, 1 << 20))
+
+    assert work(many) <= 4.2 * work(few)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_validation_takes_work_with_the_number_of_steps(name: str) -> None:
+    few, many = (nacre.compile(MODELS[name](steps), "npm4k") for steps in (8, 32))
+
+    def work(bundle: Bundle) -> int:
+        feeds = feeds_of(bundle.source)
+        return lines_of(lambda: bundle.validate(feeds))
 
     assert work(many) <= 4.2 * work(few)

@@ -219,6 +219,10 @@ class Host:
         self._report_gap(name, storage, storage.first_gap(0, storage.data.size))
         return storage.data.tobytes()
 
+    def peek(self, name: str, begin: int, end: int) -> bytes:
+        """What lies in a part of a buffer, whether anybody wrote it or not: no finding says so."""
+        return self._memory.storage(self._buffer(name)).data[begin:end].tobytes()
+
     def read_region(self, located: LocatedRegion) -> RegionView:
         """A copy of a region's elements."""
         storage = self._memory.storage(located.buffer)

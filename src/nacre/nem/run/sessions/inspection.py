@@ -264,6 +264,10 @@ class Inspection(AbstractContextManager["Inspection"]):
         """A buffer's bytes."""
         return self._host.read_buffer(name)
 
+    def peek(self, name: str, begin: int, end: int) -> bytes:
+        """What lies in a part of a buffer, whether anybody wrote it or not: no finding says so."""
+        return self._host.peek(name, begin, end)
+
     def write_buffer(self, name: str, array: object) -> None:
         """Fill a buffer (or from `NAME@OFFSET` on, a part of it) with an array's bytes."""
         self._host.write_buffer(name, array)
