@@ -22,6 +22,7 @@ class Reference:
         self._module = bundle.legal
         self._is_ordered = is_ordered
         self._known: dict[int, Array] = {}
+        self._places = {op.value_id: place for place, op in enumerate(self._module.operations)}
         for op in self._module.inputs:
             name = str(op.attributes["name"])
             port = next(p for p in bundle.manifest.inputs if p.name == name)
@@ -54,9 +55,10 @@ class Reference:
             else:
                 operations[at] = op
                 pending += op.operands
-        order = [operations[op.value_id] for op in self._module.operations
-                 if op.value_id in operations]  # fmt: skip
-        order.sort(key=lambda op: op.opcode != "Input")
+        places = self._places
+        order = sorted(
+            operations.values(), key=lambda op: (op.opcode != "Input", places[op.value_id])
+        )
         # Ids increase down the text.
         numbers = {op.value_id: number for number, op in enumerate(order)}
         renumbered = tuple(
