@@ -71,7 +71,7 @@ def _torch(file: ModelFile) -> Module:
 Reader = Callable[[ModelFile], Module]
 # Models of other rooms, and who reads them.
 READ_ELSEWHERE: Mapping[str, str] = MappingProxyType(
-    {".gguf": "language models are for `nacre llm`: `info`, `run`, `estimate`, `build`"}
+    {".gguf": "language models are for `nacre llm`, and one file of NAC for `nacre nac build`"}
 )
 READERS: Mapping[str, Reader] = MappingProxyType({".core": _core, ".onnx": _onnx, ".pt2": _torch})
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nacre.llm.checkpoint.checkpoint import Checkpoint, checkpoint_of, read_checkpoint
     from nacre.llm.gguf.file import GgufFile, read_gguf
     from nacre.llm.model.runner import Decoder
+    from nacre.llm.nac_file.build import build_nac
     from nacre.llm.sampling import Sampling
     from nacre.llm.tokenizer.tokenizer import Tokenizer
 
@@ -24,6 +25,7 @@ __all__ = [
     "Sampling",
     "Tokenizer",
     "build",
+    "build_nac",
     "checkpoint_of",
     "read_checkpoint",
     "read_gguf",
@@ -39,6 +41,7 @@ load_on_use(
         "LlmBundle": "bundle.llm_bundle",
         "Sampling": "sampling",
         "build": "bundle.llm_bundle",
+        "build_nac": "nac_file.build",
         "Tokenizer": "tokenizer.tokenizer",
         "checkpoint_of": "checkpoint.checkpoint",
         "read_checkpoint": "checkpoint.checkpoint",

@@ -45,6 +45,13 @@ def is_bundle_folder(name: str) -> bool:
     return os.path.isdir(name) and not is_checkpoint(Path(name))
 
 
+def is_language_model(name: str) -> bool:
+    """Whether an argument is a GGUF file by its name, or the folder of a checkpoint."""
+    from nacre.llm.checkpoint.checkpoint import is_checkpoint
+
+    return name.lower().endswith(".gguf") or is_checkpoint(Path(name))
+
+
 def open_model_file(name: str) -> ModelFile:
     """The GGUF file or the checkpoint's folder of an argument; InputError where it is wrong."""
     from nacre.llm.sources import open_model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,9 @@ from nacre.cli.core.files import (
     shape_option,
 )
 from nacre.cli.exit_status import OK
+from nacre.cli.llm.group import is_language_model, open_model_file
 from nacre.cli.nac.files import SUFFIX, is_folder, nac, require_readable, weights_option
-from nacre.cli.options import out_option
+from nacre.cli.options import WholeNumber, out_option
 from nacre.cli.outputs import require_distinct_files
 from nacre.cli.terminal.progress import watch_progress
 from nacre.nac.spec.elements import QUANTIZATIONS
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 QUANTS = tuple(layout.option for layout in QUANTIZATIONS.values())
 quant_choice = click.Choice(QUANTS, case_sensitive=False)  # the format writes INT8_TENSOR
+_CONTEXT = 512  # of language models
 _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
 
 
@@ -79,6 +81,10 @@ _MOST_RESOURCE = 0xFFFFFFFF  # bytes: the length has 32 bits
     metavar="FILE",
     help="Put a file into the file, under its own name; may be repeated.",
 )
+@click.option(
+    "--context", type=WholeNumber(min=1), metavar="N",
+    help="How many tokens the cache of a language model holds. Default: 512.",
+)  # fmt: skip
 @shape_option
 @click.option("--report", is_flag=True, help="Say what quantisation does to each weight.")
 @format_option
@@ -92,19 +98,26 @@ def build(
     unlimited: bool,
     plan: str | None,
     resources: tuple[str, ...],
+    context: int | None,
     shapes: Shapes,
     report: bool,
     output: str,
 ) -> int:
-    """Build a file of MODEL (.core, .onnx, .pt2 or .nac)."""
+    """Build a file of MODEL (.core, .onnx, .pt2, .nac, .gguf or a folder of transformers).
+
+    A language model goes in with its cache, its tokenizer and a plan that writes text.
+    """
+    if is_language_model(model):
+        others = {"--tokenizer": tokenizer, "--plan": plan, "--shape": shapes, "--keep": keep}
+        _require_none_of({**others, "--resource": resources, "--unlimited": unlimited})
+        return _build_language_model(model, out, quant, weights, context, report, output)
+    if context is not None:
+        raise click.UsageError("--context is for language models: .gguf, or a folder")
     require_readable(model)
     require_file(out)
     require_distinct_files([out], [model, *resources, str(tokenizer), str(plan)])
     embedded = _read_resources(resources)
-    if keep and quant == "none":
-        raise click.UsageError("--keep says what is not quantised: without --quant nothing is")
-    if report and quant == "none":
-        raise click.UsageError("--report says what quantisation does: without --quant it does none")
+    _require_quant(quant, bool(keep), report)
     if unlimited and tokenizer is None:
         raise click.UsageError(
             "--unlimited is about a tokenizer: without --tokenizer there is none"
@@ -114,7 +127,6 @@ def build(
         from nacre.nac.build import build as built
 
         manifest, vocabulary = _read_tokenizer(tokenizer, unlimited)
-        steps = None if plan is None else _read_plan(plan)
         for name in vocabulary.keys() & embedded.keys():
             raise click.UsageError(f"--resource {backquote(name)} is a file of the tokenizer, too")
         reports: list[QuantisationReport] = []
@@ -127,21 +139,71 @@ def build(
                 keep=keep,
                 resources={**vocabulary, **embedded},
                 manifest=manifest,
-                plan=steps,
+                plan=None if plan is None else _read_plan(plan),
                 on_report=reports.append,
                 progress=progress,
                 warn=warnings.append,
             )
         print_warnings(warnings)
-        written = save_model(nac_model, out, weights)
-        if output == "json":
-            click.echo(summary_json(nac_model, written, reports))
-            return
-        click.echo(summary(nac_model, written))
-        for one in reports:
-            click.echo(str(one) if report else str(one).splitlines()[-1])
+        _print_built(nac_model, save_model(nac_model, out, weights), reports, report, output)
 
     return report_findings(work, output) or OK
+
+
+def _require_quant(quant: str, keeps: bool, reports: bool) -> None:
+    """UsageError for options about quantising where nothing is quantised."""
+    if keeps and quant == "none":
+        raise click.UsageError("--keep says what is not quantised: without --quant nothing is")
+    if reports and quant == "none":
+        raise click.UsageError("--report says what quantisation does: without --quant it does none")
+
+
+def _require_none_of(given: Mapping[str, object]) -> None:
+    """UsageError for options that are about other models."""
+    for name, value in given.items():
+        if value:
+            message = f"{name} is not for language models, which bring their tokenizer and a plan"
+            raise click.UsageError(message)
+
+
+def _build_language_model(
+    model: str,
+    out: Path,
+    quant: str,
+    weights: Storage | None,
+    context: int | None,
+    report: bool,
+    output: str,
+) -> int:
+    require_file(out)
+    require_distinct_files([out], [model])
+    _require_quant(quant, keeps=False, reports=report)
+
+    def work() -> None:
+        from nacre.llm.nac_file.build import build_nac
+
+        reports: list[QuantisationReport] = []
+        source = open_model_file(model)
+        made = build_nac(source, context or _CONTEXT, quant, on_report=reports.append)
+        written = save_model(made, out, weights)
+        _print_built(made, written, reports, report, output)
+
+    return report_findings(work, output) or OK
+
+
+def _print_built(
+    model: NacModel,
+    written: list[Path],
+    reports: list[QuantisationReport],
+    is_long: bool,
+    output: str,
+) -> None:
+    if output == "json":
+        click.echo(summary_json(model, written, reports))
+        return
+    click.echo(summary(model, written))
+    for one in reports:
+        click.echo(str(one) if is_long else str(one).splitlines()[-1])
 
 
 def require_file(out: Path) -> None:

@@ -30,6 +30,9 @@ from nacre.nem.model.devices import Device
 _LAYER_WEIGHTS, _HEAD_WEIGHTS = 4_000_000, 2_000_000
 _LEAST_HEAD_ROWS, _LEAST_FF = 512, 512
 _LEAST_ROWS, _MOST_ROWS = 128, 4096  # of caches
+# As much of something as a small plan has, in plans that tell what more of it takes.
+_NEAR, _FAR = 2, 8
+_DRAWN = (1 << 20) + 7  # values that are drawn once, for all weights
 _LAYERS = 3  # of the plan that tells what a further layer takes: neighbours differ a little
 _DDR_BYTES = 1 << 34
 CHUNK = 128  # tokens of a prompt that a plan takes at once
@@ -39,7 +42,8 @@ class RandomWeights(Weights):
     """Whatever is asked for, of values that plans do not depend on."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._draw = name, np.random.default_rng(0)
+        self._name, self._count = name, 0
+        self._drawn = np.random.default_rng(0).standard_normal(_DRAWN, dtype=np.float32)
 
     @property
     def name(self) -> str:
@@ -52,8 +56,10 @@ class RandomWeights(Weights):
 
     def get(self, name: str, shape: tuple[int, ...]) -> Array:
         """Values of the size that training leaves."""
-        drawn = self._draw.standard_normal(shape, dtype=np.float32)
-        return np.asarray(drawn * np.float32(shape[-1] ** -0.5), np.float32)
+        # No two are equal, or a plan would have one of them.
+        self._count += 1
+        drawn = np.roll(self._drawn, self._count) * np.float32(shape[-1] ** -0.5)
+        return np.resize(drawn, shape)
 
     def optional(self, name: str, shape: tuple[int, ...]) -> None:
         """Nothing that a decoder can do without."""
@@ -122,12 +128,17 @@ def plan_cycles(
         more = probe.cycles(replace(small, layers=_LAYERS), rows)
         return (more - probe.cycles(one, rows)) / (_LAYERS - 1)
 
-    def missing(whole: int, part: int, larger: Callable[[int], Config]) -> float:
+    def missing(whole: int, part: int, larger: Callable[[int], Config], times: int = _FAR) -> float:
         """Cycles that all that is missing of something takes, in a layer or in the head."""
         if whole == part:
             return 0.0
-        size = min(whole, 2 * part)
-        return (whole - part) * (probe.cycles(larger(size), rows) - base) / (size - part)
+        near, far = (min(whole, times * part) for times in (_NEAR, _FAR))
+        found = probe.cycles(larger(near), rows)
+        if far == near:
+            return (whole - part) * (found - base) / (near - part)
+        # The first rows cost more than those behind them, which come while others are computed.
+        a_row = (probe.cycles(larger(far), rows) - found) / (far - near)
+        return found - base + (whole - near) * a_row
 
     total = base + (config.layers - 1) * layer(rows) if config.layers > 1 else float(base)
     total += missing(config.vocabulary, one.vocabulary, lambda n: replace(one, vocabulary=n))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
@@ -59,6 +59,11 @@ class Tokenizer:
     def stream(self) -> TextStream:
         """Text as it comes, one id after another."""
         return self.program.stream()
+
+    @property
+    def control_tokens(self) -> Mapping[str, int]:
+        """The ids of control tokens by their names."""
+        return self._control
 
     @property
     def ends(self) -> frozenset[int]:
