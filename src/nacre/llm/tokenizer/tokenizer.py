@@ -45,7 +45,10 @@ class Tokenizer:
         write them; else they are text like any other.
         """
         known = self.vocabulary
-        ids = [i for part in self._parts(text, parse_special) for i in self._ids(part)]
+        if parse_special and known.is_written:
+            ids = self._finding.encode(text, add_special_tokens=False) if text else []
+        else:
+            ids = [i for part in self._parts(text, parse_special) for i in self._ids(part)]
         before = [known.begin] if add_special_tokens and known.adds_begin else []
         behind = [known.end] if add_special_tokens and known.adds_end else []
         if ids[:1] == before:  # a template that writes it itself
@@ -73,6 +76,11 @@ class Tokenizer:
     def is_silent(self, index: int) -> bool:
         """Whether an id is of a control token, which has no text, or of none."""
         return index in self._silent
+
+    @cached_property
+    def _finding(self) -> TisaProgram:
+        """The program of a `tokenizer.json` that finds control tokens, too."""
+        return written_program(self.vocabulary, finds_control=True)
 
     def _ids(self, part: str | int) -> list[int]:
         if isinstance(part, int):

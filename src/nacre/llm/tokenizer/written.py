@@ -10,10 +10,11 @@ from nacre.llm.tokenizer.vocabulary import Vocabulary
 from nacre.nac.tisa import TisaProgram, compile_tokenizer, load
 
 
-def written_program(vocabulary: Vocabulary) -> TisaProgram:
+def written_program(vocabulary: Vocabulary, *, finds_control: bool = False) -> TisaProgram:
     """The program; InputError for what is not known.
 
-    Control tokens are put around texts, and found in those of templates, by whoever encodes.
+    Control tokens are put around texts by whoever encodes. They are found where asked for, with
+    the white space that each takes along.
     """
     try:
         said = json.loads(vocabulary.document)
@@ -25,7 +26,7 @@ def written_program(vocabulary: Vocabulary) -> TisaProgram:
     kept = [
         row
         for row in (added if isinstance(added, list) else ())
-        if not (isinstance(row, dict) and row.get("special") is True)
+        if finds_control or not (isinstance(row, dict) and row.get("special") is True)
     ]
     plain = {**said, "added_tokens": kept, "post_processor": None}
     plain |= {"truncation": None, "padding": None}
