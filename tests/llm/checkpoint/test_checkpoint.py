@@ -70,6 +70,10 @@ def with_array(name: str, array: np.ndarray) -> Callable[[Arrays], Arrays]:
     return lambda arrays: {**arrays, name: array}
 
 
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+    "original_max_position_embeddings": 32,
+}  # fmt: skip
 REFUSED: dict[str, tuple[str, dict[str, Any], Callable[[Arrays], Arrays]]] = {
     "unknown family": ("LLM01", {"model_type": "mixtral"}, dict),
     "no family": ("LLM01", {"model_type": None}, dict),
@@ -93,6 +97,51 @@ REFUSED: dict[str, tuple[str, dict[str, Any], Callable[[Arrays], Arrays]]] = {
         },
         dict,
     ),
+    "an epsilon that no float holds": ("LLM02", {"rms_norm_eps": 10**400}, dict),
+    "an epsilon that f32 does not hold": ("LLM02", {"rms_norm_eps": 1e39}, dict),
+    "an epsilon in a list": ("LLM02", {"rms_norm_eps": [1e-5]}, dict),
+    "heads in a list": ("LLM02", {"num_key_value_heads": [2]}, dict),
+    "a word whether the head is tied": ("LLM02", {"tie_word_embeddings": "no"}, dict),
+    "a base that no float holds": ("LLM02", {"rope_theta": 10**400}, dict),
+    "more than a head that turns": ("LLM02", {"partial_rotary_factor": 1e30}, dict),
+    "heads larger than memory": (
+        "LLM02", {"head_dim": 1 << 30, "rope_scaling": {**LLAMA3, "factor": 8}}, dict,
+    ),
+    "a scaling whose type is a list": ("LLM02", {"rope_scaling": {"rope_type": ["linear"]}}, dict),
+    "a scaling to nothing": ("LLM02", {"rope_scaling": {**LLAMA3, "factor": 1e-300}}, dict),
+    "a scaling beyond f32": ("LLM02", {"rope_scaling": {**LLAMA3, "factor": 1e300}}, dict),
+    "an original context of 1": (
+        "LLM02",
+        {
+            "rope_scaling": {
+                "type": "longrope", "original_max_position_embeddings": 1,
+                "short_factor": [1] * 4, "long_factor": [1] * 4,
+            }
+        },
+        dict,
+    ),
+    "a word whether windows are on": (
+        "LLM02", {"use_sliding_window": "yes", "sliding_window": 4}, dict,
+    ),
+    "windows of too few layers": (
+        "LLM02",
+        {"use_sliding_window": True, "sliding_window": 4, "layer_types": ["sliding_attention"] * 9},
+        dict,
+    ),
+    "windows from a layer that is a list": (
+        "LLM02", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": [0]}, dict,
+    ),
+    "layers of kinds that are lists": (
+        "LLM05", {"use_sliding_window": True, "sliding_window": 4, "layer_types": [[]]}, dict,
+    ),
+    "infinitely many layers": (
+        "LLM05",
+        {
+            "use_sliding_window": True, "sliding_window": 4,
+            "attention_types": [[["local"], float("inf")]],
+        },
+        dict,
+    ),
     "a window of minus 3": ("LLM02", {"use_sliding_window": True, "sliding_window": -3}, dict),
     "no weights of a layer": ("LLM03", {}, without("model.layers.1.mlp.up_proj.weight")),
     "weights of another shape": (
@@ -100,6 +149,14 @@ REFUSED: dict[str, tuple[str, dict[str, Any], Callable[[Arrays], Arrays]]] = {
     ),
     "weights that are integers": (
         "LLM03", {}, with_array("model.norm.weight", np.ones(SIZES.width, np.int32)),
+    ),
+    "an embedding without rows": (
+        "LLM02", {"vocab_size": None},
+        with_array("model.embed_tokens.weight", np.zeros((), np.float32)),
+    ),
+    "weights of a layer whose number is endless": (
+        "LLM04", {},
+        with_array(f"model.layers.{'9' * 5000}.mlp.up_proj.weight", np.zeros(3, np.float32)),
     ),
     "weights of nobody": ("LLM04", {}, with_array("model.extra", np.zeros(3, np.float32))),
     "another activation": ("LLM05", {"hidden_act": "relu"}, dict),

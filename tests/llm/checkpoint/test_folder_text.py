@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,27 @@ def test_ids_are_those_of_the_file(tmp_path: Path) -> None:
     # Names of control tokens are such in what a template writes, and letters in a prompt.
     assert tokenizer.encode("a<e>", parse_special=True) == [2, 0]
     assert 0 not in tokenizer.encode("se")
+
+
+@pytest.mark.parametrize(("side", "ids"), [("lstrip", [2, 0, 28, 3]), ("rstrip", [2, 28, 0, 3])])
+def test_control_tokens_of_templates_take_white_space_along(
+    tmp_path: Path, side: str, ids: list[int]
+) -> None:
+    said = letter_tokenizer()
+    said["added_tokens"][0][side] = True
+    assert tokenizer_of(folder_with(tmp_path, said)).encode("a <e> b", parse_special=True) == ids
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json", "tokenizer_config.json", "generation_config.json",
+             "chat_template.jinja"],
+)  # fmt: skip
+def test_files_that_lead_nowhere_are_refused(tmp_path: Path, name: str) -> None:
+    folder_with(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match="the file does not exist"):
+        read_checkpoint(tmp_path)
 
 
 def test_a_template_begins_texts_itself(tmp_path: Path) -> None:
@@ -103,6 +125,7 @@ def test_texts_have_the_tokens_that_the_file_puts_around_them(
             {0, 6, 7},
         ),
         ({"config": {"eos_token_id": 4_000}}, set()),
+        ({"config": {"eos_token_id": [[4], {}, "5", True, 6.0, 7]}}, {7}),
         ({"config": {"eos_token_id": 4}, "tokenizer_config": {"eos_token": "<e>"}}, {0}),
     ],
 )
@@ -127,10 +150,20 @@ def test_a_model_may_have_rows_for_tokens_that_are_not_there(tmp_path: Path) -> 
     [
         ({"model": None}, "LLM10"),
         ({"model": {"vocab": {}}, "added_tokens": []}, "LLM11"),
+        ({"normalizer": functools.reduce(lambda inner, _: [inner], range(900), [])}, "NAC6"),
         ({"model": {"vocab": {"a": -1}}}, "LLM11"),
         ({"model": {"vocab": {"a": 1 << 40}}}, "LLM11"),
         ({"model": {"vocab": {"a": "b"}}}, "LLM11"),
         ({"added_tokens": [{"id": None, "content": "x"}]}, "LLM11"),
+        ({"post_processor": "ByteLevel"}, "LLM10"),
+        ({"post_processor": {"type": "Sequence", "processors": 3}}, "LLM10"),
+        ({"post_processor": {"type": "Sequence", "processors": ["ByteLevel"]}}, "LLM10"),
+        ({"post_processor": {"type": "TemplateProcessing", "single": True}}, "LLM10"),
+        ({"post_processor": {"type": "TemplateProcessing", "single": ["<s>"]}}, "LLM10"),
+        (
+            {"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": 1}]}},
+            "LLM10",
+        ),
         (
             {"post_processor": {"type": "BertProcessing", "sep": ["<x>", 0], "cls": ["<s>", 1]}},
             "LLM10",

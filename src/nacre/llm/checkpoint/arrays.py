@@ -52,7 +52,8 @@ class StoredArrays:
         if found.dtype.kind not in "fV" and found.dtype.name != "bfloat16":
             message = f"{backquote(name)} is of {found.dtype}, expected floating point"
             raise refusal(LLM03, path, message)
-        return np.asarray(found, np.float32)
+        with np.errstate(over="ignore"):  # infinite, as it is for PyTorch
+            return np.asarray(found, np.float32)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         path, file = self._places[name]

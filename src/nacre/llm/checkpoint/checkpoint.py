@@ -32,6 +32,8 @@ from nacre.llm.rules.model import LLM01, LLM03
 # Tables that follow from the configuration, and that checkpoints carry nevertheless.
 _BUFFERS = re.compile(r"(^|\.)(rotary_emb\.inv_freq|(attn|attention)\.(bias|masked_bias))$")
 
+_MOST_DIGITS = 10  # of the number of a layer
+
 
 @dataclass(frozen=True)
 class CheckpointTensor:
@@ -118,7 +120,8 @@ def _gguf_name(key: str, architecture: Architecture) -> str:
         return f"{architecture.top[module]}.{part}"
     stem, _, rest = module.partition(".")
     number, _, layer = rest.partition(".")
-    if stem == architecture.layer_stem and is_digits(number) and layer in architecture.layers:
+    is_layer = is_digits(number) and len(number) < _MOST_DIGITS
+    if stem == architecture.layer_stem and is_layer and layer in architecture.layers:
         return f"blk.{int(number)}.{architecture.layers[layer]}.{part}"
     return key
 
@@ -138,22 +141,39 @@ def _tensor(
     if architecture.adds_one_to_norms and known.endswith("norm.weight"):
         return CheckpointTensor(shape, lambda: arrays.read(key) + np.float32(1))
     order = _row_order(known, architecture, config)
-    if order is not None and shape and shape[0] == len(order):
-        return CheckpointTensor(shape, lambda: arrays.read(key)[order])
+    if order is not None and shape and shape[0] == order.count:
+        # Made behind the read, so that no more rows are counted than the file has.
+        return CheckpointTensor(shape, lambda: arrays.read(key)[order.rows()])
     return CheckpointTensor(shape, lambda: arrays.read(key))
 
 
-def _row_order(known: str, architecture: Architecture, config: Config) -> Any:  # noqa: ANN401
+@dataclass(frozen=True)
+class _RowOrder:
+    count: int
+    rows: Callable[[], Any]
+
+
+def _row_order(known: str, architecture: Architecture, config: Config) -> _RowOrder | None:
     """The rows of a product in the order that GGUF has them, where it is another."""
     part = known.rpartition(".")[0].rpartition(".")[2]
     size = config.head_size
     if architecture.is_qkv_by_head and part == "attn_qkv":
-        rows = np.arange(3 * config.heads * size).reshape(config.heads, 3, size)
-        return rows.swapaxes(0, 1).reshape(-1)
+        count = 3 * config.heads * size
+        return _RowOrder(count, partial(_parts_apart, config.heads, size))
     if not config.family.is_permuted or part not in ("attn_q", "attn_k"):
         return None
     heads = config.heads if part == "attn_q" else config.kv_heads
     turned = config.rotary.dimensions if config.rotary is not None else 0
-    inner = np.arange(size)  # halves become neighbours
+    return _RowOrder(heads * size, partial(_halves_together, heads, size, turned))
+
+
+def _parts_apart(heads: int, size: int) -> Any:  # noqa: ANN401
+    """All queries, then all keys, then all values."""
+    return np.arange(3 * heads * size).reshape(heads, 3, size).swapaxes(0, 1).reshape(-1)
+
+
+def _halves_together(heads: int, size: int, turned: int) -> Any:  # noqa: ANN401
+    """Of what is turned of each head, the halves become neighbours."""
+    inner = np.arange(size)
     inner[:turned] = inner[:turned].reshape(2, -1).T.reshape(-1)
     return (np.arange(heads)[:, None] * size + inner).reshape(-1)

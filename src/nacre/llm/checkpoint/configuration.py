@@ -89,7 +89,10 @@ def configuration_of(name: str, values: JsonObject) -> Configuration:
     metadata: dict[str, Value] = {"general.architecture": family}
     for key, names in _KEYS.items():
         value = next((said[n] for n in names if n in said), None)
-        if isinstance(value, bool | int | float | str):
+        if value is not None:
+            if not isinstance(value, bool | int | float | str):
+                message = f"`{names[0]}` is {backquote(str(value))}, expected a number"
+                raise refusal(LLM02, name, message)
             metadata[f"{family}.{key}"] = value
     window = window_of(name, architecture, values)
     if window:
@@ -101,7 +104,10 @@ def configuration_of(name: str, values: JsonObject) -> Configuration:
     if family == "gemma2":
         _require_query_scale(name, said, config_from(name, metadata, None))
     tied = said.get("tie_word_embeddings", architecture.is_tied)
-    return Configuration(architecture, metadata, bool(tied), factors, values)
+    if not isinstance(tied, bool):
+        message = f"`tie_word_embeddings` is {backquote(str(tied))}, expected true or false"
+        raise refusal(LLM02, name, message)
+    return Configuration(architecture, metadata, tied, factors, values)
 
 
 def _architecture(name: str, values: JsonObject) -> Architecture:

@@ -11,11 +11,14 @@ import numpy as np
 from nacre.base.excerpt import backquote
 from nacre.llm.gguf.metadata import Value
 from nacre.llm.model.config import Config
+from nacre.llm.model.keys import LARGEST_NUMBER
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.weights import Array
 from nacre.llm.rules.model import LLM02, LLM05
 
 _PLAIN = frozenset({"default", "none"})
+_MOST_DIMENSIONS = 1 << 16  # of a head: no model is near it
+_LEAST_CONTEXT = 2  # whose logarithm divides
 _BUILT = ("default", "linear", "llama3", "longrope")
 
 
@@ -26,10 +29,16 @@ def rotary_keys(
     scaling = _scaling(name, said)
     reader = _Reader(name, said, scaling)
     share = reader.number("partial_rotary_factor", reader.other("rotary_pct", 1.0))
-    size = int(config.head_size * share)
+    size = int(config.head_size * share) if share <= 1 else 0
+    if not 0 < size <= _MOST_DIMENSIONS:
+        message = f"{share:g} of a head of {config.head_size:,} cannot be turned"
+        raise refusal(LLM02, name, message, f"1 to {_MOST_DIMENSIONS:,} dimensions can")
     base = reader.number("rope_theta", reader.other("rotary_emb_base", 10_000.0))
     keys: dict[str, Value] = {"rope.dimension_count": size, "rope.freq_base": base}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
+    if not isinstance(kind, str):
+        message = f"`rope_type` is {backquote(str(kind))}, expected a text"
+        raise refusal(LLM02, name, message)
     if kind in _PLAIN:
         return keys, {}
     if kind == "linear":
@@ -65,11 +74,10 @@ class _Reader:
         return self.number(key, default) if key in self._said else default
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A finite number above 0."""
+        """A number above 0 that f32 holds."""
         value = self._scaling.get(key)
         value = self._said.get(key, default) if value is None else value
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 < float(value) < math.inf:
+        if not _is_factor(value):
             shown = "missing" if value is None else backquote(str(value)[:40])
             raise refusal(LLM02, self.name, f"`{key}` is {shown}, expected a number above 0")
         return float(value)
@@ -89,7 +97,7 @@ class _Reader:
 
 def _is_factor(value: object) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < float(value) < math.inf  # type: ignore[arg-type]
+    return is_number and 0 < value <= LARGEST_NUMBER  # type: ignore[operator]
 
 
 def _linear(reader: _Reader) -> dict[str, Value]:
@@ -108,7 +116,11 @@ def _llama3_factors(reader: _Reader, base: float, size: int) -> Array:
     frequencies = 1.0 / np.float64(base) ** half
     turns = original * frequencies / (2 * math.pi)  # in the context that it was made for
     share = np.clip((turns - low) / (high - low), 0.0, 1.0)
-    return np.asarray(1 / ((1 - share) / factor + share), np.float32)
+    with np.errstate(all="ignore"):
+        found = np.asarray(1 / ((1 - share) / factor + share), np.float32)
+    if not np.all((found > 0) & np.isfinite(found)):
+        raise refusal(LLM02, reader.name, f"`factor` is {factor:g}, which leaves no frequencies")
+    return found
 
 
 def _longrope(
@@ -116,6 +128,9 @@ def _longrope(
 ) -> tuple[dict[str, Value], dict[str, Array]]:
     """Factors by dimension, others for texts beyond the original context."""
     original = int(reader.number("original_max_position_embeddings", config.context))
+    if original < _LEAST_CONTEXT:
+        message = f"`original_max_position_embeddings` is {original}, expected {_LEAST_CONTEXT:,}"
+        raise refusal(LLM02, reader.name, f"{message} or more")
     factors = {
         f"rope_factors_{part}.weight": reader.factors(f"{part}_factor", size // 2)
         for part in ("short", "long")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from nacre.base.excerpt import backquote
 from nacre.base.source import Unreadable, read_source
@@ -25,7 +26,7 @@ _MOST_TOKENS = 1 << 22
 def folder_tokenizer_keys(folder: Path, values: JsonObject) -> dict[str, Value]:
     """Keys for the tokenizer of a folder; none where it has no tokenizer."""
     path = folder / TOKENIZER
-    if not path.is_file():
+    if not _is_there(path):
         return {}
     source = read_source(path, limit=MAX_TEXT_BYTES)
     if isinstance(source, Unreadable):
@@ -109,7 +110,7 @@ def _rows(name: str, said: JsonObject) -> Iterator[tuple[int, tuple[str, TokenTy
 
 
 def _place(name: str, text: object, at: object) -> int:
-    if not isinstance(text, str) or isinstance(at, bool) or not isinstance(at, int):
+    if not isinstance(text, str) or not _is_id(at):
         message = f"a token is {backquote(str(text)[:40])} at {backquote(str(at)[:20])}"
         raise refusal(LLM11, name, message)
     if not 0 <= at < _MOST_TOKENS:
@@ -123,18 +124,19 @@ def _around(
     """The tokens that a tokenizer puts before and behind a text."""
     before: list[str] = []
     behind: list[str] = []
-    for one in _processors(processor):
+    for one in _processors(name, processor):
         kind = one.get("type")
         if kind in ("BertProcessing", "RobertaProcessing"):
             before.append(_first(one.get("cls")))
             behind.append(_first(one.get("sep")))
         elif kind == "TemplateProcessing":
             seen = before
-            for piece in one.get("single") or ():
+            for piece in _mappings(name, one.get("single")):
                 if "Sequence" in piece:
                     seen = behind
-                else:
-                    seen.append(str(piece.get("SpecialToken", {}).get("id")))
+                    continue
+                token = piece.get("SpecialToken")
+                seen.append(str(token.get("id") if isinstance(token, dict) else token))
     for texts in (before, behind):
         if len(texts) > 1 or any(text not in places for text in texts):
             message = f"the tokenizer puts {', '.join(map(backquote, texts))} at an end of texts"
@@ -145,14 +147,22 @@ def _around(
     )
 
 
-def _processors(processor: object) -> Iterator[dict[str, Any]]:
-    if not isinstance(processor, dict):
-        return
-    if processor.get("type") == "Sequence":
-        for one in processor.get("processors") or ():
-            yield from _processors(one)
-    else:
-        yield processor
+def _processors(name: str, processor: object) -> Iterator[dict[str, Any]]:
+    for one in _mappings(name, [] if processor is None else [processor]):
+        if one.get("type") == "Sequence":
+            for inner in _mappings(name, one.get("processors")):
+                yield from _processors(name, inner)
+        else:
+            yield one
+
+
+def _mappings(name: str, said: object) -> list[dict[str, Any]]:
+    """The parts of a post-processor; InputError where one is no mapping."""
+    rows = [] if said is None else said
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        message = f"a part of the post-processor is {backquote(str(said))}, expected mappings"
+        raise refusal(LLM10, name, message)
+    return rows
 
 
 def _first(pair: object) -> str:
@@ -168,15 +178,20 @@ def _role(
     if isinstance(text, str) and text in places:
         return places[text]
     at = values.get(f"{role}_token_id")
-    is_known = isinstance(at, int) and not isinstance(at, bool) and at in set(places.values())
-    return at if is_known else None
+    return at if _is_id(at) and at in set(places.values()) else None
+
+
+def _is_id(at: object) -> TypeGuard[int]:
+    return isinstance(at, int) and not isinstance(at, bool)
 
 
 def _ends(settings: JsonObject, values: JsonObject, places: Mapping[str, int]) -> list[int]:
     """The tokens that end an answer: a model may have several."""
     listed = values.get("eos_token_id")
     known = set(places.values())
-    several = [at for at in listed if at in known] if isinstance(listed, list) else []
+    several = (
+        [at for at in listed if _is_id(at) and at in known] if isinstance(listed, list) else []
+    )
     one = _role(
         settings, {**values, "eos_token_id": several[0] if several else listed}, "eos", places
     )
@@ -192,12 +207,17 @@ def _template(settings: JsonObject) -> str:
     return found if isinstance(found, str) else ""
 
 
+def _is_there(path: Path) -> bool:
+    """Whether a folder has such a file; a link to nowhere is one that cannot be read."""
+    return os.path.lexists(path)
+
+
 def _object_of(path: Path) -> JsonObject:
-    return read_json_object(path, MAX_TEXT_BYTES) if path.is_file() else {}
+    return read_json_object(path, MAX_TEXT_BYTES) if _is_there(path) else {}
 
 
 def _text_of(path: Path) -> str:
-    if not path.is_file():
+    if not _is_there(path):
         return ""
     source = read_source(path, limit=MAX_TEXT_BYTES)
     if isinstance(source, Unreadable):

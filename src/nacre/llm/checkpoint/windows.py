@@ -19,7 +19,7 @@ _MOST_LAYERS = 1 << 16
 def window_of(name: str, architecture: Architecture, values: JsonObject) -> int | None:
     """How far layers see back; None where all see everything. InputError where they mix."""
     size = values.get("sliding_window", values.get("window_size"))
-    if size is None or not _is_switched_on(architecture, values):
+    if size is None or not _is_switched_on(name, architecture, values):
         return None
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         message = f"`sliding_window` is {backquote(str(size))}, expected a number of rows"
@@ -27,6 +27,10 @@ def window_of(name: str, architecture: Architecture, values: JsonObject) -> int 
     kinds = _kinds(name, values)
     if kinds is None:
         return size or None
+    count = values.get("num_hidden_layers", values.get("num_layers"))
+    if isinstance(count, int) and len(kinds) != count:
+        message = f"what layers see is said of {len(kinds):,}, the model has {count:,}"
+        raise refusal(LLM02, name, message)
     found = [kind in _WINDOWED for kind in kinds]
     if not any(found):
         return None
@@ -38,40 +42,51 @@ def window_of(name: str, architecture: Architecture, values: JsonObject) -> int 
     return size or None
 
 
-def _is_switched_on(architecture: Architecture, values: JsonObject) -> bool:
-    return architecture.has_windows or values.get("use_sliding_window") is True
+def _is_switched_on(name: str, architecture: Architecture, values: JsonObject) -> bool:
+    said = values.get("use_sliding_window")
+    if said is not None and not isinstance(said, bool):
+        message = f"`use_sliding_window` is {backquote(str(said))}, expected true or false"
+        raise refusal(LLM02, name, message)
+    return architecture.has_windows or said is True
 
 
 def _kinds(name: str, values: JsonObject) -> list[str] | None:
     """What each layer sees, where the configuration says so."""
     said = values.get("layer_types", values.get("attention_layers"))
     if said is None and "attention_types" in values:
-        said = _repeated(values["attention_types"])
-    if said is None and "max_window_layers" in values:
-        said = _from_layer(values)
+        said = _repeated(values["attention_types"]) or values["attention_types"]
+    if said is None and values.get("max_window_layers") is not None:
+        said = _from_layer(name, values)
     if said is None:
         return None
-    if not isinstance(said, list) or not all(kind in _WINDOWED | _WHOLE for kind in said):
+    if not isinstance(said, list) or not all(map(_is_kind, said)):
         known = ", ".join(sorted(_WINDOWED | _WHOLE))
         message = f"what layers see is {backquote(str(said)[:60])}, expected a list of {known}"
         raise refusal(LLM05, name, message)
     return said
 
 
+def _is_kind(kind: object) -> bool:
+    return isinstance(kind, str) and kind in _WINDOWED | _WHOLE
+
+
 def _repeated(types: object) -> list[str] | None:
     """`[[["global", "local"], 12]]`, as GPT-Neo has it."""
     try:
         parts = [(list(kinds), int(count)) for kinds, count in types]  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
     if sum(len(kinds) * max(count, 0) for kinds, count in parts) > _MOST_LAYERS:
         return None
     return list(chain.from_iterable(kinds * count for kinds, count in parts))
 
 
-def _from_layer(values: JsonObject) -> list[str] | None:
+def _from_layer(name: str, values: JsonObject) -> list[str] | None:
     """Qwen's: layers from a number on have windows."""
     first, count = values["max_window_layers"], values.get("num_hidden_layers")
-    if not isinstance(first, int) or not isinstance(count, int) or count > _MOST_LAYERS:
+    if not isinstance(first, int):
+        message = f"`max_window_layers` is {backquote(str(first))}, expected a number of layers"
+        raise refusal(LLM02, name, message)
+    if not isinstance(count, int) or count > _MOST_LAYERS:
         return None
     return ["full_attention" if at < first else "sliding_attention" for at in range(count)]

@@ -62,7 +62,8 @@ class Config:
 def config_of(file: ModelFile) -> Config:
     """The numbers of a file's model; InputError where one is missing or cannot be."""
     rows = file.tensors.get("token_embd.weight")
-    return config_from(file.name, file.metadata, None if rows is None else rows.shape[0])
+    count = rows.shape[0] if rows is not None and rows.shape else None
+    return config_from(file.name, file.metadata, count)
 
 
 def config_from(name: str, metadata: Mapping[str, Value], embedding_rows: int | None) -> Config:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from nacre.llm.rules.model import LLM02, LLM05
 
 # No model is near it; sizes that follow from counts stay far below 64 bits.
 _MOST = 1 << 31
+LARGEST_NUMBER = 3.4028234e38  # of f32, which weights and tables are made in
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Keys:
         return self.count(key) if self.values.get(f"{self.prefix}.{key}") else None
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A finite number above 0."""
+        """A number above 0 that f32 holds."""
         name = f"{self.prefix}.{key}"
         value = self.values.get(name, default)
         if value is None:
             raise refusal(LLM02, self.file, f"the file has no key {backquote(name)}")
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+        if not is_number or not 0 < value <= LARGEST_NUMBER:  # type: ignore[operator]
             message = f"{backquote(name)} is {_excerpt(value)}, expected a number above 0"
             raise refusal(LLM02, self.file, message)
         return float(value)  # type: ignore[arg-type]

@@ -130,7 +130,10 @@ class Part:
 
 
 def _describe(value: object) -> str:
-    text = json.dumps(value, default=repr)
+    try:
+        text = json.dumps(value, default=repr)
+    except RecursionError:
+        return "what nests too deep"
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
