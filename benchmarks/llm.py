@@ -21,11 +21,11 @@ from time import process_time
 from types import MappingProxyType
 
 import numpy as np
-from nacre.llm.estimate.config_json import read_config_json
 
 from nacre.compile.api import compile as compile_module
 from nacre.llm.bundle.llm_bundle import build
 from nacre.llm.chat import TextInterface
+from nacre.llm.checkpoint.configuration import read_config_json
 from nacre.llm.estimate.bounds import ModelEstimate, StepBound, estimate_model
 from nacre.llm.estimate.probes import RandomWeights, plan_cycles
 from nacre.llm.estimate.sizes import ModelSizes, Precision

@@ -18,6 +18,7 @@ from nacre.llm.rules.model import LLM03
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _SHARD = re.compile(r"[\w-][\w.-]*\.safetensors")
+_BUFFER = re.compile(r"\.(bias|masked_bias)$")  # masks of attention are truth values
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt")
 _MOST_INDEX_BYTES = 1 << 24
 
@@ -66,14 +67,29 @@ class StoredArrays:
 class StateArrays:
     """Those of a module of PyTorch."""
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
-        self._state = state
-        self.shapes = {name: tuple(map(int, value.shape)) for name, value in state.items()}
+    def __init__(self, model: str, state: Mapping[str, Any]) -> None:
+        self._state = {str(name): value for name, value in state.items()}
+        for name, value in self._state.items():
+            _require_floats(model, name, value)
+        self.shapes = {name: tuple(map(int, value.shape)) for name, value in self._state.items()}
 
     def read(self, name: str) -> Array:
         """One of them, in f32."""
         value = self._state[name]
         return np.asarray(value.detach().cpu().float().numpy(), np.float32)
+
+
+def _require_floats(model: str, name: str, value: Any) -> None:  # noqa: ANN401 - of PyTorch
+    """InputError for what is no tensor with elements, or not in floating point."""
+    what = backquote(name)
+    if not all(hasattr(value, part) for part in ("shape", "detach", "is_floating_point")):
+        message = f"{what} is a {type(value).__name__}, expected a tensor in floating point"
+        raise refusal(LLM03, model, message, "give the model before it was quantised")
+    if getattr(value, "is_meta", False):
+        message = f"{what} is on the device `meta`: it has no elements"
+        raise refusal(LLM03, model, message, "load the weights first")
+    if not value.is_floating_point() and value.dim() > 0 and not _BUFFER.search(name):
+        raise refusal(LLM03, model, f"{what} is of {value.dtype}, expected floating point")
 
 
 def stored_arrays(folder: Path) -> StoredArrays:

@@ -74,15 +74,23 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 def checkpoint_of(model: object, tokenizer: object = None) -> Checkpoint:
     """That of a model in memory, with its tokenizer where texts are wanted."""
+    model = getattr(model, "_orig_mod", model)  # what `torch.compile` was given
     name = f"<{type(model).__name__}>"
-    values = getattr(getattr(model, "config", None), "to_dict", None)
-    state = getattr(model, "state_dict", None)
+    values = _called(getattr(model, "config", None), "to_dict")
+    state = _called(model, "state_dict")
     if values is None or state is None:
         message = f"a {type(model).__name__} is no language model of transformers"
         raise refusal(LLM01, name, message, "give a GGUF file, a folder, or a `PreTrainedModel`")
-    found = configuration_of(name, values())
+    found = configuration_of(name, values)
     keys = {} if tokenizer is None else tokenizer_keys(name, tokenizer, found.values)
-    return _checkpoint(name, found, StateArrays(state()), keys)
+    return _checkpoint(name, found, StateArrays(name, state), keys)
+
+
+def _called(thing: object, method: str) -> Mapping[str, Any] | None:
+    """What a method gives; None where there is none, or it gives no mapping."""
+    found = getattr(thing, method, None)
+    given = found() if callable(found) else None
+    return given if isinstance(given, Mapping) else None
 
 
 def _checkpoint(

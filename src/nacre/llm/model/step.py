@@ -60,6 +60,10 @@ def row_name(cache: str) -> str:
 
 def require_sizes(config: Config, name: str, context: int, chunk: int) -> None:
     """InputError where a step cannot have these sizes."""
+    for what, size in (("context", context), ("chunk", chunk)):
+        if type(size) is not int:
+            message = f"the {what} is {size!r:.40}, expected a whole number"
+            raise refusal(LLM06, name, message)
     if not 1 <= context <= config.context:
         message = f"the context is {context:,}, expected 1 to {config.context:,}, what it knows"
         raise refusal(LLM06, name, message)
