@@ -33,6 +33,7 @@ from nacre.cli.core.files import (
 )
 from nacre.cli.exit_status import ERRORS_FOUND
 from nacre.cli.llm.estimate import estimate_language_model
+from nacre.cli.llm.group import is_language_model
 from nacre.cli.options import WholeNumber, form_option, include_root_option, parse_real
 from nacre.cli.outputs import require_distinct_files, require_page_name
 from nacre.llm.estimate.sizes import PRECISIONS as LLM_PRECISIONS
@@ -132,13 +133,13 @@ def estimate(
     The model is compiled and the plan timed: with the device's own figures, and derated by what
     they leave out. Bounds come from the model and the device, never from the plan. MODEL may be
     the folder of a bundle: then its own plan is timed, on the device that it is for. Of a language
-    model, a .gguf file or its config.json, bounds are given without a plan.
+    model (.gguf, a folder of transformers or its config.json) bounds are given without a plan.
 
     Exit status: 0 it fits every device, 1 it does not or something is wrong with it, 2 wrong
     usage.
     """
-    is_bundle = os.path.isdir(model)
-    is_llm = not is_bundle and Path(model).suffix.lower() in (".gguf", ".json")
+    is_llm = Path(model).suffix.lower() == ".json" or is_language_model(model)
+    is_bundle = os.path.isdir(model) and not is_llm
     _require_options(is_bundle, is_llm, devices)
     if is_llm:
         return _estimate_llm(model, devices, include_roots, options, context, clock, form)

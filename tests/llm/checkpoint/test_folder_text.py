@@ -200,3 +200,21 @@ def test_a_model_without_a_tokenizer_is_fed_tokens(tmp_path: Path, capsys: Capsy
     refused = invoke(capsys, "llm", "run", tmp_path / "bundle", "--prompt", "a")
     assert refused.status == 1
     assert "LLM10" in refused.err
+
+
+def test_both_verbs_estimate_a_folder(tmp_path: Path, capsys: Capsys) -> None:
+    folder = folder_with(tmp_path)
+    said = [
+        invoke(capsys, *verb, folder, "--device", "npm4k")
+        for verb in (("llm", "estimate"), ("estimate",))
+    ]
+    assert {(one.status, one.out) for one in said} == {(0, said[0].out)}
+    assert "1 layers of 32" in said[0].out
+
+
+def test_a_bundle_goes_into_no_folder_of_other_files(tmp_path: Path, capsys: Capsys) -> None:
+    folder = folder_with(tmp_path)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    said = invoke(capsys, "llm", "build", folder, "--device", "npm4k", "-o", folder)
+    assert (said.status, "LLM08" in said.err) == (1, True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -74,6 +74,9 @@ def build(
     def work() -> None:
         from nacre.compile.target import target_of
         from nacre.llm.bundle.llm_bundle import build as build_bundle
+        from nacre.llm.bundle.storage import require_free
+
+        require_free(out)
 
         made = build_bundle(
             open_model_file(model), target_of(device, include_roots).device, precision,

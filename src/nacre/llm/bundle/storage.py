@@ -69,9 +69,7 @@ class _Manifest:
 
 def save_parts(bundle: StoredBundle, folder: Path) -> None:
     """Write it: readers find the bundle that was there before, or the new one."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
-        message = "the folder has other files in it"
-        raise refusal(LLM08, str(folder), message, "name a folder that is empty or not there")
+    require_free(folder)
     decodes = [bundle.decode, *bundle.shorter.values()]
     prefills = [bundle.prefill] if bundle.chunk > 1 else []
     with make_folder(folder), file_set(folder / MANIFEST) as files:
@@ -86,6 +84,13 @@ def save_parts(bundle: StoredBundle, folder: Path) -> None:
             made = _Manifest(bundle.context, bundle.chunk, head.stored, decode, prefill, shorter)
             files.commit([_manifest_bytes(made)], old=_data_files(folder))
     _remove_others(folder, made)
+
+
+def require_free(folder: Path) -> None:
+    """InputError where a folder holds something else than such a bundle."""
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
+        message = "the folder has other files in it"
+        raise refusal(LLM08, str(folder), message, "name a folder that is empty or not there")
 
 
 def _add_shared(files: FileSet, plans: Sequence[Bundle]) -> SharedConstants | None:
