@@ -84,6 +84,20 @@ def test_a_strip_takes_what_is_added_to_it_along() -> None:
     require_right(module)
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 1, 1)])
+def test_what_is_added_may_have_fewer_axes_than_an_image(shape: Shape) -> None:
+    """Two convolutions of one pixel, the second with a stride, on a device that tries strips."""
+    builder = Builder()
+    x = builder.input("x", "f32", (3, 1, 1, 1))
+    for seed, strides in enumerate([(1, 1), (1, 2)]):
+        weights = builder.constant(values((1, 1, 1, 1), seed))
+        x = builder.add(
+            "Conv", x, weights, groups=1, layout="NHWC", pads=(0, 0, 0, 0), strides=strides
+        )
+    x = builder.add("BinOp", x, builder.constant(values(shape, 3)), op="Add")
+    require_right(builder.module(x), "f16", "npm64k")
+
+
 @pytest.mark.parametrize("opcode", ["MaxPool", "AvgPool"])
 def test_poolings_of_wide_rows(opcode: str) -> None:
     builder = Builder()

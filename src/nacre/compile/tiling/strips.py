@@ -207,13 +207,15 @@ def _no_axes(layer: Layer) -> list[Axis]:
 def _window_axes(layer: Layer) -> list[Axis]:
     """The width of images."""
     x, result = layer.steps[0].inputs[0].local, layer.steps[0].output.local
-    width = layer.locals[result].axes[2]
+    axes = layer.locals[result].axes
+    width = axes[2]
     assert isinstance(width, int)
     weights = {operand.local for operand in layer.steps[0].inputs[1:]}
     axis_of = {
         local: 2
         for local, value in enumerate(layer.locals)
-        if local not in weights and (local == x or value.axes[2] == width)
+        if local == x
+        or (local not in weights and len(value.axes) == len(axes) and value.axes[2] == width)
     }
     return [Axis(width, axis_of, sliding=x)]
 
