@@ -40,7 +40,7 @@ class UnitDecision(Struct, frozen=True, eq=False, gc=False):
     part: str | None = None  # of a CSTL whose parts work apart
 
 
-class _Ways(Struct, frozen=True, eq=False):
+class _UnitChoices(Struct, frozen=True, eq=False):
     """The units on which a task can run."""
 
     all: tuple[UnitCombination, ...]
@@ -70,7 +70,7 @@ class UnitBinder:
         self._has_parts = cstl_parts > 1
         self._profile = profile
         self.target = Target(device.digest, cstl_parts)
-        self._ways: dict[int, _Ways] = {}  # by kind
+        self._choices: dict[int, _UnitChoices] = {}  # by kind
         self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
 
     def stream(self, task: Task) -> int:
@@ -92,22 +92,22 @@ class UnitBinder:
     def decide(self, task: Task) -> UnitDecision:
         """The units of a task; NoUnitError where the device has none."""
         kind = self._kind_of(task)
-        ways = self._ways.get(kind) or self._find_ways(task, kind)
+        choices = self._choices.get(kind) or self._find_choices(task, kind)
         if not self._requested or (asked := self._requested.get(task.position)) is None:
-            return UnitDecision(task, ways.units, "free", None, ways.part)
-        way = next((way for way in ways.all if asked.unit in way), None)
+            return UnitDecision(task, choices.units, "free", None, choices.part)
+        way = next((way for way in choices.all if asked.unit in way), None)
         if way is None:
-            return self._decision(task, ways.units, "translated", asked.unit)
+            return self._decision(task, choices.units, "translated", asked.unit)
         index, count = as_term(asked.index), self._device.count(asked.unit)
         is_exact = isinstance(index, int) and index < count
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
 
-    def _find_ways(self, task: Task, kind: int) -> _Ways:
+    def _find_choices(self, task: Task, kind: int) -> _UnitChoices:
         """The units on which tasks of a kind can run."""
         ways = self._eligible(capable_units(task))
         if not ways:
             raise NoUnitError(task)
-        found = self._ways[kind] = _Ways(ways, ways[0], self._part(task, ways[0]))
+        found = self._choices[kind] = _UnitChoices(ways, ways[0], self._part(task, ways[0]))
         return found
 
     def _eligible(self, capable: tuple[UnitCombination, ...]) -> tuple[UnitCombination, ...]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from nacre.llm.checkpoint.checkpoint import (
     Checkpoint,
     checkpoint_of,
-    is_checkpoint,
     read_checkpoint,
 )
 from nacre.llm.gguf.file import GgufFile, read_gguf
@@ -18,8 +17,7 @@ from nacre.llm.model.weights import ModelFile
 def open_model(source: object, tokenizer: object = None) -> ModelFile:
     """The model of a source; InputError where it is none."""
     if isinstance(source, str | os.PathLike):
-        is_folder = is_checkpoint(Path(source))
-        return read_checkpoint(source) if is_folder else read_gguf(source)
+        return read_checkpoint(source) if Path(source).is_dir() else read_gguf(source)
     if isinstance(source, GgufFile | Checkpoint):
         return source
     return checkpoint_of(source, tokenizer)

@@ -14,6 +14,7 @@ import pytest
 from nacre.base.diagnostics import InputError
 from nacre.llm.checkpoint.checkpoint import Checkpoint, checkpoint_of, read_checkpoint
 from nacre.llm.model.runner import Decoder
+from nacre.llm.sources import open_model
 from tests.llm.checkpoint.folders import Arrays, llama_arrays, llama_config, write_folder
 from tests.llm.reference import Sizes, random_weights, reference_logits
 
@@ -216,6 +217,11 @@ def test_cut_weights_are_refused(tmp_path: Path) -> None:
         path.write_bytes(whole[:size])
         with pytest.raises(InputError, match="LLM03"):
             Decoder.from_gguf(read_checkpoint(tmp_path))
+
+
+def test_a_folder_without_a_configuration_is_told_what_it_lacks(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"config\.json.*LLM02.*does not exist"):
+        open_model(tmp_path)
 
 
 def test_what_is_no_model_is_refused_by_its_kind() -> None:

@@ -18,7 +18,8 @@ from nacre.llm.rules.model import LLM03
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _SHARD = re.compile(r"[\w-][\w.-]*\.safetensors")
-_BUFFER = re.compile(r"\.(bias|masked_bias)$")  # masks of attention are truth values
+# Tables that follow from the configuration, and that checkpoints carry nevertheless.
+BUFFERS = re.compile(r"(^|\.)(rotary_emb\.inv_freq|(attn|attention)\.(bias|masked_bias))$")
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt")
 _MOST_INDEX_BYTES = 1 << 24
 
@@ -88,7 +89,7 @@ def _require_floats(model: str, name: str, value: Any) -> None:  # noqa: ANN401 
     if getattr(value, "is_meta", False):
         message = f"{what} is on the device `meta`: it has no elements"
         raise refusal(LLM03, model, message, "load the weights first")
-    if not value.is_floating_point() and value.dim() > 0 and not _BUFFER.search(name):
+    if not value.is_floating_point() and value.dim() > 0 and not BUFFERS.search(name):
         raise refusal(LLM03, model, f"{what} is of {value.dtype}, expected floating point")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +14,7 @@ import numpy as np
 
 from nacre.base.digits import is_digits
 from nacre.llm.checkpoint.architectures import Architecture
-from nacre.llm.checkpoint.arrays import Arrays, StateArrays, stored_arrays
+from nacre.llm.checkpoint.arrays import BUFFERS, Arrays, StateArrays, stored_arrays
 from nacre.llm.checkpoint.configuration import (
     CONFIGURATION,
     Configuration,
@@ -28,9 +27,6 @@ from nacre.llm.model.config import Config
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.weights import Array
 from nacre.llm.rules.model import LLM01, LLM03
-
-# Tables that follow from the configuration, and that checkpoints carry nevertheless.
-_BUFFERS = re.compile(r"(^|\.)(rotary_emb\.inv_freq|(attn|attention)\.(bias|masked_bias))$")
 
 _MOST_DIGITS = 10  # of the number of a layer
 
@@ -111,7 +107,7 @@ def _tensors(
     named: dict[str, str] = {}
     for key, shape in arrays.shapes.items():
         known = _gguf_name(key, found.architecture)
-        if _BUFFERS.search(key) or (found.is_tied and known == "output.weight"):
+        if BUFFERS.search(key) or (found.is_tied and known == "output.weight"):
             continue
         if known in named:
             message = f"`{named[known]}` and `{key}` are both `{known}`"

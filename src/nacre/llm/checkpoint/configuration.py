@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
 from types import MappingProxyType
 
@@ -51,7 +52,7 @@ _EXPECTED = MappingProxyType(
         "norm_type": "layer_norm",
     }
 )
-_LARGEST_GEMMA2_LAYERS = 46
+_ROUNDING = 1e-9  # of a root and its square
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,9 @@ def configuration_of(name: str, values: JsonObject) -> Configuration:
     if FAMILIES[family].positions == "rotary":
         keys, factors = rotary_keys(name, said, config_from(name, metadata, None))
         metadata |= {f"{family}.{key}": value for key, value in keys.items()}
-    if family == "gemma2":
-        _require_query_scale(name, said, config_from(name, metadata, None))
+    if "query_pre_attn_scalar" in architecture.defaults:
+        scalar = said["query_pre_attn_scalar"]
+        _require_query_scale(name, scalar, config_from(name, metadata, None))
     tied = said.get("tie_word_embeddings", architecture.is_tied)
     if not isinstance(tied, bool):
         message = f"`tie_word_embeddings` is {backquote(str(tied))}, expected true or false"
@@ -136,20 +138,14 @@ def _require_built(name: str, architecture: Architecture, values: JsonObject) ->
         message = "the weights are quantised (`quantization_config`), which is not read"
         help_text = "take a checkpoint in floating point, or a GGUF file"
         raise refusal(LLM05, name, message, help_text)
-    if architecture.defaults.get("query_pre_attn_scalar") is None:
-        return
-    value = values.get("query_pre_attn_scalar", 256)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        message = f"`query_pre_attn_scalar` is {backquote(str(value))}, expected a number"
-        raise refusal(LLM02, name, message)
 
 
-def _require_query_scale(name: str, said: Mapping[str, object], config: Config) -> None:
+def _require_query_scale(name: str, value: object, config: Config) -> None:
     """GGUF has no key for what scales queries: it follows from other sizes, or is not built."""
-    wanted = config.head_size
-    if config.layers == _LARGEST_GEMMA2_LAYERS:
-        wanted = config.width // config.heads
-    value = said["query_pre_attn_scalar"]
-    if value != wanted:
-        message = f"`query_pre_attn_scalar` is {value}, expected {wanted}: that is not built"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        message = f"`query_pre_attn_scalar` is {backquote(str(value)[:40])}, expected a number"
+        raise refusal(LLM02, name, message)
+    wanted = config.query_scale**-2
+    if not isclose(value, wanted, rel_tol=_ROUNDING):
+        message = f"`query_pre_attn_scalar` is {value}, expected {wanted:g}: that is not built"
         raise refusal(LLM05, name, message)

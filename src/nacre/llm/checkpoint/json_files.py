@@ -31,5 +31,5 @@ def parse_json_object(text: str, name: str) -> JsonObject:
     except (ValueError, RecursionError) as error:
         raise refusal(LLM02, name, f"this is no JSON: {error}") from None
     if not isinstance(said, dict):
-        raise refusal(LLM02, name, "a configuration is a mapping of names to values")
+        raise refusal(LLM02, name, "this is no mapping of names to values")
     return said

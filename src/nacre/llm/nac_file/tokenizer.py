@@ -14,16 +14,16 @@ def tokenizer_bundle(tokenizer: Tokenizer) -> Bundle:
     if known.is_written:
         return compile_bundle(known.document, unlimited=True)
     program = tokenizer.program
-    steps = (*_found_tokens(tokenizer), *program.instructions, *_around(tokenizer))
+    steps = (*_control_token_search(tokenizer), *program.instructions, *_composition(tokenizer))
     return WrittenTokenizer(steps, program.vocabulary, program.token_decoder).bundle(known.file)
 
 
-def _found_tokens(tokenizer: Tokenizer) -> list[Instruction]:
+def _control_token_search(tokenizer: Tokenizer) -> list[Instruction]:
     tokens = [SoughtToken(text, at) for text, at in tokenizer.control_tokens.items() if text]
     return [step("FIND_TOKENS", tuple(tokens))] if tokens else []
 
 
-def _around(tokenizer: Tokenizer) -> list[Instruction]:
+def _composition(tokenizer: Tokenizer) -> list[Instruction]:
     known = tokenizer.vocabulary
     before = [Item(known.begin)] if known.adds_begin and known.begin is not None else []
     behind = [Item(known.end)] if known.adds_end and known.end is not None else []
