@@ -1,8 +1,8 @@
 """What plans of a model take, from plans of small parts of it: no weights are needed.
 
 Layers of a kind take as many cycles each, and what a layer takes grows evenly with the rows of its
-products and of its cache. So a few plans tell what the whole plan takes: of one layer and of three,
-and of one with more of everything that the model has more of.
+products and of its cache, from a size on. So a few plans tell what the whole plan takes: of one
+layer and of three, and two with more of everything that the model has more of.
 """
 
 from __future__ import annotations
