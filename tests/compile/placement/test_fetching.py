@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,23 @@ def test_weights_that_find_no_gap_in_l2_come_as_they_always_did() -> None:
     bundle = require_right(stack(3, 16, 96), "f16", TINY)  # 18 kB each, and an L2 of 16 kB
     assert bundle.manifest.l2_peak <= 16384
     assert brought(bundle) > 0
+
+
+def test_weights_that_steps_share_travel_for_a_layer_of_the_bundle(tmp_path: Path) -> None:
+    """Their layers are cut by columns: the parts are no layers that a manifest knows."""
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 1024))
+    weights = builder.constant(values((1024, 1024), 1, 1024**-0.5))
+    for _ in range(3):
+        x = builder.add("Relu", builder.add("Linear", x, weights))
+    bundle = nacre.compile(builder.module(x), "npm16k")
+    assert re.search(r"\w+n0_g\d+ = transfer", bundle.program)
+    bundle.save(tmp_path / "steps")
+    inputs = {"x": values((1, 1024), 2)}
+    reread = nacre.Bundle.load(tmp_path / "steps")
+    assert [out.tobytes() for out in reread.run(inputs).values()] == [
+        out.tobytes() for out in bundle.run(inputs).values()
+    ]
 
 
 def short_hop(bandwidth: int) -> Device:

@@ -227,6 +227,8 @@ def manifest(
     tokens: dict[str, list[Copy | Compute]] = {}
     for task in tasks_of(program.statements):
         tokens.setdefault(task.debug, []).append(task)
+    # A task that no layer has would make a bundle that cannot be read.
+    assert tokens.keys() <= {layer.title for layer in partition.layers}
     return Manifest(
         nacre=__version__,
         device=options.device.name,

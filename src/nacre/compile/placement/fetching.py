@@ -38,6 +38,7 @@ class Fetch:
     """Weights on their way from DDR to L2, as tasks of several sDMAs."""
 
     layer: str  # that needs them
+    title: str  # of the layer, or of what it is a part of
     number: int  # among those of the layer
     at: int  # the layer that runs when it begins, by its place
     until: int  # the layer that runs when it is likely to be there
@@ -104,11 +105,13 @@ def fetch_weights(
             occupied.add(offset, item.size, at, item.last)
             for place in range(at, item.first + 1):
                 used[place] += parts
-            name = layers[item.first].name
+            reader = layers[item.first]
             until = clock.arrival(item, at)
+            number = len(fetches)
             fetches.append(
-                Fetch(name, len(fetches), at, until, item.source, offset, item.size, parts)
-            )
+                Fetch(reader.name, reader.title, number, at, until, item.source, offset,
+                      item.size, parts)
+            )  # fmt: skip
             shift = offset - item.source
             for block in item.blocks:
                 found[block] = Staged(blocks[block] + shift, is_first=False)

@@ -38,7 +38,8 @@ def write_copies(layer: Layer, placement: Placement, writer: TaskWriter, options
         # What touches no L1 belongs to no engine: they take turns, for the tokens of all would do.
         is_free = engines > 1 and not is_l1(dst.buffer) and not is_l1(src.buffer)
         engine = number % engines if is_free else None
-        copy = Copy(f"{layer.name}_m{number}", "transfer", dst, src, (), layer.name, engine=engine)
+        token = f"{layer.name}_m{number}"
+        copy = Copy(token, "transfer", dst, src, (), layer.title, engine=engine)
         writer.task(Task(copy, (touch_of(dst, True), touch_of(src, False))))
 
 

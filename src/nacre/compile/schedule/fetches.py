@@ -56,7 +56,7 @@ class FetchTasks:
             self._turn += 1
             token = f"{fetch.layer}_g{fetch.number}" + (f"p{number}" if number else "")
             copy = Copy(
-                token, "transfer", dst, src, (), fetch.layer, ahead=True, engine=engine,
+                token, "transfer", dst, src, (), fetch.title, ahead=True, engine=engine,
                 is_early=True,
             )  # fmt: skip
             yield Task(copy, (touch_of(dst, True), touch_of(src, False)))
