@@ -3,9 +3,9 @@
 Every model at f16 and at i8, bound to the device's hardware in four ways: plain, with chains, with
 compressed weights (WDM), with both. Cycles are the image's over those of NEM, `saved` is what both
 take off the plain image, bytes are those that transfers read less. The image with both is proved,
-and runs in random orders with the bytes of `Bundle.run`; on ideal hardware an image takes exactly
-NEM's cycles. Cycles and bytes are the same on every machine; seconds are processor time, of binding
-after the other ways have left what they found.
+and runs in random orders with the bytes of `Bundle.run`, bundle and image as they are read from
+files; on ideal hardware an image takes exactly NEM's cycles. Cycles and bytes are the same on every
+machine; seconds are processor time, of binding after the other ways have left what they found.
 
     python benchmarks/bind_models.py                   every model on npm4k
     python benchmarks/bind_models.py magika --device npm16k --orders 3
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,9 +58,12 @@ def row(name: str, device: str, precision: Precision, orders: int) -> tuple[str,
     """One model bound in all ways."""
     module, feeds = MADE[name]() if name in MADE else real_model(name)
     calibration = {name: array[None] for name, array in feeds.items()}
-    bundle = nacre.compile(
+    compiled = nacre.compile(
         module, device, precision, calibration=calibration if precision == "i8" else None
     )
+    with tempfile.TemporaryDirectory() as folder:
+        compiled.save(Path(folder) / "plan")
+        bundle = Bundle.load(Path(folder) / "plan")
     images: dict[tuple[bool, bool], TcbImage] = {}
     begun = 0.0
     for fuse, wdm in itertools.product((False, True), repeat=2):
@@ -67,12 +71,15 @@ def row(name: str, device: str, precision: Precision, orders: int) -> tuple[str,
         images[fuse, wdm] = nacre.bind(bundle, fuse=fuse, wdm=wdm, allow_serialise=True)
     bind_seconds = process_time() - begun  # of the last, which is the one with both
     both = images[True, True]
+    with tempfile.TemporaryDirectory() as folder:
+        both.save(Path(folder) / "plan.tcb")
+        reread = TcbImage.load(Path(folder) / "plan.tcb")
     begun = process_time()
-    findings = both.verify(bundle)
+    findings = reread.verify(bundle)
     proof_seconds = process_time() - begun
     if findings:
         raise SystemExit(f"not proved: {findings[0]}")
-    require_same_outputs(bundle, both, feeds, orders)
+    require_same_outputs(bundle, reread, feeds, orders)
     if nacre.bind(bundle, uarch="ideal").time().cycles != bundle.time().cycles:
         raise SystemExit("ideal hardware takes other cycles than NEM's machine")
     assert both.bound is not None

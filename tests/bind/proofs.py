@@ -1,8 +1,9 @@
 """Random programs, bound in three ways: `python -m tests.bind.proofs --count 3000 --seed 1`.
 
-Each is bound to ideal hardware, to the device's own and to a smaller target. Every image is proved,
-runs to its end in random orders with the bytes of NEM's machine, and is not stuck in time; on ideal
-hardware it takes NEM's cycles. With `--interleavings 100` the examples are run in so many orders.
+Each is bound to ideal hardware, to the device's own and to a smaller target. Every image is read as
+it was written, proved, runs to its end in random orders with the bytes of NEM's machine, and is not
+stuck in time; on ideal hardware it takes NEM's cycles. With `--interleavings 100` the examples are
+run in so many orders.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from nacre.bind.uarch.builtin import load_uarch
 from nacre.bind.uarch.reader import Uarch
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import time_plan
+from nacre.tcb.binary.encoding import encode
+from nacre.tcb.files import read_image
 from nacre.tcb.image import Image
 from nacre.tcb.machine.run import run_image
 from nacre.tcb.machine.timing import time_image
@@ -75,7 +78,8 @@ def require_all(
 def require_image(
     program: LoadedProgram, image: Image, inputs: Contents, expected: Contents, orders: range
 ) -> None:
-    """The four properties of one image."""
+    """The five properties of one image."""
+    assert read_image(encode(image), "p.tcb") == image  # what is written is judged and read
     findings = verify_image(program.plan, image)
     assert not findings, findings[0]
     timing = time_image(image, compile=False)

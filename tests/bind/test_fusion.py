@@ -13,6 +13,8 @@ from nacre.bind.uarch.reader import Uarch, read_uarch
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.devices import Device
 from nacre.nem.plan.plan import Plan
+from nacre.tcb.binary.encoding import encode
+from nacre.tcb.files import read_image
 from nacre.tcb.image import STREAM, Block, Image, Item, Repeat
 from nacre.tcbcheck.verify import verify_image
 
@@ -62,6 +64,20 @@ def blocks(image: Image) -> dict[str, Block]:
     names = {origin.position: origin.name for origin in image.origins}
     found = [block for stream in image.streams for block, _ in stream.blocks()]
     return {names[block.position]: block for block in found if block.kind == "task"}
+
+
+def test_an_image_with_a_chain_around_other_tasks_is_read_as_it_was_written() -> None:
+    """What stands between the tasks of a chain stands before all of its blocks."""
+    between = "    v = transfer.async(dst=region(A, 49152, 512), src=region(D, 12288, 512))\n"
+    lines = PROGRAM.splitlines(keepends=True)
+    lines.insert(next(n for n, line in enumerate(lines) if " r = relu" in line), between)
+    plan, fused, image = bound("".join(lines), uarch(LINKS))
+    assert [[task.name for task in chain.tasks] for chain in fused.chains] == [["c", "r", "s"]]
+    found = blocks(image)
+    assert found["c"].position < found["v"].position < found["r"].position
+    reread = read_image(encode(image), "p.tcb")
+    assert reread == image
+    assert verify_image(plan, reread) == []
 
 
 def test_a_product_streams_into_its_activation_and_store() -> None:

@@ -195,6 +195,16 @@ IMAGES: Mapping[str, tuple[Callable[[], Image], ...]] = {
     "TCB32": (
         lambda: with_items(changed(COPY, position=2), COPY),
         lambda: with_items(Repeat(1, 2, (COPY,))),
+        # Blocks of a chain are in order among themselves, and its last behind what is before it.
+        lambda: with_items(
+            changed(COPY, position=3, outputs=(FED,), is_chained=True),
+            changed(COPY, position=2, inputs=(FED,)),
+        ),
+        lambda: with_items(
+            changed(COPY, position=4),
+            changed(COPY, position=2, outputs=(FED,), is_chained=True),
+            changed(COPY, position=3, inputs=(FED,)),
+        ),
     ),
     "TCB33": (
         lambda: with_items(Block("join", 1, units=(UnitUse("DMA", 1, 1),))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from math import prod
 
@@ -78,10 +78,10 @@ class _StreamJudge:
     def items(self, items: Sequence[Item], stream: Stream, scope: Scope) -> Problems:
         before: Item | None = None
         least = scope.repeats[-1].position + 1 if scope.repeats else None
-        for at, item in enumerate(items):
+        for at, (item, behind) in enumerate(zip(items, _positions_before(items), strict=True)):
             place = ("item", next(self._numbers))
-            if before is not None and item.position < before.position:
-                message = f"position {item.position:,} stands behind {before.position:,}"
+            if behind is not None and item.position < behind:
+                message = f"position {item.position:,} stands behind {behind:,}"
                 yield Problem(TCB32, place, message)
             elif least is not None and item.position < least:
                 message = f"position {item.position:,} stands in the repeat at {least - 1:,}"
@@ -119,6 +119,22 @@ class _StreamJudge:
             next(self._numbers)
             if isinstance(item, Repeat):
                 self._skip(item.items)
+
+
+def _positions_before(items: Sequence[Item]) -> Iterator[int | None]:
+    """The highest position that an item may not be below; None before the first.
+
+    A chain stands where its last block does: blocks that stream into it are of statements that may
+    come before others that stand above it, and are ordered among themselves.
+    """
+    ended: int | None = None  # the position of the last item that ends a chain, as most do alone
+    streamed: int | None = None  # of the block before, where it streams into this one
+    for item in items:
+        is_chained = isinstance(item, Block) and item.is_chained
+        known = (streamed,) if is_chained else (ended, streamed)
+        yield max((position for position in known if position is not None), default=None)
+        streamed = item.position if is_chained else None
+        ended = ended if is_chained else item.position
 
 
 def _judge_chain(

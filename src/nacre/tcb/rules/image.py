@@ -84,7 +84,7 @@ TCB32 = declare(
     "TCB32", "position-order", _ORDER,
     """
     The items of a stream or of a repeat do not stand in the order of their positions, or one
-    stands before the repeat that it is in.
+    stands before the repeat that it is in. A chain stands where its last block does.
     """, language=_TCB)  # fmt: skip
 TCB33 = declare(
     "TCB33", "block-kind", _BLOCKS,
