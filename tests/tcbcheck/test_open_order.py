@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from nacre.bind.pipeline import bind_plan
 from nacre.tcb.image import Block, Image, TagSet
 from nacre.tcb.machine.instances import unroll
 from nacre.tcbcheck.open_order import OpenOrder
-from nacre.tcbcheck.tag_order import order_by_tags
+from nacre.tcbcheck.tag_order import Ordering, order_by_tags
 from nacre.tcbcheck.tally import Tally
 from tests.bind.programs import PROGRAMS, checked
 from tests.effort import scaled
@@ -75,6 +76,32 @@ def test_nearly_everything_about_blocks_at_random_is_decided() -> None:
     rng = random.Random(1)
     found = [require_truth(random_joins(rng)) for _ in range(scaled(500))]
     assert sum(undecided for undecided, _ in found) <= 0.01 * sum(asked for _, asked in found)
+
+
+def require_equal_columns(order: Ordering, count: int, rng: random.Random) -> None:
+    """Asked for many at a time, in whatever order, the answers are those of one at a time."""
+    firsts = np.array([rng.randrange(count) for _ in range(rng.randint(1, 2 * count))])
+    columns = order.columns(firsts)
+    for second in rng.sample(range(count), count):
+        low = rng.randrange(len(firsts))
+        expected = [order.before(first, second) for first in firsts[low:].tolist()]
+        assert columns.before(second, slice(low, len(firsts))).tolist() == expected
+
+
+@settings(max_examples=scaled(100), deadline=None)
+@given(seeds)
+def test_many_pairs_at_a_time_are_ordered_as_one_is(seed: int) -> None:
+    rng = random.Random(seed)
+    instances = unroll(random_joins(rng))
+    require_equal_columns(OpenOrder(instances), instances.count, rng)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_columns_of_clocks_are_those_of_pairs(name: str) -> None:
+    plan, device = checked(PROGRAMS[name])
+    instances = unroll(bind_plan(plan, "p", device).image)
+    for order in (order_by_tags(instances), OpenOrder(instances)):
+        require_equal_columns(order, instances.count, random.Random(name))
 
 
 @settings(max_examples=scaled(300), deadline=None)

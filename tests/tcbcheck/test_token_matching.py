@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.tcbcheck import live_tokens
-from nacre.tcbcheck.live_tokens import _chain_greedily, _TokenMatching
+from nacre.tcbcheck import token_matching
+from nacre.tcbcheck.tag_order import Mask
+from nacre.tcbcheck.token_matching import TokenMatching, chain_greedily
 from tests.effort import scaled
 
 COUNT = 9
@@ -17,8 +19,18 @@ EDGES = st.sets(
 )
 
 
-class Lives:
-    """Which tokens are dead before others: what is asked for, and what follows from it."""
+class Pairs:
+    """Which tokens are dead before others, one after the other."""
+
+    def is_dead_before(self, token: int, other: int) -> bool:
+        raise NotImplementedError
+
+    def dead_before(self, other: int, low: int) -> Mask:
+        return np.array([self.is_dead_before(t, other) for t in range(low, other)], np.bool_)
+
+
+class Lives(Pairs):
+    """What is asked for, and what follows from it."""
 
     def __init__(self, edges: set[tuple[int, int]], count: int = COUNT) -> None:
         self.after: list[set[int]] = [set() for _ in range(count)]
@@ -29,7 +41,7 @@ class Lives:
         return other in self.after[token]
 
 
-class Groups:
+class Groups(Pairs):
     """Groups of four, each over before the next, in which a greedy choice is wrong.
 
     The third may follow the first two, the fourth only the second, which the third takes.
@@ -42,13 +54,12 @@ class Groups:
 
 
 def greedy_chains(lives: Lives | Groups, count: int, limit: int) -> int:
-    return count - len(_chain_greedily(lives, list(range(count)), limit)[0])  # type: ignore[arg-type]
+    return count - len(chain_greedily(lives, count, limit)[0])
 
 
 def chains(lives: Lives | Groups, count: int, limit: int) -> int:
-    tokens = list(range(count))
-    before, _ = _chain_greedily(lives, tokens, limit)  # type: ignore[arg-type]
-    return _TokenMatching(lives, tokens, before).fewest_chains(limit)  # type: ignore[arg-type]
+    before, _ = chain_greedily(lives, count, limit)
+    return TokenMatching(lives, count, before).fewest_chains(limit)
 
 
 def most_alive(lives: Lives) -> int:
@@ -71,12 +82,20 @@ def test_near_tokens_alone_make_no_fewer_chains_than_there_must_be(
 ) -> None:
     lives = Lives(edges)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_tokens, "_MOST_MATCHED", 4)
-        patch.setattr(live_tokens, "_NEAR", near)
+        patch.setattr(token_matching, "_MOST_PAIRS", near * COUNT)
         assert most_alive(lives) <= chains(lives, COUNT, 0) <= greedy_chains(lives, COUNT, 0)
 
 
+@settings(max_examples=scaled(100))
+@given(EDGES, st.integers(0, COUNT))
+def test_no_more_chains_are_joined_than_have_to_be(edges: set[tuple[int, int]], limit: int) -> None:
+    lives = Lives(edges)
+    assert chains(lives, COUNT, limit) <= max(limit, most_alive(lives))
+
+
 def test_of_very_many_tokens_those_that_are_near_are_joined() -> None:
-    count = 4 * live_tokens._MOST_MATCHED
+    count = 6000
     assert greedy_chains(Groups(), count, 2) > 2
-    assert chains(Groups(), count, 2) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_matching, "_MOST_PAIRS", 200 * count)
+        assert chains(Groups(), count, 2) == 2

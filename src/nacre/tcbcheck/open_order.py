@@ -19,9 +19,12 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import islice
 
+import numpy as np
+
+from nacre.base.term_columns import Column
 from nacre.tcb.machine.instances import Instances
 from nacre.tcb.machine.tag_states import TagStates
-from nacre.tcbcheck.tag_order import Stuck
+from nacre.tcbcheck.tag_order import BeforeColumns, Mask, Stuck
 from nacre.tcbcheck.without_one import (
     CertainCompletions,
     Completions,
@@ -33,6 +36,7 @@ from nacre.tcbcheck.without_one import (
 
 _MOST_DIRECTED = 32  # tags for each of which runs are made in which it is raised late
 _MOST_TRIED = 4_000_000  # instances in all runs, which take half a minute
+_MOST_ASKED = 2_000_000  # pairs of which one may be before the other by what is left out
 _RUNS_OF_A_BOUND = 4  # that take as long as bounding what runs without an instance
 
 
@@ -68,6 +72,17 @@ class OpenOrder:
                 return False
             self._without[withheld] = possible_completions(self._steps, withheld)
         return not self._without[withheld].start[second] >> self._steps.count & 1
+
+    def columns(self, firsts: Column) -> BeforeColumns:
+        """The same for many instances at a time."""
+        return _OpenColumns(self, firsts)
+
+    def needed(self, firsts: Column, second: int) -> Mask:
+        """Those without which an instance cannot start, whatever order events come in."""
+        can_lack = self._most.start[second].to_bytes(self._steps.count // 8 + 1, "little")
+        bits = np.unpackbits(np.frombuffer(can_lack, np.uint8), bitorder="little")
+        needed: Mask = bits[np.array(self._last)[firsts]] == 0
+        return needed
 
     def is_open(self, first: int, second: int) -> bool:
         """Whether it is proved that an instance can start before another is complete."""
@@ -137,6 +152,24 @@ class OpenOrder:
             done.add(number)
             freed = states.complete(number)
         return done, states.counts
+
+
+class _OpenColumns:
+    """Which of some instances are before another."""
+
+    def __init__(self, order: OpenOrder, firsts: Column) -> None:
+        self._order, self._firsts = order, firsts
+        self._asked = 0  # pairs, one at a time
+
+    def before(self, second: int, rows: slice) -> Mask:
+        """Those among some rows that are proved to be complete before another instance starts."""
+        firsts, order = self._firsts[rows], self._order
+        found = order.needed(firsts, second)
+        if order.races and self._asked < _MOST_ASKED:
+            open_rows = np.flatnonzero(~found).tolist()
+            self._asked += len(open_rows)
+            found[open_rows] = [order.before(int(firsts[row]), second) for row in open_rows]
+        return found
 
 
 def _late_instances(races: Collection[Race]) -> Iterator[frozenset[int]]:

@@ -12,10 +12,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
+from nacre.base.term_columns import Column
 from nacre.nem.plan.clocks import Clock
 from nacre.tcb.machine.instances import Instances, Lists
+
+Mask = npt.NDArray[np.bool_]
 
 NOTHING = Clock()
 
@@ -47,6 +52,16 @@ class Ordering(Protocol):
     def before(self, first: int, second: int) -> bool:
         """Whether an instance is complete before another starts."""
 
+    def columns(self, firsts: Column) -> BeforeColumns:
+        """The same for many instances at a time."""
+
+
+class BeforeColumns(Protocol):
+    """Which of some instances are before another."""
+
+    def before(self, second: int, rows: slice) -> Mask:
+        """Those among some rows that are complete before another instance starts."""
+
 
 @dataclass(frozen=True, eq=False)
 class TagOrder:
@@ -61,6 +76,36 @@ class TagOrder:
         """Whether an instance is complete before another starts, where all events are ordered."""
         tag, count = self.signalled[first]
         return tag >= 0 and self.clocks[second].index(tag) >= count
+
+    def columns(self, firsts: Column) -> BeforeColumns:
+        """The same for many instances at a time."""
+        return _TagColumns(self, firsts)
+
+
+class _TagColumns:
+    """What every tag has reached before an instance, kept up from one that is asked for to another.
+
+    Those behind each other in a program have clocks that differ little.
+    """
+
+    def __init__(self, order: TagOrder, firsts: Column) -> None:
+        self._clocks = order.clocks
+        signalled = np.array(order.signalled, np.int64).reshape(-1, 2)[firsts]
+        self._tags, self._counts = signalled.T
+        # What signals no tag has that of the last place, which reaches nothing.
+        self._reached = np.full(int(self._tags.max(initial=-1)) + 2, -1)
+        self._clock = NOTHING
+
+    def before(self, second: int, rows: slice) -> Mask:
+        """Those among some rows that are complete before another instance starts."""
+        clock, reached = self._clocks[second], self._reached
+        last = len(reached) - 1
+        for tag, count in clock.changes_since(self._clock):
+            if tag < last:
+                reached[tag] = count
+        self._clock = clock
+        found: Mask = reached[self._tags[rows]] >= self._counts[rows]
+        return found
 
 
 class _TagEvents:

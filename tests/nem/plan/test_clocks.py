@@ -48,6 +48,10 @@ def test_a_clock_is_a_mapping_of_chains_to_their_last_place(
         assert dict(made) == expected[at]
         assert all(made.index(key) == number for key, number in expected[at].items())
         assert made.index(6000) == -1
+    for clock, indices in zip(clocks, expected, strict=True):
+        for other, others in zip(clocks, expected, strict=True):
+            changed = {key for key in {*indices, *others} if indices.get(key) != others.get(key)}
+            assert dict(clock.changes_since(other)) == {k: indices.get(k, -1) for k in changed}
 
 
 def test_a_clock_that_has_all_of_another_is_what_both_come_to() -> None:

@@ -50,15 +50,25 @@ class Clock:
     def join(self, other: Clock) -> Clock:
         """A clock that has what either of two has."""
         low, high = (self, other) if self._height <= other._height else (other, self)
-        root = low._root
-        for _ in range(high._height - low._height):
-            root = _above(root)
-        made = _join(high._root, root, high._height)
+        made = _join(high._root, _raised(low, high._height), high._height)
         return high if made is high._root else Clock(made, high._height)
+
+    def changes_since(self, other: Clock) -> Iterator[tuple[int, int]]:
+        """Every chain of which this has another index than some clock, and the index."""
+        height = max(self._height, other._height)
+        return _changes(_raised(self, height), _raised(other, height), height, 0)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Every chain of which something comes before, and its last index."""
         return _indices(self._root, self._height, 0)
+
+
+def _raised(clock: Clock, height: int) -> _Node:
+    """The root of a clock as one of more levels."""
+    root = clock._root
+    for _ in range(height - clock._height):
+        root = _above(root)
+    return root
 
 
 def _above(node: _Node) -> _Node:
@@ -103,3 +113,16 @@ def _indices(node: _Node, height: int, first: int) -> Iterator[tuple[int, int]]:
                 yield at, part
         elif part is not None:
             yield from _indices(part, height - 1, at)
+
+
+def _changes(
+    a: _Node | None, b: _Node | None, height: int, first: int
+) -> Iterator[tuple[int, int]]:
+    if a is b:
+        return
+    empty = (None,) * _WIDTH if height else _EMPTY
+    for at, (x, y) in enumerate(zip(a or empty, b or empty, strict=True), first << _BITS):
+        if height:
+            yield from _changes(x, y, height - 1, at)
+        elif x != y:
+            yield at, x
