@@ -24,6 +24,7 @@ from nacre.compile.tiling.tiling import Tiling
 
 _PART = 4096  # bytes that are worth a task of their own
 _TOKENS = 8  # one in so many tokens of an engine is for what travels ahead
+_LARGE_PART = 4 * _PART  # bytes whose arrival is far enough from their start to be told
 _SMALL = 1024  # bytes of a constant that travels with others
 _OVERLAP = 0.8  # of the time that layers take one after the other
 _MARGIN = 1.5  # of what travel takes
@@ -95,7 +96,10 @@ def fetch_weights(
         # One engine has one queue: what is in it before the way is free holds up its inputs.
         free = clock.free_layer if engines == 1 else 0
         for at in range(max(earliest, begin, min(free, item.first)), item.first + 1):
-            if at < item.first and max(used[at : item.first + 1]) + parts > most:
+            until = clock.arrival(item, at)
+            # Small ones are many, and what is wrong about when each arrives adds up.
+            waiting = slice(at, (until if item.size >= parts * _LARGE_PART else item.first) + 1)
+            if at < item.first and max(used[waiting]) + parts > most:
                 continue
             if at < item.first and engines == 1 and not outside.isdisjoint(layers[at].reads):
                 continue
@@ -103,10 +107,10 @@ def fetch_weights(
             if offset + item.size > room:
                 continue
             occupied.add(offset, item.size, at, item.last)
-            for place in range(at, item.first + 1):
+            for place in range(*waiting.indices(len(layers))):
                 used[place] += parts
             reader = layers[item.first]
-            until = clock.arrival(item, at)
+            clock.begin(item, at)
             number = len(fetches)
             fetches.append(
                 Fetch(reader.name, reader.title, number, at, until, item.source, offset,
@@ -162,9 +166,15 @@ class _Clock:
 
     def arrival(self, item: _Item, at: int) -> int:
         """The layer that is likely to run when an item is there that begins with another."""
-        begin = max(self._busy, float(self._starts[at]))
-        self._busy = begin + self._shared(item)
+        begin = self._begin(at)
         return min(self._layer_at(begin + self._alone(item)) + 1, item.first)
+
+    def begin(self, item: _Item, at: int) -> None:
+        """An item begins when a layer does, or when all before it are on their way."""
+        self._busy = self._begin(at) + self._shared(item)
+
+    def _begin(self, at: int) -> float:
+        return max(self._busy, float(self._starts[at]))
 
     @property
     def free_layer(self) -> int:
