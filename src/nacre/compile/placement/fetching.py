@@ -96,10 +96,8 @@ def fetch_weights(
         # One engine has one queue: what is in it before the way is free holds up its inputs.
         free = clock.free_layer if engines == 1 else 0
         for at in range(max(earliest, begin, min(free, item.first)), item.first + 1):
-            until = clock.arrival(item, at)
-            # Small ones are many, and what is wrong about when each arrives adds up.
-            waiting = slice(at, (until if item.size >= parts * _LARGE_PART else item.first) + 1)
-            if at < item.first and max(used[waiting]) + parts > most:
+            on_the_way = clock.layers_on_the_way(item, at)
+            if at < item.first and max(used[place] for place in on_the_way) + parts > most:
                 continue
             if at < item.first and engines == 1 and not outside.isdisjoint(layers[at].reads):
                 continue
@@ -107,11 +105,10 @@ def fetch_weights(
             if offset + item.size > room:
                 continue
             occupied.add(offset, item.size, at, item.last)
-            for place in range(*waiting.indices(len(layers))):
+            for place in on_the_way:
                 used[place] += parts
             reader = layers[item.first]
-            clock.begin(item, at)
-            number = len(fetches)
+            until, number = clock.begin(item, at), len(fetches)
             fetches.append(
                 Fetch(reader.name, reader.title, number, at, until, item.source, offset,
                       item.size, parts)
@@ -164,14 +161,24 @@ class _Clock:
             found.append(max(0, self._layer_at(following)))
         return found[::-1]
 
-    def arrival(self, item: _Item, at: int) -> int:
+    def _arrival(self, item: _Item, at: int) -> int:
         """The layer that is likely to run when an item is there that begins with another."""
         begin = self._begin(at)
         return min(self._layer_at(begin + self._alone(item)) + 1, item.first)
 
-    def begin(self, item: _Item, at: int) -> None:
-        """An item begins when a layer does, or when all before it are on their way."""
+    def layers_on_the_way(self, item: _Item, at: int) -> range:
+        """The layers that run while an item is likely to hold tokens.
+
+        Small ones are many, and what is wrong about when each arrives adds up.
+        """
+        is_large = item.size >= self.parts(item) * _LARGE_PART
+        return range(at, (self._arrival(item, at) if is_large else item.first) + 1)
+
+    def begin(self, item: _Item, at: int) -> int:
+        """Begin with an item when a layer does, or when all before it are there; its arrival."""
+        arrival = self._arrival(item, at)
         self._busy = self._begin(at) + self._shared(item)
+        return arrival
 
     def _begin(self, at: int) -> float:
         return max(self._busy, float(self._starts[at]))
