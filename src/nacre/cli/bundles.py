@@ -74,7 +74,7 @@ def open_bundle(
         raise click.UsageError("a bundle is for one device: compile the model for another")
     if click.get_current_context().get_parameter_source("ddr_size") is ParameterSource.COMMANDLINE:
         raise click.UsageError("a bundle brings the size of its DDR: `nacre compile --ddr-size`")
-    bundle = Bundle.load(folder)
+    bundle = Bundle.load(folder, cache=True)
     inside = replace(
         setup, file=str(program_path(folder)), inputs=(), ddr_size=bundle.manifest.ddr_bytes
     )

@@ -142,7 +142,7 @@ def compile_(
         with place_in_file(options.calibrate):
             bundle = compiled(module, device, on_stage=shown, cache=cache, **arguments)
         with report_write_errors(out):
-            bundle.save(out, force=force, reference=reference, bytecode=bytecode)
+            bundle.save(out, force=force, reference=reference, bytecode=bytecode, cache=cache)
         slower = compare_with_floats(bundle, module, device, options.ddr_size)
         notes = () if slower is None else (f"{slower.sentence}; try `--precision f16`",)
         click.echo(_summary(bundle, out, reference, notes))

@@ -231,7 +231,7 @@ def _estimate_llm(
 def _estimate_bundle(folder: str, clock: float | None) -> Estimate:
     from nacre.compile.bundle.bundle import Bundle
 
-    bundle = Bundle.load(folder)
+    bundle = Bundle.load(folder, cache=True)
     with stage(f"estimating for {safe(bundle.manifest.device)}"):
         return bundle.estimate(clock)
 

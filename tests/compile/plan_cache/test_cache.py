@@ -21,8 +21,9 @@ from nacre.compile.legalise.lowerings import (
 )
 from nacre.compile.options import Options
 from nacre.compile.pipeline import compile_module
-from nacre.compile.plan_cache.cache import VARIABLE, PlanCache, compile_or_recall, default_cache
+from nacre.compile.plan_cache.cache import PlanCache, compile_or_recall, default_cache
 from nacre.compile.plan_cache.key import plan_key
+from nacre.compile.storage.user_cache import VARIABLE
 from nacre.compile.target import target_of
 from nacre.core.builder import Builder
 from nacre.core.module import Module
@@ -113,7 +114,7 @@ def replace_attributes(row: Lowering) -> Lowering:
 def test_of_another_nacre_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = importlib.import_module("nacre.compile.plan_cache.key")
     before = plan_key(network(), TARGET, OPTIONS)
-    monkeypatch.setattr(keys, "_code_digest", lambda: b"another")
+    monkeypatch.setattr(keys, "code_digest", lambda: b"another")
     assert plan_key(network(), TARGET, OPTIONS) != before
 
 

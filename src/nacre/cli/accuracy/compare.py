@@ -42,7 +42,7 @@ def compare(
     def work() -> None:
         nonlocal status
         with stage("loading"):
-            one, other = Bundle.load(first), Bundle.load(second)
+            one, other = (Bundle.load(folder, cache=True) for folder in (first, second))
         given = arrays_of(inputs, one.source)
         with stage("comparing"):
             found = one.compare(other, given) if given else compare_on_random(one, other, seed)

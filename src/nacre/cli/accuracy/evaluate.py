@@ -112,7 +112,7 @@ def _read(source: str, shapes: Shapes, constants: Constants) -> Bundle | Module:
     from nacre.compile.bundle.bundle import Bundle
 
     if os.path.isdir(source):
-        return Bundle.load(source)
+        return Bundle.load(source, cache=True)
     return read_module(source, shapes, constants)
 
 

@@ -108,7 +108,7 @@ def validate(
     def work() -> None:
         nonlocal status
         with stage("loading"):
-            bundle = Bundle.load(folder)
+            bundle = Bundle.load(folder, cache=True)
         with stage("comparing"):
             given = arrays_of(inputs, bundle.source)
             if inputs or not bundle.manifest.inputs:

@@ -84,7 +84,7 @@ def build(
             group_size=None if group_size is None else int(group_size), keeps_blocks=keep_blocks,
         )  # fmt: skip
         with report_write_errors():
-            made.save(out)
+            made.save(out, cache=True)
         click.echo(f"{safe(str(out))}: {time_text(made.time())}")
         for rows in made.shorter:
             rate = made.time(rows).tokens_per_second

@@ -120,7 +120,7 @@ def _run_bundle(folder: str, request: _Request, is_timed: bool) -> None:
     from nacre.llm.chat import require_room
 
     with stage("reading"):
-        bundle = LlmBundle.load(folder)
+        bundle = LlmBundle.load(folder, cache=True)
     text = bundle.require_text()
     text = replace(text, template=None) if request.is_raw else text
     ids = text.prompt_ids(request.prompt, request.system)

@@ -79,5 +79,5 @@ def _served_bundle(folder: str) -> ServedModel:
     from nacre.llm.serve.model import ServedModel
 
     with stage("reading"):
-        bundle = LlmBundle.load(folder)
+        bundle = LlmBundle.load(folder, cache=True)
     return ServedModel(Path(folder).resolve().name, bundle.require_text(), bundle.runner())

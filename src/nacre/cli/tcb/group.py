@@ -127,7 +127,7 @@ def _open_bundle(options: ProgramOptions) -> OpenProgram:
         raise click.UsageError("a bundle is for one device: compile the model for another")
     if options.imports or options.ddr_size != DEFAULT_DDR_BYTES:
         raise click.UsageError("--import and --ddr-size are for programs: a bundle says its own")
-    bundle = Bundle.load(Path(options.file))
+    bundle = Bundle.load(Path(options.file), cache=True)
     return OpenProgram(bundle.runnable_program, bundle, ())
 
 

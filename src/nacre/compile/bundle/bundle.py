@@ -98,23 +98,31 @@ class Bundle(CompiledModel):
         force: bool = False,
         reference: bool = True,
         bytecode: bool = False,
+        cache: bool = False,
     ) -> None:
         """Write the bundle into a folder, which is made.
 
         A bundle that is there is replaced; a folder with anything else in it is refused, unless
         `force` says that it may be written into. Without `reference` the model as it came is left
         out: `validate` then has the legalised module alone. With `bytecode` the program is kept as
-        `model.nemb` instead of text.
+        `model.nemb` instead of text. With `cache` it is remembered that it was checked.
         """
+        from nacre.compile.storage.checked_bundles import checked_bundles
         from nacre.compile.storage.folder import save
 
         if not str(folder):
             raise request_error("the name of the folder is empty", "give one, or `.` for this one")
-        save(self, Path(folder), force=force, reference=reference, bytecode=bytecode)
+        checked = checked_bundles() if cache else None
+        save(self, Path(folder), force=force, reference=reference, bytecode=bytecode,
+             checked=checked)  # fmt: skip
 
     @staticmethod
-    def load(folder: str | Path) -> Bundle:
-        """Read a bundle; InputError says what is wrong with it."""
+    def load(folder: str | Path, *, cache: bool = False) -> Bundle:
+        """Read a bundle; InputError says what is wrong with it.
+
+        With `cache` its program is not checked again where this nacre has done that before.
+        """
+        from nacre.compile.storage.checked_bundles import checked_bundles
         from nacre.compile.storage.folder import load
 
-        return Bundle.of(load(Path(folder)))
+        return Bundle.of(load(Path(folder), checked=checked_bundles() if cache else None))

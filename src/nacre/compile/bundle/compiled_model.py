@@ -12,6 +12,7 @@ import numpy as np
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.elements import GRAPH_TYPES
+from nacre.base.source import Source
 from nacre.compile.bundle.manifest import Manifest, Port
 from nacre.compile.bundle.not_finite import warn_of_infinite_outputs, warn_of_lost_inputs
 from nacre.compile.options import WEIGHT_BITS
@@ -26,6 +27,7 @@ from nacre.nem.api.documents import TEXT_NAME
 from nacre.nem.api.interpreter import NemInterpreter
 from nacre.nem.api.programs import LoadedProgram
 from nacre.nem.api.timing import Figures
+from nacre.nem.checks.engine import CheckOptions
 from nacre.nem.run.sessions.session import RunResult, Session
 from nacre.nem.run.timing.result import TimedResult
 
@@ -44,6 +46,7 @@ class CompiledModel:
     parts: tuple[WeightsPart, ...] = ()  # what the weights are made of, as far as it is known
     has_reference: bool = True  # else `source` is only what the model takes and gives
     program_name: str = TEXT_NAME  # what findings call the program: its file, where it has one
+    was_checked: bool = False  # the program is known to have no errors
 
     def __repr__(self) -> str:
         # Text and weights may be many megabytes.
@@ -104,8 +107,9 @@ class CompiledModel:
         """The program, checked once: when it was compiled, or before its first run."""
         # What decompresses is an extension of the language, of which strict checks warn.
         is_strict = self.manifest.compression is None
-        interpreter = NemInterpreter(ddr_size=self._ddr_bytes, strict=is_strict)
-        return interpreter.load_string(self.program, name=self.program_name)
+        options = CheckOptions(ddr_size_bytes=self._ddr_bytes, strict=is_strict)
+        source = Source(self.program_name, self.program)
+        return LoadedProgram(source, options, was_checked=self.was_checked)
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
@@ -117,6 +121,11 @@ class CompiledModel:
         """The program, ready to run; InputError where it has errors."""
         self._read.require_runnable()
         return self._read
+
+    @property
+    def is_known_sound(self) -> bool:
+        """Whether a check, now or before, has found no error in the program."""
+        return self.was_checked or ("_read" in vars(self) and self._read.is_known_sound)
 
     @property
     def buffer_sizes(self) -> dict[str, int]:

@@ -12,16 +12,14 @@ import hashlib
 import hmac
 import os
 import re
-import secrets
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.base.diagnostics import InputError
-from nacre.base.files import temporary_name, write_whole
+from nacre.base.files import write_whole
 from nacre.base.locks import lock_folder
 from nacre.base.stages import stage
 from nacre.compile.bundle.compiled_model import CompiledModel
@@ -30,15 +28,13 @@ from nacre.compile.pipeline import compile_module
 from nacre.compile.plan_cache.key import plan_key
 from nacre.compile.storage.folder import load_checked_before, save
 from nacre.compile.storage.names import MANIFEST
+from nacre.compile.storage.user_cache import SealedFolder, cache_folder, read_start
 from nacre.compile.target import Target
 from nacre.core.module import Module
 
-VARIABLE = "NACRE_CACHE"  # a folder; empty: nothing is kept
 MOST_BYTES = 2 << 30
 _WORTH_KEEPING_SECONDS = 1.0  # what is faster made than that is made again
-_SECRET, _SEAL = "secret", "seal"
-_SECRET_BYTES = 32
-_MOST_SEAL = 1 << 12
+_SEAL = "seal"
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -62,16 +58,9 @@ def compile_or_recall(
 
 
 def default_cache() -> PlanCache | None:
-    """The cache beside those of other programs of this user; None where none is wanted."""
-    named = os.environ.get(VARIABLE)
-    if named is not None:
-        return PlanCache(Path(named) / "plans") if named.strip() else None
-    home = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    try:
-        base = Path(home) if home else Path.home() / ".cache"
-    except RuntimeError:  # nobody's home is known
-        return None
-    return PlanCache(base / "nacre" / "plans")
+    """That of this user; None where none is wanted."""
+    folder = cache_folder("plans")
+    return None if folder is None else PlanCache(folder)
 
 
 @dataclass(frozen=True)
@@ -88,7 +77,7 @@ class PlanCache:
         """
         entry = self.folder / key
         try:
-            if not hmac.compare_digest(_read(entry / _SEAL), self._seal(key)):
+            if not hmac.compare_digest(read_start(entry / _SEAL), self._seal(key)):
                 return None
             found = load_checked_before(entry)
             with contextlib.suppress(OSError):  # of others' plans, which are read all the same
@@ -101,8 +90,7 @@ class PlanCache:
         """Keep a plan that was checked; where that cannot be done it is not kept."""
         entry = self.folder / key
         with contextlib.suppress(OSError, InputError, MemoryError):
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._make_secret()
+            SealedFolder(self.folder).prepare()
             save(model, entry, force=True, reference=False)
             write_whole(entry / _SEAL, [self._seal(key)])
             with lock_folder(self.folder):
@@ -110,29 +98,8 @@ class PlanCache:
 
     def _seal(self, key: str) -> bytes:
         """What says that this cache wrote an entry as it is; the manifest has all other hashes."""
-        secret = _read(self.folder / _SECRET)
-        if len(secret) != _SECRET_BYTES:
-            raise OSError("the cache has no secret")
         manifest = hashlib.sha256((self.folder / key / MANIFEST).read_bytes()).digest()
-        return hmac.digest(secret, key.encode() + manifest, "sha256")
-
-    def _make_secret(self) -> None:
-        """Of two programs that make one, the first one's is kept.
-
-        A part of one, as a full disk leaves it, would keep this cache from ever having a plan.
-        """
-        path = self.folder / _SECRET
-        with lock_folder(self.folder):
-            if path.is_file() and path.stat().st_size == _SECRET_BYTES:
-                return
-            made = temporary_name(self.folder)
-            try:
-                handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(handle, "wb") as stream:
-                    stream.write(secrets.token_bytes(_SECRET_BYTES))
-                os.replace(made, path)
-            finally:
-                made.unlink(missing_ok=True)
+        return SealedFolder(self.folder).seal(key.encode() + manifest)
 
     def _trim(self, newest: str) -> None:
         """Remove the entries that were not used for longest, until the others fit."""
@@ -154,8 +121,3 @@ class PlanCache:
 
 def _size(entry: Path) -> int:
     return sum(file.lstat().st_size for file in entry.iterdir())
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_MOST_SEAL)

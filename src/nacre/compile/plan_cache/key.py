@@ -5,21 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-from nacre._version import __version__
 from nacre.compile.legalise.lowerings import has_registered_forms
 from nacre.compile.options import Calibration, Options
 from nacre.compile.plan_digest import plan_digest
+from nacre.compile.storage.user_cache import code_digest
 from nacre.compile.target import Target
 from nacre.core.module import Module
 from nacre.core.storage import Reference, referring_text, stored_constants
 
 _OWN_FIELDS = ("device", "calibration")  # of the options: what has parts of its own in the key
-_SUFFIXES = frozenset({".py", ".nem", ".yaml", ".npz", ".json"})  # files that plans follow from
 
 
 def plan_key(module: Module, target: Target, options: Options) -> str | None:
@@ -34,7 +31,7 @@ def plan_key(module: Module, target: Target, options: Options) -> str | None:
 
 
 def _parts(module: Module, target: Target, options: Options) -> Iterator[bytes | memoryview]:
-    yield _code_digest()
+    yield code_digest()
     yield from _module_parts(module)
     device = target.device
     facts = (target.head, device.name, plan_digest(device), _plain(device.characteristics))
@@ -72,17 +69,3 @@ def _calibration_parts(calibration: Calibration | None) -> Iterator[bytes | memo
             array = np.asarray(given)
             yield f"{name} {array.dtype} {array.shape}".encode()
             yield array.tobytes()
-
-
-@cache
-def _code_digest() -> bytes:
-    """The files of this nacre, by their names, sizes and times, and what computes for it."""
-    root = Path(__file__).parents[1]
-    files = sorted(path for path in root.rglob("*") if path.suffix in _SUFFIXES)
-    marks = [(str(path.relative_to(root)), *_mark(path)) for path in files]
-    return repr((__version__, np.__version__, marks)).encode()
-
-
-def _mark(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from nacre.compile.bundle.consistency import mismatch
 from nacre.compile.bundle.manifest import FORMAT, FORMATS, Manifest
 from nacre.compile.placement.stage import WeightsPart
 from nacre.compile.rules import CMP07
+from nacre.compile.storage.checked_bundles import WORTH_A_MARK, CheckedBundles
 from nacre.compile.storage.interface import interface_of
 from nacre.compile.storage.names import (
     BYTECODE,
@@ -81,6 +83,7 @@ def save(
     reference: bool = True,
     bytecode: bool = False,
     shared: SharedConstants | None = None,
+    checked: CheckedBundles | None = None,
 ) -> None:
     """Write a bundle into a folder, which is made; a bundle that is there is replaced in one step.
 
@@ -106,6 +109,17 @@ def save(
         manifest = msgspec.structs.replace(bundle.manifest, stored=stored, sha256=hashes)
         text = msgspec.json.format(msgspec.json.encode(_sign(manifest)), indent=1)
         files.commit([text, b"\n"], moved=texts, old=old)
+    if checked is not None and _is_worth_a_mark(bundle) and _is_sound(bundle):
+        checked.add(text + b"\n")
+
+
+def _is_sound(bundle: CompiledModel) -> bool:
+    """Whether that is known without another check of the program."""
+    return bundle.is_known_sound and mismatch(bundle) is None
+
+
+def _is_worth_a_mark(bundle: CompiledModel) -> bool:
+    return len(bundle.program) >= WORTH_A_MARK
 
 
 def _add_program(files: FileSet, program: str, bytecode: bool) -> HashedFile:
@@ -139,38 +153,44 @@ def _add_modules(
     return texts, arrays
 
 
-def load(folder: Path, above: OpenFiles | None = None) -> CompiledModel:
+def load(
+    folder: Path, above: OpenFiles | None = None, checked: CheckedBundles | None = None
+) -> CompiledModel:
     """Read a bundle; InputError with CMP07 where a part is missing, damaged or of another kind.
 
-    Bundles that are read with the same `above` have what they share once in memory.
+    Bundles that are read with the same `above` have what they share once in memory. What is marked
+    in `checked` is not checked again, and what is found to be sound is marked there.
     """
     opened = above or OpenFiles(folder.parent)
-    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_consistency, opened))
+    return read_unchanged(folder / MANIFEST, lambda: _load_and_judge(folder, opened, checked))
 
 
 def load_checked_before(folder: Path) -> CompiledModel:
-    """The same of a bundle that is known to be one that was saved after its program was checked.
-
-    The program is checked when it is run, as every other, and not before.
-    """
+    """The same of a bundle that is known to be one that was saved after its program was checked."""
     opened = OpenFiles(folder.parent)
-    return read_unchanged(folder / MANIFEST, lambda: _load(folder, _require_nothing, opened))
+    return read_unchanged(
+        folder / MANIFEST, lambda: replace(_load(folder, opened)[0], was_checked=True)
+    )
 
 
-def _require_consistency(bundle: CompiledModel, folder: Path) -> None:
+def _load_and_judge(
+    folder: Path, above: OpenFiles, checked: CheckedBundles | None
+) -> CompiledModel:
+    bundle, manifest = _load(folder, above)
+    marks = checked if _is_worth_a_mark(bundle) else None
+    if marks is not None and marks.has(manifest):
+        return replace(bundle, was_checked=True)
     problem = mismatch(bundle)
     if problem is not None:
         raise _damage(folder / MANIFEST, problem)
+    if marks is not None:
+        marks.add(manifest)
+    return bundle
 
 
-def _require_nothing(bundle: CompiledModel, folder: Path) -> None:
-    """What was judged when it was written need not be judged again."""
-
-
-def _load(
-    folder: Path, require: Callable[[CompiledModel, Path], None], above: OpenFiles
-) -> CompiledModel:
-    described = _manifest(folder)
+def _load(folder: Path, above: OpenFiles) -> tuple[CompiledModel, bytes]:
+    """A bundle whose parts are whole, and its manifest as it stands there."""
+    described, raw = _manifest(folder)
     hashes = {name: h for name, h in described.sha256.items() if name != MANIFEST}
     has_model = INTERFACE not in hashes
     for name in hashes:
@@ -189,9 +209,7 @@ def _load(
     text = _program(folder / program, files)
     plain = msgspec.structs.replace(described, format=FORMAT, stored=None, sha256={})
     named = str(folder / program)
-    bundle = CompiledModel(module, text, weights, plain, legal, parts, has_model, named)
-    require(bundle, folder)
-    return bundle
+    return CompiledModel(module, text, weights, plain, legal, parts, has_model, named), raw
 
 
 def _content(folder: Path, name: str, digest: str) -> bytes:
@@ -279,7 +297,7 @@ def _weights(
         raise _damage(folder / MANIFEST, str(problem)) from None
 
 
-def _manifest(folder: Path) -> Manifest:
+def _manifest(folder: Path) -> tuple[Manifest, bytes]:
     if folder.is_dir() and not any(map(os.path.lexists, (folder / MANIFEST, folder / PROGRAM))):
         message = f"{safe(str(folder))} is no bundle: it has no {MANIFEST}"
         help_ = "a bundle is a folder that `nacre compile` wrote"
@@ -293,7 +311,7 @@ def _manifest(folder: Path) -> Manifest:
         raise _damage(folder / MANIFEST, f"has the format {manifest.format}, expected {FORMAT}")
     if manifest.sha256.get(MANIFEST) != _manifest_hash(msgspec.json.decode(raw)):
         raise _damage(folder / MANIFEST, "was changed after it was written")
-    return manifest
+    return manifest, raw
 
 
 def _sign(manifest: Manifest) -> Manifest:

@@ -15,6 +15,7 @@ from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.estimate.assumptions import clock_of
 from nacre.compile.options import GROUP_SIZE
 from nacre.compile.quantise.weight_only.shared_roundings import share_roundings
+from nacre.compile.storage.checked_bundles import checked_bundles
 from nacre.compile.target import target_of
 from nacre.llm.bundle.classes import context_classes
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
@@ -143,19 +144,26 @@ class LlmBundle:
         ratios = [loss.sqnr for loss in self.decode.manifest.losses]
         return WeightLosses(len(ratios), sorted(r for r in ratios if r < _ROUNDED_DB))
 
-    def save(self, folder: str | Path) -> None:
-        """Write the bundle into a folder, which is made."""
+    def save(self, folder: str | Path, *, cache: bool = False) -> None:
+        """Write the bundle into a folder, which is made.
+
+        With `cache` it is remembered that its plans were checked.
+        """
         save_parts(
             StoredBundle(
                 self.prefill, self.decode, self.context, self.chunk, self.head, self.shorter
             ),
             Path(folder),
+            checked_bundles() if cache else None,
         )
 
     @staticmethod
-    def load(folder: str | Path) -> LlmBundle:
-        """Read a bundle; InputError says what is wrong with it."""
-        parts = load_parts(Path(folder))
+    def load(folder: str | Path, *, cache: bool = False) -> LlmBundle:
+        """Read a bundle; InputError says what is wrong with it.
+
+        With `cache` plans are not checked again where this nacre has done that before.
+        """
+        parts = load_parts(Path(folder), checked_bundles() if cache else None)
         text = _text_of(parts.head)
         return LlmBundle(
             parts.prefill, parts.decode, parts.context, parts.chunk, parts.head, text, parts.shorter

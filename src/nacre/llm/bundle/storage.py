@@ -19,6 +19,7 @@ from nacre.base.digits import is_digits
 from nacre.base.files import HASH_DIGITS, FileSet, file_set, is_stored_name_of, make_folder
 from nacre.base.source import Unreadable, read_source
 from nacre.compile.bundle.bundle import Bundle
+from nacre.compile.storage.checked_bundles import CheckedBundles
 from nacre.compile.storage.folder import load as load_plan
 from nacre.compile.storage.folder import save as save_plan
 from nacre.compile.storage.names import SHARED
@@ -67,7 +68,7 @@ class _Manifest:
         return frozenset({self.head, self.decode, self.prefill, *self.shorter.values()})
 
 
-def save_parts(bundle: StoredBundle, folder: Path) -> None:
+def save_parts(bundle: StoredBundle, folder: Path, checked: CheckedBundles | None = None) -> None:
     """Write it: readers find the bundle that was there before, or the new one."""
     require_free(folder)
     decodes = [bundle.decode, *bundle.shorter.values()]
@@ -76,7 +77,7 @@ def save_parts(bundle: StoredBundle, folder: Path) -> None:
         shared = _add_shared(files, [*decodes, *prefills])
         plans = {_plan_name(DECODE, plan, shared): plan for plan in decodes}
         plans |= {_plan_name(PREFILL, plan, shared): plan for plan in prefills}
-        with _plan_folders(folder, plans, shared):
+        with _plan_folders(folder, plans, shared, checked):
             head = files.add(HEAD, [metadata_bytes(bundle.head.metadata)])
             decode, *others = plans
             prefill = others.pop() if prefills else decode
@@ -111,13 +112,16 @@ def _plan_name(kind: str, plan: Bundle, shared: SharedConstants | None) -> str:
 
 @contextlib.contextmanager
 def _plan_folders(
-    folder: Path, plans: Mapping[str, Bundle], shared: SharedConstants | None
+    folder: Path,
+    plans: Mapping[str, Bundle],
+    shared: SharedConstants | None,
+    checked: CheckedBundles | None,
 ) -> Iterator[None]:
     """Plans in folders of their names; those that are new go where the rest fails."""
     new = [folder / name for name in plans if not (folder / name).exists()]
     try:
         for name, plan in plans.items():
-            save_plan(plan, folder / name, reference=False, shared=shared)
+            save_plan(plan, folder / name, reference=False, shared=shared, checked=checked)
         yield
     except BaseException:
         named = _names_in_place(folder)
@@ -161,7 +165,7 @@ def _manifest_bytes(made: _Manifest) -> bytes:
     return json.dumps(said, indent=2).encode() + b"\n"
 
 
-def load_parts(folder: Path) -> StoredBundle:
+def load_parts(folder: Path, checked: CheckedBundles | None = None) -> StoredBundle:
     """Read it; every part must fit the others."""
     name = str(folder)
     said = _read_manifest(folder)
@@ -169,11 +173,12 @@ def load_parts(folder: Path) -> StoredBundle:
     config = config_of(head)
     require_sizes(config, name, said.context, said.chunk)
     above = OpenFiles(folder)
-    decode = Bundle.of(load_plan(folder / said.decode, above))
-    prefill = Bundle.of(load_plan(folder / said.prefill, above)) if said.chunk > 1 else decode
-    shorter = {
-        rows: Bundle.of(load_plan(folder / part, above)) for rows, part in said.shorter.items()
-    }
+    has_prefill = said.chunk > 1
+    parts = (said.decode, *([said.prefill] if has_prefill else ()), *said.shorter.values())
+    read = {part: Bundle.of(load_plan(folder / part, above, checked)) for part in parts}
+    decode = read[said.decode]
+    prefill = read[said.prefill] if has_prefill else decode
+    shorter = {rows: read[part] for rows, part in said.shorter.items()}
     _require_plan(decode, config, said.context, 1, name)
     _require_plan(prefill, config, said.context, said.chunk, name)
     for rows, plan in shorter.items():

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import Diagnostic, InputError, has_errors
 from nacre.base.rules import RULES
 from nacre.base.source import Source
 from nacre.base.suggest import did_you_mean
-from nacre.nem.checks.engine import CheckOptions, CheckResult, check_source
+from nacre.nem.checks.engine import (
+    CheckOptions,
+    CheckResult,
+    ResolvedSource,
+    check_resolved,
+    resolve_source,
+)
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.devices import Device
 from nacre.nem.model.imports import Import
@@ -31,9 +37,11 @@ if TYPE_CHECKING:
 class LoadedProgram:
     """A program as an interpreter holds it. Checking happens once, when it is first needed."""
 
-    def __init__(self, source: Source, options: CheckOptions) -> None:
+    def __init__(self, source: Source, options: CheckOptions, *, was_checked: bool = False) -> None:
+        """With `was_checked` it is known to have no errors, and runs without another check."""
         self.source = source
         self.options = options
+        self._was_checked = was_checked
 
     @property
     def name(self) -> str:
@@ -64,8 +72,12 @@ class LoadedProgram:
         return self.document
 
     @cached_property
+    def _resolved(self) -> ResolvedSource:
+        return resolve_source(self.source, self.options)
+
+    @cached_property
     def _checked(self) -> CheckResult:
-        return check_source(self.source, self.options)
+        return check_resolved(self._resolved, self.options)
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -75,17 +87,17 @@ class LoadedProgram:
     @property
     def device(self) -> Device:
         """The device that it is for."""
-        return self._checked.device
+        return self._resolved.device
 
     @property
     def needed(self) -> tuple[Path, ...]:
         """The files that it includes, and that of its device."""
-        return self._checked.needed
+        return self._resolved.needed
 
     @property
     def facts(self) -> ProgramFacts:
         """The resolved program; a document that holds none raises InputError."""
-        facts = self._checked.facts
+        facts = self._resolved.facts
         if facts is None:
             raise host_error(f"`{self.source.name}` holds no program, only devices or families")
         return facts
@@ -108,7 +120,7 @@ class LoadedProgram:
     def with_host_filled(self, names: Iterable[str]) -> LoadedProgram:
         """The program as it is where the host fills buffers; L1 then holds more than it says."""
         filled = self.options.host_filled | {str(name).partition("@")[0] for name in names}
-        facts = self._checked.facts
+        facts = self._resolved.facts
         in_l1 = {b.name for b in facts.program.buffers if b.level == "L1"} if facts else set()
         if filled & in_l1 <= self.options.host_filled:
             return self
@@ -123,9 +135,18 @@ class LoadedProgram:
         options = msgspec.structs.replace(self.options, imports=tuple(marks.values()))
         return LoadedProgram(self.source, options)
 
+    @property
+    def is_known_sound(self) -> bool:
+        """Whether a check, now or before, has found no error in it."""
+        if self._was_checked:
+            return True
+        return "_checked" in vars(self) and not has_errors(self.diagnostics)
+
     def require_runnable(self, allow: Iterable[str] = ()) -> tuple[Diagnostic, ...]:
         """The errors of allowed codes or groups; any other raises InputError."""
         prefixes = tuple(known_codes(allow))
+        if self._was_checked:
+            return ()
         errors = [d for d in self.diagnostics if d.severity == "error"]
         allowed = tuple(d for d in errors if prefixes and d.code.startswith(prefixes))
         if len(errors) > len(allowed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -68,13 +68,38 @@ class CheckResult(Struct, frozen=True):
     needed: tuple[Path, ...] = ()  # other files that were read
 
 
+class ResolvedSource(Struct, frozen=True):
+    """A document with its device and its program, before rules are asked about that."""
+
+    device: Device
+    findings: tuple[Diagnostic, ...]
+    facts: ProgramFacts | None = None
+    needed: tuple[Path, ...] = ()  # other files that were read
+
+
 def check_source(source: Source, options: CheckOptions) -> CheckResult:
     """Ask every rule about a document and what it includes."""
+    return check_resolved(resolve_source(source, options), options)
+
+
+def resolve_source(source: Source, options: CheckOptions) -> ResolvedSource:
+    """Read a document and what it includes, and resolve the names of its program."""
     with no_collection():
-        return _check(source, options)
+        return _resolve(source, options)
 
 
-def _check(source: Source, options: CheckOptions) -> CheckResult:
+def check_resolved(resolved: ResolvedSource, options: CheckOptions) -> CheckResult:
+    """Ask every rule about a program."""
+    findings = list(resolved.findings)
+    facts = resolved.facts
+    if facts is not None:
+        with no_collection():
+            findings += _check_program(facts)
+    found = tuple(_select_findings(findings, options.strict))
+    return CheckResult(resolved.device, found, facts, resolved.needed)
+
+
+def _resolve(source: Source, options: CheckOptions) -> ResolvedSource:
     with stage("reading"):
         root = load(parse(source), default_roots(source.path, options.include_roots))
     linked = link(root)
@@ -82,13 +107,11 @@ def _check(source: Source, options: CheckOptions) -> CheckResult:
     target = _target(root, linked, options)
     findings += target.diagnostics
     if not root.parsed.document.is_program:
-        return CheckResult(target.device, tuple(_select_findings(findings, options.strict)))
-    of_program, facts = _check_program(root, target, options)
-    findings += of_program
+        return ResolvedSource(target.device, tuple(findings))
+    of_names, facts = _resolve_program(root, target, options)
     paths = (file.source.path for file in root.needed() if not file.is_builtin)
     needed = tuple(path for path in paths if path is not None)
-    found = tuple(_select_findings(findings, options.strict))
-    return CheckResult(facts.device, found, facts, needed)
+    return ResolvedSource(facts.device, (*findings, *of_names), facts, needed)
 
 
 def _target(root: File, linked: Mapping[int, LinkedFile], options: CheckOptions) -> Target:
@@ -182,12 +205,11 @@ def _memory_sizes(facts: DeviceFacts) -> Iterator[Diagnostic]:
     yield from names.findings
 
 
-def _check_program(
+def _resolve_program(
     root: File, target: Target, options: CheckOptions
-) -> tuple[list[Diagnostic], ProgramFacts]:
+) -> tuple[Sequence[Diagnostic], ProgramFacts]:
     with stage("resolving names"):
         resolved = resolve(root.source, root.parsed.document, is_valid=root.parsed.is_valid)
-    findings = list(resolved.diagnostics)
     facts = ProgramFacts(
         resolved.program,
         target.device,
@@ -197,13 +219,18 @@ def _check_program(
         options.host_filled | {mark.name for mark in options.imports},
         {mark.name: mark for mark in options.imports},
     )
-    rules = STATEMENT_RULES + (ORDER_RULES if resolved.program.is_whole else ())
+    return resolved.diagnostics, facts
+
+
+def _check_program(facts: ProgramFacts) -> list[Diagnostic]:
+    findings: list[Diagnostic] = []
+    rules = STATEMENT_RULES + (ORDER_RULES if facts.program.is_whole else ())
     asked = 0
     with stage("checking", "rules", lambda: (asked, len(rules))):
         for check in rules:
             findings += check(facts)
             asked += 1
-    return findings, facts
+    return findings
 
 
 def _select_findings(findings: Iterable[Diagnostic], strict: bool) -> list[Diagnostic]:
