@@ -412,3 +412,22 @@ def test_a_terminal_of_few_characters_gets_every_finding(tmp_path: Path) -> None
     assert outcome.status == 1
     assert "error[LEX01]" in outcome.out
     assert "\\u5b57" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("name", "verb"),
+    [
+        ("m.onnx", "nacre compile"),
+        ("m.nac", "nacre compile"),
+        ("m.gguf", "nacre llm build"),
+        ("m.tcb", "nacre tcb verify"),
+    ],
+)
+def test_a_file_of_another_kind_says_what_it_is_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, verb: str
+) -> None:
+    (tmp_path / name).write_bytes(b"\x89\xff\x00")
+    said = invoke(capsys, "check", tmp_path / name)
+    assert said.status == 1
+    assert "LEX10" in said.err + said.out
+    assert f"`{verb} " in said.err + said.out

@@ -12,6 +12,7 @@ from nacre.base.diagnostics import InputError
 from nacre.llm.bundle.llm_bundle import LlmBundle, build
 from nacre.llm.chat import TextInterface
 from nacre.llm.checkpoint.checkpoint import read_checkpoint
+from nacre.llm.gguf.info import metadata_json
 from nacre.llm.tokenizer.tokenizer import Tokenizer
 from tests.cli.runner import invoke
 from tests.llm.checkpoint.folders import (
@@ -183,6 +184,15 @@ def test_a_folder_speaks_by_plans_and_by_the_command_line(tmp_path: Path, capsys
     said = bundle.generate("hello", max_tokens=6)
     bundle.save(tmp_path / "bundle")
     assert LlmBundle.load(tmp_path / "bundle").generate("hello", max_tokens=6) == said
+    shown = invoke(capsys, "llm", "info", tmp_path / "bundle").out.splitlines()
+    assert shown[0].startswith("language model for npm4k in f16: a cache of 24 tokens, prompts in")
+    assert [line.split()[:3] for line in shown[3:5]] == [
+        ["decode", "1", "24"],
+        ["prefill", "4", "24"],
+    ]
+    told = json.loads(invoke(capsys, "llm", "info", "--format", "json", tmp_path / "bundle").out)
+    assert [plan["tokens"] for plan in told["plans"]] == [1, 4]
+    assert told["metadata"] == metadata_json(bundle.head.metadata)
     for model in (tmp_path / "bundle", folder):
         done = invoke(capsys, "llm", "run", model, "--prompt", "hello", "--max-tokens", "6")
         assert (done.status, done.out) == (0, f"{said}\n")
@@ -200,6 +210,16 @@ def test_a_model_without_a_tokenizer_is_fed_tokens(tmp_path: Path, capsys: Capsy
     refused = invoke(capsys, "llm", "run", tmp_path / "bundle", "--prompt", "a")
     assert refused.status == 1
     assert "LLM10" in refused.err
+
+
+def test_a_folder_is_shown_as_a_file_of_it_would_be(tmp_path: Path, capsys: Capsys) -> None:
+    folder = folder_with(tmp_path)
+    shown = invoke(capsys, "llm", "info", folder, "--tensors").out
+    model = read_checkpoint(folder)
+    assert shown.startswith(f"checkpoint of transformers: {len(model.tensors)} tensors of ")
+    assert all(name in shown for name in (*model.metadata, *model.tensors))
+    told = json.loads(invoke(capsys, "llm", "info", folder, "--format", "json").out)
+    assert told["elements"] == sum(model.tensor(name).size for name in model.tensors)
 
 
 def test_both_verbs_estimate_a_folder(tmp_path: Path, capsys: Capsys) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import dropwhile, pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -49,8 +50,16 @@ def default_roots(program: Path | None, extra: tuple[Path, ...] = ()) -> Include
     return IncludeRoots((start, start.parent, *widened))
 
 
-_MODEL_SUFFIXES = (".onnx", ".pt2", ".nac")
 _MODEL_HELP = "a model is no program yet: `nacre compile MODEL --device D -o FOLDER`"
+# What files of other kinds are for, by their suffixes.
+_OTHER_HELP: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys((".onnx", ".pt2", ".nac"), _MODEL_HELP),
+        ".gguf": "a language model is no program yet: `nacre llm build MODEL --device D -o FOLDER`",
+        ".tcb": "an image is no program: `nacre tcb verify IMAGE PROGRAM` compares it with one, "
+        "and `nacre tcb run IMAGE` runs it",
+    }
+)
 
 
 def unreadable_finding(name: str, path: Path | None, problem: Unreadable) -> Diagnostic:
@@ -59,8 +68,8 @@ def unreadable_finding(name: str, path: Path | None, problem: Unreadable) -> Dia
     whole = Source(name, "", path, is_shown=False).span(0, 0)
     span = problem.span if problem.span is not None else whole
     message = f"`{name}` {problem.reason}" if problem.span is None else problem.reason
-    is_model = Path(name).suffix in _MODEL_SUFFIXES
-    return rule.at(span, message, help=_MODEL_HELP if rule is LEX10 and is_model else None)
+    is_other = rule in (LEX09, LEX10)
+    return rule.at(span, message, help=_OTHER_HELP.get(Path(name).suffix) if is_other else None)
 
 
 def load(parsed: ParseResult, roots: IncludeRoots, *, is_builtin: bool = False) -> File:
