@@ -98,7 +98,7 @@ def test_external_weights_are_the_same_model(tmp_path: Path) -> None:
     table = np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)
     module = builder.module(builder.add("MatMul", x, builder.constant(table)))
     given = {"x": np.ones((2, 3), np.float32)}
-    for quant in ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8"):
+    for quant in ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group"):
         model = nac.build(module, quant)
         nac.save(model, tmp_path / f"{quant}.nac", weights="external")
         again = nac.load(tmp_path / f"{quant}.nac")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.module import Labels
 from nacre.nac.format.file import to_bytes
+from nacre.nac.format.scales import scale_problem
+from nacre.nac.format.values import Tensor
 from nacre.nac.program.lift import lift
 from nacre.nac.quantise.recipes import RECIPES
 from nacre.nac.quantise.report import QuantisationReport
@@ -93,6 +97,110 @@ def test_recipes_are_what_a_loop_computes(
         array[0] = 0
     code = ["none", "fp16", "int8_tensor", "int8_channel", "block_fp8"].index(option)
     np.testing.assert_array_equal(dequantize(RECIPES[code](1, array)), naive(option, array))
+
+
+def naive_groups(tensor: Tensor) -> Array:
+    """Groups of 4 bits by hand: bytes, then their halves, the low one first."""
+    figures = np.frombuffer(tensor.scales, "<f2").astype(np.float32)
+    made: list[np.float32] = []
+    for place, byte in enumerate(bytes(tensor.data)):
+        for integer in (byte % 16, byte // 16):
+            group = (2 * place) // tensor.block
+            made.append(np.float32(integer) * figures[2 * group] + figures[2 * group + 1])
+    return np.array(made[: math.prod(tensor.true_shape)], np.float32).reshape(tensor.true_shape)
+
+
+def plain_groups(array: Array) -> Array:
+    """What rounding from the least to the largest of each group comes to."""
+    flat = array.reshape(-1).astype(np.float64)
+    made = []
+    for group in np.split(flat, range(32, flat.size, 32)):
+        scale = float(np.float16(np.float32((group.max() - group.min()) / 15)))
+        least = float(np.float16(group.min()))
+        integers = np.clip(np.rint((group - least) / (scale or 1)), 0, 15)
+        made.append(integers * scale + least)
+    return np.concatenate(made).reshape(array.shape)
+
+
+@given(
+    dims=st.lists(st.integers(1, 40), min_size=2, max_size=3),
+    seed=st.integers(0, 1000),
+    around=st.sampled_from([0.0, 3.0]),
+)
+def test_groups_of_four_bits_lose_no_more_than_plain_rounding(
+    dims: list[int], seed: int, around: float
+) -> None:
+    array = (around + np.random.default_rng(seed).standard_normal(dims)).astype(np.float32)
+    made = RECIPES[5](1, array)
+    found = dequantize(made)
+    assert found.shape == array.shape
+    assert scale_problem(made) is None
+    np.testing.assert_array_equal(found, naive_groups(made))
+    errors = [float(np.square(other - array.astype(np.float64)).sum())
+              for other in (found, plain_groups(array))]  # fmt: skip
+    assert errors[0] <= errors[1] * (1 + 1e-6) + 1e-12
+
+
+@given(st.integers(0, 1000))
+def test_a_grid_of_sixteen_values_a_group_keeps_every_bit(seed: int) -> None:
+    """What GGUF's Q4_1 and Q4_0 hold."""
+    chance = np.random.default_rng(seed)
+    integers = chance.integers(0, 16, (64, 32)).astype(np.float32)
+    integers[:, 3], integers[:, 7] = 0, 15
+    figures = chance.uniform([0.001, -0.1], [0.02, 0.1], (64, 2)).astype(np.float16)
+    scales, minimums = figures.astype(np.float32).T[..., None]
+    array = (integers * scales + minimums).reshape(16, 128)
+    np.testing.assert_array_equal(dequantize(RECIPES[5](1, array)), array)
+
+
+@pytest.mark.parametrize(
+    ("array", "code"),
+    [
+        (np.ones(64), 2),
+        (np.full((2, 32), 1e5), 3),
+        (np.full((2, 32), 1e-5), 3),
+        (np.zeros((2, 32)), 5),
+        (np.full((2, 32), 7), 5),
+    ],
+    ids=["one axis", "large", "small", "zeros", "one number"],
+)
+def test_what_has_no_place_in_groups_has_eight_bits(array: Array, code: int) -> None:
+    made = RECIPES[5](1, array.astype(np.float32))
+    assert made.quant == code
+    np.testing.assert_allclose(dequantize(made), array, rtol=1e-6)
+
+
+def test_a_table_of_rows_has_eight_bits_beside_groups(tmp_path: Path) -> None:
+    chance = np.random.default_rng(4)
+    builder = Builder("nacre-1")
+    ids = builder.input("ids", "i64", (3,))
+    table = builder.constant(chance.normal(size=(20, 64)).astype(np.float32))
+    other = builder.constant(chance.normal(size=(20, 64)).astype(np.float32))
+    rows = builder.add("Gather", table, ids)
+    tied, inner = builder.add("Linear", rows, table), builder.add("Linear", rows, other)
+    made: list[QuantisationReport] = []
+    nac.build(builder.module(tied, inner), "int4_group", on_report=made.append)
+    assert [row.stored for row in made[0].weights] == ["INT8_CHANNEL", "INT4_GROUP"]
+
+
+@pytest.mark.parametrize("weights", ["internal", "external"])
+def test_bytes_of_the_models_own_stay_beside_groups(
+    weights: Literal["internal", "external"], tmp_path: Path
+) -> None:
+    chance = np.random.default_rng(2)
+    builder = Builder("nacre-1")
+    x = builder.input("x", "f32", (2, 64))
+    y = builder.add("Linear", x, builder.constant(chance.normal(size=(16, 64)).astype(np.float32)))
+    table = builder.constant(chance.integers(0, 255, (2, 16)).astype(np.uint8))
+    module = builder.module(y, builder.add("BinOp", table, table, op="Max"))
+    model = nac.build(module, "int4_group")
+    nac.save(model, tmp_path / "m.nac", weights)
+    assert verify(tmp_path / "m.nac") == []
+    given = {"x": chance.normal(size=(2, 64)).astype(np.float32)}
+    for found, expected in zip(
+        nac.load(tmp_path / "m.nac").run(given), model.run(given), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 def network(**weights: Array) -> core.Module:
@@ -223,7 +331,7 @@ def test_halves_beside_what_becomes_halves_are_cast_back() -> None:
     np.testing.assert_array_equal(again.run({"x": given})[0], first)
 
 
-@pytest.mark.parametrize("option", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize("option", [*QUANTS, "int4_group"])
 def test_what_is_quantised_already_is_left_alone(option: str) -> None:
     """Integers between Quantize and Dequantize, their scales and zero points keep every bit."""
     chance = np.random.default_rng(9)
@@ -253,7 +361,7 @@ def test_what_is_quantised_already_is_left_alone(option: str) -> None:
     np.testing.assert_array_equal(model.run({"x": given})[0], exact)
 
 
-@pytest.mark.parametrize("option", ["int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize("option", ["int8_tensor", "int8_channel", "block_fp8", "int4_group"])
 def test_the_mask_of_an_attention_stays(option: str) -> None:
     """The least number of f32: 127 times its scale would be infinite."""
     builder = Builder("nacre-1")

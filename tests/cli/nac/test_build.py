@@ -66,14 +66,16 @@ def test_a_quantisation_is_named_in_any_case(capsys: Capsys, quant: str) -> None
     assert load("c.nac").file.header.quant == made
 
 
-@pytest.mark.parametrize("quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize(
+    "quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group"]
+)
 def test_quantised_files_are_built(capsys: Capsys, quant: str) -> None:
     outcome = invoke(capsys, "nac", "build", "m.core", "-o", "q.nac", "--quant", quant)
     assert outcome.status == 0
     assert f"{quant.upper()}: " in outcome.out.splitlines()[-1]
     assert verify("q.nac") == []
     made = load("q.nac").run({"x": np.load("x.npy")})[0]
-    np.testing.assert_allclose(made, evaluated(), atol=0.5)
+    np.testing.assert_allclose(made, evaluated(), atol=2 if quant == "int4_group" else 0.5)
 
 
 def test_a_report_has_a_line_a_weight(capsys: Capsys) -> None:
@@ -256,7 +258,9 @@ def test_a_file_is_quantised(capsys: Capsys) -> None:
     assert "r.nac" not in files()
 
 
-@pytest.mark.parametrize("quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize(
+    "quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group"]
+)
 @pytest.mark.parametrize("where", ["internal", "external"])
 def test_a_quantised_file_is_unpacked(capsys: Capsys, quant: str, where: str) -> None:
     """The weights are what the program computed with before, and stay where they were."""

@@ -21,7 +21,7 @@ LAYERS, WIDTH = 8, 512
 WEIGHT = WIDTH * WIDTH * 4  # bytes
 X = np.linspace(-1, 1, WIDTH, dtype=np.float32).reshape(1, WIDTH)
 RNG = np.random.default_rng(0)
-QUANTS = ("fp16", "int8_tensor", "int8_channel", "block_fp8")
+QUANTS = ("fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group")
 
 MEASURE = """
 import json, sys, tracemalloc

@@ -32,7 +32,7 @@ WEIGHT = WIDTH * WIDTH * 4  # bytes
 ROWS = np.linspace(-1, 1, 4 * WIDTH, dtype=np.float32).reshape(4, WIDTH)
 ROW_BYTES = ROWS.nbytes
 LEAST = WEIGHT + 2 * ROW_BYTES  # a weight, what it is multiplied with, and the result
-QUANTS = ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8")
+QUANTS = ("none", "fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group")
 LIMITS = Limits(1 << 40, 1 << 60)
 
 
@@ -312,6 +312,8 @@ def measure(folder: Path, path: Path, limit: int, shape: tuple[int, ...]) -> tup
         ("linear", "none", "internal"),
         ("linear", "int8_channel", "external"),
         ("linear", "block_fp8", "internal"),
+        ("linear", "int4_group", "internal"),
+        ("linear", "int4_group", "external"),
         ("conv", "none", "external"),
         ("conv", "int8_tensor", "internal"),
     ],

@@ -61,7 +61,9 @@ def test_a_state_starts_as_it_does_in_the_module(name: str) -> None:
     assert nac.lift(model) == nac.canonical(module)
 
 
-@pytest.mark.parametrize("option", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize(
+    "option", ["fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group"]
+)
 def test_what_a_state_starts_as_is_not_quantised(option: str) -> None:
     first = np.random.default_rng(3).normal(size=(4, 4)).astype(np.float32)
     builder = Builder(profile="nacre-1")

@@ -254,7 +254,7 @@ SCALES: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("quant", ["int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize("quant", ["int8_tensor", "int8_channel", "block_fp8", "int4_group"])
 @pytest.mark.parametrize("what", SCALES)
 def test_integers_without_their_scales_are_refused(what: str, quant: str, tmp_path: Path) -> None:
     model, _ = quantise(load(to_bytes(small())), quant)
@@ -366,6 +366,13 @@ def test_any_byte_but_zero_is_true() -> None:
         (Tensor(1, 7, (2,), b"ab", 4, _scales([1.0]), 0, -2, (2,)), "blocks of -2 elements"),
         (Tensor(1, 7, (2,), b"ab", 4, _scales([1.0]), 0, 2, (-1, -2)),
          "its own shape has a dimension below 0"),
+        (Tensor(1, 7, (2,), b"ab", 5, bytes(8), 0, 4, (4,)), "its elements are i8, expected u8"),
+        (Tensor(1, 8, (3,), b"abc", 5, bytes(8), 0, 3, (6,)),
+         "blocks of 3 elements, 2 of which share a byte"),
+        (Tensor(1, 8, (2,), b"ab", 5, bytes(4), 0, 2, (4,)),
+         "2 scales and minimums for 2 blocks, expected 4"),
+        (Tensor(1, 8, (3,), b"abc", 5, bytes(8), 0, 2, (4,)),
+         "6 elements are stored, 4 in blocks of 2 need 4"),
     ],
 )  # fmt: skip
 def test_scales_that_do_not_fit_are_named(tensor: Tensor, told: str) -> None:

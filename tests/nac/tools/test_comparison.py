@@ -32,7 +32,9 @@ outputs: %3, %4
     return core.parse(text)
 
 
-@pytest.mark.parametrize("quant", ["none", "fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize(
+    "quant", ["none", "fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group"]
+)
 def test_a_file_is_close_to_its_model(quant: str) -> None:
     first, second = compare(nac.build(module(), quant), module(), {"x": X})
     assert first.is_close

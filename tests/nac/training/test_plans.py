@@ -60,7 +60,9 @@ def test_scores_before_a_step() -> None:
     assert not np.allclose(after, before)
 
 
-@pytest.mark.parametrize("quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize(
+    "quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group"]
+)
 def test_weights_are_written_in_a_quantisation(quant: str, tmp_path: Path) -> None:
     text = f'res_load_model 0, "m"\nsrc_constant %p, "q.nac"\nmodel_save_weights 0, %p, {quant}'
     Machine(assemble(text), models={"m": perceptron()}, root=tmp_path, may_write=True).run()

@@ -105,7 +105,9 @@ def test_a_mean_squared_error() -> None:
     assert trainer.step({"x": X}, [target], RATE, loss="mse") < first
 
 
-@pytest.mark.parametrize("quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8"])
+@pytest.mark.parametrize(
+    "quant", ["fp16", "int8_tensor", "int8_channel", "block_fp8", "int4_group"]
+)
 def test_a_quantised_model_is_trained_in_floats(quant: str) -> None:
     model, _ = nac.quantise(perceptron(), quant)
     trainer = Trainer(model)

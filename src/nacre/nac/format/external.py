@@ -3,8 +3,9 @@
 Quantised tensors are stored as they would be in DATA. What their metadata would say stands in the
 entry `nac_quant_meta` of the file's own metadata, as JSON by the name of the tensor:
 `{"quant_code": 3, "axis": 0, "scales": [..]}`, for blocks `{"quant_code": 4, "block_size": 64,
-"original_shape": [..], "scales": [..]}`. In a file that is quantised to integers, integers of the
-model's own have the entry `{"quant_code": 0}`: nothing else tells them from those without scales.
+"original_shape": [..], "scales": [..]}`, where minimums stand among the scales if there are such.
+In a file that is quantised to integers, integers of the model's own have the entry
+`{"quant_code": 0}`: nothing else tells them from those without scales.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from nacre.nac.format.cursor import Broken
 from nacre.nac.format.packing import pack
 from nacre.nac.format.pages import mapped_pages, parts_of
 from nacre.nac.format.positions import Position
-from nacre.nac.format.scales import is_scaled, scale_problem
+from nacre.nac.format.scales import is_scaled, scale_problem, scaled_types
 from nacre.nac.format.values import Bytes, NacFile, Resource, Tensor
 from nacre.nac.rules.program import NAC39
 from nacre.nac.spec.elements import (
@@ -35,7 +36,6 @@ from nacre.nac.spec.elements import (
     DTYPES,
     MOST_AXES,
     QUANTIZATIONS,
-    QUANTIZED_DTYPE,
 )
 
 SUFFIX = ".safetensors"
@@ -76,7 +76,7 @@ class _PackedQuant:
     """The same with scales as DATA has them: a list of numbers takes eight times as much."""
 
     code: int
-    scales: bytes | None  # None: one is outside of the range of f32
+    scales: bytes | None  # None: one is outside of the range of its type
     axis: int
     block: int
     shape: tuple[int, ...]
@@ -122,9 +122,9 @@ class External:
         tensor = self._find_tensor(name, 0)
         if isinstance(tensor, str):
             return tensor
-        if tensor.dtype == QUANTIZED_DTYPE and is_scaled(quant) and name not in self._quants:
-            kind = QUANTIZATIONS[quant].name
-            return f"it has elements of i8 in a file of {kind}, and no scales in `{QUANT_KEY}`"
+        if tensor.dtype in scaled_types(quant) and name not in self._quants:
+            type_, kind = DTYPES[tensor.dtype], QUANTIZATIONS[quant].name
+            return f"it has elements of {type_} in a file of {kind}, and no scales in `{QUANT_KEY}`"
         return None
 
     def layout_problem(self) -> str | None:
@@ -181,7 +181,7 @@ class External:
         if quant.code not in QUANTIZATIONS:
             return f"its quantisation is {quant.code}, expected 0 to {max(QUANTIZATIONS)}"
         if quant.scales is None:
-            return "a scale is outside of the range of f32"
+            return "a scale is outside of the range of its type"
         if not is_scaled(quant.code) and quant.scales:
             return f"its quantisation is {quant.code}, which has no scales, and it has some"
         if len(quant.shape) > MOST_AXES:
@@ -284,10 +284,17 @@ def _quants(raw: msgspec.Raw | None) -> dict[str, _PackedQuant]:
     return {name: _pack_quant(row) for name, row in rows.items()}
 
 
+def _scale_letter(code: int) -> str:
+    layout = QUANTIZATIONS.get(code)
+    return "f" if layout is None else layout.scale
+
+
 def _pack_quant(row: msgspec.Raw) -> _PackedQuant:
     quant = msgspec.json.decode(row, type=_Quant)
     try:
-        scales = struct.pack(f"<{len(quant.scales)}f", *quant.scales)
+        scales = struct.pack(
+            f"<{len(quant.scales)}{_scale_letter(quant.quant_code)}", *quant.scales
+        )
     except OverflowError:
         scales = None
     return _PackedQuant(
@@ -323,8 +330,10 @@ def external_parts(named: Sequence[tuple[str, Tensor]], quant: int = 0) -> Itera
         end = at + len(tensor.data)
         rows[name] = _Row(_WORDS[DTYPES[tensor.dtype]], tensor.shape, (at, end))
         at = end
-        if tensor.quant or (is_scaled(quant) and tensor.dtype == QUANTIZED_DTYPE):
-            scales = struct.unpack(f"<{len(tensor.scales) // 4}f", tensor.scales)
+        if tensor.quant or tensor.dtype in scaled_types(quant):
+            layout = QUANTIZATIONS[tensor.quant]
+            count = len(tensor.scales) // layout.scale_bytes
+            scales = struct.unpack(f"<{count}{layout.scale}", tensor.scales)
             given = (tensor.axis, tensor.block, tensor.true_shape)
             quants[name] = _Quant(tensor.quant, scales, *given)
     if quants:

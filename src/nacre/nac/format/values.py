@@ -125,10 +125,10 @@ class Tensor(Struct, frozen=True):
     shape: tuple[int, ...]  # as stored
     data: Bytes
     quant: int = 0
-    scales: Bytes = b""  # f32
+    scales: Bytes = b""  # f32; of INT4_GROUP f16, behind each a minimum
     axis: int = 0  # of INT8_CHANNEL
-    block: int = 0  # of BLOCK_FP8
-    true_shape: tuple[int, ...] = ()  # of BLOCK_FP8
+    block: int = 0  # of BLOCK_FP8 and INT4_GROUP
+    true_shape: tuple[int, ...] = ()  # of these two
 
 
 class Data(Struct, frozen=True):

@@ -176,7 +176,7 @@ ROWS: tuple[Row, ...] = (
         "nothing: no gradient is kept from one step to the next", "1.8"),
     Row(0x85, "model_save_weights",
         (_MODEL, *_slot("path"),
-         _choice("type", none=0, fp16=1, int8_tensor=2, int8_channel=3, block_fp8=4)),
+         _choice("type", none=0, fp16=1, int8_tensor=2, int8_channel=3, block_fp8=4, int4_group=5)),
         "write a model with its weights as they are to a `.nac` file in the folder, in that"
         " quantisation", "1.8"),
     Row(0x86, "block_set", (_MODEL, _index("instruction"), *_slot("value")),

@@ -14,9 +14,9 @@ from nacre.base.suggest import did_you_mean
 from nacre.nac.format.positions import BinarySource
 from nacre.nac.format.values import Data, NacFile, Tensor
 from nacre.nac.program.interface import program_interface
-from nacre.nac.quantise.choice import Choice, reason_of_type, uses_of
+from nacre.nac.quantise.choice import OF_TABLE, Choice, reason_of_type, uses_of
 from nacre.nac.quantise.halves import loaded_halves
-from nacre.nac.quantise.recipes import RECIPES
+from nacre.nac.quantise.recipes import RECIPES, TABLE_RECIPES
 from nacre.nac.quantise.report import QuantisationReport, WeightError, weight_error
 from nacre.nac.rules.building import NAC51, refusal
 from nacre.nac.run.dequantisation import dequantize, stored_elements
@@ -96,7 +96,8 @@ def _quantise_tensor(
     if reason is not None:
         size = len(tensor.data)
         return tensor, WeightError(name, before.shape, "kept", reason, size, size)
-    quantised = RECIPES[quant](tensor.id, np.ascontiguousarray(before))
+    recipes = TABLE_RECIPES if use == OF_TABLE else RECIPES
+    quantised = recipes[quant](tensor.id, np.ascontiguousarray(before))
     after = dequantize(quantised)
     code = quantised.quant or quant
     return quantised, weight_error(

@@ -34,9 +34,16 @@ _QUANTISATIONS = frozenset(
         "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine",
     }
 )  # fmt: skip
+# Calls that take rows: of a table with few bits every row loses, and often the head is the same.
+_TABLES = frozenset({"embedding", "index_select", "Gather", "GatherAxis"})
 OF_NORM, OF_QUANTISATION, OF_STATE = "of a norm", "of a quantisation", "of a state"
+OF_TABLE = "a table of rows"
 _REASONS: Mapping[str, str] = MappingProxyType(
-    {**dict.fromkeys(_NORMS, OF_NORM), **dict.fromkeys(_QUANTISATIONS, OF_QUANTISATION)}
+    {
+        **dict.fromkeys(_NORMS, OF_NORM),
+        **dict.fromkeys(_QUANTISATIONS, OF_QUANTISATION),
+        **dict.fromkeys(_TABLES, OF_TABLE),
+    }
 )
 
 _LARGEST_SCALED = float(np.finfo(np.float32).max) * (1 - 2.0**-20)
@@ -89,7 +96,7 @@ def reason_of_type(dtype: int) -> str | None:
 
 
 def uses_of(file: NacFile) -> dict[int, str]:
-    """The parameters that norms and quantisations use or states start as, and which of them."""
+    """Parameters of norms and quantisations, tables of rows, and what states start as."""
     states = program_interface(file, BinarySource("<nac>", 0))[0].states.values()
     first = [
         state.initial.parameter for state in states if isinstance(state.initial, InitialParameter)
@@ -104,7 +111,7 @@ def uses_of(file: NacFile) -> dict[int, str]:
             source = instructions[index + offset]
             if offset and (source.op, source.variant) == (INPUT, PARAMETER):
                 id_ = source.c[1]
-                # A state before a quantisation before a norm.
+                # A state before a quantisation before a norm before a table.
                 uses[id_] = max(use, uses.get(id_, use))
     return uses
 

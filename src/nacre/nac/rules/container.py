@@ -56,7 +56,7 @@ NAC09 = declare(
     "NAC09", "quantization-unknown", _HEADER,
     """
     The header names a quantisation that the format does not have. The codes are 0 (none), 1 (FP16),
-    2 (INT8_TENSOR), 3 (INT8_CHANNEL) and 4 (BLOCK_FP8).
+    2 (INT8_TENSOR), 3 (INT8_CHANNEL) and 4 (BLOCK_FP8); 5 (INT4_GROUP) is nacre's own.
     """, language=_NAC)  # fmt: skip
 NAC10 = declare(
     "NAC10", "reserved-bytes", _HEADER,

@@ -12,7 +12,9 @@ from nacre.core.values import Array
 from nacre.nac.format.pages import MappedPages, parts_of
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import Tensor
-from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS
+from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS, Quantization
+
+_NIBBLE_BITS, _LOW_BITS = 4, 15
 
 
 def stored_elements(tensor: Tensor) -> Array:
@@ -70,18 +72,41 @@ def _row_scales(tensor: Tensor, rank: int) -> Array | None:
 
 
 def _fill_blocks(tensor: Tensor, elements: Array, array: Array, pages: MappedPages | None) -> None:
-    flat, size, scales = array.reshape(-1), tensor.block, _scales(tensor)
-    blocks = elements.reshape(-1, size)
+    flat, size, layout = array.reshape(-1), tensor.block, QUANTIZATIONS[tensor.quant]
+    scales, minimums = _block_figures(tensor)
+    stored = size // layout.per_byte  # bytes of a block
+    blocks = elements.reshape(-1, stored)
     whole = flat.size // size  # the last block may be filled up
     rows = flat[: whole * size].reshape(whole, size)
     for part in parts_of(whole, size):
-        np.multiply(blocks[part], scales[part, None], out=rows[part])  # no copy of its own
+        # No copy of its own.
+        np.multiply(_integers(blocks[part], layout), scales[part, None], out=rows[part])
+        if minimums is not None:
+            rows[part] += minimums[part, None]
         if pages is not None:
-            pages.give_back(part.start * size, part.stop * size)
+            pages.give_back(part.start * stored, part.stop * stored)
     rest = flat[whole * size :]
     if rest.size:
-        np.multiply(blocks[whole, : rest.size], scales[whole], out=rest)
+        np.multiply(_integers(blocks[whole:], layout)[0, : rest.size], scales[whole], out=rest)
+        if minimums is not None:
+            rest += minimums[whole]
+
+
+def _integers(blocks: Array, layout: Quantization) -> Array:
+    """What lies under the scales, one to an element."""
+    if layout.per_byte == 1:
+        return blocks
+    return np.stack([blocks & _LOW_BITS, blocks >> _NIBBLE_BITS], axis=-1).reshape(len(blocks), -1)
+
+
+def _block_figures(tensor: Tensor) -> tuple[Array, Array | None]:
+    """Scales of blocks, and what 0 stands for in each where that is not 0."""
+    figures = _scales(tensor)
+    if not QUANTIZATIONS[tensor.quant].has_minimums:
+        return figures, None
+    return figures[::2], figures[1::2]
 
 
 def _scales(tensor: Tensor) -> Array:
-    return np.frombuffer(tensor.scales, "<f4").astype(np.float32, copy=False)
+    stored = np.dtype(QUANTIZATIONS[tensor.quant].scale).newbyteorder("<")
+    return np.frombuffer(tensor.scales, stored).astype(np.float32, copy=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -30,7 +31,7 @@ STORAGE_WORDS = frozenset(
 
 
 class Quantization(Struct, frozen=True):
-    """How a quantised tensor is stored. Scales are f32 and stand at the end of its metadata."""
+    """How a quantised tensor is stored. Scales stand at the end of its metadata."""
 
     code: int
     name: str
@@ -38,6 +39,20 @@ class Quantization(Struct, frozen=True):
     has_scale: bool = False  # one for the tensor
     has_axis: bool = False  # an axis, a count and a scale for each place of it
     has_blocks: bool = False  # the size of a block, the true shape, a count and scales
+    has_minimums: bool = False  # behind each scale what an integer of 0 stands for
+    per_byte: int = 1  # integers, the first in the low bits
+    stored: str = "i8"  # what is under scales
+    scale: str = "f"  # the type of a scale, as `struct` writes it: f32, or e for f16
+
+    @property
+    def scale_bytes(self) -> int:
+        """The bytes of a scale."""
+        return struct.calcsize(self.scale)
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether it stores integers under scales."""
+        return self.has_scale or self.has_axis or self.has_blocks
 
 
 QUANTIZATIONS: Mapping[int, Quantization] = MappingProxyType(
@@ -47,9 +62,20 @@ QUANTIZATIONS: Mapping[int, Quantization] = MappingProxyType(
         2: Quantization(2, "INT8_TENSOR", "int8_tensor", has_scale=True),
         3: Quantization(3, "INT8_CHANNEL", "int8_channel", has_axis=True),
         4: Quantization(4, "BLOCK_FP8", "block_fp8", has_blocks=True),
+        # Ours: other readers refuse the code.
+        5: Quantization(
+            5,
+            "INT4_GROUP",
+            "int4_group",
+            has_blocks=True,
+            has_minimums=True,
+            per_byte=2,
+            stored="u8",
+            scale="e",
+        ),
     }
 )
 FP16 = 1  # said by the header alone: f16 tensors of such a file are widened to f32
 MOST_AXES = 64  # of a tensor that can be computed with; the format counts to 255
 BLOCK = 64  # elements that share a scale, in what we write
-QUANTIZED_DTYPE = DTYPE_CODES["i8"]  # of what is stored with scales
+GROUP = 32  # integers of 4 bits that share a scale and a minimum, in what we write

@@ -142,8 +142,7 @@ def _compare(
 def _measure(quant: int, tolerance: float | None) -> tuple[str, float]:
     if tolerance is not None:
         return "error", tolerance
-    layout = QUANTIZATIONS[quant]
-    if layout.has_scale or layout.has_axis or layout.has_blocks:
+    if QUANTIZATIONS[quant].is_scaled:
         return "SQNR", _SQNR_DB
     return "error", _HALF_ERROR if quant == FP16 else _PLAIN_ERROR
 

@@ -13,7 +13,7 @@ from nacre.nac.format.reading import CODECS, ReadContext, SectionCodec
 from nacre.nac.format.values import Bytes, Data, NameEntry, Tensor
 from nacre.nac.rules.container import NAC04
 from nacre.nac.rules.program import NAC36, NAC37
-from nacre.nac.spec.elements import DTYPES, MOST_AXES, QUANTIZATIONS
+from nacre.nac.spec.elements import DTYPES, MOST_AXES, QUANTIZATIONS, Quantization
 
 _TAG = "DATA"
 _RECORD_BYTES = 14  # of a tensor, without metadata and data
@@ -108,15 +108,20 @@ def _read_described(cursor: Cursor, id_: int, data: memoryview, place: Position)
         return Tensor(id_, dtype, shape, data, quant, cursor.take(4, "the scale"))
     if layout.has_axis:
         axis = cursor.u8("the axis")
-        scales = cursor.take(4 * cursor.u32("the number of scales"), "the scales")
+        scales = _scales(cursor, layout)
         return Tensor(id_, dtype, shape, data, quant, scales, axis)
     if layout.has_blocks:
         block, true_rank = cursor.u16("the size of a block"), cursor.u8("the rank")
         _require_axes(true_rank, place)
         true_shape = cursor.u32s(true_rank, "the original shape")
-        scales = cursor.take(4 * cursor.u32("the number of scales"), "the scales")
+        scales = _scales(cursor, layout)
         return Tensor(id_, dtype, shape, data, quant, scales, 0, block, true_shape)
     return Tensor(id_, dtype, shape, data, quant)
+
+
+def _scales(cursor: Cursor, layout: Quantization) -> memoryview:
+    count = cursor.u32("the number of scales")
+    return cursor.take(layout.scale_bytes * count, "the scales")
 
 
 def _require_axes(rank: int, place: Position) -> None:
@@ -151,11 +156,11 @@ def metadata(tensor: Tensor) -> bytes:
         pack("B", "length", tensor.quant),
     ]
     if layout.has_axis:
-        parts.append(pack("BI", "length", tensor.axis, len(tensor.scales) // 4))
+        parts.append(pack("BI", "length", tensor.axis, len(tensor.scales) // layout.scale_bytes))
     if layout.has_blocks:
         parts.append(pack("HB", "dimension", tensor.block, len(tensor.true_shape)))
         parts.append(numbers("I", "dimension", tensor.true_shape))
-        parts.append(pack("I", "length", len(tensor.scales) // 4))
+        parts.append(pack("I", "length", len(tensor.scales) // layout.scale_bytes))
     parts.append(bytes(tensor.scales))
     return b"".join(parts)
 
