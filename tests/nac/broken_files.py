@@ -262,7 +262,7 @@ WORDED: tuple[tuple[str, str, str, Callable[[], Broken]], ...] = (
      lambda: changed(small(), CNST=(*small().constants, Constant(99, 4, b"\xff")))),
     ("tensor-type", "NAC36", "tensor 1: element type 32, expected 0 to 9",
      lambda: _raw_tensor(0, b"\x20")),
-    ("tensor-quantisation", "NAC36", "tensor 1: quantisation 99, expected 0 to 4",
+    ("tensor-quantisation", "NAC36", "tensor 1: quantisation 99, expected 0 to 5",
      lambda: _raw_tensor(10, b"\x63")),
     ("tensor-axes", "NAC36", "tensor 1: a shape of 65 axes, at most 64",
      lambda: _tensor(shape=(1,) * 65, data=bytes(4))),
