@@ -31,7 +31,7 @@ COMPRESS: tuple[Compress, ...] = ("exact", "cluster")
 IoLayout = Literal["model", "native"]
 IO_LAYOUTS: tuple[IoLayout, ...] = ("model", "native")
 MOST_DB = 120.0  # the highest ratio of signal to noise that can be asked for
-OBSERVERS = ("minmax", "percentile", "mse")
+OBSERVERS = ("minmax", "percentile", "mse", "entropy")
 # Tensors that stay in L1, several tiles at a time, weights that are loaded a layer ahead, layers
 # that run together.
 FEATURES = ("residency", "slots", "ahead", "groups")

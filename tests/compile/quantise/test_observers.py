@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from nacre.compile.quantise.affine import HIGH, LOW, Affine, affine_of_constant,
 from nacre.compile.quantise.observers import HALF, OBSERVERS, Histogram
 from nacre.compile.quantise.weights import quantised_weights
 from tests.compile.quantise.networks import Array, numbers
+from tests.effort import scaled
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
 
@@ -117,6 +120,45 @@ def test_the_percentile_leaves_outliers_out_and_the_whole_range_does_not() -> No
     seen.add(array)
     assert OBSERVERS["minmax"](seen, None).high == pytest.approx(1000.0, rel=0.01)
     assert OBSERVERS["percentile"](seen, None).high < 10.0
+
+
+def naive_divergence(seen: Histogram, found: Affine) -> float:
+    """By the definition, a bin at a time."""
+    given: dict[int, float] = {}
+    shares: dict[int, list[int]] = {}
+    bins = [(i, int(n)) for i, n in enumerate(seen.counts) if n]
+    centres = {i: min(max(float(seen.centres[i]), seen.low), seen.high) for i, _ in bins}
+    steps = {i: round(centres[i] / found.scale) + found.zero for i, _ in bins}
+    inside = [i for i, _ in bins if LOW <= steps[i] <= HIGH]
+    for i, count in bins:
+        given_to = min(max(i, inside[0]), inside[-1])
+        given[given_to] = given.get(given_to, 0.0) + count
+        if i in inside:
+            shares.setdefault(steps[i], []).append(i)
+    counts = dict(bins)
+    q = {i: sum(counts[j] for j in shares[steps[i]]) / len(shares[steps[i]]) for i in inside}
+    total, kept = sum(given.values()), sum(q.values())
+    return sum(given[i] / total * math.log(given[i] / total / (q[i] / kept)) for i in inside)
+
+
+@settings(deadline=None, max_examples=scaled(30))
+@given(seed=st.integers(0, 1000), power=st.sampled_from((1, 3, 5)))
+def test_the_least_divergence_is_that_of_the_definition(seed: int, power: int) -> None:
+    seen = Histogram()
+    seen.add(numbers(seed, 1000) ** power)
+    found = OBSERVERS["entropy"](seen, None)
+    parts = [1.0, 11 / 16, 6 / 16, 2 / 16]
+    others = [affine_of_range(seen.low * a, seen.high * b) for a in parts for b in parts]
+    least = min(naive_divergence(seen, other) for other in others)
+    assert naive_divergence(seen, found) <= least + 1e-9
+
+
+def test_entropy_leaves_rare_outliers_out() -> None:
+    array = numbers(5, 100_000)
+    array[7] = 1000.0
+    seen = Histogram()
+    seen.add(array)
+    assert OBSERVERS["entropy"](seen, None).high < 100.0
 
 
 @settings(deadline=None)

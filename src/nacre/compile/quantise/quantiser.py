@@ -105,7 +105,7 @@ def quantise(
       it only a model that brings its own scales can be quantised.
     - `source`: the module that was legalised, `imported`: the scales that it came with and its
       inputs and outputs of integers, which `unquantised` finds
-    - `observer`: `minmax`, `percentile` or `mse`
+    - `observer`: `minmax`, `percentile`, `mse` or `entropy`
     - `precision_map`: layers, by name or value of the source, that stay floats, and such that stay
       on integers whatever they lose: `{"head*": "f16", "stem": "i8"}`
     - `wide`: products whose results the device has in 16 bits, too
