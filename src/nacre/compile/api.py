@@ -46,8 +46,7 @@ def compile(  # the name that users call
     - `calibration`: for integers, inputs by name with an axis of samples in front, or a list
     - `shapes`: sizes of inputs that leave them open
     - `constants`: inputs of an ONNX model that are bound to a value for good
-    - `observer`: how a range of floats becomes a scale: `minmax`, `percentile`, `mse`
-      or `entropy`
+    - `observer`: how ranges become scales: `minmax`, `percentile`, `mse` or `entropy`
     - `precision_map`: layers of an `i8` plan that stay floats, and such that stay on integers
       whatever they lose: `{"head*": "f16", "stem": "i8"}`; the last that names a layer counts
     - `accuracy_db`: the least ratio of signal to noise of the outputs of an `i8` plan, or of one
