@@ -28,6 +28,8 @@ _LARGE_PART = 4 * _PART  # bytes whose arrival is far enough from their start to
 _SMALL = 1024  # bytes of a constant that travels with others
 _OVERLAP = 0.8  # of the time that layers take one after the other
 _MARGIN = 1.5  # of what travel takes
+_IN_TIME = 3.0  # times what travel takes, until what comes in few parts is needed
+_PLENTY = 3  # tokens for each sDMA
 _LATENCY = 50  # cycles until the first bytes are there
 _SHORT_HOP = 8  # times as fast as DDR: weights of a single engine travel by L2 from there on
 
@@ -92,12 +94,14 @@ def fetch_weights(
     items.sort(key=lambda item: (item.first, item.number))
     clock = _Clock(tiled.cycles_of, options)
     for item, begin in zip(items, clock.latest(items), strict=True):
-        parts = clock.parts(item)
         # One engine has one queue: what is in it before the way is free holds up its inputs.
         free = clock.free_layer if engines == 1 else 0
         for at in range(max(earliest, begin, min(free, item.first)), item.first + 1):
-            on_the_way = clock.layers_on_the_way(item, at)
-            if at < item.first and max(used[place] for place in on_the_way) + parts > most:
+            for parts in clock.numbers_of_parts(item, at, most):
+                on_the_way = clock.layers_on_the_way(item, at, parts)
+                if at == item.first or max(used[place] for place in on_the_way) + parts <= most:
+                    break
+            else:
                 continue
             if at < item.first and engines == 1 and not outside.isdisjoint(layers[at].reads):
                 continue
@@ -108,7 +112,7 @@ def fetch_weights(
             for place in on_the_way:
                 used[place] += parts
             reader = layers[item.first]
-            until, number = clock.begin(item, at), len(fetches)
+            until, number = clock.begin(item, at, parts), len(fetches)
             fetches.append(
                 Fetch(reader.name, reader.title, number, at, until, item.source, offset,
                       item.size, parts)
@@ -139,15 +143,25 @@ class _Clock:
         self._rate = options.profile.at("sDMA", "bandwidth")
         self._busy = 0.0  # until when sDMAs are
 
-    def parts(self, item: _Item) -> int:
-        """As many tasks as an item is worth."""
+    def numbers_of_parts(self, item: _Item, at: int, tokens: int) -> list[int]:
+        """How many tasks an item may come in: all it is worth, and fewer that are well in time.
+
+        Where tokens are few, items of one task each keep the sDMAs busy for longest; where they are
+        many, an item of many tasks is there soonest.
+        """
+        most = self._most_parts(item)
+        left = float(self._starts[item.first]) - self._begin(at)
+        fewer = [p for p in range(1, most) if _IN_TIME * self._alone(item, p) <= left]
+        return [*fewer, most] if tokens < _PLENTY * self._count else [most, *reversed(fewer)]
+
+    def _most_parts(self, item: _Item) -> int:
         return max(1, min(self._count, item.size // _PART))
 
     def _shared(self, item: _Item) -> float:
         return item.size / (self._rate * self._count)
 
-    def _alone(self, item: _Item) -> float:
-        return item.size / (self._rate * self.parts(item)) + _LATENCY
+    def _alone(self, item: _Item, parts: int) -> float:
+        return item.size / (self._rate * parts) + _LATENCY
 
     def latest(self, items: Sequence[_Item]) -> list[int]:
         """For each item the layer in whose time it should begin: what waits takes tokens and L2."""
@@ -156,27 +170,28 @@ class _Clock:
         for item in reversed(items):
             end = min(float(self._starts[item.first]), following)
             following = min(
-                end - _MARGIN * self._alone(item), following - _MARGIN * self._shared(item)
+                end - _MARGIN * self._alone(item, self._most_parts(item)),
+                following - _MARGIN * self._shared(item),
             )
             found.append(max(0, self._layer_at(following)))
         return found[::-1]
 
-    def _arrival(self, item: _Item, at: int) -> int:
+    def _arrival(self, item: _Item, at: int, parts: int) -> int:
         """The layer that is likely to run when an item is there that begins with another."""
         begin = self._begin(at)
-        return min(self._layer_at(begin + self._alone(item)) + 1, item.first)
+        return min(self._layer_at(begin + self._alone(item, parts)) + 1, item.first)
 
-    def layers_on_the_way(self, item: _Item, at: int) -> range:
+    def layers_on_the_way(self, item: _Item, at: int, parts: int) -> range:
         """The layers that run while an item is likely to hold tokens.
 
         Small ones are many, and what is wrong about when each arrives adds up.
         """
-        is_large = item.size >= self.parts(item) * _LARGE_PART
-        return range(at, (self._arrival(item, at) if is_large else item.first) + 1)
+        is_large = item.size >= parts * _LARGE_PART
+        return range(at, (self._arrival(item, at, parts) if is_large else item.first) + 1)
 
-    def begin(self, item: _Item, at: int) -> int:
+    def begin(self, item: _Item, at: int, parts: int) -> int:
         """Begin with an item when a layer does, or when all before it are there; its arrival."""
-        arrival = self._arrival(item, at)
+        arrival = self._arrival(item, at, parts)
         self._busy = self._begin(at) + self._shared(item)
         return arrival
 
