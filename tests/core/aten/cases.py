@@ -438,12 +438,9 @@ KEYWORD_CASES: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
     ),
     ("_fused_rms_norm.default", (f(2, 4), [4], f(4), 1e-6), {}),
 )
-# Nothing that PyTorch computes could be compared: memory that nothing fills, other machines.
-WITHOUT_ORACLE = frozenset(
+# What PyTorch has behind an export: tests/core/torch/test_quantised_exports.py.
+EXPORTED = frozenset(
     {
-        "empty.memory_format", "empty_like.default", "new_empty.default",
-        "_scaled_dot_product_efficient_attention.default", "_assert_tensor_metadata.default",
-        # PyTorch has them behind an export: tests/core/torch/test_quantised_exports.py.
         "_weight_int8pack_mm.default",
         *(f"quantized_decomposed.{name}" for name in (
             "quantize_per_tensor.default", "quantize_per_tensor.tensor",
@@ -452,3 +449,8 @@ WITHOUT_ORACLE = frozenset(
             "dequantize_per_channel_group.default")),
     }
 )  # fmt: skip
+# Nothing that PyTorch computes could be compared: memory that nothing fills, other machines.
+WITHOUT_ORACLE = EXPORTED | {
+    "empty.memory_format", "empty_like.default", "new_empty.default",
+    "_scaled_dot_product_efficient_attention.default", "_assert_tensor_metadata.default",
+}  # fmt: skip

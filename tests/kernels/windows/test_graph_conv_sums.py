@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nacre.base.loops.machine_code import is_available
@@ -15,6 +15,7 @@ from nacre.kernels.windows.graph_conv_sums import ADD_UP, add_up, sums_call
 from tests.effort import scaled
 
 Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.uint64]
 
 _TERMS = "abxyr,abr->xyr"
 
@@ -79,9 +80,27 @@ def test_other_bits_or_a_slower_way_are_not_taken(monkeypatch: pytest.MonkeyPatc
         np.testing.assert_array_equal(sums, by_einsum(seen, factors))
 
 
+def test_few_sums_that_are_equal_by_chance_prove_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Places from last to first give another sum of four only now and then."""
+
+    def backwards(x: Floats, factors: Floats, sums: Floats, places: Places, *counts: int) -> None:
+        run = counts[-1]
+        shaped = np.flip(factors.reshape(-1, run), 0).copy().reshape(-1)
+        add_up(x, shaped, sums, np.flip(places).copy(), *counts)
+
+    monkeypatch.setattr(graph_conv_sums, "is_available", lambda: True)
+    monkeypatch.setattr(ADD_UP, "code", backwards)
+    for size in range(1, 4):
+        seen, factors = windows((4, 1, size, 1, 1), (1, 0, 12, 0, 1), 1)
+        call = sums_call(_TERMS, seen, factors, np.empty((size, 1, 1), np.float32))
+        assert isinstance(call, graph_conv_sums._Sums)
+        assert not call._gives_same_bits(graph_conv_sums.reach(seen))
+
+
 @pytest.mark.full  # compiling takes its time
 @pytest.mark.skipif(not is_available(), reason="numba is not installed")
 @settings(max_examples=scaled(200), deadline=None)
+@example((4, 1, 3, 1, 1), (1, 0, 12, 0, 1), 1)
 @given(st.tuples(*[st.integers(1, n) for n in (7, 7, 20, 9, 300)]), steps, st.integers(0, 9))
 def test_machine_code_gives_the_same_bits_as_plain_python_and_einsum(
     counts: tuple[int, ...], steps: tuple[int, ...], seed: int
