@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nacre
+from nacre import core
 from nacre.base.diagnostics import InputError
 from nacre.compile.api import compile as compiled
 from nacre.compile.estimate.estimate import estimate
@@ -141,3 +142,23 @@ def test_a_clock_may_be_a_number_of_numpy() -> None:
 def test_a_bundle_goes_into_a_folder_with_a_name() -> None:
     bundle = nacre.compile(linear_model(8, 16, 16), "npm4k")
     assert messages(bundle.save, "") == [("CMP04", "the name of the folder is empty")]
+
+
+BROKEN = {
+    "MOD10": '%1 = Cast (%0) {dtype=i32} : tensor<i32[4]>',
+    "MOD01": "%1 = Relu (%7) : tensor<f32[4]>",
+    "NCR02": "%1 = Softmax (%0) {axis=3} : tensor<f32[4]>",
+}
+
+
+@pytest.mark.parametrize("precision", ["f16", "i8", "w4f16"])
+@pytest.mark.parametrize("code", BROKEN)
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_module_that_breaks_promises_is_refused_before_any_stage_looks_at_it(
+    entry: Any,  # noqa: ANN401
+    code: str,
+    precision: str,
+) -> None:
+    text = f'%0 = Input () {{name="x"}} : tensor<i8[4]>\n{BROKEN[code]}\noutputs: %1\n'
+    found = messages(entry, core.parse(text), "npm4k", precision=precision)
+    assert code in [one for one, _ in found], found

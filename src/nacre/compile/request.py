@@ -30,6 +30,7 @@ from nacre.compile.quantise_stages import stage_problem
 from nacre.compile.target import request_error
 from nacre.core.models import Shapes
 from nacre.core.module import Module
+from nacre.core.passes.runner import require_sound
 from nacre.core.rewrite.inexact.fold_floats import fold_floats
 from nacre.nac.models import read_model
 from nacre.nem.model.devices import Device
@@ -153,7 +154,22 @@ def module_of(
     constants: Constants | None = None,
     warn: Warn | None = None,
 ) -> Module:
-    """The module of a source: one itself, the path of a model, something of NAC or PyTorch."""
+    """The module of a source: one itself, the path of a model, something of NAC or PyTorch.
+
+    It is sound: whoever made it, stages look at its operations before they rewrite them.
+    """
+    module = _module_of_source(source, shapes, example_args, constants, warn)
+    require_sound(module)
+    return module
+
+
+def _module_of_source(
+    source: object,
+    shapes: Shapes | None,
+    example_args: tuple[object, ...] | None,
+    constants: Constants | None,
+    warn: Warn | None,
+) -> Module:
     is_of_torch = _is_of_torch(source)
     if example_args is not None and not isinstance(example_args, tuple | list):
         raise request_error(

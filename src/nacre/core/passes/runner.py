@@ -74,10 +74,7 @@ def run_passes(
     module was read from is known of the result too.
     """
     chosen = passes_until(passes, until)
-    errors = _errors(module)
-    if any(d.code != _TO_HOIST for d in errors):
-        raise InputError(errors)
-    is_hoisted, verified, placed = not errors, module, module
+    is_hoisted, verified, placed = not require_sound(module), module, module
     for index, one in enumerate(chosen):
         with _rewriting(index, len(chosen)):
             result = one.run(module)
@@ -92,6 +89,14 @@ def run_passes(
         if on_pass is not None:
             on_pass(one, module)
     return module.placed_as(placed)
+
+
+def require_sound(module: Module) -> list[Diagnostic]:
+    """InputError with what is wrong with a module; returns what passes mend: late Inputs."""
+    errors = _errors(module)
+    if any(d.code != _TO_HOIST for d in errors):
+        raise InputError(errors)
+    return errors
 
 
 def _rewriting(done: int, total: int) -> AbstractContextManager[None]:
