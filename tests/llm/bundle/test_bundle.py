@@ -15,6 +15,7 @@ from nacre.llm.bundle.llm_bundle import LlmBundle, build
 from nacre.llm.bundle.runs import cache_dtype
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
+from nacre.llm.model.cache import cache_places
 from nacre.llm.model.runner import Decoder
 from nacre.llm.model.step import POSITION, TOKENS
 from tests.llm.gguf_bytes import small_file
@@ -62,8 +63,8 @@ def test_a_text_has_the_bits_of_runs_that_convert_the_cache(bundle: LlmBundle) -
     for place, token in enumerate([5, 9, 2]):
         given = {TOKENS: np.array([token], np.int32), POSITION: np.array([place], np.int32)}
         logits, *rows = session.run({**given, **caches}).values()
-        for cache, row in zip(caches.values(), rows, strict=True):
-            cache[:, place : place + 1] = row
+        for (name, cache), row in zip(caches.items(), rows, strict=True):
+            cache[cache_places(name, place, place + 1)] = row
         np.testing.assert_array_equal(runner.feed([token]), logits[0])
 
 
@@ -74,7 +75,7 @@ def test_the_cache_is_in_the_type_of_the_plans(bundle: LlmBundle) -> None:
 def test_no_plan_moves_the_cache_whole(bundle: LlmBundle) -> None:
     for plan, size in ((bundle.decode, 1), (bundle.prefill, 4)):
         rows = [port for port in plan.manifest.outputs if port.name.startswith("rows")]
-        assert {tuple(port.shape) for port in rows} == {(2, size, 8)}
+        assert {tuple(port.shape) for port in rows} == {(2, 8, size), (2, size, 8)}
         assert plan.problems == ()
 
 

@@ -42,7 +42,8 @@ class Fetch:
 
     layer: str  # that needs them
     title: str  # of the layer, or of what it is a part of
-    number: int  # among those of the layer
+    number: int  # among all
+    round: int  # of the layer's blocks that needs it; -1: all tiles may
     at: int  # the layer that runs when it begins, by its place
     until: int  # the layer that runs when it is likely to be there
     source: int  # in the weights
@@ -62,6 +63,11 @@ class _Item:
     size: int
     blocks: tuple[Block, ...] = ()
     tensors: tuple[int, ...] = ()
+
+
+def most_on_the_way(options: Options) -> int:
+    """How many tokens weights may hold that travel ahead."""
+    return max(1, options.tokens // _TOKENS) * options.device.num_engines
 
 
 def fetch_weights(
@@ -84,7 +90,7 @@ def fetch_weights(
     if not _pays(options) or "ahead" in options.disabled or options.token_reserve:
         return (), {}, {}
     layers = partition.layers
-    most = max(1, options.tokens // _TOKENS) * engines
+    most = most_on_the_way(options)
     used = [0] * len(layers)  # tokens of weights on their way, by the layer that runs
     fetches: list[Fetch] = []
     found: dict[Block, Staged] = {}
@@ -114,8 +120,8 @@ def fetch_weights(
             reader = layers[item.first]
             until, number = clock.begin(item, at, parts), len(fetches)
             fetches.append(
-                Fetch(reader.name, reader.title, number, at, until, item.source, offset,
-                      item.size, parts)
+                Fetch(reader.name, reader.title, number, item.number, at, until, item.source,
+                      offset, item.size, parts)
             )  # fmt: skip
             shift = offset - item.source
             for block in item.blocks:

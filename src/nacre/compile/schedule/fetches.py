@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
-from nacre.compile.placement.fetching import Fetch
+from nacre.compile.placement.fetching import Fetch, most_on_the_way
 from nacre.compile.placement.ports import L2, WEIGHTS
 from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Arrived, Copy, Region
@@ -21,23 +21,40 @@ class FetchTasks:
 
     def __init__(self, placement: Placement, options: Options) -> None:
         self._placement, self._engines = placement, options.device.num_engines
+        self._most = most_on_the_way(options)
         self._turn = 0
         self._pending = list(placement.fetches)
         self._on_way: dict[int, list[str]] = {}  # tokens, by the layer when they are done
 
-    def write(self, index: int, writer: TaskWriter) -> None:
-        """What begins to travel while a layer runs, but for what it needs itself."""
+    def write(
+        self, index: int, writer: TaskWriter, layer: Layer | None = None, number: int = 0
+    ) -> None:
+        """What begins to travel while a layer runs, in its order.
+
+        Where a round of the blocks of `layer`, which runs, is about to be computed, what rounds far
+        behind it need waits: it would take the tokens of the tiles before.
+        """
         for until in [until for until in self._on_way if until <= index]:
             writer.statements.append(Arrived(tuple(self._on_way.pop(until))))
-        self._write([fetch for fetch in self._pending if fetch.at <= index], writer)
+        found: list[Fetch] = []
+        for fetch in self._pending:
+            is_own = layer is not None and fetch.layer == layer.name
+            if fetch.at > index or (is_own and fetch.round > number + self._rounds_ahead(fetch)):
+                break
+            found.append(fetch)
+        self._write(found, writer)
 
-    def write_for(self, layer: Layer, writer: TaskWriter) -> None:
-        """What a layer needs and found no earlier time for."""
-        self._write([fetch for fetch in self._pending if fetch.layer == layer.name], writer)
+    def write_for(self, layer: Layer, writer: TaskWriter, number: int = 0) -> None:
+        """What a layer needs for its rounds up to one, and found no earlier time for."""
+        own = [f for f in self._pending if f.layer == layer.name and f.round <= number]
+        self._write(own, writer)
 
     def are_written(self, layer: Layer) -> bool:
-        """Whether all that a layer needs is on its way."""
-        return all(fetch.layer != layer.name for fetch in self._pending)
+        """Whether all that a layer needs to begin is on its way."""
+        return all(fetch.layer != layer.name or fetch.round > 0 for fetch in self._pending)
+
+    def _rounds_ahead(self, fetch: Fetch) -> int:
+        return max(1, self._most // fetch.parts)
 
     def _write(self, fetches: Sequence[Fetch], writer: TaskWriter) -> None:
         for fetch in fetches:

@@ -138,13 +138,14 @@ class _LayerSchedule:
         self.begin()
         self._writer.make_room()
         is_first = self._begins_in_ddr
-        if not is_first:
-            self._fetching.write(index, self._writer)
+        self._write_fetches(0, index, is_first=is_first)
         # Every tile names these: waited for once, they do not live as long as the layer.
         self._writer.wait_for(self._shared)
         groups = self._groups()
         has_next = self._tiling.w_slots > 1  # room for the weights of the next block
         for number, lanes in enumerate(groups):
+            if number:
+                self._write_fetches(number, index, is_first=is_first)
             if number and not has_next:
                 self._load_weights(number)
             if number + 1 < len(groups):
@@ -157,6 +158,13 @@ class _LayerSchedule:
         if is_first:
             self._fetching.write(index, self._writer)
             self._begin_next(following, writes)
+
+    def _write_fetches(self, number: int, index: int, *, is_first: bool) -> None:
+        """What travels to L2 from before a round of blocks on; the next round's weights at least."""
+        if is_first:
+            self._fetching.write_for(self.layer, self._writer, number + 1)
+        else:
+            self._fetching.write(index, self._writer, self.layer, number)
 
     @property
     def _begins_in_ddr(self) -> bool:

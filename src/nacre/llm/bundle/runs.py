@@ -12,9 +12,9 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.bundle.not_finite import warn_of_infinite_outputs
 from nacre.core.values import Array
+from nacre.llm.model.cache import cache_names
 from nacre.llm.model.config import Config
 from nacre.llm.model.runner import RunStep
-from nacre.llm.model.step import cache_names
 
 
 def run_of(bundle: Bundle) -> RunStep:

@@ -27,9 +27,10 @@ from nacre.compile.storage.shared import OpenFiles, SharedConstants, tensors_in_
 from nacre.core.tensor_file import tensor_file_parts
 from nacre.llm.gguf.file import GgufFile, read_gguf
 from nacre.llm.gguf.writing import metadata_bytes
+from nacre.llm.model.cache import cache_names, cache_shape, row_name
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.step import LOGITS, TOKENS, cache_names, require_sizes, row_name
+from nacre.llm.model.step import LOGITS, TOKENS, require_sizes
 from nacre.llm.rules.model import LLM08
 
 MANIFEST, HEAD, PREFILL, DECODE = "llm.json", "model.gguf", "prefill", "decode"
@@ -228,10 +229,9 @@ def _require_plan(plan: Bundle, config: Config, context: int, size: int, name: s
     caches = cache_names(config)
     wanted = (LOGITS, *map(row_name, caches))
     types = plan.source.input_types
-    shape = (config.kv_heads, context, config.head_size)
     is_fit = (
         tuple(port.name for port in plan.manifest.outputs) == wanted
-        and all(cache in types and types[cache].shape == shape for cache in caches)
+        and all(cache in types and types[cache].shape == cache_shape(config, cache, context) for cache in caches)
         and TOKENS in types
         and types[TOKENS].shape == (size,)
     )

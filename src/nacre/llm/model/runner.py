@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from nacre.llm.model.cache import cache_names, cache_places, cache_shape
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.layers import DecoderWeights, decoder_weights
 from nacre.llm.model.problems import refusal
@@ -17,7 +19,6 @@ from nacre.llm.model.step import (
     TOKENS,
     Step,
     build_step,
-    cache_names,
     require_sizes,
 )
 from nacre.llm.model.weights import ModelFile, Weights
@@ -47,15 +48,18 @@ class Decoder:
         *,
         keeps_blocks: bool = False,
         of_context: int | None = None,
+        texts: int = 1,
+        all_logits: bool = False,
     ) -> Step:
         """The module that takes so many tokens at once, with a cache of so many rows.
 
         With `keeps_blocks` weights of Q4_0, Q4_1 and Q8_0 are dequantised in it. `of_context` is
-        what texts may come to where steps with more rows take them further.
+        what texts may come to where steps with more rows take them further. One of several `texts`
+        takes a token of each; `all_logits` are those after every token.
         """
         return build_step(
             self.config, self.weights, context, chunk, self.name,
-            keeps_blocks=keeps_blocks, of_context=of_context,
+            keeps_blocks=keeps_blocks, of_context=of_context, texts=texts, all_logits=all_logits,
         )  # fmt: skip
 
     def runner(self, context: int, chunk: int = 1) -> Runner:
@@ -63,6 +67,28 @@ class Decoder:
         require_sizes(self.config, self.name, context, chunk)
         steps = {size: self.step(context, size).module.session().run for size in {1, chunk}}
         return Runner(self.name, self.config, context, steps)
+
+
+class TextRunner(Protocol):
+    """A text that is read and goes on, however that is computed."""
+
+    @property
+    def context(self) -> int:
+        """Tokens that there is room for."""
+        ...
+
+    @property
+    def left(self) -> int:
+        """How many more the context takes."""
+        ...
+
+    def reset(self) -> None:
+        """Begin a new text."""
+        ...
+
+    def feed(self, tokens: Sequence[int]) -> Logits:
+        """Read tokens; the logits of what comes after the last."""
+        ...
 
 
 class Runner:
@@ -76,14 +102,18 @@ class Runner:
         steps: Mapping[int, RunStep],
         shorter: Mapping[int, RunStep] | None = None,
         cache_dtype: npt.DTypeLike = np.float32,
+        caches: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> None:
         self._name, self.context, self._steps = name, context, steps
         # Steps of one token that take fewer rows, the least first.
         self._shorter = sorted((shorter or {}).items())
-        shape = (config.kv_heads, context, config.head_size)
-        self._caches = {cache: np.zeros(shape, cache_dtype) for cache in cache_names(config)}
+        self._caches = caches or {
+            cache: np.zeros(cache_shape(config, cache, context), cache_dtype)
+            for cache in cache_names(config)
+        }
         self._chunk = max(steps)
         self.position = 0
+        self.taken: Counter[tuple[int, int]] = Counter()  # steps by their tokens and their rows
 
     @property
     def left(self) -> int:
@@ -99,11 +129,7 @@ class Runner:
 
         As many as a chunk takes are read at once, the rest one by one.
         """
-        if not tokens:
-            raise refusal(LLM07, self._name, "there is no token to go on from")
-        if len(tokens) > self.left:
-            message = f"{len(tokens):,} tokens, the context of {self.context:,} takes {self.left:,}"
-            raise refusal(LLM07, self._name, message, "ask for a larger context, or say less")
+        self.require_room(tokens)
         logits: Logits = np.zeros(0, np.float32)
         at = 0
         while at < len(tokens):
@@ -114,23 +140,41 @@ class Runner:
             at += size
         return logits
 
+    def require_room(self, tokens: Sequence[int]) -> None:
+        """InputError where there are no tokens, or more than the context takes."""
+        if not tokens:
+            raise refusal(LLM07, self._name, "there is no token to go on from")
+        if len(tokens) > self.left:
+            message = f"{len(tokens):,} tokens, the context of {self.context:,} takes {self.left:,}"
+            raise refusal(LLM07, self._name, message, "ask for a larger context, or say less")
+
     def _run(self, tokens: Sequence[int], size: int) -> Logits:
-        ids = np.zeros(size, np.int32)
-        ids[: len(tokens)] = tokens
         rows, step = self._step(size)
-        given: dict[str, npt.NDArray[Any]] = {
-            TOKENS: ids,
-            POSITION: np.array([self.position], np.int32),
-            **{name: cache[:, :rows] for name, cache in self._caches.items()},
-        }
+        given = self.inputs(tokens, size, rows)
         if size > 1:
             given[LAST] = np.array([len(tokens) - 1], np.int32)
+        self.taken[size, rows] += 1
         logits, *made = step(given)
-        for cache, row in zip(self._caches.values(), made, strict=True):
-            cache[:, self.position : self.position + len(tokens)] = row[:, : len(tokens)]
-        self.position += len(tokens)
+        self.keep(made, len(tokens))
         last: Logits = logits[0]
         return last
+
+    def inputs(self, tokens: Sequence[int], size: int, rows: int) -> dict[str, npt.NDArray[Any]]:
+        """What a step of so many tokens takes that reads so many rows of the cache."""
+        ids = np.zeros(size, np.int32)
+        ids[: len(tokens)] = tokens
+        return {
+            TOKENS: ids,
+            POSITION: np.array([self.position], np.int32),
+            **{name: cache[cache_places(name, 0, rows)] for name, cache in self._caches.items()},
+        }
+
+    def keep(self, made: Sequence[npt.NDArray[Any]], count: int) -> None:
+        """Put the first rows that a step made into the cache, and go on behind them."""
+        end = self.position + count
+        for (name, cache), row in zip(self._caches.items(), made, strict=True):
+            cache[cache_places(name, self.position, end)] = row[cache_places(name, 0, count)]
+        self.position = end
 
     def _step(self, size: int) -> tuple[int, RunStep]:
         """The step of so many tokens that takes no more rows than it must, and their number."""

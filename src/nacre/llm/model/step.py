@@ -1,6 +1,6 @@
 """A step of a decoder as a module of Core IR: some tokens in, logits and rows of the cache out.
 
-The cache is an input that no step writes: the rows of the step's tokens are outputs, which whoever
+The tokens are those of one text, or one of each of several. The cache is an input that no step writes: the rows of the step's tokens are outputs, which whoever
 runs it puts where they belong. So a step reads the cache once and moves a row of it a token, and
 the scores of the old rows and of the new ones are computed apart.
 """
@@ -15,6 +15,7 @@ import numpy as np
 from nacre.core.builder import Builder
 from nacre.core.grouped_weights import add_grouped_weights
 from nacre.core.module import Labels, Module
+from nacre.llm.model.cache import cache_names, cache_shape, row_name
 from nacre.llm.model.config import Config
 from nacre.llm.model.layers import Affine, DecoderWeights, Layer
 from nacre.llm.model.problems import refusal
@@ -40,22 +41,14 @@ class Step:
 
     Inputs are `tokens`, `position` (of the first token), with more than one token `last` (whose
     logits are wanted, counted from the first), and a cache of keys and one of values a layer.
-    Outputs are `logits` and the new rows, in the order of the caches.
+    Outputs are `logits` and the new rows, in the order of the caches. Steps that give the logits of
+    all tokens have no `last`; those of several `texts` take a token and a position of each.
     """
 
     module: Module
     context: int
     chunk: int
-
-
-def cache_names(config: Config) -> list[str]:
-    """The caches of all layers in order: `cache.0.keys`, `cache.0.values`, ..."""
-    return [f"cache.{i}.{part}" for i in range(config.layers) for part in ("keys", "values")]
-
-
-def row_name(cache: str) -> str:
-    """What the new rows of a cache are called."""
-    return cache.replace("cache", "rows", 1)
+    texts: int = 1
 
 
 def require_sizes(config: Config, name: str, context: int, chunk: int) -> None:
@@ -81,16 +74,21 @@ def build_step(
     *,
     keeps_blocks: bool = False,
     of_context: int | None = None,
+    texts: int = 1,
+    all_logits: bool = False,
 ) -> Step:
     """The step of so many tokens; weights of products may stay integers with scales.
 
-    A step of a short cache may belong to texts of a longer context, by which positions turn.
+    A step of a short cache may belong to texts of a longer context, by which positions turn. One of
+    several texts takes one token of each.
     """
     require_sizes(config, name, context, chunk)
     whole = of_context or context
     require_sizes(config, name, whole, 1)
-    writer = _StepWriter(config, weights, context, chunk, keeps_blocks, whole)
-    return Step(writer.module(), context, chunk)
+    if texts > 1 and chunk > 1:
+        raise ValueError(f"{texts} texts in chunks of {chunk}, expected one token of each")
+    writer = _StepWriter(config, weights, context, chunk, keeps_blocks, whole, texts, all_logits)
+    return Step(writer.module(), context, chunk, texts)
 
 
 class _StepWriter:
@@ -104,15 +102,21 @@ class _StepWriter:
         chunk: int,
         keeps_blocks: bool,
         of_context: int,
+        texts: int,
+        all_logits: bool,
     ) -> None:
         self._config, self._weights, self._of_context = config, weights, of_context
         self._context, self._chunk, self._keeps_blocks = context, chunk, keeps_blocks
+        self._texts = texts
         self._b = b = Builder()
-        self._tokens = b.input(TOKENS, _INDEX, (chunk,))
-        self._position = b.input(POSITION, _INDEX, (1,))
-        self._last = b.input(LAST, _INDEX, (1,)) if chunk > 1 else None
-        shape = (config.kv_heads, context, config.head_size)
-        self._caches = [b.input(cache, "f32", shape) for cache in cache_names(config)]
+        self._tokens = b.input(TOKENS, _INDEX, (texts * chunk,))
+        self._position = b.input(POSITION, _INDEX, (texts,))
+        has_last = chunk > 1 and not all_logits
+        self._last = b.input(LAST, _INDEX, (1,)) if has_last else None
+        self._caches = [
+            b.input(cache, "f32", cache_shape(config, cache, context, texts))
+            for cache in cache_names(config)
+        ]
         self._rows: list[int] = []
         offsets = np.arange(chunk, dtype=np.int32)
         self._places = (
@@ -176,38 +180,52 @@ class _StepWriter:
         key = self._heads(self._product(x, layer.key), layer.key_norm, c.kv_heads)
         value = self._heads(self._product(x, layer.value), None, c.kv_heads)
         query, key = self._turn(query), self._turn(key)
-        self._rows += [key, value]
+        keys, value = self._keys_and_values(key, value)
         # Heads that share keys are rows of one product.
-        rows = (c.kv_heads, c.group * t, c.head_size)
+        rows = (self._texts * c.kv_heads, c.group * t, c.head_size)
         query = self._reshape(self._times(query, c.query_scale), rows)
-        old_keys, old_values = self._caches[2 * number : 2 * number + 2]
-        scores = [self._scores(query, keys) for keys in (old_keys, key)]
+        old_keys, old_values = (
+            self._reshape(cache, (rows[0], *b.type_of(cache).shape[-2:]))
+            for cache in self._caches[2 * number : 2 * number + 2]
+        )
+        scores = [b.add("MatMul", query, some) for some in (old_keys, keys)]
         whole = self._capped(b.add("Concat", *scores, axis=-1), c.score_cap)
         width = self._context + t
-        by_token = self._reshape(whole, (c.kv_heads, c.group, t, width))
-        masked = self._plus(by_token, self._mask(c.window_of(number)))
+        shape = (c.kv_heads, c.group, t) if self._texts == 1 else (self._texts, c.kv_heads, c.group)
+        masked = self._plus(
+            self._reshape(whole, (*shape, width)), self._mask(c.window_of(number))
+        )
         shares = self._reshape(b.add("Softmax", masked, axis=-1), (*rows[:2], width))
         old = b.add("MatMul", self._part(shares, 0, self._context), old_values)
         new = b.add("MatMul", self._part(shares, self._context, width), value)
         return self._product(self._side_by_side(self._plus(old, new)), layer.out)
 
     def _heads(self, x: int, norm: Affine | None, heads: int) -> int:
-        """Rows of tokens as heads: `[heads, tokens, size]`."""
-        x = self._reshape(x, (self._chunk, heads, self._config.head_size))
+        """Rows of tokens as heads: `[heads, tokens, size]`, of texts `[texts, heads, size]`."""
+        x = self._reshape(x, (self._texts * self._chunk, heads, self._config.head_size))
         if norm is not None:
             x = self._norm(x, norm)
-        return self._b.add("Transpose", x, permutation=(1, 0, 2))
+        return x if self._texts > 1 else self._b.add("Transpose", x, permutation=(1, 0, 2))
 
     def _side_by_side(self, x: int) -> int:
         """Heads as rows of tokens again."""
         c, t = self._config, self._chunk
-        x = self._reshape(x, (c.heads, t, c.head_size))
-        x = self._b.add("Transpose", x, permutation=(1, 0, 2))
-        return self._reshape(x, (t, c.heads * c.head_size))
+        if self._texts == 1:
+            x = self._reshape(x, (c.heads, t, c.head_size))
+            x = self._b.add("Transpose", x, permutation=(1, 0, 2))
+        return self._reshape(x, (self._texts * t, c.heads * c.head_size))
 
-    def _scores(self, query: int, keys: int) -> int:
-        turned = self._b.add("Transpose", keys, permutation=(0, 2, 1))
-        return self._b.add("MatMul", query, turned)
+    def _keys_and_values(self, key: int, value: int) -> tuple[int, int]:
+        """Both as products take them, the keys as columns; as rows of the cache they are given."""
+        c, t, heads = self._config, self._chunk, self._texts * self._config.kv_heads
+        if t == 1:
+            keys = self._reshape(key, (heads, c.head_size, 1))
+        else:
+            keys = self._b.add("Transpose", key, permutation=(0, 2, 1))
+        values = self._reshape(value, (heads, t, c.head_size))
+        for made, cache in ((keys, "cache.keys"), (values, "cache.values")):
+            self._rows.append(self._reshape(made, cache_shape(c, cache, t, self._texts)))
+        return keys, values
 
     def _turn(self, x: int) -> int:
         """Heads turned by their positions; dimensions that are not turned stand last."""
@@ -238,10 +256,13 @@ class _StepWriter:
             )
             for table in tables
         )
+        if self._texts > 1:  # the same for all heads of a text
+            shape = (self._texts, 1, rotary.dimensions)
+            cosines, sines = self._reshape(cosines, shape), self._reshape(sines, shape)
         return cosines, sines
 
     def _mask(self, window: int | None) -> int:
-        """What is added to scores, `[1, 1, tokens or 1, context + tokens]`."""
+        """What is added to scores, `[1, 1, tokens, context + tokens]`, of texts `[texts, 1, 1, ...]`."""
         if window is not None and window >= self._context:
             window = None
         if window not in self._masks:
@@ -251,28 +272,29 @@ class _StepWriter:
 
     def _old_mask(self, window: int | None) -> int:
         """Rows of the cache before the position are seen, those in the window of a token."""
-        b, t = self._b, self._chunk
+        b, t, texts = self._b, self._chunk, self._texts
         places = b.constant(np.arange(self._context, dtype=np.int32).reshape(1, -1))
-        seen = b.add("Compare", places, self._reshape(self._position, (1, 1)), op="Lt")
+        seen = b.add("Compare", places, self._reshape(self._position, (texts, 1)), op="Lt")
         if window is not None:
             reach = b.constant(np.full((1, 1), window, np.int32))
             ends = b.add("BinOp", places, reach, op="Add")
-            in_window = b.add("Compare", ends, self._reshape(self._places, (t, 1)), op="Gt")
+            in_window = b.add("Compare", ends, self._reshape(self._places, (texts * t, 1)), op="Gt")
             seen = b.add("BinOp", seen, in_window, op="And")
         zero = b.constant(np.zeros((1, 1), np.float32))
         masked = b.constant(np.full((1, 1), MASKED, np.float32))
         mask = b.add("Where", seen, zero, masked)
-        shape = (t, self._context)
+        shape = (texts * t, self._context)
         if b.type_of(mask).shape != shape:
             mask = b.add("Broadcast", mask, shape=shape)
-        return self._reshape(mask, (1, 1, *shape))
+        return self._reshape(mask, (texts, 1, t, self._context))
 
     def _new_mask(self, window: int | None) -> int:
         """A token sees itself and those of the step before it."""
         distance = np.subtract.outer(np.arange(self._chunk), np.arange(self._chunk))
         is_seen = (distance >= 0) & (distance < (window or self._chunk))
         mask = np.where(is_seen, np.float32(0), np.float32(MASKED))
-        return self._b.constant(mask[None, None].astype(np.float32))
+        shape = (self._texts, 1, *mask.shape)
+        return self._b.constant(np.broadcast_to(mask, shape).astype(np.float32))
 
     # Small parts
 

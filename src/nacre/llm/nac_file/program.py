@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from nacre.core.builder import Builder
 from nacre.core.constants import constant_array
 from nacre.core.module import Labels, Module
+from nacre.llm.model.cache import cache_axis, cache_names
 from nacre.llm.model.config import Config
 from nacre.llm.model.layers import DecoderWeights
-from nacre.llm.model.step import LOGITS, POSITION, TOKENS, Step, cache_names
+from nacre.llm.model.step import LOGITS, POSITION, TOKENS, Step
 from nacre.llm.nac_file.names import place_of, weight_names
 
 _SOURCE = "language model"
@@ -35,8 +37,11 @@ def stateful_module(step: Step, config: Config, weights: DecoderWeights) -> Modu
     for op in step.module.operations:
         if op.opcode != "Input":
             ids[op.value_id] = b.copy(op, tuple(ids[operand] for operand in op.operands))
-    places = b.constant(np.arange(step.context, dtype=np.int32).reshape(1, -1, 1))
-    is_new = b.add("Compare", places, b.add("Reshape", at, new_shape=(1, 1, 1)), op="Eq")
+    here = b.add("Reshape", at, new_shape=(1, 1, 1))
+    is_new = {
+        axis: b.add("Compare", b.constant(_places(step.context, axis)), here, op="Eq")
+        for axis in sorted({cache_axis(name) for name in caches})
+    }
     logits, *rows = (ids[output] for output in step.module.outputs)
     initial: dict[tuple[int, ...], int] = {}
     for name, row in zip(caches, rows, strict=True):
@@ -44,11 +49,17 @@ def stateful_module(step: Step, config: Config, weights: DecoderWeights) -> Modu
         shape = b.type_of(cache).shape
         if shape not in initial:
             initial[shape] = b.constant(np.zeros(shape, np.float32), copy=False)
-        b.state(name, b.add("Where", is_new, row, cache), initial[shape])
+        b.state(name, b.add("Where", is_new[cache_axis(name)], row, cache), initial[shape])
     size = b.type_of(logits).shape[-1]
     made = b.module(b.add("Reshape", logits, new_shape=(1, 1, size)))
     labels = Labels(outputs=(LOGITS,), parameters=_parameters(made, weights), source=_SOURCE)
     return replace(made, labels=labels)
+
+
+def _places(count: int, axis: int) -> npt.NDArray[np.int32]:
+    """The rows of a cache, counted along an axis."""
+    shape = tuple(count if n == axis else 1 for n in range(3))
+    return np.arange(count, dtype=np.int32).reshape(shape)
 
 
 def _parameters(module: Module, weights: DecoderWeights) -> dict[int, tuple[str, ...]]:
