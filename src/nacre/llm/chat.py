@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nacre.base.stages import stage
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Decoder, Runner
+from nacre.llm.model.runner import Decoder, Logits, TextRunner
 from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.model import LLM07
 from nacre.llm.sampling import Sampler, Sampling
@@ -58,53 +58,83 @@ class TextInterface:
         return [] if begin is None else [begin]
 
     def generate(
-        self, runner: Runner, ids: Sequence[int], max_tokens: int, sampling: Sampling
+        self, runner: TextRunner, ids: Sequence[int], max_tokens: int, sampling: Sampling
     ) -> Iterator[str]:
         """The text that goes on from tokens, piece by piece."""
         return iter(Generation(self.tokenizer, runner, ids, max_tokens, sampling))
 
 
-class Generation:
-    """A text that goes on, piece by piece, and what is known of it when it has ended.
+class Continuation:
+    """Tokens that are chosen one after another, and what they are as text.
 
-    It ends with a token that ends answers, after so many tokens, or where the context is full.
+    A text ends with a token that ends answers, after so many tokens, or where the context is full.
     """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int, sampling: Sampling) -> None:
+        self._tokenizer, self._max_tokens = tokenizer, max_tokens
+        self._sampler, self._stream = Sampler(sampling), tokenizer.stream()
+        self.tokens = 0  # that were written, the one that ends an answer left out
+        self.finish = "length"  # `stop` where the model ended it
+
+    def take(self, logits: Logits, left: int) -> tuple[str, int | None]:
+        """The next piece, and the token to go on with; None where the text ends.
+
+        There is room for so many tokens more.
+        """
+        token = self._sampler.choose(logits)
+        if token in self._tokenizer.ends:
+            self.finish = "stop"
+            return "", None
+        self.tokens += 1
+        piece = "" if self._tokenizer.is_silent(token) else self._stream.push(token)
+        is_over = self.tokens >= self._max_tokens or not left
+        return piece, None if is_over else token
+
+    def rest(self) -> str:
+        """What is left where a text ends within a character."""
+        return self._stream.finish()
+
+
+class Generation:
+    """A text that goes on, piece by piece, and what is known of it when it has ended."""
 
     def __init__(
         self,
         tokenizer: Tokenizer,
-        runner: Runner,
+        runner: TextRunner,
         ids: Sequence[int],
         max_tokens: int,
         sampling: Sampling,
     ) -> None:
-        self._tokenizer, self._runner, self._ids = tokenizer, runner, ids
-        self._max_tokens, self._sampling = max_tokens, sampling
-        self.tokens = 0  # that were written, the one that ends an answer left out
-        self.finish = "length"  # `stop` where the model ended it
+        self._runner, self._ids = runner, ids
+        self._text = Continuation(tokenizer, max_tokens, sampling)
 
     @property
     def prompt_tokens(self) -> int:
         """Tokens that it goes on from."""
         return len(self._ids)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens that were written, the one that ends an answer left out."""
+        return self._text.tokens
+
+    @property
+    def finish(self) -> str:
+        """Why it ended: `stop` where the model ended it, else `length`."""
+        return self._text.finish
+
     def __iter__(self) -> Iterator[str]:
-        sampler, runner = Sampler(self._sampling), self._runner
+        runner, text = self._runner, self._text
         with stage("reading the prompt"):
             logits = runner.feed(self._ids)
-        stream = self._tokenizer.stream()
         while True:
-            token = sampler.choose(logits)
-            if token in self._tokenizer.ends:
-                self.finish = "stop"
-                break
-            self.tokens += 1
-            if not self._tokenizer.is_silent(token):
-                yield stream.push(token)
-            if self.tokens >= self._max_tokens or not runner.left:
+            piece, token = text.take(logits, runner.left)
+            yield piece
+            if token is None:
                 break
             logits = runner.feed([token])
-        yield stream.finish()
+        yield text.rest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,14 @@ if TYPE_CHECKING:
     "--chunk", type=WholeNumber(min=1), default=32, show_default=True, metavar="N",
     help="Tokens of a prompt that are read at once.",
 )  # fmt: skip
+@click.option(
+    "--batch", type=WholeNumber(min=1), default=1, show_default=True, metavar="N",
+    help="Texts of which a further plan writes a token each at once.",
+)  # fmt: skip
+@click.option(
+    "--draft-tokens", type=WholeNumber(min=0), default=0, show_default=True, metavar="K",
+    help="Guesses of a smaller model that a further plan checks at once: see `run --draft`.",
+)  # fmt: skip
 @ddr_size_option
 @out_option("FOLDER", "Where the bundle goes.", is_folder=True, required=True)
 def build(
@@ -60,6 +68,8 @@ def build(
     context: int,
     classes: bool,
     chunk: int,
+    batch: int,
+    draft_tokens: int,
     ddr_size: int,
     out: Path,
 ) -> int:
@@ -82,10 +92,18 @@ def build(
             open_model_file(model), target_of(device, include_roots).device, precision,
             context=context, chunk=chunk, ddr_bytes=ddr_size, classes=classes,
             group_size=None if group_size is None else int(group_size), keeps_blocks=keep_blocks,
+            batch=batch, draft_tokens=draft_tokens,
         )  # fmt: skip
         with report_write_errors():
             made.save(out, cache=True)
-        click.echo(f"{safe(str(out))}: {time_text(made.time())}")
+        time = made.time()
+        click.echo(f"{safe(str(out))}: {time_text(time)}")
+        if made.batched is not None:
+            rate = time.batched_tokens_per_second
+            click.echo(f"{made.batch:,} texts at once: {rate:,.1f} tokens/s")
+        if made.verify is not None:
+            cycles = time.verify_cycles
+            click.echo(f"checks {draft_tokens:,} tokens of a draft in {cycles:,} cycles")
         for rows in made.shorter:
             rate = made.time(rows).tokens_per_second
             click.echo(f"up to {rows:,} tokens: {rate:,.1f} tokens/s")

@@ -11,7 +11,7 @@ import click
 from nacre.cli.arrays import WrongUsage, unreadable_reason
 
 if TYPE_CHECKING:
-    from nacre.llm.bundle.llm_bundle import LlmTime
+    from nacre.llm.bundle.times import LlmTime, SpeculationTime
     from nacre.llm.gguf.file import GgufFile
     from nacre.llm.model.weights import ModelFile
 
@@ -35,6 +35,16 @@ def time_text(time: LlmTime, prompt_tokens: int | None = None) -> str:
         f"{time.tokens_per_second:,.1f} tokens/s ({time.prefill_cycles:,} cycles for "
         f"{time.chunk:,} tokens of a prompt, {time.decode_cycles:,} for one, at "
         f"{time.clock_mhz:,.0f} MHz)"
+    )
+
+
+def speculation_text(time: SpeculationTime) -> str:
+    """How guessing went, and what a token took, in a line."""
+    counts = time.counts
+    return (
+        f"{counts.accepted:,} of {counts.guessed:,} guesses accepted "
+        f"({100 * counts.accepted_share:.0f} %); {time.cycles_per_token:,.0f} cycles a token for "
+        f"{counts.tokens:,}, {time.decode_cycles:,} without a draft"
     )
 
 

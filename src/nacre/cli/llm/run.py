@@ -17,18 +17,25 @@ from nacre.cli.llm.group import (
     is_bundle_folder,
     llm,
     open_model_file,
+    speculation_text,
     time_text,
 )
 from nacre.cli.options import RealNumber, WholeNumber
 from nacre.cli.terminal.progress import hold_stages
 
 if TYPE_CHECKING:
+    from nacre.llm.bundle.llm_bundle import LlmBundle
+    from nacre.llm.chat import TextInterface
     from nacre.llm.sampling import Sampling
 
 
 @llm.command()
 @click.argument("model", metavar="FILE.gguf|CHECKPOINT|FOLDER")
-@click.option("--prompt", required=True, metavar="TEXT", help="What to go on from, or to answer.")
+@click.option(
+    "--prompt", "prompts", required=True, multiple=True, metavar="TEXT",
+    help="What to go on from, or to answer. May be repeated for a bundle that was built with "
+    "--batch.",
+)  # fmt: skip
 @click.option("--system", metavar="TEXT", help="A message of the system before it.")
 @click.option("--raw", is_flag=True, help="Take the prompt as it is, without the chat template.")
 @click.option(
@@ -49,10 +56,19 @@ if TYPE_CHECKING:
     help="Of the likeliest that have this share together.",
 )  # fmt: skip
 @click.option("--seed", type=WholeNumber(min=0), default=0, help="What draws follow from.")
+@click.option(
+    "--draft", metavar="FOLDER",
+    help="A bundle of a smaller model whose guesses are checked several at a time, by a bundle "
+    "that was built with --draft-tokens.",
+)  # fmt: skip
+@click.option(
+    "--draft-tokens", type=WholeNumber(min=1), metavar="N",
+    help="How many it guesses at a time. Default: as many as are checked at once.",
+)  # fmt: skip
 @click.option("--timed", is_flag=True, help="Say what the plans of a bundle take on the device.")
 def run(
     model: str,
-    prompt: str,
+    prompts: tuple[str, ...],
     system: str | None,
     raw: bool,
     max_tokens: int,
@@ -61,6 +77,8 @@ def run(
     top_k: int,
     top_p: float,
     seed: int,
+    draft: str | None,
+    draft_tokens: int | None,
     timed: bool,
 ) -> int:
     """Write what a model says to a prompt, token by token.
@@ -73,15 +91,24 @@ def run(
         raise click.UsageError("--timed is for the folder of a bundle: see `nacre llm build`")
     if context is not None and is_bundle:
         raise click.UsageError("--context is for files: a bundle has its own")
+    if not is_bundle and (draft is not None or len(prompts) > 1):
+        raise click.UsageError("--draft and several prompts are for the folder of a bundle")
+    if draft is not None and len(prompts) > 1:
+        raise click.UsageError("--draft is for one prompt at a time")
+    if draft is None and draft_tokens is not None:
+        raise click.UsageError("--draft-tokens is for --draft")
 
     def work() -> None:
         from nacre.llm.sampling import Sampling
 
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-        if is_bundle:
-            _run_bundle(model, _Request(prompt, system, raw, max_tokens, sampling), timed)
+        request = _Request(prompts, system, raw, max_tokens, sampling, draft, draft_tokens)
+        if not is_bundle:
+            _run_file(model, request, context)
+        elif len(prompts) > 1:
+            _run_batch(model, request, timed)
         else:
-            _run_file(model, _Request(prompt, system, raw, max_tokens, sampling), context)
+            _run_bundle(model, request, timed)
 
     return report_findings(work)
 
@@ -90,11 +117,18 @@ def run(
 class _Request:
     """What is asked of a model."""
 
-    prompt: str
+    prompts: tuple[str, ...]
     system: str | None
     is_raw: bool
     max_tokens: int
     sampling: Sampling
+    draft: str | None
+    draft_tokens: int | None
+
+    @property
+    def prompt(self) -> str:
+        """The one that there is."""
+        return self.prompts[0]
 
 
 def _run_file(name: str, request: _Request, context: int | None) -> None:
@@ -116,18 +150,49 @@ def _run_file(name: str, request: _Request, context: int | None) -> None:
 
 
 def _run_bundle(folder: str, request: _Request, is_timed: bool) -> None:
-    from nacre.llm.bundle.llm_bundle import LlmBundle
     from nacre.llm.chat import require_room
 
-    with stage("reading"):
-        bundle = LlmBundle.load(folder, cache=True)
-    text = bundle.require_text()
-    text = replace(text, template=None) if request.is_raw else text
+    bundle = _load(folder)
+    draft = None if request.draft is None else _load(request.draft)
+    text = _text_of(bundle, request)
     ids = text.prompt_ids(request.prompt, request.system)
     require_room(folder, ids, bundle.context)
-    _write(text.generate(bundle.runner(), ids, request.max_tokens, request.sampling))
+    guessed = None if draft is None else bundle.speculative_runner(draft, request.draft_tokens)
+    runner = guessed or bundle.runner()
+    _write(text.generate(runner, ids, request.max_tokens, request.sampling))
     if is_timed:
         click.echo(time_text(bundle.time(), len(ids)), err=True)
+    if is_timed and draft is not None and guessed is not None:
+        click.echo(speculation_text(bundle.speculation_time(guessed, draft)), err=True)
+
+
+def _run_batch(folder: str, request: _Request, is_timed: bool) -> None:
+    bundle = _load(folder)
+    bundle = replace(bundle, text=_text_of(bundle, request))
+    found = bundle.generate_all(
+        request.prompts, max_tokens=request.max_tokens, system=request.system,
+        **vars(request.sampling),
+    )  # fmt: skip
+    for number, text in enumerate(found, 1):
+        click.echo(f"{number}: {text}")
+    if is_timed:
+        time = bundle.time()
+        rate = f"{time.batched_tokens_per_second:,.1f} tokens/s"
+        click.echo(
+            f"{time.batch:,} texts at once: {rate} ({time.batched_cycles:,} cycles)", err=True
+        )
+
+
+def _load(folder: str) -> LlmBundle:
+    from nacre.llm.bundle.llm_bundle import LlmBundle
+
+    with stage("reading"):
+        return LlmBundle.load(folder, cache=True)
+
+
+def _text_of(bundle: LlmBundle, request: _Request) -> TextInterface:
+    text = bundle.require_text()
+    return replace(text, template=None) if request.is_raw else text
 
 
 def _write(pieces: Iterable[str]) -> None:

@@ -160,7 +160,7 @@ class _LayerSchedule:
             self._begin_next(following, writes)
 
     def _write_fetches(self, number: int, index: int, *, is_first: bool) -> None:
-        """What travels to L2 from before a round of blocks on; the next round's weights at least."""
+        """What travels to L2 before a round of blocks: at least the weights of the next one."""
         if is_first:
             self._fetching.write_for(self.layer, self._writer, number + 1)
         else:

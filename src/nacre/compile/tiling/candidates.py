@@ -22,6 +22,7 @@ _GRAIN = 16  # columns come in multiples of this, as long as there are several b
 _FINE = (8, 4, 2, 1)  # columns of blocks where not even that fits
 MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
 _TASK_CYCLES = 2  # for which a task more is not worth it: people read the plan, and it is run
+_LARGE_BLOCK = 1024  # cycles of a block's weights on one unit, beside which latencies are little
 _WEIGHT_BYTES = 32  # a cycle, of weights that come late
 
 _ONE = np.ones((), np.int64)
@@ -244,8 +245,12 @@ def _cycles(
     waits = (costs.sdma > 0) & (machine.device.count("sDMA") <= shares.engines)
     waiting = blocks * (costs.weights + (-(-shares.tiles // slots) - 1) * chain)
     busiest = np.where(waits, np.maximum(busiest, waiting), busiest)
-    # Loops drain. So do, more or less, many blocks that wait for weights or come in pieces.
-    rounds = shares.tiles if layer.main == "matmul" else shares.count
+    # Loops drain. So do, more or less, many blocks that wait for weights or come in pieces. Large
+    # blocks of a tile each do not: one begins where the one before has left room.
+    is_by_block = (layer.main == "matmul") | (
+        (shares.tiles == 1) & (costs.weight_work >= _LARGE_BLOCK)
+    )
+    rounds = np.where(is_by_block, shares.tiles, shares.count)
     drains = np.where(rounds > MOST_WRITTEN_OUT, blocks, 1)
     # With one slot, each block's weights come when the last is done.
     busiest = busiest + np.where(w_slots < np.minimum(2, blocks), blocks * costs.weights, 0)

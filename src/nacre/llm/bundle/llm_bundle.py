@@ -1,11 +1,10 @@
-"""A language model for a device: two plans, a tokenizer, a template; built, run, timed."""
+"""A language model for a device: its plans, a tokenizer, a template; built, run, timed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,29 @@ from nacre.compile.options import GROUP_SIZE
 from nacre.compile.quantise.weight_only.shared_roundings import share_roundings
 from nacre.compile.storage.checked_bundles import checked_bundles
 from nacre.compile.target import target_of
+from nacre.core.values import Array
+from nacre.llm.bundle.batches import BatchRunner, generate_all
 from nacre.llm.bundle.classes import context_classes
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
+from nacre.llm.bundle.requests import require_draft, require_more_plans
 from nacre.llm.bundle.runs import cache_dtype, run_of
-from nacre.llm.bundle.storage import StoredBundle, load_parts, save_parts
+from nacre.llm.bundle.speculation import Check, SpeculativeRunner
+from nacre.llm.bundle.storage import (
+    BATCHED,
+    VERIFY,
+    StoredBundle,
+    load_parts,
+    save_parts,
+    tokens_of,
+)
+from nacre.llm.bundle.times import LlmTime, SpeculationTime
 from nacre.llm.chat import TextInterface, require_room
 from nacre.llm.estimate.sizes import ModelSizes
 from nacre.llm.gguf.file import GgufFile, parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Decoder, Runner
+from nacre.llm.model.runner import Decoder, Runner, StepKind
 from nacre.llm.model.step import require_sizes
 from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.model import LLM09
@@ -37,26 +48,6 @@ from nacre.llm.sources import open_model
 from nacre.llm.tokenizer.vocabulary import has_tokenizer
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
-
-
-@dataclass(frozen=True)
-class LlmTime:
-    """What the plans of a bundle take on its device."""
-
-    prefill_cycles: int  # of a chunk of a prompt
-    decode_cycles: int  # of a token
-    chunk: int
-    clock_mhz: float
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Tokens that are written in a second."""
-        return self.clock_mhz * 1e6 / self.decode_cycles
-
-    def first_token_ms(self, prompt_tokens: int) -> float:
-        """Milliseconds until the first token after a prompt."""
-        return ceil(prompt_tokens / self.chunk) * self.prefill_cycles / self.clock_mhz / 1000
-
 
 # What is as the file has it differs by roundings to f16, 60 dB and more; 8 bits reach 45 dB.
 _ROUNDED_DB = 50.0
@@ -84,18 +75,56 @@ class LlmBundle:
     head: GgufFile  # what the model's file says, without its tensors
     text: TextInterface | None  # None: the model came without a tokenizer
     shorter: Mapping[int, Bundle] = field(default_factory=dict)  # as `decode`, of fewer rows
+    verify: Bundle | None = None  # of several tokens, with the logits after each: checks a draft
+    batched: Bundle | None = None  # of a token of each of several texts
 
     @property
     def config(self) -> Config:
         """The model in numbers."""
         return config_of(self.head)
 
+    @property
+    def draft_tokens(self) -> int:
+        """How many guesses of a draft are checked at once; 0 without a plan for it."""
+        return 0 if self.verify is None else tokens_of(self.verify) - 1
+
+    @property
+    def batch(self) -> int:
+        """How many texts are written at once."""
+        return 1 if self.batched is None else tokens_of(self.batched)
+
     def runner(self) -> Runner:
         """A text that is read and goes on, by the plans, bit-true."""
+        return self._runner()
+
+    def _runner(self, caches: Mapping[str, Array] | None = None) -> Runner:
         steps = {self.chunk: run_of(self.prefill), 1: run_of(self.decode)}
         shorter = {rows: run_of(plan) for rows, plan in self.shorter.items()}
         dtype = cache_dtype(self.decode, self.config)
-        return Runner(self.head.name, self.config, self.context, steps, shorter, dtype)
+        return Runner(self.head.name, self.config, self.context, steps, shorter, dtype, caches)
+
+    def speculative_runner(
+        self, draft: LlmBundle, draft_tokens: int | None = None
+    ) -> SpeculativeRunner:
+        """The same text, whose tokens a smaller model guesses; InputError where it cannot.
+
+        As many are guessed at a time as the plan `verify` checks, or `draft_tokens` if that is
+        fewer.
+        """
+        verify = require_draft(self, draft, draft_tokens)
+        check = Check(tokens_of(verify), run_of(verify))
+        guesses = draft_tokens or self.draft_tokens
+        return SpeculativeRunner(self.runner(), draft.runner(), check, guesses)
+
+    def batch_runner(self) -> BatchRunner:
+        """Several texts that go on together; InputError without a plan for it."""
+        if self.batched is None:
+            message = "there is no plan of several texts"
+            raise refusal(LLM09, self.head.name, message, "build the model with `batch`")
+        dtype = cache_dtype(self.batched, self.config)
+        return BatchRunner(
+            self.config, self.context, self.batch, run_of(self.batched), self._runner, dtype
+        )
 
     def require_text(self) -> TextInterface:
         """What texts need; InputError where the model came without a tokenizer."""
@@ -114,17 +143,39 @@ class LlmBundle:
         top_p: float = 1.0,
         seed: int = 0,
         system: str | None = None,
+        draft: LlmBundle | None = None,
+        draft_tokens: int | None = None,
     ) -> Iterator[str]:
-        """The answer to a prompt, piece by piece."""
+        """The answer to a prompt, piece by piece.
+
+        A smaller model `draft` guesses tokens that are checked several at a time: without
+        temperature they are the same as without it.
+        """
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         text = self.require_text()
         ids = text.prompt_ids(prompt, system)
         require_room(text.name, ids, self.context)
-        return text.generate(self.runner(), ids, max_tokens, sampling)
+        runner = self.speculative_runner(draft, draft_tokens) if draft else self.runner()
+        return text.generate(runner, ids, max_tokens, sampling)
 
     def generate(self, prompt: str, **how: Any) -> str:  # noqa: ANN401 - as `stream` takes them
         """The whole answer; the arguments are those of `stream`."""
         return "".join(self.stream(prompt, **how))
+
+    def generate_all(
+        self,
+        prompts: Sequence[str],
+        *,
+        max_tokens: int = 256,
+        system: str | None = None,
+        **how: Any,  # noqa: ANN401 - as `Sampling` takes them
+    ) -> list[str]:
+        """The answers to several prompts, as many at once as the plan `batched` has texts."""
+        text = self.require_text()
+        ids = [text.prompt_ids(prompt, system) for prompt in prompts]
+        for prompt in ids:
+            require_room(text.name, prompt, self.context)
+        return generate_all(text.tokenizer, self.batch_runner(), ids, max_tokens, Sampling(**how))
 
     def time(self, context: int | None = None, clock_mhz: float | None = None) -> LlmTime:
         """What the plans take; each reads all of its cache, at any place of its context."""
@@ -136,7 +187,29 @@ class LlmBundle:
         prefill = self.prefill.time().cycles
         decode = plans[context or self.context].time().cycles
         device = target_of(self.decode.manifest.device).device
-        return LlmTime(prefill, decode, self.chunk, clock_mhz or clock_of(device))
+        return LlmTime(
+            prefill, decode, self.chunk, clock_mhz or clock_of(device),
+            0 if self.verify is None else self.verify.time().cycles,
+            0 if self.batched is None else self.batched.time().cycles,
+            self.batch,
+        )  # fmt: skip
+
+    def speculation_time(self, runner: SpeculativeRunner, draft: LlmBundle) -> SpeculationTime:
+        """What a text with guesses took on the device since it began, but for reading prompts."""
+        target, guessing = runner.runners
+        cycles = self.step_cycles(target) + draft.step_cycles(guessing)
+        return SpeculationTime(runner.counts, cycles, self.decode.time().cycles)
+
+    def step_cycles(self, runner: Runner) -> int:
+        """What the steps of a text took, but for chunks of its prompt."""
+        decodes = {**self.shorter, self.context: self.decode}
+        plans: dict[tuple[StepKind, int], Bundle] = {
+            ("token", rows): plan for rows, plan in decodes.items()
+        }
+        if self.verify is not None:
+            plans["check", self.context] = self.verify
+        taken = {kind: count for kind, count in runner.taken.items() if kind in plans}
+        return sum(count * plans[kind].time().cycles for kind, count in taken.items())
 
     @property
     def weight_losses(self) -> WeightLosses:
@@ -149,13 +222,15 @@ class LlmBundle:
 
         With `cache` it is remembered that its plans were checked.
         """
+        more = {VERIFY: self.verify, BATCHED: self.batched}
         save_parts(
             StoredBundle(
-                self.prefill, self.decode, self.context, self.chunk, self.head, self.shorter
+                self.prefill, self.decode, self.context, self.chunk, self.head, self.shorter,
+                {kind: plan for kind, plan in more.items() if plan is not None},
             ),
             Path(folder),
             checked_bundles() if cache else None,
-        )
+        )  # fmt: skip
 
     @staticmethod
     def load(folder: str | Path, *, cache: bool = False) -> LlmBundle:
@@ -166,8 +241,9 @@ class LlmBundle:
         parts = load_parts(Path(folder), checked_bundles() if cache else None)
         text = _text_of(parts.head)
         return LlmBundle(
-            parts.prefill, parts.decode, parts.context, parts.chunk, parts.head, text, parts.shorter
-        )
+            parts.prefill, parts.decode, parts.context, parts.chunk, parts.head, text,
+            parts.shorter, parts.optional.get(VERIFY), parts.optional.get(BATCHED),
+        )  # fmt: skip
 
 
 def build(
@@ -182,6 +258,8 @@ def build(
     classes: bool = True,
     ddr_bytes: int = DEFAULT_DDR_BYTES,
     tokenizer: object = None,
+    batch: int = 1,
+    draft_tokens: int = 0,
 ) -> LlmBundle:
     """Compile a model to plans for a device.
 
@@ -195,6 +273,8 @@ def build(
       them, in 4 or 8 bits; otherwise, and all others, they are rounded anew
     - `classes`: whether texts that are shorter get plans of 512, 1,024, ... rows, where a token
       takes a twentieth fewer cycles by them
+    - `batch`: of how many texts a further plan writes a token each, which reads the weights once
+    - `draft_tokens`: how many guesses of a smaller model a further plan checks at once
 
     InputError lists what stands in the way.
     """
@@ -202,17 +282,21 @@ def build(
     known = _known_precision(precision, file.name)
     own = target_of(device).device
     head = parse_gguf(metadata_bytes(file.metadata), file.name)
-    require_sizes(config_of(head), file.name, context, chunk)
+    config = config_of(head)
+    require_sizes(config, file.name, context, chunk)
+    require_more_plans(file.name, context, batch, draft_tokens)
     text = _text_of(head)
     with stage("reading the weights"):
         decoder = Decoder.from_gguf(file)
     is_grouped = known in GROUP_SIZE
 
-    def plan(rows: int, size: int) -> Bundle:
+    def plan(rows: int, size: int, texts: int = 1, *, all_logits: bool = False) -> Bundle:
         step = decoder.step(
-            rows, size, keeps_blocks=keeps_blocks and is_grouped, of_context=context
-        )
-        with stage(f"compiling the plan of {size:,} tokens after {rows:,}"):
+            rows, size, keeps_blocks=keeps_blocks and is_grouped, of_context=context, texts=texts,
+            all_logits=all_logits,
+        )  # fmt: skip
+        of_texts = f" of {texts:,} texts" if texts > 1 else ""
+        with stage(f"compiling the plan of {size:,} tokens after {rows:,}{of_texts}"):
             return compile_module(
                 step.module, device, known, ddr_bytes=ddr_bytes,
                 group_size=group_size if is_grouped else None,
@@ -223,7 +307,11 @@ def build(
     with share_roundings():
         plans = {size: plan(context, size) for size in sorted({1, chunk})}
         of_shorter = {rows: plan(rows, 1) for rows in shorter}
-    return LlmBundle(plans[chunk], plans[1], context, chunk, head, text, of_shorter)
+        verify = plan(context, draft_tokens + 1, all_logits=True) if draft_tokens else None
+        batched = plan(context, 1, batch) if batch > 1 else None
+    return LlmBundle(
+        plans[chunk], plans[1], context, chunk, head, text, of_shorter, verify, batched
+    )
 
 
 def _text_of(head: GgufFile) -> TextInterface | None:

@@ -34,7 +34,9 @@ from nacre.llm.model.step import LOGITS, TOKENS, require_sizes
 from nacre.llm.rules.model import LLM08
 
 MANIFEST, HEAD, PREFILL, DECODE = "llm.json", "model.gguf", "prefill", "decode"
-_PART = re.compile(rf"(?:prefill|decode)\.[0-9a-f]{{{HASH_DIGITS}}}")
+VERIFY, BATCHED = "verify", "batched"
+_OPTIONAL = (VERIFY, BATCHED)
+_PART = re.compile(rf"(?:prefill|decode|verify|batched)\.[0-9a-f]{{{HASH_DIGITS}}}")
 _HEAD_PART = re.compile(rf"model\.[0-9a-f]{{{HASH_DIGITS}}}\.gguf")
 _FORMAT = 1
 _MOST_BYTES = 1 << 16
@@ -51,6 +53,7 @@ class StoredBundle:
     chunk: int
     head: GgufFile
     shorter: Mapping[int, Bundle]  # as `decode`, by their rows
+    optional: Mapping[str, Bundle]  # `verify` and `batched`, where they are there
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,12 @@ class _Manifest:
     decode: str
     prefill: str  # the same as `decode` where chunks are of one token
     shorter: Mapping[int, str]
+    optional: Mapping[str, str]
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset({self.head, self.decode, self.prefill, *self.shorter.values()})
+        more = (*self.shorter.values(), *self.optional.values())
+        return frozenset({self.head, self.decode, self.prefill, *more})
 
 
 def save_parts(bundle: StoredBundle, folder: Path, checked: CheckedBundles | None = None) -> None:
@@ -75,15 +80,19 @@ def save_parts(bundle: StoredBundle, folder: Path, checked: CheckedBundles | Non
     decodes = [bundle.decode, *bundle.shorter.values()]
     prefills = [bundle.prefill] if bundle.chunk > 1 else []
     with make_folder(folder), file_set(folder / MANIFEST) as files:
-        shared = _add_shared(files, [*decodes, *prefills])
+        shared = _add_shared(files, [*decodes, *prefills, *bundle.optional.values()])
         plans = {_plan_name(DECODE, plan, shared): plan for plan in decodes}
         plans |= {_plan_name(PREFILL, plan, shared): plan for plan in prefills}
-        with _plan_folders(folder, plans, shared, checked):
+        optional = {kind: _plan_name(kind, plan, shared) for kind, plan in bundle.optional.items()}
+        all_plans = {**plans, **{name: bundle.optional[kind] for kind, name in optional.items()}}
+        with _plan_folders(folder, all_plans, shared, checked):
             head = files.add(HEAD, [metadata_bytes(bundle.head.metadata)])
             decode, *others = plans
             prefill = others.pop() if prefills else decode
             shorter = dict(zip(bundle.shorter, others, strict=True))
-            made = _Manifest(bundle.context, bundle.chunk, head.stored, decode, prefill, shorter)
+            made = _Manifest(
+                bundle.context, bundle.chunk, head.stored, decode, prefill, shorter, optional
+            )
             files.commit([_manifest_bytes(made)], old=_data_files(folder))
     _remove_others(folder, made)
 
@@ -162,6 +171,7 @@ def _manifest_bytes(made: _Manifest) -> bytes:
         "decode": made.decode,
         "prefill": made.prefill,
         "shorter": {str(rows): name for rows, name in made.shorter.items()},
+        **made.optional,
     }
     return json.dumps(said, indent=2).encode() + b"\n"
 
@@ -175,7 +185,8 @@ def load_parts(folder: Path, checked: CheckedBundles | None = None) -> StoredBun
     require_sizes(config, name, said.context, said.chunk)
     above = OpenFiles(folder)
     has_prefill = said.chunk > 1
-    parts = (said.decode, *([said.prefill] if has_prefill else ()), *said.shorter.values())
+    parts = (said.decode, *([said.prefill] if has_prefill else ()), *said.shorter.values(),
+             *said.optional.values())  # fmt: skip
     read = {part: Bundle.of(load_plan(folder / part, above, checked)) for part in parts}
     decode = read[said.decode]
     prefill = read[said.prefill] if has_prefill else decode
@@ -184,7 +195,16 @@ def load_parts(folder: Path, checked: CheckedBundles | None = None) -> StoredBun
     _require_plan(prefill, config, said.context, said.chunk, name)
     for rows, plan in shorter.items():
         _require_plan(plan, config, rows, 1, name)
-    return StoredBundle(prefill, decode, said.context, said.chunk, head, shorter)
+    optional = {kind: read[part] for kind, part in said.optional.items()}
+    for kind, plan in optional.items():
+        _require_plan(plan, config, said.context, max(2, tokens_of(plan)), name, kind)
+    return StoredBundle(prefill, decode, said.context, said.chunk, head, shorter, optional)
+
+
+def tokens_of(plan: Bundle) -> int:
+    """How many tokens a plan takes."""
+    type_ = plan.source.input_types.get(TOKENS)
+    return 0 if type_ is None else type_.shape[0]
 
 
 def _read_manifest(folder: Path) -> _Manifest:
@@ -207,7 +227,11 @@ def _read_manifest(folder: Path) -> _Manifest:
             raise refusal(LLM08, str(folder), message)
     head, decode, prefill = map(str, names)
     shorter = _read_shorter(said, context, folder)
-    return _Manifest(context, chunk, head, decode, prefill, shorter)
+    optional = {kind: str(said[kind]) for kind in _OPTIONAL if kind in said}
+    if not all(_PART.fullmatch(part) for part in optional.values()):
+        message = f"`{MANIFEST}` lacks the names of what lies beside it, with their hashes"
+        raise refusal(LLM08, str(folder), message)
+    return _Manifest(context, chunk, head, decode, prefill, shorter, optional)
 
 
 def _read_shorter(said: Mapping[str, object], context: int, folder: Path) -> dict[int, str]:
@@ -224,16 +248,23 @@ def _read_shorter(said: Mapping[str, object], context: int, folder: Path) -> dic
     return dict(sorted(found.items()))
 
 
-def _require_plan(plan: Bundle, config: Config, context: int, size: int, name: str) -> None:
+def _require_plan(
+    plan: Bundle, config: Config, context: int, size: int, name: str, kind: str = ""
+) -> None:
     """A plan's ports are those of a step of this model."""
     caches = cache_names(config)
-    wanted = (LOGITS, *map(row_name, caches))
-    types = plan.source.input_types
+    types, texts = plan.source.input_types, size if kind == BATCHED else 1
+    logits = size if kind in _OPTIONAL else 1
+    outputs = {port.name: tuple(port.shape) for port in plan.manifest.outputs}
     is_fit = (
-        tuple(port.name for port in plan.manifest.outputs) == wanted
-        and all(cache in types and types[cache].shape == cache_shape(config, cache, context) for cache in caches)
+        tuple(outputs) == (LOGITS, *map(row_name, caches))
+        and all(
+            cache in types and types[cache].shape == cache_shape(config, cache, context, texts)
+            for cache in caches
+        )
         and TOKENS in types
         and types[TOKENS].shape == (size,)
+        and outputs[LOGITS][0] == logits
     )
     if not is_fit:
         message = f"a plan is none of {size:,} tokens at a context of {context:,} of this model"

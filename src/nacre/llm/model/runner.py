@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from nacre.llm.model.weights import ModelFile, Weights
 from nacre.llm.rules.model import LLM07
 
 Logits = npt.NDArray[np.float32]
+StepKind = Literal["chunk", "token", "check"]
 # Inputs of a step by name; its outputs in order.
 RunStep = Callable[[Mapping[str, Any]], Sequence[npt.NDArray[Any]]]
 
@@ -113,7 +114,7 @@ class Runner:
         }
         self._chunk = max(steps)
         self.position = 0
-        self.taken: Counter[tuple[int, int]] = Counter()  # steps by their tokens and their rows
+        self.taken: Counter[tuple[StepKind, int]] = Counter()  # steps by kind and rows of the cache
 
     @property
     def left(self) -> int:
@@ -140,6 +141,19 @@ class Runner:
             at += size
         return logits
 
+    def feed_all(self, tokens: Sequence[int], size: int, step: RunStep) -> Logits:
+        """Read tokens by a step of `size` that gives the logits after each; of all of these."""
+        self.require_room([0] * size)
+        self.taken["check", self.context] += 1
+        logits, *made = step(self.inputs(tokens, size, self.context))
+        self.keep(made, len(tokens))
+        found: Logits = logits[: len(tokens)]
+        return found
+
+    def go_back(self, position: int) -> None:
+        """Go on behind so many tokens of the text."""
+        self.position = position
+
     def require_room(self, tokens: Sequence[int]) -> None:
         """InputError where there are no tokens, or more than the context takes."""
         if not tokens:
@@ -153,7 +167,7 @@ class Runner:
         given = self.inputs(tokens, size, rows)
         if size > 1:
             given[LAST] = np.array([len(tokens) - 1], np.int32)
-        self.taken[size, rows] += 1
+        self.taken["chunk" if size > 1 else "token", rows] += 1
         logits, *made = step(given)
         self.keep(made, len(tokens))
         last: Logits = logits[0]

@@ -1,8 +1,9 @@
 """A step of a decoder as a module of Core IR: some tokens in, logits and rows of the cache out.
 
-The tokens are those of one text, or one of each of several. The cache is an input that no step writes: the rows of the step's tokens are outputs, which whoever
-runs it puts where they belong. So a step reads the cache once and moves a row of it a token, and
-the scores of the old rows and of the new ones are computed apart.
+The tokens are those of one text, or one of each of several. The cache is an input that no step
+writes: the rows of the step's tokens are outputs, which whoever runs it puts where they belong. So
+a step reads the cache once and moves a row of it a token, and the scores of the old rows and of
+the new ones are computed apart.
 """
 
 from __future__ import annotations
@@ -192,9 +193,7 @@ class _StepWriter:
         whole = self._capped(b.add("Concat", *scores, axis=-1), c.score_cap)
         width = self._context + t
         shape = (c.kv_heads, c.group, t) if self._texts == 1 else (self._texts, c.kv_heads, c.group)
-        masked = self._plus(
-            self._reshape(whole, (*shape, width)), self._mask(c.window_of(number))
-        )
+        masked = self._plus(self._reshape(whole, (*shape, width)), self._mask(c.window_of(number)))
         shares = self._reshape(b.add("Softmax", masked, axis=-1), (*rows[:2], width))
         old = b.add("MatMul", self._part(shares, 0, self._context), old_values)
         new = b.add("MatMul", self._part(shares, self._context, width), value)
@@ -262,7 +261,7 @@ class _StepWriter:
         return cosines, sines
 
     def _mask(self, window: int | None) -> int:
-        """What is added to scores, `[1, 1, tokens, context + tokens]`, of texts `[texts, 1, 1, ...]`."""
+        """What is added to scores: `[texts, 1, tokens, context + tokens]`."""
         if window is not None and window >= self._context:
             window = None
         if window not in self._masks:
