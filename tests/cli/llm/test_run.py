@@ -103,10 +103,38 @@ def test_a_folder_runs_by_its_plans_and_says_what_they_take(
     assert "ms to the first token after 9, " in by_plans.err
 
 
+@pytest.mark.full
+def test_a_folder_writes_several_texts_and_takes_a_draft(
+    model: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    folder = tmp_path / "plans"
+    how = ("--device", "npm4k", "--context", "16", "--chunk", "1", "-o", folder)
+    built = invoke(capsys, "llm", "build", model, *how, "--batch", "2", "--draft-tokens", "2")
+    assert "2 texts at once: " in built.out
+    assert "checks 2 tokens of a draft in " in built.out
+    alone = [
+        invoke(capsys, "llm", "run", model, "--prompt", prompt, "--max-tokens", "5").out.strip("\n")
+        for prompt in ("hello", "you")
+    ]
+    both = ("--prompt", "hello", "--prompt", "you", "--max-tokens", "5", "--timed")
+    done = invoke(capsys, "llm", "run", folder, *both)
+    assert done.out == f"1: {alone[0]}\n2: {alone[1]}\n"
+    assert "2 texts at once: " in done.err
+    guess = ("--prompt", "hello", "--max-tokens", "5", "--draft", folder, "--timed")
+    done = invoke(capsys, "llm", "run", folder, *guess)
+    assert done.out == f"{alone[0]}\n"
+    assert " guesses accepted (" in done.err
+    assert invoke(capsys, "llm", "run", folder, *guess, "--draft-tokens", "3").status == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("run", "{file}", "--prompt", "a", "--timed"),
+        ("run", "{file}", "--prompt", "a", "--prompt", "b"),
+        ("run", "{file}", "--prompt", "a", "--draft", "{folder}"),
+        ("run", "{folder}", "--prompt", "a", "--prompt", "b", "--draft", "{folder}"),
+        ("run", "{folder}", "--prompt", "a", "--draft-tokens", "2"),
         ("run", "{folder}", "--prompt", "a", "--context", "8"),
         ("build", "{file}", "--device", "npm4k", "--group-size", "32", "-o", "x"),
     ],

@@ -136,7 +136,7 @@ def test_a_manifest_that_is_none_is_refused(bundle: LlmBundle, tmp_path: Path, s
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": 2},
+        {"format": 1},
         {"context": "24"},
         {"chunk": None},
         {"context": 20},

@@ -66,7 +66,7 @@ class _Item:
 
 
 def most_on_the_way(options: Options) -> int:
-    """How many tokens weights may hold that travel ahead."""
+    """How many tokens weights may hold on their way where tiles need tokens, too."""
     return max(1, options.tokens // _TOKENS) * options.device.num_engines
 
 
@@ -99,6 +99,8 @@ def fetch_weights(
     items = [*_weights(layers, tiled, blocks, others), *_constants(partition, constants)]
     items.sort(key=lambda item: (item.first, item.number))
     clock = _Clock(tiled.cycles_of, options)
+    if clock.is_busy_with(items):
+        most *= 2
     for item, begin in zip(items, clock.latest(items), strict=True):
         # One engine has one queue: what is in it before the way is free holds up its inputs.
         free = clock.free_layer if engines == 1 else 0
@@ -148,6 +150,10 @@ class _Clock:
         self._count = options.device.count("sDMA")
         self._rate = options.profile.at("sDMA", "bandwidth")
         self._busy = 0.0  # until when sDMAs are
+
+    def is_busy_with(self, items: Sequence[_Item]) -> bool:
+        """Whether what travels takes most of the time: then nothing is a better use of tokens."""
+        return 2 * sum(self._shared(item) for item in items) > float(self._starts[-1])
 
     def numbers_of_parts(self, item: _Item, at: int, tokens: int) -> list[int]:
         """How many tasks an item may come in: all it is worth, and fewer that are well in time.

@@ -23,6 +23,7 @@ _FINE = (8, 4, 2, 1)  # columns of blocks where not even that fits
 MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
 _TASK_CYCLES = 2  # for which a task more is not worth it: people read the plan, and it is run
 _LARGE_BLOCK = 1024  # cycles of a block's weights on one unit, beside which latencies are little
+_SLACK = 1.25  # of the time that their tiles take
 _WEIGHT_BYTES = 32  # a cycle, of weights that come late
 
 _ONE = np.ones((), np.int64)
@@ -239,7 +240,10 @@ def _cycles(
     costs, blocks = shapes.costs, shares.blocks
     chain = _chain(costs, np.minimum(slots, shares.count))
     busiest = _busiest_unit(machine, costs, shares)
-    busiest = np.maximum(busiest, -(-shares.count // slots) * chain)
+    is_by_block = (shares.tiles == 1) & (costs.weight_work >= _LARGE_BLOCK)
+    # What is about as long as the way of the weights falls behind it, and has to be made up for.
+    slack = np.where(is_by_block, _SLACK, 1.0)
+    busiest = np.maximum(busiest, -(-shares.count // slots) * chain * slack)
     # Behind a block of weights waits what tiles bring to DDR: but for those that have slots,
     # they run when it is there, and the next one not yet on its way.
     waits = (costs.sdma > 0) & (machine.device.count("sDMA") <= shares.engines)
@@ -247,10 +251,7 @@ def _cycles(
     busiest = np.where(waits, np.maximum(busiest, waiting), busiest)
     # Loops drain. So do, more or less, many blocks that wait for weights or come in pieces. Large
     # blocks of a tile each do not: one begins where the one before has left room.
-    is_by_block = (layer.main == "matmul") | (
-        (shares.tiles == 1) & (costs.weight_work >= _LARGE_BLOCK)
-    )
-    rounds = np.where(is_by_block, shares.tiles, shares.count)
+    rounds = np.where((layer.main == "matmul") | is_by_block, shares.tiles, shares.count)
     drains = np.where(rounds > MOST_WRITTEN_OUT, blocks, 1)
     # With one slot, each block's weights come when the last is done.
     busiest = busiest + np.where(w_slots < np.minimum(2, blocks), blocks * costs.weights, 0)

@@ -38,7 +38,7 @@ VERIFY, BATCHED = "verify", "batched"
 _OPTIONAL = (VERIFY, BATCHED)
 _PART = re.compile(rf"(?:prefill|decode|verify|batched)\.[0-9a-f]{{{HASH_DIGITS}}}")
 _HEAD_PART = re.compile(rf"model\.[0-9a-f]{{{HASH_DIGITS}}}\.gguf")
-_FORMAT = 1
+_FORMAT = 2
 _MOST_BYTES = 1 << 16
 _MOST_DIGITS = 10
 

@@ -37,7 +37,8 @@ LLM06 = declare(
     "LLM06", "context-size", _MODEL,
     """
     The context or the chunk that was asked for cannot be: below 1, or a context that is smaller
-    than the chunk or larger than the positions that the model knows.
+    than the chunk or larger than the positions that the model knows; nor can a batch below 1, or
+    as many tokens of a draft as the context has.
     """, language=_LLM)  # fmt: skip
 LLM07 = declare(
     "LLM07", "context-full", _MODEL,
@@ -53,6 +54,7 @@ LLM08 = declare(
 LLM09 = declare(
     "LLM09", "bundle-request", "Language models / Bundle",
     """
-    A bundle was asked for what it is not made for: a precision that needs data, or a context other
-    than that of its plans.
+    A bundle was asked for what it is not made for: a precision that needs data, a context other
+    than that of its plans, several texts at once, or to check the tokens of a draft without a plan
+    for that; or the draft has other tokens, or is for another device.
     """, language=_LLM)  # fmt: skip
