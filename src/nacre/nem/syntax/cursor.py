@@ -29,7 +29,7 @@ _ARGUMENTS = frozenset({"dst", "src", "deps"})
 _MARKS_BEFORE = frozenset({"(", "["})
 _MARKS_BEHIND = {":": ":", ",": ",", ")": ")", "]": "]", "=": " ="}
 # Every word that stands before a `=` inside a statement.
-_ATTRIBUTES = frozenset(
+ATTRIBUTES = frozenset(
     {"elem", "shape", "layout", "strides", "quant", "size", "align", "op"}
     | _ARGUMENTS
     | {attribute.name for opcode in OPCODES.values() for attribute in opcode.attributes}
@@ -261,7 +261,7 @@ def _looks_like_statement(texts: list[str], i: int) -> bool:
     """Whether the first token of a line was meant to begin a statement, be it a broken one."""
     text, following = texts[i], texts[i + 1]
     if following == "=":
-        return text.isidentifier() and text not in _ATTRIBUTES
+        return text.isidentifier() and text not in ATTRIBUTES
     if text.isidentifier() and following.isidentifier() and texts[i + 2] in ("=", ":"):
         return True  # a declaration, be its first word misspelt
     if text in STATEMENT_WORDS:

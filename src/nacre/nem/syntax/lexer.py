@@ -24,9 +24,9 @@ from nacre.nem.spec.rules.lexical import LEX01, LEX02, LEX03
 from nacre.nem.syntax.ast import Comment
 
 _PIECE = re.compile(
-    r"""[ \t\r\n]+
+    r"""[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*
+    |   [ \t\r\n]+
     |   \#[^\r\n]*
-    |   [A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*
     |   \d\w*(?:\.(?!\.)\w*)*(?:(?<=[eE])[+-]\d+)?       # well formed or not: judged later
     |   \.\.
     |   \.\d\w*
@@ -67,13 +67,15 @@ def tokenize(source: Source) -> Tokens:
     comments: list[Comment] = []
     suspicious: set[str] = set()
     for at, pieces in _chunks(source.text):
-        is_token = [piece[0] not in _BLANK for piece in pieces]
+        blanks = {piece for piece in set(pieces) if piece[0] in _BLANK}
+        is_token = [piece not in blanks for piece in pieces]
         offsets = list(accumulate(map(len, pieces), initial=at))
-        comments += [
-            Comment(offset, offset + len(piece.rstrip()), piece.rstrip())
-            for piece, offset in zip(pieces, offsets, strict=False)
-            if piece[0] == "#"
-        ]
+        if any(piece[0] == "#" for piece in blanks):
+            comments += [
+                Comment(offset, offset + len(piece.rstrip()), piece.rstrip())
+                for piece, offset in zip(pieces, offsets, strict=False)
+                if piece[0] == "#"
+            ]
         chunk_texts = list(map(sys.intern, compress(pieces, is_token)))
         suspicious |= {t for t in set(chunk_texts) if t[0] not in _LEGAL_FIRST and _is_bad(t)}
         texts += chunk_texts

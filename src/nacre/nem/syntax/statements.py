@@ -50,6 +50,7 @@ from nacre.nem.syntax.regions import (
     read_type,
     region_expression,
 )
+from nacre.nem.syntax.statement_forms import StatementForms
 from nacre.nem.syntax.tasks import have_same_text, task, wait
 from nacre.nem.syntax.values import decorator_list, value_of
 
@@ -78,6 +79,7 @@ class StatementReader:
         self._open: list[_OpenLoop] = []
         self._too_deep = 0
         self._top: list[Stmt] = []
+        self._forms = StatementForms(cursor)
 
     @property
     def is_empty(self) -> bool:
@@ -87,6 +89,10 @@ class StatementReader:
     def read(self) -> None:
         """Read one statement, or recover behind one that cannot be read."""
         c = self._c
+        filled = self._forms.fill()
+        if filled is not None:
+            self._add(filled)
+            return
         c.begin_statement()
         word, start = c.texts[c.i], c.start()
         if word == ";":
@@ -97,8 +103,12 @@ class StatementReader:
             self._begin_loop()
         else:
             declares = _declared_name(c)
+            begin, findings = c.i, len(c.findings)
             try:
-                self._add(_statement(c))
+                statement = _statement(c)
+                self._add(statement)
+                if len(c.findings) == findings:
+                    self._forms.note(begin, statement)
             except Recover:
                 c.skip_to_statement()
                 end = c.last_end()
