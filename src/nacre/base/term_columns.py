@@ -136,6 +136,8 @@ def _evaluate_int64(term: Term, variables: Sequence[Column]) -> Values:
 
 
 def _require_divisor(term: Operation, divisor: Values | npt.NDArray[Any]) -> None:
+    if isinstance(divisor, int) and divisor:
+        return
     zero = np.flatnonzero(np.asarray(divisor) == 0)
     if zero.size:
         kind: Literal["division", "remainder"] = "division" if term.op == "/" else "remainder"

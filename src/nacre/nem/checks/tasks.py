@@ -10,20 +10,39 @@ from nacre.base.source import Span
 from nacre.nem.checks.attributes import attribute_node
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.model.program import Operand, Task
+from nacre.nem.plan.columns import OncePerPlan
+from nacre.nem.plan.plan import Plan
 from nacre.nem.spec.opcodes import Opcode
 from nacre.nem.syntax import ast
+
+_ANY = ""  # the kind of all compute tasks
 
 Part = Literal["elem", "shape", "layout", "quant"]
 
 
 def compute_tasks(facts: ProgramFacts, *kinds: str) -> Iterator[tuple[Task, Opcode]]:
     """The compute tasks whose opcode is known: all, or those of some opcodes or categories."""
-    for task in facts.program.tasks:
+    by_kind = _tasks_by_kind(facts.plan)
+    if len(kinds) < 2:
+        return iter(by_kind.get(kinds[0] if kinds else _ANY, ()))
+    several = [pair for kind in kinds for pair in by_kind.get(kind, ())]
+    unique = {pair[0].position: pair for pair in several}
+    return iter([unique[position] for position in sorted(unique)])
+
+
+def _group_tasks(plan: Plan) -> dict[str, list[tuple[Task, Opcode]]]:
+    """The compute tasks whose opcode is known, by opcode and category, and all of them."""
+    by_kind: dict[str, list[tuple[Task, Opcode]]] = {}
+    for task in plan.program.tasks:
         opcode = task.opcode
         if opcode is None or opcode.category == "data_movement":
             continue
-        if not kinds or opcode.category in kinds or opcode.name in kinds:
-            yield task, opcode
+        for kind in {_ANY, opcode.category, opcode.name}:
+            by_kind.setdefault(kind, []).append((task, opcode))
+    return by_kind
+
+
+_tasks_by_kind = OncePerPlan(_group_tasks)
 
 
 def has_its_operands(task: Task, opcode: Opcode) -> bool:

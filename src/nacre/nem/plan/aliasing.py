@@ -104,6 +104,10 @@ class _TaskOperands:
         if kind == "transfer" and self._task.decorator("memmove") is not None:
             return
         for read in reads:
+            if not _extents_meet(read.footprint, write.footprint):
+                continue
+            if kind == "shifted" and _is_same_place(read.operand.region, write.operand.region):
+                continue
             rows = slice(0, self._grid.rows)
             hits = aligned_overlaps(read.footprint, write.footprint, rows, rows, self._grid.rows)
             if hits.size and kind == "shifted":
@@ -159,6 +163,21 @@ class _TaskOperands:
             owners = sorted({int(owner[end]) for end in ends})
             for a, b in pairwise(owners[:2]):
                 yield self._overlap("outputs", writes[a], writes[b], row)
+
+
+def _extents_meet(a: Footprint, b: Footprint) -> bool:
+    """Whether two footprints may share a byte in any two rows."""
+    (low, high), (other_low, other_high) = a.extent, b.extent
+    return low < other_high and other_low < high
+
+
+def _is_same_place(a: Region | None, b: Region | None) -> bool:
+    """Whether two regions have every element in the same place, told from what is written."""
+    if a is b:
+        return True
+    if a is None or b is None or a.offset is None:
+        return False
+    return (a.offset, a.elem, a.shape, a.strides) == (b.offset, b.elem, b.shape, b.strides)
 
 
 def _same_mapping(a: Region | None, b: Region | None, grid: Grid) -> Column:

@@ -69,7 +69,7 @@ def _region_problems(plan: Plan) -> tuple[RegionProblem, ...]:
     problems: list[RegionProblem] = []
     for region in plan.program.regions:
         grid = plan.region_grid(region)
-        if grid is not None and not is_surely_sound(region, grid.ranges):
+        if grid is not None and not is_surely_sound(region, grid):
             problems += find_region_problems(region, grid)
     return tuple(problems)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from nacre.nem.plan.windows import iteration_pairs
 
 # Up to so many accesses every pair is looked at; beyond, a sweep over bytes finds the pairs.
 _MOST_PAIRWISE = 48
+# Of so few, order is asked about first: mostly it settles the question without looking at bytes.
+_FEW, _FEW_PAIRS = 8, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +106,15 @@ class _ConflictSearch:
         """Conflicts between accesses whose innermost common body is this block's, and inside."""
         accesses = self._by_block.get(block.key, [])
         yield from self._same_body(accesses)
+        blocks = self._inner_blocks(block)
+        if not blocks:
+            return
         settled = self._order.settled
         begins = np.array([a.position for a in accesses], np.int64)
         ends = np.array([settled.get(a.position, NEVER) for a in accesses], np.int64)
-        for inner in self._inner_blocks(block):
+        for inner in blocks:
             inside = self._accesses_inside(inner)
-            if inner.loop is not None:
+            if inner.loop is not None and accesses:
                 start = inner.loop.position
                 open_ = np.flatnonzero((begins < start) & (ends > start)).tolist()
                 yield from self._into_loop([accesses[number] for number in open_], inside)
@@ -131,7 +136,7 @@ class _ConflictSearch:
             for a, b, row in unordered_in_sequence(accesses, self._order):
                 yield _conflict(a, row, b, row, None)
             return
-        if len(accesses) < 2:
+        if len(accesses) < 2 or (len(accesses) <= _FEW and not self._may_any_meet(accesses)):
             return
         every = slice(0, accesses[0].grid.rows)
         extents = Extents.of_rows(accesses, every.stop) or Extents.of_all_rows(accesses)
@@ -144,6 +149,10 @@ class _ConflictSearch:
                 hits = aligned_overlaps(a.footprint, b.footprint, every, every, every.stop)
                 if hits.size:
                     yield _conflict(a, int(hits[0]), b, int(hits[0]), None)
+
+    def _may_any_meet(self, accesses: list[Access]) -> bool:
+        """Whether any two of a few accesses of one body are left unordered, one writing."""
+        return any(self._may_meet(a, b) for a, b in combinations(accesses, 2))
 
     def _may_meet(self, a: Access, b: Access) -> bool:
         return (
@@ -161,6 +170,10 @@ class _ConflictSearch:
     def _into_loop(self, open_: list[Access], inside: list[Access]) -> Iterator[Conflict]:
         """Tasks of the body that may still run against what lies in a loop further down."""
         if not open_ or not inside:
+            return
+        if len(open_) * len(inside) <= _FEW_PAIRS and not any(
+            self._may_meet(a, b) for a in open_ for b in inside
+        ):
             return
         everywhere = slice(None)
         meet = Extents.of_all_rows(open_).meet(Extents.of_all_rows(inside), everywhere, everywhere)

@@ -23,6 +23,12 @@ def is_covered(runs: Runs, cover: Runs) -> Column:
     return inside
 
 
+def start_of(access: Access) -> object:
+    """The first byte that an access touches in every iteration: equal ones share a byte."""
+    low = access.footprint.low
+    return low if isinstance(low, int) else (id(access.grid), low.tobytes())
+
+
 @dataclass(frozen=True)
 class AccessCoverage:
     """An access and the bytes that it touches in any iteration."""
@@ -61,6 +67,27 @@ class BufferUse:
         return by_task
 
     @cached_property
+    def readers_from(self) -> dict[object, list[int]]:
+        """The positions of tasks that read from some bytes on, by `start_of`; a few are enough."""
+        readers: dict[object, list[int]] = {}
+        for covered in self.reads:
+            positions = readers.setdefault(start_of(covered.access), [])
+            if len(positions) < 2 or positions[0] == positions[1]:
+                positions.append(covered.access.position)
+        return readers
+
+    @cached_property
+    def reads_of_writes(self) -> dict[int, int]:
+        """How many runs of reads meet each write, by the identity of the access."""
+        if not self.writes:
+            return {}
+        parts = [covered.runs for covered in self.writes]
+        met = self.readers.meetings(np.concatenate(parts))
+        begins = np.cumsum([0, *map(len, parts)])[:-1]
+        counts = np.add.reduceat(met, begins).tolist()
+        return {id(c.access): n for c, n in zip(self.writes, counts, strict=True)}
+
+    @cached_property
     def readers(self) -> RunCounter:
         """The runs of all reads."""
         return RunCounter([covered.runs for covered in self.reads])
@@ -80,9 +107,13 @@ class RunCounter:
 
     def count_meeting(self, runs: Runs) -> int:
         """How many of the runs share a byte with the given ones, once for each of those."""
+        return int(self.meetings(runs).sum())
+
+    def meetings(self, runs: Runs) -> Column:
+        """How many of the runs share a byte with each given one."""
         begun = np.searchsorted(self._lows, runs[:, 1], side="left")
         over = np.searchsorted(self._highs, runs[:, 0], side="right")
-        return int((begun - over).sum())
+        return begun - over
 
 
 def _buffer_uses(plan: Plan) -> tuple[BufferUse, ...]:

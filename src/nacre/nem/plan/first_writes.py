@@ -27,6 +27,9 @@ _NEVER = np.iinfo(np.int64).max
 _MOST_RUNS = 1 << 22
 
 
+_Place = tuple[int, int | bytes]  # a body, and an offset in it: one number, or in every row
+
+
 class UnwrittenRead(Struct, frozen=True):
     """The first instance of an access that reads bytes which nothing wrote before."""
 
@@ -62,7 +65,7 @@ def _reads_without_a_write_beside(use: BufferUse) -> list[AccessCoverage]:
 
     Most reads are of what was just copied or computed; only the others need a look at all writes.
     """
-    writes: dict[tuple[int, bytes], list[tuple[int, int]]] = {}  # place -> position, size
+    writes: dict[_Place, list[tuple[int, int]]] = {}  # place -> position, size
     for write in use.writes:
         place, footprint = _place(write), write.access.footprint
         if place is not None and footprint.is_dense:
@@ -72,7 +75,7 @@ def _reads_without_a_write_beside(use: BufferUse) -> list[AccessCoverage]:
 
 
 def _is_written_beside(
-    read: AccessCoverage, writes: Mapping[tuple[int, bytes], Sequence[tuple[int, int]]]
+    read: AccessCoverage, writes: Mapping[_Place, Sequence[tuple[int, int]]]
 ) -> bool:
     place, position = _place(read), read.access.position
     if place is None:
@@ -81,12 +84,13 @@ def _is_written_beside(
     return any(at < position and size >= needed for at, size in writes.get(place, ()))
 
 
-def _place(covered: AccessCoverage) -> tuple[int, bytes] | None:
+def _place(covered: AccessCoverage) -> _Place | None:
     """The body of an access and its offset in every row; None where it has several patterns."""
     footprint, grid = covered.access.footprint, covered.access.grid
     if len(footprint.patterns) != 1 or grid.rows > _MOST_ROWS:
         return None
-    return id(grid), np.asarray(footprint.low, np.int64).tobytes()
+    low = footprint.low
+    return id(grid), low if isinstance(low, int) else low.tobytes()
 
 
 def _late_reads(

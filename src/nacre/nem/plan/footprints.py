@@ -127,13 +127,19 @@ class Footprint:
         first = low if isinstance(low, int) else int(low.min(initial=INT64_MAX))
         return first, high if isinstance(high, int) else int(high.max(initial=0))
 
+    @cached_property
+    def _lows(self) -> tuple[int, int]:
+        """The least and the greatest offset."""
+        low = self.low
+        return (low, low) if isinstance(low, int) else (int(low.min()), int(low.max()))
+
     def lies_within(self, size: int | None) -> bool:
         """Whether every row lies in a buffer of that size; reckoned without overflow."""
         if size is None:
             return False
         low, index = self.low, self.pattern_index
         if isinstance(index, int):
-            least, most = (low, low) if isinstance(low, int) else (int(low.min()), int(low.max()))
+            least, most = self._lows
             return least >= 0 and most + self.patterns[index].span <= size
         lows = np.broadcast_to(np.asarray(low), index.shape)
         return int(lows.min()) >= 0 and all(

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nacre.base.term_columns import Column, Interval, Values, evaluate, ranges_of
+from nacre.base.term_columns import (
+    Column,
+    Interval,
+    Values,
+    evaluate,
+    has_safe_divisors,
+    interval_of,
+    ranges_of,
+)
 from nacre.base.terms import Term
 from nacre.nem.model.program import Loop
+
+
+_MOST_KEPT_ROWS = 1 << 12  # of columns that are remembered: longer ones cost memory
+
+
+@dataclass(slots=True)
+class TermValues:
+    """What terms are worth in the rows of a grid, by their identity; loops alike share it."""
+
+    columns: dict[int, tuple[Term, Values]] = field(default_factory=dict)
+    intervals: dict[int, tuple[Term, Interval | None]] = field(default_factory=dict)
+    ranges: tuple[Interval, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -22,15 +41,40 @@ class Grid:
     values: tuple[Column, ...] = ()  # per loop: the loop variable
     parent: Grid | None = field(default=None, repr=False)
     parent_row: Column = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    known: TermValues = field(default_factory=TermValues, repr=False, compare=False)
 
     def evaluate(self, term: Term) -> Values:
         """A term in every row."""
-        return term if isinstance(term, int) else evaluate(term, self.values, self.ranges)
+        if isinstance(term, int):
+            return term
+        known = self.known.columns.get(id(term))
+        if known is not None:
+            return known[1]
+        values = evaluate(term, self.values, self.ranges)
+        if self.rows <= _MOST_KEPT_ROWS:
+            self.known.columns[id(term)] = term, values
+        return values
 
-    @cached_property
+    def sure_interval(self, term: Term) -> Interval | None:
+        """Bounds of a term over all rows; None where it might have no value in some."""
+        if isinstance(term, int):
+            return term, term
+        known = self.known.intervals.get(id(term))
+        if known is None:
+            bounds = interval_of(term, self.ranges) if has_safe_divisors(term) else None
+            known = self.known.intervals[id(term)] = term, bounds
+        return known[1]
+
+    @property
     def ranges(self) -> tuple[Interval, ...]:
         """The least and the greatest value of each loop variable."""
-        return ranges_of(self.values)
+        if self.known.ranges is None:
+            self.known.ranges = ranges_of(self.values)
+        return self.known.ranges
+
+    def over(self, loop: Loop) -> Grid:
+        """The same iterations, of another loop with the same bounds around which there is none."""
+        return replace(self, loops=(loop,))
 
     def iteration(self, row: int) -> tuple[int, ...]:
         """The loop variables of a row, outermost first."""

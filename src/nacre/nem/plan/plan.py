@@ -9,6 +9,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from nacre.base.term_columns import TermProblem
+from nacre.base.terms import Term
 from nacre.nem.model.program import Loop, Operand, Program, Region, Statement, Task
 from nacre.nem.plan.footprints import Footprint, copies_bytes, footprint
 from nacre.nem.plan.grid import TOP, EmptyLoop, Grid, TooManyRows, inner_grid
@@ -84,6 +85,7 @@ class Plan:
     _footprints: dict[tuple[int, int, bool], Footprint | None] = field(
         default_factory=dict, repr=False
     )
+    _shared: dict[object, Footprint | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def accesses(self) -> dict[int, dict[int, list[Access]]]:
@@ -102,11 +104,26 @@ class Plan:
         body = task.loops[-1].position if task.loops else -1
         key = (id(operand.region), body, copies_bytes(task))
         if key not in self._footprints:
-            try:
-                self._footprints[key] = footprint(task, operand, grid)
-            except TermProblem:  # reported where the region is checked
-                self._footprints[key] = None
+            self._footprints[key] = self._shared_footprint(task, operand, grid, key[2])
         return self._footprints[key]
+
+    def _shared_footprint(
+        self, task: Task, operand: Operand, grid: Grid, as_bytes: bool
+    ) -> Footprint | None:
+        """The footprint of an operand; slots are used again, so equal ones are one value."""
+        region = operand.region
+        if region is None or region.buffer is None:
+            return None
+        offset = region.offset if isinstance(region.offset, int) else id(region.offset)
+        place = (id(grid.known), offset, isinstance(region.offset, int))
+        is_run = as_bytes or region.compression is not None
+        what = (region.extent,) if is_run else (region.elem, region.shape, region.strides)
+        if (place, what) not in self._shared:
+            try:
+                self._shared[place, what] = footprint(task, operand, grid)
+            except TermProblem:  # reported where the region is checked
+                self._shared[place, what] = None
+        return self._shared[place, what]
 
     def region_grid(self, region: Region) -> Grid | None:
         """The grid over which a region's expressions vary."""
@@ -134,6 +151,7 @@ class _Builder:
     rows: int = 0  # iterations of all loops
     problems: list[LoopProblem] = field(default_factory=list)
     grids: dict[int, Grid] = field(default_factory=dict)
+    by_bounds: dict[tuple[int, int], Grid] = field(default_factory=dict)  # of loops at the top
 
     def block(self, body: tuple[Statement, ...], grid: Grid, loop: Loop | None) -> Block:
         """The block of a body whose grid is known."""
@@ -146,13 +164,24 @@ class _Builder:
     def _loop(self, loop: Loop, outer: Grid) -> Block | None:
         if not isinstance(loop.first, float | None) and not isinstance(loop.last, float | None):
             try:
-                grid = inner_grid(outer, loop, loop.first, loop.last, self._iterations_left(loop))
+                grid = self._grid(loop, outer, loop.first, loop.last)
             except (EmptyLoop, TooManyRows, TermProblem) as problem:
                 self.problems.append(LoopProblem(loop, outer, problem))
                 return None
             self.grids[loop.position] = grid
             return self.block(loop.body, grid, loop)
         return None
+
+    def _grid(self, loop: Loop, outer: Grid, first: Term, last: Term) -> Grid:
+        """The iterations of a loop; loops with the same bounds share what terms are in them."""
+        limit = self._iterations_left(loop)
+        if outer is not TOP or not isinstance(first, int) or not isinstance(last, int):
+            return inner_grid(outer, loop, first, last, limit)
+        known = self.by_bounds.get((first, last))
+        if known is not None and known.rows <= limit:
+            return known.over(loop)
+        grid = self.by_bounds[first, last] = inner_grid(outer, loop, first, last, limit)
+        return grid
 
     def _iterations_left(self, loop: Loop) -> int:
         """How many iterations a loop may have so that the plan stays within the limit."""

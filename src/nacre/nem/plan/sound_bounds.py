@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TypeGuard
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.term_columns import Interval, has_safe_divisors, interval_of
+from nacre.base.term_columns import Interval
 from nacre.nem.model.folding import Folded
 from nacre.nem.model.program import Region
+from nacre.nem.plan.grid import Grid
 
 
-def is_surely_sound(region: Region, ranges: Sequence[Interval]) -> bool:
+def is_surely_sound(region: Region, grid: Grid) -> bool:
     """Whether a region lies in its buffer and holds its elements, whatever loop variables are.
 
     False says nothing: offsets whose intervals are wider than their values are among these.
     """
-    buffer, offset = region.buffer, _interval(region.offset, ranges)
-    extent = _interval(region.extent, ranges)
+    buffer, offset = region.buffer, sure_interval(region.offset, grid)
+    extent = sure_interval(region.extent, grid)
     if buffer is None or not buffer.size or offset is None or extent is None:
         return False
     if offset[0] < 0 or extent[0] < 1 or offset[1] + extent[1] > buffer.size:
@@ -26,12 +26,13 @@ def is_surely_sound(region: Region, ranges: Sequence[Interval]) -> bool:
     return region.type_node is None or _holds_its_elements(region, extent[0])
 
 
-def _interval(value: Folded, ranges: Sequence[Interval]) -> Interval | None:
+def sure_interval(value: Folded, grid: Grid) -> Interval | None:
+    """The least and the greatest value of an expression; None where it might have none."""
     if value is None or isinstance(value, float | bool):
         return None
     if isinstance(value, int):
         return value, value
-    return interval_of(value, ranges) if has_safe_divisors(value) else None
+    return grid.sure_interval(value)
 
 
 def _holds_its_elements(region: Region, size: int) -> bool:

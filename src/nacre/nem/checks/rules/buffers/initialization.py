@@ -14,7 +14,14 @@ from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import in_iteration, region_text, task_text
 from nacre.nem.model.program import Loop, Region, Task
 from nacre.nem.plan.columns import as_term
-from nacre.nem.plan.coverage import AccessCoverage, BufferUse, RunCounter, buffer_uses, is_covered
+from nacre.nem.plan.coverage import (
+    AccessCoverage,
+    BufferUse,
+    RunCounter,
+    buffer_uses,
+    is_covered,
+    start_of,
+)
 from nacre.nem.plan.first_writes import UnwrittenRead, unwritten_reads
 
 _MEMORY = "Abstract Machine Model / Memory Levels"
@@ -129,9 +136,19 @@ def _is_unread(write: AccessCoverage, uses: dict[int, BufferUse]) -> bool:
     if region is None or region.buffer is None or not _is_in_l1(region):
         return False
     use = uses[region.buffer.index]
-    others = use.readers.count_meeting(write.runs)
-    own_reads = use.reads_by_task.get(write.access.position, [])
-    return others == (RunCounter(own_reads).count_meeting(write.runs) if own_reads else 0)
+    if _is_read_from_its_start(write, use):
+        return False
+    count = use.reads_of_writes[id(write.access)]
+    own_reads = use.reads_by_task.get(write.access.position, []) if count else []
+    if count > sum(map(len, own_reads)) * len(write.runs):  # more than its own can be
+        return False
+    return count == (RunCounter(own_reads).count_meeting(write.runs) if own_reads else 0)
+
+
+def _is_read_from_its_start(write: AccessCoverage, use: BufferUse) -> bool:
+    """Whether another task reads what begins at the same bytes: most results are read so."""
+    readers = use.readers_from.get(start_of(write.access), ())
+    return any(position != write.access.position for position in readers)
 
 
 @rule("LOP07", "transfer-can-be-hoisted", _LOOPS, severity="info")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -129,6 +130,9 @@ def written_region_overlaps_itself(facts: ProgramFacts) -> Iterator[Diagnostic]:
 
 def _first_self_overlap(region: Region, grid: Grid) -> int | None:
     """The first row in which two elements lie in one place."""
+    shape, strides = region.shape, region.strides
+    if shape and strides and len(shape) == len(strides) and _are_numbers((*shape, *strides)):
+        return 0 if _overlaps(shape, strides) else None  # type: ignore[arg-type] # all are integers
     table = _table(region, grid)
     if table is None or region.shape is None:
         return None
@@ -163,6 +167,11 @@ def _table(region: Region, grid: Grid) -> Column | None:
 _MOST_ELEMENTS = 1 << 24
 
 
+def _are_numbers(values: tuple[object, ...]) -> bool:
+    return all(type(value) is int for value in values)
+
+
+@lru_cache(maxsize=4096)
 def _overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether two elements share a place, unless the strides leave the region: EXT04."""
     steps = [(dim - 1) * stride for dim, stride in zip(shape, strides, strict=True)]

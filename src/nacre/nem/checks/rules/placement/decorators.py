@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -14,7 +14,8 @@ from nacre.base.suggest import did_you_mean
 from nacre.base.terms import LoopVariable, Operation
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import argument_text
-from nacre.nem.model.program import UnitIndex
+from nacre.nem.model.program import Program, UnitIndex
+from nacre.nem.plan.columns import OncePerPlan
 from nacre.nem.spec.decorators import DECORATORS, Target
 from nacre.nem.spec.decorators import Decorator as Spec
 from nacre.nem.spec.units import UNITS
@@ -50,18 +51,25 @@ class _DecoratorUse(Struct, frozen=True):
         return DECORATORS.get(self.name)
 
 
-def _uses(facts: ProgramFacts) -> Iterator[_DecoratorUse]:
+def _uses(facts: ProgramFacts) -> Sequence[_DecoratorUse]:
     """Every decorator of the program."""
-    yield from _on_declarations(facts.program.document.body)
-    for task in facts.program.tasks:
+    return _program_uses(facts.plan)
+
+
+def _every_use(program: Program) -> Iterator[_DecoratorUse]:
+    yield from _on_declarations(program.document.body)
+    for task in program.tasks:
         for d in task.decorators:
             yield _DecoratorUse("task", d.node, task.node.start, task.op, d.arguments)
         for operand in task.operands:
             for d in operand.decorators:
                 yield _DecoratorUse("operand", d.node, operand.node.start, None, d.arguments)
-    for loop in facts.program.loops:
+    for loop in program.loops:
         for d in loop.decorators:
             yield _DecoratorUse("loop", d.node, loop.node.start, None, d.arguments)
+
+
+_program_uses = OncePerPlan(lambda plan: tuple(_every_use(plan.program)))
 
 
 def _on_declarations(body: tuple[ast.Stmt, ...]) -> Iterator[_DecoratorUse]:
@@ -70,13 +78,20 @@ def _on_declarations(body: tuple[ast.Stmt, ...]) -> Iterator[_DecoratorUse]:
         node = pending.pop()
         if isinstance(node, ast.Loop):
             pending += reversed(node.body)
-        elif isinstance(node, ast.BufferDecl | ast.RegionDecl | ast.LetDecl):
-            target: Target = "buffer" if isinstance(node, ast.BufferDecl) else "region"
-            binds = not isinstance(node, ast.LetDecl) or isinstance(node.value, ast.RegionExpr)
-            if isinstance(node, ast.LetDecl):
-                target = "let"
-            for decorator in node.decorators:
-                yield _DecoratorUse(target, decorator, node.start, binds_region=binds)
+            continue
+        target = _TARGET_OF.get(type(node))
+        if target is None or not node.decorators:  # type: ignore[union-attr] # each has them
+            continue
+        binds = not isinstance(node, ast.LetDecl) or isinstance(node.value, ast.RegionExpr)
+        for decorator in node.decorators:  # type: ignore[union-attr]
+            yield _DecoratorUse(target, decorator, node.start, binds_region=binds)
+
+
+_TARGET_OF: dict[type, Target] = {
+    ast.BufferDecl: "buffer",
+    ast.RegionDecl: "region",
+    ast.LetDecl: "let",
+}
 
 
 @rule(

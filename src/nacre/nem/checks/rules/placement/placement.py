@@ -17,7 +17,13 @@ from nacre.nem.checks.wording import device_text, in_iteration, no_value_finding
 from nacre.nem.model.program import Buffer, Operand, Task
 from nacre.nem.plan.columns import first_row
 from nacre.nem.plan.grid import Grid
-from nacre.nem.plan.placement import capable_units, has_unit, l1_engines, requested_engine
+from nacre.nem.plan.placement import (
+    UnitCombination,
+    capable_units,
+    has_unit,
+    l1_engines,
+    requested_engine,
+)
 from nacre.nem.spec.units import DEVICE_UNITS
 from nacre.nem.syntax import ast
 
@@ -132,6 +138,8 @@ class _EngineRequest(Struct, frozen=True):
 def _engine_requests(facts: ProgramFacts) -> Iterator[_EngineRequest]:
     """Every `@seq_engine` whose argument has a value in each iteration."""
     for task in facts.program.tasks:
+        if not task.decorators:
+            continue
         term, decorator = requested_engine(task), task.decorator("seq_engine")
         grid = facts.plan.grid_of(task.loops)
         if term is None or decorator is None or grid is None:
@@ -148,6 +156,8 @@ def _engine_requests(facts: ProgramFacts) -> Iterator[_EngineRequest]:
 def engine_indices_have_values(facts: ProgramFacts) -> Iterator[Diagnostic]:
     """Arguments of `@seq_engine` that divide by zero or leave 64 bits in some iteration."""
     for task in facts.program.tasks:
+        if not task.decorators:
+            continue
         term, decorator = requested_engine(task), task.decorator("seq_engine")
         grid = facts.plan.grid_of(task.loops)
         if term is None or decorator is None or grid is None:
@@ -207,9 +217,22 @@ declare(
 )
 
 
-def _missing_unit(facts: ProgramFacts, task: Task) -> str | None:
-    """A unit that the device would need to run a task; None where it can."""
-    ways = capable_units(task)
+def _missing_units(facts: ProgramFacts) -> Iterator[tuple[Task, str]]:
+    """The tasks that the device cannot run, each with a unit that it would need."""
+    if facts.device.is_abstract:
+        return
+    missing: dict[tuple[UnitCombination, ...], str | None] = {}
+    for task in facts.program.tasks:
+        ways = capable_units(task)
+        if ways not in missing:
+            missing[ways] = _missing_unit(facts, ways)
+        unit = missing[ways]
+        if unit is not None:
+            yield task, unit
+
+
+def _missing_unit(facts: ProgramFacts, ways: tuple[UnitCombination, ...]) -> str | None:
+    """A unit that the device lacks and would need; None where it has all of one combination."""
     missing = [[unit for unit in way if not has_unit(facts.device, unit)] for way in ways]
     return missing[0][0] if missing and all(missing) else None
 
@@ -235,8 +258,7 @@ def no_path_to_ddr(facts: ProgramFacts) -> Iterator[Diagnostic]:
           buffer B : L2 (size=64)
           t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64))
     """
-    for task in facts.program.tasks:
-        unit = _missing_unit(facts, task) if not facts.device.is_abstract else None
+    for task, unit in _missing_units(facts):
         if unit == "sDMA":  # a WDM that is missing is WDM03
             message = f"this `{task.op}` needs an `{unit}`, but {device_text(facts)} has none"
             yield no_path_to_ddr.at(facts.span(task.node.op), message)
@@ -296,9 +318,8 @@ def no_unit_for_task(facts: ProgramFacts) -> Iterator[Diagnostic]:
           t = transfer.sync(dst=region(B, 0, 64), src=region(A, 0, 64))
           s = store.sync(dst=region(A, 0, 64), src=region(B, 0, 64))
     """
-    for task in facts.program.tasks:
-        unit = _missing_unit(facts, task) if not facts.device.is_abstract else None
-        if unit is not None and unit not in DEVICE_UNITS:
+    for task, unit in _missing_units(facts):
+        if unit not in DEVICE_UNITS:
             able = " or ".join(f"`{name}`" for way in capable_units(task) for name in way)
             message = f"`{task.op}` runs on {able}, but {device_text(facts)} has none"
             yield no_unit_for_task.at(facts.span(task.node.op), message)

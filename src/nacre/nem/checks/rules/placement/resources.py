@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -11,8 +11,8 @@ from nacre.base.rules import declare, rule
 from nacre.base.term_columns import TermProblem
 from nacre.nem.checks.facts import ProgramFacts
 from nacre.nem.checks.wording import device_text, in_iteration, no_value_finding
-from nacre.nem.model.program import Task, UnitIndex
-from nacre.nem.plan.columns import as_term, first_row, value_at
+from nacre.nem.model.program import Program, Task, UnitIndex
+from nacre.nem.plan.columns import OncePerPlan, as_term, first_row, value_at
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import (
     UnitCombination,
@@ -22,6 +22,7 @@ from nacre.nem.plan.placement import (
     has_unit,
     requested_unit,
 )
+from nacre.nem.plan.sound_bounds import sure_interval
 from nacre.nem.spec.units import RESOURCE_TARGETS
 from nacre.nem.syntax import ast
 
@@ -36,15 +37,24 @@ class Request(Struct, frozen=True):
     node: ast.UnitRef
 
 
-def requests(facts: ProgramFacts) -> Iterator[Request]:
+def requests(facts: ProgramFacts) -> Sequence[Request]:
     """Every unit that the program asks for."""
-    for task in facts.program.tasks:
+    return _program_requests(facts.plan)
+
+
+def _every_request(program: Program) -> Iterator[Request]:
+    for task in program.tasks:
+        if not task.decorators:
+            continue
         unit, decorator = requested_unit(task), task.decorator("resource")
         if unit is None or decorator is None or not decorator.node.args:
             continue
         node = decorator.node.args[0]
         if isinstance(node, ast.UnitRef):
             yield Request(task, unit, node)
+
+
+_program_requests = OncePerPlan(lambda plan: tuple(_every_request(plan.program)))
 
 
 @rule("DEC08", "resource-index-wraps", f"{_VALIDITY} 2", severity="info")
@@ -59,6 +69,9 @@ def resource_index_wraps(facts: ProgramFacts) -> Iterator[Diagnostic]:
         + t = transfer.async(dst=region(B, 0, 64), src=region(A, 0, 64)) @resource(DMA[1])
     """
     for request, grid in _sound_requests(facts):
+        bounds = sure_interval(request.unit.index, grid)
+        if bounds is not None and bounds[1] < facts.device.count(request.unit.unit):
+            continue
         binding = bind_units(request.task, facts.device, grid)
         if binding is None or binding.match != "remapped":
             continue
@@ -85,12 +98,22 @@ def _sound_requests(facts: ProgramFacts) -> Iterator[tuple[Request, Grid]]:
             continue
         if as_term(request.unit.index) is None:
             continue
-        if _first_negative(request, grid) is None and _problem(request, grid) is None:
+        if _is_surely_sound(request, grid) or (
+            _first_negative(request, grid) is None and _problem(request, grid) is None
+        ):
             yield request, grid
+
+
+def _is_surely_sound(request: Request, grid: Grid) -> bool:
+    """Whether an index has a value of 0 or more in every row, told from intervals."""
+    bounds = sure_interval(request.unit.index, grid)
+    return bounds is not None and bounds[0] >= 0
 
 
 def _problem(request: Request, grid: Grid) -> TermProblem | None:
     term = as_term(request.unit.index)
+    if sure_interval(request.unit.index, grid) is not None:
+        return None
     try:
         if term is not None:
             grid.evaluate(term)
@@ -102,6 +125,8 @@ def _problem(request: Request, grid: Grid) -> TermProblem | None:
 def _first_negative(request: Request, grid: Grid) -> tuple[int, int] | None:
     """The first negative index and its row."""
     term = as_term(request.unit.index)
+    if _is_surely_sound(request, grid):
+        return None
     if term is None or _problem(request, grid) is not None:
         return None
     values = grid.evaluate(term)
