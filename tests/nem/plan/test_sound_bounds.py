@@ -52,7 +52,7 @@ def test_what_is_surely_sound_has_no_problem_in_any_iteration(program: Program) 
     plan = build_plan(program, 100)
     for region in program.regions:
         grid = plan.region_grid(region)
-        if grid is not None and is_surely_sound(region, grid.ranges):
+        if grid is not None and is_surely_sound(region, grid):
             assert find_region_problems(region, grid) == []
 
 
@@ -68,4 +68,4 @@ def test_regions_of_plans_are_told_from_intervals() -> None:
     (region,), plan = program.regions, build_plan(program, 100)
     grid = plan.region_grid(region)
     assert grid is not None
-    assert is_surely_sound(region, grid.ranges)
+    assert is_surely_sound(region, grid)

@@ -49,14 +49,16 @@ class Expressions:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._hints = 0
+        self._is_mixed = False  # a product follows `+` or `-` in the expression at hand
         self._operations: dict[Operation, Operation] = {}  # equal ones are one value
 
     def resolve(self, node: Expr, context: Context) -> Folded:
         """The value of an expression; None when it has none, which has then been reported."""
-        if isinstance(node, IntLit):
+        if type(node) is IntLit:
             return node.value
+        self._is_mixed = False
         folded = self._fold(node, context)
-        if folded is not None:
+        if self._is_mixed and folded is not None:
             self._hint_at_precedence(node)
         return folded
 
@@ -72,9 +74,13 @@ class Expressions:
         return folded if isinstance(folded, int) else None
 
     def _fold(self, node: Expr, context: Context) -> Folded:
-        if isinstance(node, IntLit):
-            return node.value
+        kind = type(node)
+        if kind is IntLit:
+            return node.value  # type: ignore[union-attr] # faster than asking for the instance
         if isinstance(node, NameRef):
+            symbol = self._names.scope.find(node.name)
+            if symbol is not None and symbol.kind == "const" and type(symbol.value) is int:
+                return symbol.value
             return self._name(node, context)
         if isinstance(node, Binary):
             return self._binary(node, context)
@@ -118,6 +124,8 @@ class Expressions:
         return value if isinstance(value, int | LoopVariable | Operation) else None
 
     def _binary(self, node: Binary, context: Context) -> Folded:
+        if type(node.right) is Binary and node.op in ("+", "-"):
+            self._is_mixed = True
         left = self._fold(node.left, context)
         right = self._fold(node.right, context)
         if right == 0 and node.op in ("/", "mod"):
@@ -128,7 +136,7 @@ class Expressions:
             return None
         if left is None or right is None:
             return None
-        if isinstance(left, float) or isinstance(right, float):
+        if type(left) is float or type(right) is float:
             return self._float_operation(node.op, left, right)
         return self._operation(node, node.op, left, right)
 

@@ -85,8 +85,8 @@ class _Resolver:
         upcoming = self.names.scope.upcoming
         for statement in statements:
             symbol = declared_symbol(statement)
-            if symbol is not None:
-                upcoming.setdefault(symbol.name, symbol)
+            if symbol is not None and symbol.name not in upcoming:
+                upcoming[symbol.name] = symbol
         resolved = []
         for statement in statements:
             resolved_statement = self._statement(statement, loops)
@@ -99,7 +99,7 @@ class _Resolver:
         return self.position - 1
 
     def _statement(self, node: ast.Stmt, loops: tuple[Loop, ...]) -> Statement | None:
-        if isinstance(node, ast.Copy | ast.Compute):
+        if isinstance(node, ast.Copy) or isinstance(node, ast.Compute):
             return self._task(node, loops)
         if isinstance(node, ast.Wait):
             return self._wait(node, loops)
@@ -279,11 +279,14 @@ class _Resolver:
         )
         for nodes, specs, access in lists:
             for index, operand in enumerate(nodes):
+                spec = _spec_at(specs, index)
+                if not operand.decorators:
+                    operands.append(Operand(spec, access, self._region(operand), (), operand))
+                    continue
                 decorators = self._decorators(operand.decorators)
                 # A decorator behind the last operand may mean the task; its kind tells.
                 task_decorators += [d for d in decorators if not _binds_to_operand(d)]
                 operand_decorators = tuple(d for d in decorators if _binds_to_operand(d))
-                spec = _spec_at(specs, index)
                 operands.append(
                     Operand(spec, access, self._region(operand), operand_decorators, operand)
                 )

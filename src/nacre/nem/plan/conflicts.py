@@ -56,9 +56,10 @@ class Conflict:
 def find_conflicts(plan: Plan) -> Iterator[Conflict]:
     """One conflict for every pair of accesses that can meet unordered, the first of its kind."""
     blocks = {block.key: block for block in plan.top.walk()}
+    apart: set[object] = set()
     for by_block in plan.accesses.values():
         if any(access.is_write for accesses in by_block.values() for access in accesses):
-            yield from _ConflictSearch(plan, blocks, by_block).conflicts_in(plan.top)
+            yield from _ConflictSearch(plan, blocks, by_block, apart).conflicts_in(plan.top)
 
 
 def find_alias_conflicts(plan: Plan, aliases: Mapping[int, str]) -> Iterator[Conflict]:
@@ -75,7 +76,8 @@ def find_alias_conflicts(plan: Plan, aliases: Mapping[int, str]) -> Iterator[Con
     for group in groups.values():
         for accesses in group.values():
             accesses.sort(key=lambda access: access.position)
-        yield from _ConflictSearch(plan, blocks, group, across_buffers=True).conflicts_in(plan.top)
+        search = _ConflictSearch(plan, blocks, group, set(), across_buffers=True)
+        yield from search.conflicts_in(plan.top)
 
 
 # What an access to memory at an unknown place touches, so that any two of them meet.
@@ -90,12 +92,14 @@ class _ConflictSearch:
         plan: Plan,
         blocks: dict[int, Block],
         by_block: dict[int, list[Access]],
+        apart: set[object],  # bodies whose iterations share no byte, as `_shape` tells them
         *,
         across_buffers: bool = False,  # only between different buffers
     ) -> None:
         self._order = plan.order
         self._across_buffers = across_buffers
         self._by_block = by_block
+        self._apart = apart
         self._inner: dict[int, dict[int, Block]] = {}
         for key in by_block:
             path = [-1, *(loop.position for loop in blocks[key].grid.loops)]
@@ -200,6 +204,25 @@ class _ConflictSearch:
         loop = block.loop
         if loop is None or loop.window < 2:
             return
+        shape = self._shape(block, inside)
+        if shape in self._apart:
+            return
+        found = list(self._meetings(block, loop, inside))
+        yield from found
+        if not found and shape is not None:
+            self._apart.add(shape)
+
+    def _shape(self, block: Block, inside: list[Access]) -> object:
+        """All that decides which iterations share bytes; None where that is too much to say."""
+        known = block.grid.known
+        if block.loop is None or len(inside) > _MOST_PAIRWISE or self._across_buffers:
+            return None
+        if any(access.grid.known is not known for access in inside):
+            return None
+        touched = tuple((id(access.footprint), access.is_write) for access in inside)
+        return id(known), block.loop.window, touched
+
+    def _meetings(self, block: Block, loop: Loop, inside: list[Access]) -> Iterator[Conflict]:
         extents = None
         if len(inside) <= _MOST_PAIRWISE and all(a.grid is block.grid for a in inside):
             extents = Extents.of_rows(inside, block.grid.rows)

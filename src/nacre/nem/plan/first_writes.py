@@ -8,14 +8,17 @@ its own operands: an operation in place reads first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from operator import is_
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from nacre.base.term_columns import Column, distinct
+from nacre.nem.model.program import Loop, Task
 from nacre.nem.plan.coverage import AccessCoverage, BufferUse
-from nacre.nem.plan.footprints import NOTHING, Pattern, Runs
+from nacre.nem.plan.footprints import NOTHING, Pattern, Runs, dense_pattern
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import task_numbers
 
@@ -27,7 +30,7 @@ _NEVER = np.iinfo(np.int64).max
 _MOST_RUNS = 1 << 22
 
 
-_Place = tuple[int, int | bytes]  # a body, and an offset in it: one number, or in every row
+_Place = int | tuple[int, bytes]  # an offset; where it varies a body, and the offset in every row
 
 
 class UnwrittenRead(Struct, frozen=True):
@@ -44,16 +47,12 @@ def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
     open_reads = _reads_without_a_write_beside(use)
     if not open_reads:
         return
-    writes = [_pattern_offsets(write) for write in use.writes]
-    reads = [_pattern_offsets(read) for read in open_reads]
-    if sum(part.runs for offsets in (*writes, *reads) for part in offsets) > _MOST_RUNS:
-        return
     numbers = task_numbers(plan)
-    pairs = zip(use.writes, writes, strict=True)
-    written = _WriteTimes(
-        [_first_times(offsets, numbers[w.access.position])[:2] for w, offsets in pairs]
-    )
-    for read, rows in _late_reads(written, open_reads, reads, numbers):
+    writes, reads = _Touches(use.writes, numbers), _Touches(open_reads, numbers)
+    if writes.size + reads.size > _MOST_RUNS:
+        return
+    written = _WriteTimes(*writes.columns[:2])
+    for read, rows in _late_reads(written, open_reads, reads):
         row = int(rows.min())
         time = int(numbers[read.access.position][row])
         low, high = written.first_gap(read.runs_in(row), time)
@@ -61,58 +60,106 @@ def unwritten_reads(plan: Plan, use: BufferUse) -> Iterator[UnwrittenRead]:
 
 
 def _reads_without_a_write_beside(use: BufferUse) -> list[AccessCoverage]:
-    """Reads of bytes that no task further up in the same body writes as a whole in every row.
+    """Reads of bytes that no task further up writes as a whole, in the same body or around it.
 
     Most reads are of what was just copied or computed; only the others need a look at all writes.
     """
-    writes: dict[_Place, list[tuple[int, int]]] = {}  # place -> position, size
+    writes: dict[_Place, list[tuple[Task, int]]] = {}  # place -> who writes how much
     for write in use.writes:
         place, footprint = _place(write), write.access.footprint
         if place is not None and footprint.is_dense:
             size = footprint.patterns[0].span
-            writes.setdefault(place, []).append((write.access.position, size))
+            writes.setdefault(place, []).append((write.access.task, size))
     return [read for read in use.reads if not _is_written_beside(read, writes)]
 
 
 def _is_written_beside(
-    read: AccessCoverage, writes: Mapping[_Place, Sequence[tuple[int, int]]]
+    read: AccessCoverage, writes: Mapping[_Place, Sequence[tuple[Task, int]]]
 ) -> bool:
-    place, position = _place(read), read.access.position
+    place, task = _place(read), read.access.task
     if place is None:
         return False
     needed = read.access.footprint.patterns[0].span
-    return any(at < position and size >= needed for at, size in writes.get(place, ()))
+    return any(
+        size >= needed and writer.position < task.position and _is_around(writer.loops, task.loops)
+        for writer, size in writes.get(place, ())
+    )
+
+
+def _is_around(outer: tuple[Loop, ...], inner: tuple[Loop, ...]) -> bool:
+    """Whether a body is that inside some loops, or one around it."""
+    return len(outer) <= len(inner) and all(map(is_, outer, inner))
 
 
 def _place(covered: AccessCoverage) -> _Place | None:
-    """The body of an access and its offset in every row; None where it has several patterns."""
+    """The offset of an access, with its body where it varies; None where it has more patterns."""
     footprint, grid = covered.access.footprint, covered.access.grid
-    if len(footprint.patterns) != 1 or grid.rows > _MOST_ROWS:
+    if len(footprint.patterns) != 1:
         return None
     low = footprint.low
-    return id(grid), low if isinstance(low, int) else low.tobytes()
+    if isinstance(low, int):
+        return low
+    return None if grid.rows > _MOST_ROWS else (id(grid), low.tobytes())
 
 
 def _late_reads(
-    written: _WriteTimes,
-    reads: Sequence[AccessCoverage],
-    offsets: Sequence[list[_PatternOffsets]],
-    numbers: Mapping[int, Column],
+    written: _WriteTimes, reads: Sequence[AccessCoverage], touches: _Touches
 ) -> Iterator[tuple[AccessCoverage, Column]]:
     """Accesses that read before something is written, and the rows in which they do.
 
     All are asked about at once: what a question costs hardly depends on how many runs it has.
     """
-    pairs = zip(reads, offsets, strict=True)
-    parts = [_first_times(own, numbers[read.access.position]) for read, own in pairs]
-    if not parts:
-        return
-    runs, times, rows = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    runs, times, rows = touches.columns
     late = written.is_late(runs, times)
-    ends = np.cumsum([len(part[0]) for part in parts])
+    ends = np.cumsum(touches.counts)
     for number in distinct(np.searchsorted(ends, np.flatnonzero(late), side="right")).tolist():
-        here = slice(int(ends[number]) - len(parts[number][0]), int(ends[number]))
+        here = slice(int(ends[number]) - touches.counts[number], int(ends[number]))
         yield reads[number], rows[here][late[here]]
+
+
+class _Touches:
+    """The runs of bytes of many accesses, when and in which row each is first touched."""
+
+    def __init__(self, accesses: Sequence[AccessCoverage], numbers: Mapping[int, Column]) -> None:
+        self._numbers = numbers
+        self._accesses = accesses
+        # Most accesses touch one run at one place; only the others have offsets to tell apart.
+        self._several = {
+            index: _pattern_offsets(covered)
+            for index, covered in enumerate(accesses)
+            if not _is_one_run(covered)
+        }
+        self.counts = [
+            sum(part.runs for part in self._several.get(index, (_ONE_RUN,)))
+            for index in range(len(accesses))
+        ]
+        self.size = sum(self.counts)
+
+    @cached_property
+    def columns(self) -> tuple[Runs, Column, Column]:
+        """Runs, the number of the first instance that touches each, and its row."""
+        runs = np.zeros((self.size, 2), np.int64)
+        times, rows = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
+        begins = np.cumsum([0, *self.counts]).tolist()
+        ones = [n for n in range(len(self._accesses)) if n not in self._several]
+        if ones:
+            at = [begins[number] for number in ones]
+            runs[at] = [self._accesses[number].access.footprint.extent for number in ones]
+            times[at] = [self._first_number(number) for number in ones]
+        for number, offsets in self._several.items():
+            here = slice(begins[number], begins[number + 1])
+            position = self._accesses[number].access.position
+            runs[here], times[here], rows[here] = _first_times(offsets, self._numbers[position])
+        return runs, times, rows
+
+    def _first_number(self, number: int) -> int:
+        return int(self._numbers[self._accesses[number].access.position][0])
+
+
+def _is_one_run(covered: AccessCoverage) -> bool:
+    footprint = covered.access.footprint
+    is_fixed = isinstance(footprint.low, int) and isinstance(footprint.pattern_index, int)
+    return is_fixed and footprint.is_dense
 
 
 class _PatternOffsets(Struct, frozen=True):
@@ -126,6 +173,9 @@ class _PatternOffsets(Struct, frozen=True):
     def runs(self) -> int:
         """How many runs of bytes these are."""
         return self.lows.size * len(self.pattern.runs)
+
+
+_ONE_RUN = _PatternOffsets(dense_pattern(1), _FIRST_ROW, _FIRST_ROW)
 
 
 def _pattern_offsets(covered: AccessCoverage) -> list[_PatternOffsets]:
@@ -167,9 +217,7 @@ def _first_times(
 class _WriteTimes:
     """When each byte of a buffer is first written."""
 
-    def __init__(self, writes: Sequence[tuple[Runs, Column]]) -> None:
-        runs = np.concatenate([NOTHING, *(write[0] for write in writes)])
-        times = np.concatenate([np.zeros(0, np.int64), *(write[1] for write in writes)])
+    def __init__(self, runs: Runs, times: Column) -> None:
         # Between two neighbouring marks all bytes are first written at one time.
         self._marks = np.unique(np.concatenate([np.zeros(1, np.int64), runs.reshape(-1)]))
         self._first = _earliest(*self._pieces_of(runs), times, self._marks.size)

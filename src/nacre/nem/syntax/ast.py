@@ -33,7 +33,13 @@ class FloatLit(Node, frozen=True):
     @property
     def value(self) -> float:
         """The number; not a number where the text is malformed, which the lexer has reported."""
-        return float(self.text) if self.is_well_formed else float("nan")
+        value = self.well_formed_value
+        return float("nan") if value is None else value
+
+    @property
+    def well_formed_value(self) -> float | None:
+        """The number; None where the text is malformed."""
+        return float(self.text) if self.is_well_formed else None
 
     @property
     def is_well_formed(self) -> bool:
