@@ -34,6 +34,16 @@ class Pattern:
         """From the offset to the end of the last run."""
         return int(self.runs[-1, 1])
 
+    def pairs_from(self, low: int) -> list[tuple[int, int]]:
+        """The runs from an offset on, as numbers."""
+        if len(self.runs) == 1:
+            return [(low + self._first[0], low + self._first[1])]
+        return [(low + start, low + end) for start, end in self.runs.tolist()]
+
+    @cached_property
+    def _first(self) -> tuple[int, int]:
+        return int(self.runs[0, 0]), int(self.runs[0, 1])
+
     @cached_property
     def longest(self) -> int:
         """The bytes of the longest run."""
