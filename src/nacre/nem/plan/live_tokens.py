@@ -16,6 +16,7 @@ and the token of a task before the loop is dead before it only if everything tha
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -176,6 +177,7 @@ class _TokenChains:
         self._windows = windows
         self._lifetimes = lifetimes
         self._tasks = tasks
+        self._positions = sorted(tasks)
         self._limit = limit
         self.culprit: Statement | None = None
 
@@ -188,13 +190,18 @@ class _TokenChains:
             ends.release(position)
             if isinstance(statement, Task) and position in self._tasks:
                 chains += self._add_task(statement, ends)
-            elif isinstance(statement, Loop) and position in inner:
+            elif isinstance(statement, Loop) and position in inner and self._has_task(statement):
                 inside = self._count_loop_chains(inner[position], statement)
                 chains += inside - ends.take_free(inside)
                 ends.add(position, inside, statement.end + 1)
             if chains > self._limit and self.culprit is None:
                 self.culprit = statement
         return chains
+
+    def _has_task(self, loop: Loop) -> bool:
+        """Whether the engine has a task inside a loop, however deep."""
+        first = bisect_left(self._positions, loop.position)
+        return first < len(self._positions) and self._positions[first] < loop.end
 
     def _count_loop_chains(self, block: Block, loop: Loop) -> int:
         trips = int(block.grid.ordinals[-1].max()) + 1

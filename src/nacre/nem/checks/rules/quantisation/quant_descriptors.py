@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 
 from msgspec import Struct
 
@@ -215,6 +216,8 @@ def _value_problem(
 ) -> tuple[ast.Value, str] | None:
     if one.quant.form == "per_tensor" and len(values) != 1:
         return node, f"{len(values)} {what}s, expected one for the whole tensor"
+    if what == "scale" and _are_scales(values):
+        return None
     for index, value in enumerate(values):
         entry = item_node(node, index)
         if value is None:
@@ -227,6 +230,14 @@ def _value_problem(
         if expected is not None:
             return entry, f"{value_text(value, entry)} as {what}, expected {expected}"
     return None
+
+
+def _are_scales(values: tuple[object, ...]) -> bool:
+    """Whether all values are floats that scales can be, as mostly they are."""
+    scales = [value for value in values if type(value) is float]
+    if not scales or len(scales) < len(values) or any(map(isnan, scales)):
+        return False
+    return min(scales) >= _LEAST_SCALE and max(scales) <= ELEMENT_TYPES["f32"].highest
 
 
 def _expected_scale(value: object) -> str | None:
