@@ -22,7 +22,7 @@ LINES = (
     "let c = per_channel(axis=0, scales=[0.5, 0.25, 1.0e-3], zero_points=[0, 0, 0])",
     "let T = elem=i8, shape=[4, 4], layout=MN, quant=q",
     "let X = region(B, 0, 16) type=T",
-    "let Y = region(B, (i mod 2) * 16 + 64, 16)\n    elem=i8, shape=[4, 4], strides=[4, 1] @materialized",
+    "let Y = region(B, (i mod 2) * 16 + 64, 16)\n    elem=i8, shape=[4, 4], strides=[4, 1] @x",
     "Z = region(A, 0, 16) elem=f16, shape=[2, 4], layout=NHWC @readonly",
     "t = transfer.async(dst=X, src=region(A, 0, 16))",
     "u = store.sync(dst=region(A, 32, 16), src=Y, deps=[t, g]) @debug(t)",

@@ -54,7 +54,7 @@ class Expressions:
 
     def resolve(self, node: Expr, context: Context) -> Folded:
         """The value of an expression; None when it has none, which has then been reported."""
-        if type(node) is IntLit:
+        if isinstance(node, IntLit):
             return node.value
         self._is_mixed = False
         folded = self._fold(node, context)
@@ -74,9 +74,8 @@ class Expressions:
         return folded if isinstance(folded, int) else None
 
     def _fold(self, node: Expr, context: Context) -> Folded:
-        kind = type(node)
-        if kind is IntLit:
-            return node.value  # type: ignore[union-attr] # faster than asking for the instance
+        if isinstance(node, IntLit):
+            return node.value
         if isinstance(node, NameRef):
             symbol = self._names.scope.find(node.name)
             if symbol is not None and symbol.kind == "const" and type(symbol.value) is int:

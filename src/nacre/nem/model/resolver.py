@@ -99,7 +99,7 @@ class _Resolver:
         return self.position - 1
 
     def _statement(self, node: ast.Stmt, loops: tuple[Loop, ...]) -> Statement | None:
-        if isinstance(node, ast.Copy) or isinstance(node, ast.Compute):
+        if isinstance(node, ast.Copy | ast.Compute):
             return self._task(node, loops)
         if isinstance(node, ast.Wait):
             return self._wait(node, loops)

@@ -18,7 +18,17 @@ from nacre.nem.spec.rules.declarations import DOC08, DOC16
 from nacre.nem.spec.rules.lexical import LEX06
 from nacre.nem.spec.rules.names import NAM01, NAM03
 from nacre.nem.syntax import ast
-from nacre.nem.syntax.ast import BoolLit, Expr, FloatLit, IntLit, ListLit, NameRef, RegionExpr, StringLit, Value
+from nacre.nem.syntax.ast import (
+    BoolLit,
+    Expr,
+    FloatLit,
+    IntLit,
+    ListLit,
+    NameRef,
+    RegionExpr,
+    StringLit,
+    Value,
+)
 from nacre.nem.syntax.regions import element_respelling_fix
 
 _T = TypeVar("_T")
@@ -38,13 +48,12 @@ class Values(Expressions):
 
     def value(self, node: Value) -> object:
         """Any value: a number, term, string, boolean, tuple, Region, or the Symbol of an alias."""
-        kind = type(node)
-        if kind is IntLit or kind is StringLit or kind is BoolLit:
-            return node.value  # type: ignore[union-attr] # faster than asking for the instance
+        if isinstance(node, IntLit | StringLit | BoolLit):
+            return node.value
         if isinstance(node, ListLit):
             return tuple([self.value(item) for item in node.items])
         if isinstance(node, FloatLit):
-            return node.well_formed_value
+            return float(node.text) if node.is_well_formed else None
         if isinstance(node, RegionExpr):
             return self.region(node)
         if isinstance(node, NameRef):
@@ -142,7 +151,7 @@ class Values(Expressions):
         return None
 
     def _dimension(self, node: Value) -> Folded:
-        if type(node) is IntLit:
+        if isinstance(node, IntLit):
             return node.value
         if isinstance(node, Expr):
             return self.resolve(node, SHAPE)

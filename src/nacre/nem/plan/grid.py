@@ -18,7 +18,6 @@ from nacre.base.term_columns import (
 from nacre.base.terms import Term
 from nacre.nem.model.program import Loop
 
-
 _MOST_KEPT_ROWS = 1 << 12  # of columns that are remembered: longer ones cost memory
 
 

@@ -33,13 +33,7 @@ class FloatLit(Node, frozen=True):
     @property
     def value(self) -> float:
         """The number; not a number where the text is malformed, which the lexer has reported."""
-        value = self.well_formed_value
-        return float("nan") if value is None else value
-
-    @property
-    def well_formed_value(self) -> float | None:
-        """The number; None where the text is malformed."""
-        return float(self.text) if self.is_well_formed else None
+        return float(self.text) if self.is_well_formed else float("nan")
 
     @property
     def is_well_formed(self) -> bool:

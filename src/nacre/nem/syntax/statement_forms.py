@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from operator import add
 
 from nacre.base.elements import ELEMENT_TYPES
@@ -81,7 +82,7 @@ class StatementForms:
         self._starts = list(cursor.starts)
         self._ends = list(map(add, self._starts, map(len, texts)))
         begins = [match.start() for match in _BEGINNING.finditer(self._classes)]
-        self._next = dict(zip(begins, begins[1:], strict=False))
+        self._next = dict(pairwise(begins))
         if begins:
             self._next[begins[-1]] = _end_of_tokens(texts)
 
@@ -95,10 +96,12 @@ class StatementForms:
         self._cursor.i = end
         return filler(self._texts[begin:end], self._starts[begin:end], self._ends[begin:end])
 
-    def note(self, begin: int, statement: Stmt) -> None:
-        """Remember the form of a statement that was parsed without a finding."""
+    def note(self, statement: Stmt, begin: int, findings: int) -> None:
+        """Remember the form of a parsed statement, unless there are more findings now."""
         end = self._next.get(begin, begin)
         if self._cursor.i != end or end - begin > _MOST_TOKENS:
+            return
+        if len(self._cursor.findings) > findings:
             return
         form = self._classes[begin:end]
         count = _counts.get(form, 0)
@@ -141,20 +144,18 @@ class _NoForm(Exception):  # noqa: N818 - a way out, not an error
     """A statement has a part that does not follow from the classes of its tokens."""
 
 
-def _keep_filler(
-    form: str, statement: Stmt, texts: Texts, starts: Places, ends: Places
-) -> None:
+def _keep_filler(form: str, statement: Stmt, texts: Texts, starts: Places, ends: Places) -> None:
     try:
         code = f"lambda t, s, e: {_FormWriter(texts, starts, ends).node(statement)}"
     except _NoForm:
         return
     # The text has classes of nodes, places and words of our own tables, nothing of the source.
-    _fillers[form] = eval(code, _NODES)  # noqa: S307
+    _fillers[form] = eval(code, _NODES)
 
 
-_NODES = {
-    kind.__name__: kind for kind in vars(ast).values() if isinstance(kind, type)
-} | {"int": int}
+_NODES = {kind.__name__: kind for kind in vars(ast).values() if isinstance(kind, type)} | {
+    "int": int
+}
 
 
 class _FormWriter:

@@ -89,8 +89,7 @@ class StatementReader:
     def read(self) -> None:
         """Read one statement, or recover behind one that cannot be read."""
         c = self._c
-        filled = self._forms.fill()
-        if filled is not None:
+        if (filled := self._forms.fill()) is not None:
             self._add(filled)
             return
         c.begin_statement()
@@ -107,13 +106,11 @@ class StatementReader:
             try:
                 statement = _statement(c)
                 self._add(statement)
-                if len(c.findings) == findings:
-                    self._forms.note(begin, statement)
+                self._forms.note(statement, begin, findings)
             except Recover:
                 c.skip_to_statement()
-                end = c.last_end()
-                known = declares if declares is not None and declares.end <= end else None
-                self._add(Broken(start, end, known))
+                known = declares is not None and declares.end <= c.last_end()
+                self._add(Broken(start, c.last_end(), declares if known else None))
 
     def finish(self) -> tuple[Stmt, ...]:
         """The statements; loops that are still open are reported and closed."""

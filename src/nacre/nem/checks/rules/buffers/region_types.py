@@ -132,7 +132,7 @@ def _first_self_overlap(region: Region, grid: Grid) -> int | None:
     """The first row in which two elements lie in one place."""
     shape, strides = region.shape, region.strides
     if shape and strides and len(shape) == len(strides) and _are_numbers((*shape, *strides)):
-        return 0 if _overlaps(shape, strides) else None  # type: ignore[arg-type] # all are integers
+        return 0 if _overlaps(shape, strides) else None
     table = _table(region, grid)
     if table is None or region.shape is None:
         return None

@@ -149,7 +149,8 @@ def _out_of_range(
     """The first integer of an attribute that has no value, or one below the minimum."""
     value = attribute_value(task, spec)
     items = value if isinstance(value, tuple) else (value,)
-    if all(type(item) is int and item >= (spec.minimum or item) for item in items):
+    least = spec.minimum
+    if all(type(item) is int and (least is None or item >= least) for item in items):
         return
     for index, item in enumerate(items):
         value_node = item_node(node.value, index) if isinstance(value, tuple) else node.value
