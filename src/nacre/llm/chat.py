@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from nacre.base.stages import stage
+from nacre.llm.encoder_decoder.model import EncoderDecoder, SourceInput
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Decoder, Logits, TextRunner
+from nacre.llm.model.runner import Logits, TextRunner
 from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.model import LLM07
 from nacre.llm.sampling import Sampler, Sampling
+from nacre.llm.sources import AnyDecoder, decoder_of
 from nacre.llm.template.chat import ChatTemplate, Message, chat_template
 from nacre.llm.tokenizer.tokenizer import Tokenizer
 
@@ -141,7 +145,7 @@ class Generation:
 class LanguageModel:
     """Texts in, texts out, on Core IR's evaluator in f32."""
 
-    decoder: Decoder
+    decoder: AnyDecoder
     text: TextInterface
 
     @classmethod
@@ -149,12 +153,20 @@ class LanguageModel:
         """The model of a file, or of a checkpoint; InputError where a part of it is none."""
         text = TextInterface.from_gguf(file, with_template=with_template)
         with stage("reading the weights"):
-            return cls(Decoder.from_gguf(file), text)
+            return cls(decoder_of(file), text)
 
     def generate(
-        self, ids: Sequence[int], *, max_tokens: int, context: int, sampling: Sampling
+        self, ids: SourceInput, *, max_tokens: int, context: int, sampling: Sampling
     ) -> Iterator[str]:
-        """The text that goes on from tokens, piece by piece."""
+        """The text that goes on from tokens, or is about a source, piece by piece."""
+        if isinstance(self.decoder, EncoderDecoder):
+            with stage("building the steps"):
+                about = self.decoder.runner(context)
+            about.read(ids)
+            return self.text.generate(about, [about.start], max_tokens, sampling)
+        if isinstance(ids, np.ndarray):
+            message = "the model has no encoder, so that there is no sound to hear"
+            raise refusal(LLM07, self.text.name, message, "give it a prompt")
         require_room(self.text.name, ids, context)
         with stage("building the steps"):
             runner = self.decoder.runner(context, min(CHUNK, context))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @llm.command()
-@click.argument("model", metavar="FILE.gguf|CHECKPOINT")
+@click.argument("model", metavar="FILE.gguf|FILE.onnx|CHECKPOINT")
 @click.option("--device", required=True, metavar="D", help="A built-in device or a file.")
 @include_root_option
 @click.option(
@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     "--draft-tokens", type=WholeNumber(min=0), default=0, show_default=True, metavar="K",
     help="Guesses of a smaller model that a further plan checks at once: see `run --draft`.",
 )  # fmt: skip
+@click.option(
+    "--source-rows", type=WholeNumber(min=1), metavar="N",
+    help="Of a model with an encoder of tokens: how many a source has at most. Default: 128.",
+)  # fmt: skip
 @ddr_size_option
 @out_option("FOLDER", "Where the bundle goes.", is_folder=True, required=True)
 def build(
@@ -70,6 +74,7 @@ def build(
     chunk: int,
     batch: int,
     draft_tokens: int,
+    source_rows: int | None,
     ddr_size: int,
     out: Path,
 ) -> int:
@@ -92,7 +97,7 @@ def build(
             open_model_file(model), target_of(device, include_roots).device, precision,
             context=context, chunk=chunk, ddr_bytes=ddr_size, classes=classes,
             group_size=None if group_size is None else int(group_size), keeps_blocks=keep_blocks,
-            batch=batch, draft_tokens=draft_tokens,
+            batch=batch, draft_tokens=draft_tokens, source_rows=source_rows,
         )  # fmt: skip
         with report_write_errors():
             made.save(out, cache=True)

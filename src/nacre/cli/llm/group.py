@@ -49,10 +49,11 @@ def speculation_text(time: SpeculationTime) -> str:
 
 
 def is_bundle_folder(name: str) -> bool:
-    """Whether an argument names a folder that is no checkpoint of transformers."""
+    """Whether an argument names a folder with no model of others in it."""
     from nacre.llm.checkpoint.checkpoint import is_checkpoint
+    from nacre.llm.onnx_decoder.source import onnx_file
 
-    return os.path.isdir(name) and not is_checkpoint(Path(name))
+    return os.path.isdir(name) and not is_checkpoint(Path(name)) and onnx_file(name) is None
 
 
 def is_language_model(name: str) -> bool:
@@ -63,17 +64,27 @@ def is_language_model(name: str) -> bool:
 
 
 def open_model_file(name: str) -> ModelFile:
-    """The GGUF file or the checkpoint's folder of an argument; InputError where it is wrong."""
+    """The model of an argument; WrongUsage where there is none, InputError where it is wrong."""
+    from nacre.llm.onnx_decoder.source import onnx_file
     from nacre.llm.sources import open_model
 
-    return open_model(name) if os.path.isdir(name) else open_gguf(name)
+    if os.path.isdir(name):
+        return open_model(name)
+    if onnx_file(name) is None:
+        return open_gguf(name)
+    _require_readable(name)
+    return open_model(name)
 
 
 def open_gguf(name: str) -> GgufFile:
     """The file of an argument; WrongUsage where there is none, InputError where it is wrong."""
     from nacre.llm.gguf.file import read_gguf
 
+    _require_readable(name)
+    return read_gguf(name)
+
+
+def _require_readable(name: str) -> None:
     reason = unreadable_reason(Path(name))
     if reason is not None:
         raise WrongUsage(reason)
-    return read_gguf(name)

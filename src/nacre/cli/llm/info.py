@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import click
 from msgspec import to_builtins
 
 from nacre.cli.core.files import format_option, report_findings
-from nacre.cli.llm.group import is_bundle_folder, llm, open_gguf
+from nacre.cli.llm.group import is_bundle_folder, llm, open_model_file
 from nacre.cli.nac.files import plural, table
 
 if TYPE_CHECKING:
@@ -21,12 +20,13 @@ if TYPE_CHECKING:
     from nacre.llm.checkpoint.checkpoint import Checkpoint
     from nacre.llm.gguf.file import GgufFile
     from nacre.llm.gguf.metadata import Value
+    from nacre.llm.model.weights import ModelFile
 
 _WIDEST_VALUE = 100
 
 
 @llm.command()
-@click.argument("source", metavar="FILE.gguf|CHECKPOINT|BUNDLE")
+@click.argument("source", metavar="FILE.gguf|FILE.onnx|CHECKPOINT|BUNDLE")
 @click.option("--tensors", "with_tensors", is_flag=True, help="List every tensor, too.")
 @format_option
 def info(source: str, with_tensors: bool, output: str) -> int:
@@ -39,17 +39,35 @@ def info(source: str, with_tensors: bool, output: str) -> int:
 
             bundle = LlmBundle.load(source, cache=True)
             said = _bundle_json(bundle) if is_json else _bundle_text(bundle)
-        elif os.path.isdir(source):
-            from nacre.llm.checkpoint.checkpoint import read_checkpoint
-
-            model = read_checkpoint(source)
-            said = _checkpoint_json(model) if is_json else _checkpoint_text(model, with_tensors)
         else:
-            file = open_gguf(source)
-            said = _gguf_json(file) if is_json else _gguf_text(file, with_tensors)
+            model = open_model_file(source)
+            said = _model_json(model) if is_json else _model_text(model, with_tensors)
         click.echo(json.dumps(said, indent=2) if is_json else said)
 
     return report_findings(work, output)
+
+
+def _model_json(model: ModelFile) -> dict[str, object]:
+    from nacre.llm.checkpoint.checkpoint import Checkpoint
+    from nacre.llm.gguf.file import GgufFile
+    from nacre.llm.gguf.info import metadata_json
+
+    if isinstance(model, GgufFile):
+        return _gguf_json(model)
+    if isinstance(model, Checkpoint):
+        return _checkpoint_json(model)
+    return {"metadata": metadata_json(model.metadata)}
+
+
+def _model_text(model: ModelFile, with_tensors: bool) -> str:
+    from nacre.llm.checkpoint.checkpoint import Checkpoint
+    from nacre.llm.gguf.file import GgufFile
+
+    if isinstance(model, GgufFile):
+        return _gguf_text(model, with_tensors)
+    if isinstance(model, Checkpoint):
+        return _checkpoint_text(model, with_tensors)
+    return "\n\n".join(["decoder from ONNX", _metadata_table(model.metadata)])
 
 
 def _bundle_json(bundle: LlmBundle) -> dict[str, object]:

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from nacre.base.stages import stage
+from nacre.cli.arrays import WrongUsage, unreadable_reason
 from nacre.cli.core.files import report_findings
 from nacre.cli.llm.group import (
     LONGEST_CONTEXT,
@@ -26,15 +28,20 @@ from nacre.cli.terminal.progress import hold_stages
 if TYPE_CHECKING:
     from nacre.llm.bundle.llm_bundle import LlmBundle
     from nacre.llm.chat import TextInterface
+    from nacre.llm.encoder_decoder.model import Features, SourceInput
     from nacre.llm.sampling import Sampling
 
 
 @llm.command()
-@click.argument("model", metavar="FILE.gguf|CHECKPOINT|FOLDER")
+@click.argument("model", metavar="FILE.gguf|FILE.onnx|CHECKPOINT|FOLDER")
 @click.option(
-    "--prompt", "prompts", required=True, multiple=True, metavar="TEXT",
-    help="What to go on from, or to answer. May be repeated for a bundle that was built with "
-    "--batch.",
+    "--prompt", "prompts", multiple=True, metavar="TEXT",
+    help="What to go on from, to answer, or to write about. May be repeated for a bundle that was "
+    "built with --batch.",
+)  # fmt: skip
+@click.option(
+    "--features", type=click.Path(path_type=Path), metavar="FILE.npy",
+    help="Of a model that hears: the logarithms of a spectrum, [mels, frames].",
 )  # fmt: skip
 @click.option("--system", metavar="TEXT", help="A message of the system before it.")
 @click.option("--raw", is_flag=True, help="Take the prompt as it is, without the chat template.")
@@ -69,6 +76,7 @@ if TYPE_CHECKING:
 def run(
     model: str,
     prompts: tuple[str, ...],
+    features: Path | None,
     system: str | None,
     raw: bool,
     max_tokens: int,
@@ -87,6 +95,8 @@ def run(
     `nacre llm build` by its plans, bit-true. A file with a chat template is asked by it.
     """
     is_bundle = is_bundle_folder(model)
+    if bool(prompts) == (features is not None):
+        raise click.UsageError("give --prompt, or --features for a model that hears")
     if timed and not is_bundle:
         raise click.UsageError("--timed is for the folder of a bundle: see `nacre llm build`")
     if context is not None and is_bundle:
@@ -102,7 +112,8 @@ def run(
         from nacre.llm.sampling import Sampling
 
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-        request = _Request(prompts, system, raw, max_tokens, sampling, draft, draft_tokens)
+        heard = None if features is None else _read_features(features)
+        request = _Request(prompts, heard, system, raw, max_tokens, sampling, draft, draft_tokens)
         if not is_bundle:
             _run_file(model, request, context)
         elif len(prompts) > 1:
@@ -118,6 +129,7 @@ class _Request:
     """What is asked of a model."""
 
     prompts: tuple[str, ...]
+    features: Features | None
     system: str | None
     is_raw: bool
     max_tokens: int
@@ -130,13 +142,19 @@ class _Request:
         """The one that there is."""
         return self.prompts[0]
 
+    def source(self, text: TextInterface) -> SourceInput:
+        """What is heard, or the tokens of the prompt."""
+        if self.features is not None:
+            return self.features
+        return text.prompt_ids(self.prompt, self.system)
+
 
 def _run_file(name: str, request: _Request, context: int | None) -> None:
     from nacre.llm.chat import LanguageModel
 
     with stage("reading"):
         model = LanguageModel.from_gguf(open_model_file(name), with_template=not request.is_raw)
-    ids = model.text.prompt_ids(request.prompt, request.system)
+    ids = request.source(model.text)
     known = model.decoder.config.context
     wanted = min(known, max(len(ids) + request.max_tokens, 1), max(LONGEST_CONTEXT, len(ids)))
     _write(
@@ -155,6 +173,13 @@ def _run_bundle(folder: str, request: _Request, is_timed: bool) -> None:
     bundle = _load(folder)
     draft = None if request.draft is None else _load(request.draft)
     text = _text_of(bundle, request)
+    if bundle.encoder is not None or request.features is not None:
+        about = bundle.source_runner()
+        about.read(request.source(text))
+        _write(text.generate(about, [about.start], request.max_tokens, request.sampling))
+        if is_timed:
+            click.echo(time_text(bundle.time(), 1), err=True)
+        return
     ids = text.prompt_ids(request.prompt, request.system)
     require_room(folder, ids, bundle.context)
     guessed = None if draft is None else bundle.speculative_runner(draft, request.draft_tokens)
@@ -193,6 +218,15 @@ def _load(folder: str) -> LlmBundle:
 def _text_of(bundle: LlmBundle, request: _Request) -> TextInterface:
     text = bundle.require_text()
     return replace(text, template=None) if request.is_raw else text
+
+
+def _read_features(path: Path) -> Features:
+    from nacre.nem.api.ddr import load_npy
+
+    reason = unreadable_reason(path)
+    if reason is not None:
+        raise WrongUsage(reason)
+    return load_npy(path, "`--features`")
 
 
 def _write(pieces: Iterable[str]) -> None:

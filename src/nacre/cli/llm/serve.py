@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 _PORT = 8080
 
+_ABOUT_SOURCES = "the model has an encoder: texts about a source are not served"
+
 
 @llm.command()
-@click.argument("model", metavar="FILE.gguf|CHECKPOINT|FOLDER")
+@click.argument("model", metavar="FILE.gguf|FILE.onnx|CHECKPOINT|FOLDER")
 @click.option(
     "--port", type=WholeNumber(0, 65_535), default=_PORT, show_default=True, metavar="N",
     help="Where it answers, on 127.0.0.1 alone; 0 takes one that is free.",
@@ -64,11 +66,16 @@ def _open_server(served: ServedModel, port: int) -> LlmServer:
 
 def _served_file(name: str, context: int | None) -> ServedModel:
     from nacre.llm.chat import CHUNK, LanguageModel
+    from nacre.llm.encoder_decoder.model import EncoderDecoder
+    from nacre.llm.model.problems import refusal
+    from nacre.llm.rules.model import LLM05
     from nacre.llm.serve.model import ServedModel
 
     with stage("reading"):
         model = LanguageModel.from_gguf(open_model_file(name))
     rows = context or min(LONGEST_CONTEXT, model.decoder.config.context)
+    if isinstance(model.decoder, EncoderDecoder):
+        raise refusal(LLM05, name, _ABOUT_SOURCES)
     with stage("building the steps"):
         runner = model.decoder.runner(rows, min(CHUNK, rows))
     return ServedModel(Path(name).stem, model.text, runner)
@@ -76,8 +83,12 @@ def _served_file(name: str, context: int | None) -> ServedModel:
 
 def _served_bundle(folder: str) -> ServedModel:
     from nacre.llm.bundle.llm_bundle import LlmBundle
+    from nacre.llm.model.problems import refusal
+    from nacre.llm.rules.model import LLM05
     from nacre.llm.serve.model import ServedModel
 
     with stage("reading"):
         bundle = LlmBundle.load(folder, cache=True)
+    if bundle.encoder is not None:
+        raise refusal(LLM05, folder, _ABOUT_SOURCES)
     return ServedModel(Path(folder).resolve().name, bundle.require_text(), bundle.runner())

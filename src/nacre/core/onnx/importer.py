@@ -20,7 +20,7 @@ from nacre.core.onnx.encodings.encodings import read_encodings
 from nacre.core.onnx.functions import find_recursion, local_functions
 from nacre.core.onnx.layouts import shared_initialisers
 from nacre.core.onnx.outputs import module_of
-from nacre.core.onnx.reading.files import parse_model, read_model
+from nacre.core.onnx.reading.files import OnnxModel, parse_model, read_model
 from nacre.core.onnx.reading.nodes import opsets_of
 from nacre.core.onnx.reading.schemas import opset_problem
 from nacre.core.onnx.reporting import RENAME
@@ -83,6 +83,22 @@ def walk_model(
         read, name, folder = read_model(path), str(path), path.parent
     if encodings is not None:
         apply_encodings(read, folder, read_encodings(Path(encodings)))
+    return walk_read_model(
+        read, name, folder, shapes, constants, progress, keep_parameters, keep_unknown
+    )
+
+
+def walk_read_model(
+    read: OnnxModel,
+    name: str,
+    folder: Path | None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    constants: Mapping[str, npt.ArrayLike] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    keep_parameters: bool = False,
+    keep_unknown: bool = False,
+) -> tuple[Walk, Any]:
+    """The same of a model that has been read, whose weights may lie in a folder."""
     model = read.proto
     functions, twice = local_functions(model.functions)
     endless, recursions = find_recursion(functions)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from nacre.core.values import Array
 from nacre.llm.chat import Continuation
-from nacre.llm.model.cache import cache_names, cache_shape
-from nacre.llm.model.config import Config
+from nacre.llm.model.cache import CacheSizes, cache_names, cache_shape
 from nacre.llm.model.runner import Logits, Runner, RunStep
 from nacre.llm.model.step import POSITION, TOKENS
 from nacre.llm.sampling import Sampling
@@ -23,7 +22,7 @@ class BatchRunner:
 
     def __init__(
         self,
-        config: Config,
+        config: CacheSizes,
         context: int,
         count: int,
         step: RunStep,

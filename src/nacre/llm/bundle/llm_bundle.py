@@ -16,15 +16,22 @@ from nacre.compile.options import GROUP_SIZE
 from nacre.compile.quantise.weight_only.shared_roundings import share_roundings
 from nacre.compile.storage.checked_bundles import checked_bundles
 from nacre.compile.target import target_of
+from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.llm.bundle.batches import BatchRunner, generate_all
-from nacre.llm.bundle.classes import context_classes
+from nacre.llm.bundle.classes import classes_of_counts, context_classes
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
-from nacre.llm.bundle.requests import require_draft, require_more_plans
+from nacre.llm.bundle.requests import (
+    require_draft,
+    require_more_plans,
+    require_steps_of_a_family,
+)
 from nacre.llm.bundle.runs import cache_dtype, run_of
+from nacre.llm.bundle.sizes import ModelConfig, sizes_of
 from nacre.llm.bundle.speculation import Check, SpeculativeRunner
 from nacre.llm.bundle.storage import (
     BATCHED,
+    ENCODER,
     VERIFY,
     StoredBundle,
     load_parts,
@@ -33,18 +40,20 @@ from nacre.llm.bundle.storage import (
 )
 from nacre.llm.bundle.times import LlmTime, SpeculationTime
 from nacre.llm.chat import TextInterface, require_room
+from nacre.llm.encoder_decoder.config import EncoderDecoderConfig
+from nacre.llm.encoder_decoder.model import EncoderDecoder, SourceInput, SourceRunner
 from nacre.llm.estimate.sizes import ModelSizes
 from nacre.llm.gguf.file import GgufFile, parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
-from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Decoder, Runner, StepKind
+from nacre.llm.model.runner import Runner, StepKind
 from nacre.llm.model.step import require_sizes
 from nacre.llm.model.weights import ModelFile
+from nacre.llm.onnx_decoder.decoder import GraphDecoder
 from nacre.llm.rules.model import LLM09
 from nacre.llm.rules.tokenizer import LLM10
 from nacre.llm.sampling import Sampling
-from nacre.llm.sources import open_model
+from nacre.llm.sources import AnyDecoder, decoder_of, open_model, with_source_rows
 from nacre.llm.tokenizer.vocabulary import has_tokenizer
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
@@ -77,11 +86,12 @@ class LlmBundle:
     shorter: Mapping[int, Bundle] = field(default_factory=dict)  # as `decode`, of fewer rows
     verify: Bundle | None = None  # of several tokens, with the logits after each: checks a draft
     batched: Bundle | None = None  # of a token of each of several texts
+    encoder: Bundle | None = None  # of a source, which steps then look at
 
     @property
-    def config(self) -> Config:
+    def config(self) -> ModelConfig:
         """The model in numbers."""
-        return config_of(self.head)
+        return sizes_of(self.head)
 
     @property
     def draft_tokens(self) -> int:
@@ -102,6 +112,14 @@ class LlmBundle:
         shorter = {rows: run_of(plan) for rows, plan in self.shorter.items()}
         dtype = cache_dtype(self.decode, self.config)
         return Runner(self.head.name, self.config, self.context, steps, shorter, dtype, caches)
+
+    def source_runner(self) -> SourceRunner:
+        """A text about a source, which is read first; InputError without an encoder."""
+        config = self.config
+        if self.encoder is None or not isinstance(config, EncoderDecoderConfig):
+            message = "the model has no encoder, so that there is no source to read"
+            raise refusal(LLM09, self.head.name, message, "feed its tokens to `runner()`")
+        return SourceRunner(config, run_of(self.encoder), self.runner())
 
     def speculative_runner(
         self, draft: LlmBundle, draft_tokens: int | None = None
@@ -135,7 +153,7 @@ class LlmBundle:
 
     def stream(
         self,
-        prompt: str,
+        prompt: str | SourceInput,
         *,
         max_tokens: int = 256,
         temperature: float = 0.0,
@@ -145,20 +163,30 @@ class LlmBundle:
         system: str | None = None,
         draft: LlmBundle | None = None,
         draft_tokens: int | None = None,
+        begin: Sequence[int] | None = None,
     ) -> Iterator[str]:
         """The answer to a prompt, piece by piece.
+
+        Of a model with an encoder the prompt is its source: a text, tokens, or the features of a
+        sound; texts then begin with the tokens `begin`, as a rule with the model's own.
 
         A smaller model `draft` guesses tokens that are checked several at a time: without
         temperature they are the same as without it.
         """
         sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         text = self.require_text()
+        if self.encoder is not None:
+            about = self.source_runner()
+            about.read(text.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt)
+            return text.generate(about, begin or [about.start], max_tokens, sampling)
+        if not isinstance(prompt, str):
+            raise TypeError(f"the prompt is a {type(prompt).__name__}, expected a text")
         ids = text.prompt_ids(prompt, system)
         require_room(text.name, ids, self.context)
         runner = self.speculative_runner(draft, draft_tokens) if draft else self.runner()
         return text.generate(runner, ids, max_tokens, sampling)
 
-    def generate(self, prompt: str, **how: Any) -> str:  # noqa: ANN401 - as `stream` takes them
+    def generate(self, prompt: str | SourceInput, **how: Any) -> str:  # noqa: ANN401 - as `stream` takes them
         """The whole answer; the arguments are those of `stream`."""
         return "".join(self.stream(prompt, **how))
 
@@ -192,6 +220,7 @@ class LlmBundle:
             0 if self.verify is None else self.verify.time().cycles,
             0 if self.batched is None else self.batched.time().cycles,
             self.batch,
+            0 if self.encoder is None else self.encoder.time().cycles,
         )  # fmt: skip
 
     def speculation_time(self, runner: SpeculativeRunner, draft: LlmBundle) -> SpeculationTime:
@@ -222,7 +251,7 @@ class LlmBundle:
 
         With `cache` it is remembered that its plans were checked.
         """
-        more = {VERIFY: self.verify, BATCHED: self.batched}
+        more = {VERIFY: self.verify, BATCHED: self.batched, ENCODER: self.encoder}
         save_parts(
             StoredBundle(
                 self.prefill, self.decode, self.context, self.chunk, self.head, self.shorter,
@@ -243,6 +272,7 @@ class LlmBundle:
         return LlmBundle(
             parts.prefill, parts.decode, parts.context, parts.chunk, parts.head, text,
             parts.shorter, parts.optional.get(VERIFY), parts.optional.get(BATCHED),
+            parts.optional.get(ENCODER),
         )  # fmt: skip
 
 
@@ -260,11 +290,13 @@ def build(
     tokenizer: object = None,
     batch: int = 1,
     draft_tokens: int = 0,
+    source_rows: int | None = None,
 ) -> LlmBundle:
     """Compile a model to plans for a device.
 
     - `source`: a GGUF file, a folder that `save_pretrained` of transformers wrote, or such a model
-      in memory, with its fast `tokenizer` where texts are wanted
+      in memory, with its fast `tokenizer` where texts are wanted; an ONNX file with past and
+      present, or a folder with one
     - `context`: rows of the cache
     - `chunk`: tokens of a prompt that are read at once
     - `precision`: `f16`, `f32`, or `w8f16` and `w4f16`, whose weights share a scale in groups of at
@@ -275,20 +307,25 @@ def build(
       takes a twentieth fewer cycles by them
     - `batch`: of how many texts a further plan writes a token each, which reads the weights once
     - `draft_tokens`: how many guesses of a smaller model a further plan checks at once
+    - `source_rows`: tokens of a source at most, of a model with an encoder
 
     InputError lists what stands in the way.
     """
-    file = open_model(source, tokenizer)
+    file = with_source_rows(open_model(source, tokenizer), source_rows)
     known = _known_precision(precision, file.name)
     own = target_of(device).device
     head = parse_gguf(metadata_bytes(file.metadata), file.name)
-    config = config_of(head)
-    require_sizes(config, file.name, context, chunk)
+    require_sizes(sizes_of(head), file.name, context, chunk)
     require_more_plans(file.name, context, batch, draft_tokens)
     text = _text_of(head)
     with stage("reading the weights"):
-        decoder = Decoder.from_gguf(file)
+        decoder = decoder_of(file)
+    require_steps_of_a_family(file.name, decoder, batch, draft_tokens)
     is_grouped = known in GROUP_SIZE
+
+    def compiled(module: Module) -> Bundle:
+        group = group_size if is_grouped else None
+        return compile_module(module, device, known, ddr_bytes=ddr_bytes, group_size=group)
 
     def plan(rows: int, size: int, texts: int = 1, *, all_logits: bool = False) -> Bundle:
         step = decoder.step(
@@ -297,21 +334,37 @@ def build(
         )  # fmt: skip
         of_texts = f" of {texts:,} texts" if texts > 1 else ""
         with stage(f"compiling the plan of {size:,} tokens after {rows:,}{of_texts}"):
-            return compile_module(
-                step.module, device, known, ddr_bytes=ddr_bytes,
-                group_size=group_size if is_grouped else None,
-            )  # fmt: skip
+            return compiled(step.module)
 
-    sizes = ModelSizes(decoder.config, decoder.weights.is_tied)
-    shorter = context_classes(sizes, own, known, context, ddr_bytes) if classes else ()
+    shorter = _shorter(decoder, own, known, context, ddr_bytes) if classes else ()
     with share_roundings():
         plans = {size: plan(context, size) for size in sorted({1, chunk})}
         of_shorter = {rows: plan(rows, 1) for rows in shorter}
         verify = plan(context, draft_tokens + 1, all_logits=True) if draft_tokens else None
         batched = plan(context, 1, batch) if batch > 1 else None
+    encoder: Bundle | None = None
+    if isinstance(decoder, EncoderDecoder):
+        with stage("compiling the plan of the encoder"):
+            encoder = compiled(decoder.encoder())
     return LlmBundle(
-        plans[chunk], plans[1], context, chunk, head, text, of_shorter, verify, batched
+        plans[chunk], plans[1], context, chunk, head, text, of_shorter, verify, batched, encoder
     )
+
+
+def _shorter(
+    decoder: AnyDecoder,
+    device: Device,
+    precision: PlanPrecision,
+    context: int,
+    ddr_bytes: int,
+) -> tuple[int, ...]:
+    """Rows of plans for shorter texts."""
+    if isinstance(decoder, GraphDecoder):
+        return classes_of_counts(decoder.weights, decoder.cache_row, precision, context)
+    if isinstance(decoder, EncoderDecoder):
+        return ()
+    sizes = ModelSizes(decoder.config, decoder.weights.is_tied)
+    return context_classes(sizes, device, precision, context, ddr_bytes)
 
 
 def _text_of(head: GgufFile) -> TextInterface | None:

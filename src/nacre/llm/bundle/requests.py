@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nacre.llm.model.problems import refusal
-from nacre.llm.rules.model import LLM06, LLM09
+from nacre.llm.model.runner import Decoder
+from nacre.llm.rules.model import LLM05, LLM06, LLM09
 
 if TYPE_CHECKING:
     from nacre.compile.bundle.bundle import Bundle
@@ -24,6 +25,14 @@ def require_more_plans(name: str, context: int, batch: int, draft_tokens: int) -
     if draft_tokens >= context:
         message = f"{draft_tokens:,} draft tokens and one before them, the context is {context:,}"
         raise refusal(LLM06, name, message, "check fewer at a time")
+
+
+def require_steps_of_a_family(name: str, decoder: object, batch: int, draft_tokens: int) -> None:
+    """InputError where such plans are asked of a model that is no decoder of a family."""
+    if not isinstance(decoder, Decoder) and (batch > 1 or draft_tokens):
+        message = "plans of several texts, and of a draft's guesses, are built of decoders alone"
+        help_text = "which come from GGUF files and checkpoints"
+        raise refusal(LLM05, name, message, help_text)
 
 
 def require_draft(target: LlmBundle, draft: LlmBundle, count: int | None) -> Bundle:

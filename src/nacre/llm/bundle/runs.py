@@ -12,8 +12,7 @@ from nacre.base.elements import GRAPH_TYPES
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.bundle.not_finite import warn_of_infinite_outputs
 from nacre.core.values import Array
-from nacre.llm.model.cache import cache_names
-from nacre.llm.model.config import Config
+from nacre.llm.model.cache import CacheSizes, cache_names
 from nacre.llm.model.runner import RunStep
 
 
@@ -30,8 +29,8 @@ def run_of(bundle: Bundle) -> RunStep:
     return run
 
 
-def cache_dtype(bundle: Bundle, config: Config) -> np.dtype[Any]:
+def cache_dtype(bundle: Bundle, sizes: CacheSizes) -> np.dtype[Any]:
     """The type in which a plan holds the cache: no step then converts all of it."""
     ports = {port.name: port for port in bundle.manifest.inputs}
-    held = {GRAPH_TYPES[ports[name].elem].dtype for name in cache_names(config)}
+    held = {GRAPH_TYPES[ports[name].elem].dtype for name in cache_names(sizes)}
     return held.pop() if len(held) == 1 else np.dtype(np.float32)

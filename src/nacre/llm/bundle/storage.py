@@ -25,18 +25,21 @@ from nacre.compile.storage.folder import save as save_plan
 from nacre.compile.storage.names import SHARED
 from nacre.compile.storage.shared import OpenFiles, SharedConstants, tensors_in_all
 from nacre.core.tensor_file import tensor_file_parts
+from nacre.llm.bundle.sizes import sizes_of
+from nacre.llm.encoder_decoder.config import EncoderDecoderConfig
+from nacre.llm.encoder_decoder.encoder import cross_names, cross_shape
 from nacre.llm.gguf.file import GgufFile, read_gguf
 from nacre.llm.gguf.writing import metadata_bytes
-from nacre.llm.model.cache import cache_names, cache_shape, row_name
-from nacre.llm.model.config import Config, config_of
+from nacre.llm.model.cache import CacheSizes, cache_names, cache_shape, row_name
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.step import LOGITS, TOKENS, require_sizes
 from nacre.llm.rules.model import LLM08
 
 MANIFEST, HEAD, PREFILL, DECODE = "llm.json", "model.gguf", "prefill", "decode"
-VERIFY, BATCHED = "verify", "batched"
-_OPTIONAL = (VERIFY, BATCHED)
-_PART = re.compile(rf"(?:prefill|decode|verify|batched)\.[0-9a-f]{{{HASH_DIGITS}}}")
+VERIFY, BATCHED, ENCODER = "verify", "batched", "encoder"
+_STEPS = (VERIFY, BATCHED)
+_OPTIONAL = (*_STEPS, ENCODER)
+_PART = re.compile(rf"(?:prefill|decode|verify|batched|encoder)\.[0-9a-f]{{{HASH_DIGITS}}}")
 _HEAD_PART = re.compile(rf"model\.[0-9a-f]{{{HASH_DIGITS}}}\.gguf")
 _FORMAT = 2
 _MOST_BYTES = 1 << 16
@@ -53,7 +56,7 @@ class StoredBundle:
     chunk: int
     head: GgufFile
     shorter: Mapping[int, Bundle]  # as `decode`, by their rows
-    optional: Mapping[str, Bundle]  # `verify` and `batched`, where they are there
+    optional: Mapping[str, Bundle]  # `verify`, `batched` and `encoder`, where they are there
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,8 @@ def save_parts(bundle: StoredBundle, folder: Path, checked: CheckedBundles | Non
     decodes = [bundle.decode, *bundle.shorter.values()]
     prefills = [bundle.prefill] if bundle.chunk > 1 else []
     with make_folder(folder), file_set(folder / MANIFEST) as files:
-        shared = _add_shared(files, [*decodes, *prefills, *bundle.optional.values()])
+        steps = [plan for kind, plan in bundle.optional.items() if kind in _STEPS]
+        shared = _add_shared(files, [*decodes, *prefills, *steps])
         plans = {_plan_name(DECODE, plan, shared): plan for plan in decodes}
         plans |= {_plan_name(PREFILL, plan, shared): plan for plan in prefills}
         optional = {kind: _plan_name(kind, plan, shared) for kind, plan in bundle.optional.items()}
@@ -181,7 +185,7 @@ def load_parts(folder: Path, checked: CheckedBundles | None = None) -> StoredBun
     name = str(folder)
     said = _read_manifest(folder)
     head = read_gguf(folder / said.head)
-    config = config_of(head)
+    config = sizes_of(head)
     require_sizes(config, name, said.context, said.chunk)
     above = OpenFiles(folder)
     has_prefill = said.chunk > 1
@@ -196,7 +200,10 @@ def load_parts(folder: Path, checked: CheckedBundles | None = None) -> StoredBun
     for rows, plan in shorter.items():
         _require_plan(plan, config, rows, 1, name)
     optional = {kind: read[part] for kind, part in said.optional.items()}
+    _require_encoder(optional.get(ENCODER), config, name)
     for kind, plan in optional.items():
+        if kind == ENCODER:
+            continue
         _require_plan(plan, config, said.context, max(2, tokens_of(plan)), name, kind)
     return StoredBundle(prefill, decode, said.context, said.chunk, head, shorter, optional)
 
@@ -249,19 +256,19 @@ def _read_shorter(said: Mapping[str, object], context: int, folder: Path) -> dic
 
 
 def _require_plan(
-    plan: Bundle, config: Config, context: int, size: int, name: str, kind: str = ""
+    plan: Bundle, config: CacheSizes, context: int, size: int, name: str, kind: str = ""
 ) -> None:
     """A plan's ports are those of a step of this model."""
     caches = cache_names(config)
     types, texts = plan.source.input_types, size if kind == BATCHED else 1
-    logits = size if kind in _OPTIONAL else 1
+    logits = size if kind in _STEPS else 1
+    shapes = {cache: cache_shape(config, cache, context, texts) for cache in caches}
+    if isinstance(config, EncoderDecoderConfig):
+        shapes |= {cross: cross_shape(config, cross) for cross in cross_names(config)}
     outputs = {port.name: tuple(port.shape) for port in plan.manifest.outputs}
     is_fit = (
         tuple(outputs) == (LOGITS, *map(row_name, caches))
-        and all(
-            cache in types and types[cache].shape == cache_shape(config, cache, context, texts)
-            for cache in caches
-        )
+        and all(port in types and types[port].shape == shapes[port] for port in shapes)
         and TOKENS in types
         and types[TOKENS].shape == (size,)
         and outputs[LOGITS][0] == logits
@@ -269,6 +276,17 @@ def _require_plan(
     if not is_fit:
         message = f"a plan is none of {size:,} tokens at a context of {context:,} of this model"
         raise refusal(LLM08, name, message)
+
+
+def _require_encoder(plan: Bundle | None, config: CacheSizes, name: str) -> None:
+    """A bundle has an encoder where its model has one, which gives what steps take."""
+    is_there, is_wanted = plan is not None, isinstance(config, EncoderDecoderConfig)
+    is_fit = is_there == is_wanted
+    if plan is not None and isinstance(config, EncoderDecoderConfig):
+        outputs = {port.name: tuple(port.shape) for port in plan.manifest.outputs}
+        is_fit = outputs == {cross: cross_shape(config, cross) for cross in cross_names(config)}
+    if not is_fit:
+        raise refusal(LLM08, name, "the plan of the encoder is not that of this model")
 
 
 def is_llm_bundle(folder: Path) -> bool:

@@ -19,6 +19,7 @@ class LlmTime:
     verify_cycles: int = 0  # of several tokens at once, the guesses of a draft; 0: no such plan
     batched_cycles: int = 0  # of a token of each of several texts; 0: no such plan
     batch: int = 1  # texts that these are of
+    encoder_cycles: int = 0  # of a source; 0: there is no encoder
 
     @property
     def batched_tokens_per_second(self) -> float:
@@ -32,7 +33,8 @@ class LlmTime:
 
     def first_token_ms(self, prompt_tokens: int) -> float:
         """Milliseconds until the first token after a prompt."""
-        return ceil(prompt_tokens / self.chunk) * self.prefill_cycles / self.clock_mhz / 1000
+        cycles = self.encoder_cycles + ceil(prompt_tokens / self.chunk) * self.prefill_cycles
+        return cycles / self.clock_mhz / 1000
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,14 @@ def _require_floats(model: str, name: str, value: Any) -> None:  # noqa: ANN401 
         raise refusal(LLM03, model, f"{what} is of {value.dtype}, expected floating point")
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether a folder has weights that are read."""
+    try:
+        return any((folder / name).is_file() for name in (WHOLE, INDEX))
+    except (OSError, ValueError):
+        return False
+
+
 def stored_arrays(folder: Path) -> StoredArrays:
     """The arrays of a folder; InputError where it has none that are read."""
     if (folder / WHOLE).is_file():

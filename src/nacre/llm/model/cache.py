@@ -6,12 +6,40 @@ is that of several texts, these are its first axis.
 
 from __future__ import annotations
 
-from nacre.llm.model.config import Config
+from typing import Protocol
 
 _FROM_END = {"keys": 1, "values": 2}  # the axis along which tokens follow each other
 
 
-def cache_names(config: Config) -> list[str]:
+class HasLayers(Protocol):
+    """A model with so many layers."""
+
+    @property
+    def layers(self) -> int:
+        """How many layers have keys and values."""
+        ...
+
+
+class CacheSizes(HasLayers, Protocol):
+    """A model as its caches see it."""
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and of values."""
+        ...
+
+    @property
+    def head_size(self) -> int:
+        """Elements of a head."""
+        ...
+
+    @property
+    def context(self) -> int:
+        """Positions that the model was made for."""
+        ...
+
+
+def cache_names(config: HasLayers) -> list[str]:
     """The caches of all layers in order: `cache.0.keys`, `cache.0.values`, ..."""
     return [f"cache.{i}.{part}" for i in range(config.layers) for part in _FROM_END]
 
@@ -21,7 +49,7 @@ def row_name(cache: str) -> str:
     return cache.replace("cache", "rows", 1)
 
 
-def cache_shape(config: Config, cache: str, rows: int, texts: int = 1) -> tuple[int, ...]:
+def cache_shape(config: CacheSizes, cache: str, rows: int, texts: int = 1) -> tuple[int, ...]:
     """The shape of a cache of so many rows: `[heads, size, rows]` of keys."""
     size = config.head_size
     last = (size, rows) if cache_axis(cache) == 2 else (rows, size)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.base.excerpt import backquote
 from nacre.base.suggest import did_you_mean
 from nacre.llm.gguf.metadata import Value
-from nacre.llm.model.families import FAMILIES, Family
+from nacre.llm.model.families import FAMILIES, GRAPH, Family
 from nacre.llm.model.keys import Keys
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.weights import ModelFile
@@ -104,6 +104,9 @@ def _family(file: str, metadata: Mapping[str, Value]) -> Family:
     name = metadata.get("general.architecture")
     if not isinstance(name, str):
         raise refusal(LLM01, file, "the file has no key `general.architecture`")
+    if name == GRAPH:
+        message = "the model is a graph of ONNX, which is built, run and served, but nothing else"
+        raise refusal(LLM05, file, message, "give its checkpoint, or its GGUF file")
     if name not in FAMILIES:
         hint = did_you_mean(name, FAMILIES)
         known = ", ".join(FAMILIES)

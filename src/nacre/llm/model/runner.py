@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from nacre.llm.model.cache import cache_names, cache_places, cache_shape
+from nacre.llm.model.cache import CacheSizes, cache_names, cache_places, cache_shape
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.layers import DecoderWeights, decoder_weights
 from nacre.llm.model.problems import refusal
@@ -98,14 +98,14 @@ class Runner:
     def __init__(
         self,
         name: str,
-        config: Config,
+        config: CacheSizes,
         context: int,
         steps: Mapping[int, RunStep],
         shorter: Mapping[int, RunStep] | None = None,
         cache_dtype: npt.DTypeLike = np.float32,
         caches: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> None:
-        self._name, self.context, self._steps = name, context, steps
+        self.name, self.context, self._steps = name, context, steps
         # Steps of one token that take fewer rows, the least first.
         self._shorter = sorted((shorter or {}).items())
         self._caches = caches or {
@@ -113,6 +113,8 @@ class Runner:
             for cache in cache_names(config)
         }
         self._chunk = max(steps)
+        self.cache_dtype = np.dtype(cache_dtype)
+        self._fixed: Mapping[str, npt.NDArray[Any]] = {}
         self.position = 0
         self.taken: Counter[tuple[StepKind, int]] = Counter()  # steps by kind and rows of the cache
 
@@ -124,6 +126,11 @@ class Runner:
     def reset(self) -> None:
         """Begin a new text."""
         self.position = 0
+
+    def begin(self, fixed: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Begin a new text with inputs that stay the same for all of it."""
+        self._fixed = fixed
+        self.reset()
 
     def feed(self, tokens: Sequence[int]) -> Logits:
         """Read tokens; the logits of what comes after the last. InputError where they are too many.
@@ -157,10 +164,10 @@ class Runner:
     def require_room(self, tokens: Sequence[int]) -> None:
         """InputError where there are no tokens, or more than the context takes."""
         if not tokens:
-            raise refusal(LLM07, self._name, "there is no token to go on from")
+            raise refusal(LLM07, self.name, "there is no token to go on from")
         if len(tokens) > self.left:
             message = f"{len(tokens):,} tokens, the context of {self.context:,} takes {self.left:,}"
-            raise refusal(LLM07, self._name, message, "ask for a larger context, or say less")
+            raise refusal(LLM07, self.name, message, "ask for a larger context, or say less")
 
     def _run(self, tokens: Sequence[int], size: int) -> Logits:
         rows, step = self._step(size)
@@ -181,6 +188,7 @@ class Runner:
             TOKENS: ids,
             POSITION: np.array([self.position], np.int32),
             **{name: cache[cache_places(name, 0, rows)] for name, cache in self._caches.items()},
+            **self._fixed,
         }
 
     def keep(self, made: Sequence[npt.NDArray[Any]], count: int) -> None:

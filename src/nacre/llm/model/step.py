@@ -16,7 +16,7 @@ import numpy as np
 from nacre.core.builder import Builder
 from nacre.core.grouped_weights import add_grouped_weights
 from nacre.core.module import Labels, Module
-from nacre.llm.model.cache import cache_names, cache_shape, row_name
+from nacre.llm.model.cache import CacheSizes, cache_names, cache_shape, row_name
 from nacre.llm.model.config import Config
 from nacre.llm.model.layers import Affine, DecoderWeights, Layer
 from nacre.llm.model.problems import refusal
@@ -52,7 +52,7 @@ class Step:
     texts: int = 1
 
 
-def require_sizes(config: Config, name: str, context: int, chunk: int) -> None:
+def require_sizes(config: CacheSizes, name: str, context: int, chunk: int) -> None:
     """InputError where a step cannot have these sizes."""
     for what, size in (("context", context), ("chunk", chunk)):
         if type(size) is not int:
