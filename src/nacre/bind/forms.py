@@ -32,6 +32,7 @@ from nacre.nem.plan.calls import (
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import TOP, Grid
+from nacre.nem.run.machine.actions import copy_operands
 from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
 from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 
@@ -121,8 +122,7 @@ class FormBinder:
 
     def _recall(self, task: Task, kind: int) -> TaskForm:
         """The form of tasks of a kind that is alike in every iteration."""
-        # Of another program 1 may be 1.0 or true, which are equal and not the same.
-        key = (self._units.kinds.keys[kind], repr(task.attributes))
+        key = self._units.kinds.keys[kind]
         made = self._remembered.get(key)
         if made is None:
             if len(self._remembered) >= _MOST_REMEMBERED:
@@ -133,26 +133,35 @@ class FormBinder:
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
         """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
-            operands = self._copied(task, lookup)
-            op, call = task.op, None
-            attributes: tuple[tuple[str, Attribute], ...] = ()
-        else:
-            op, call = operation_name(task), call_of(task, lookup, ordered=False, quants=False)
-            primitive = primitive_of(op)
-            resolved = resolve_call(op, call)
-            operands = _computed(task, call, resolved, lookup)
-            op = primitive.name if primitive is not None else op
-            attributes = tuple(sorted(resolved.attributes.items()))
+            return self._make_copy(task, lookup, row)
+        op, call = operation_name(task), call_of(task, lookup, ordered=False, quants=False)
+        primitive = primitive_of(op)
+        resolved = resolve_call(op, call)
         return TaskForm(
-            op,
-            attributes,
+            primitive.name if primitive is not None else op,
+            tuple(sorted(resolved.attributes.items())),
             must_be_deterministic(task),
-            operands,
+            _computed(task, call, resolved, lookup),
             self._units.uses(task, row, call),
             self._units.shared(task, row),
-            _written_elem(task, operands) if quantises(task) else "raw",
-            call is not None,
+            "raw",
+            takes_quants=True,
         )
+
+    def _make_copy(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
+        """The form of a copy: of elements with what they are quantised by, or of bytes."""
+        is_ordered, units = must_be_deterministic(task), self._units
+        source, target = copy_operands(task)
+        if copies_elements(task) or region_of(source).compression or region_of(target).compression:
+            operands, form = self._copied(task, lookup), "raw"
+            if quantises(task):
+                form = _written_elem(task, operands)
+            uses, shared = units.uses(task, row), units.shared(task, row)
+        else:
+            moved = Operand(_ANYWHERE, 0, _RAW, (resolve_symbols(region_of(source).extent, lookup),))
+            operands, form = (moved, moved), "raw"
+            uses, shared = units.copy_uses(task, moved.dims[0])
+        return TaskForm(task.op, (), is_ordered, operands, uses, shared, form, takes_quants=False)
 
     def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
         """The form of a compute task in an iteration with the quantisation of its operands."""

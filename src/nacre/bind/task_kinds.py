@@ -11,6 +11,7 @@ from collections.abc import Hashable
 
 from nacre.nem.model.program import Loop, Region, Task, UnitIndex
 from nacre.nem.plan.calls import Symbolic, symbolic_terms
+from nacre.nem.plan.footprints import copies_elements
 from nacre.nem.plan.placement import requested_unit
 
 COPIES = ("transfer", "store")
@@ -40,7 +41,10 @@ class TaskKinds:
         if decorators and (len(decorators) > 1 or decorators[0].name != "debug"):
             self._add_requests(task, parts)  # more than what tools call it, which is all of most
         is_copy = op in COPIES
-        for operand in task.operands:
+        # Types of bytes that a copy moves as they are do not matter, unless runs differ in them.
+        copied = () if loops or not is_copy else _copied_bytes(task)
+        parts += copied
+        for operand in () if copied else task.operands:
             region = operand.region
             if region is None or region.buffer is None:  # of a program with errors
                 continue
@@ -55,9 +59,9 @@ class TaskKinds:
         if not is_copy and task.attributes:
             _add_attributes(task, parts)
         key = tuple(parts)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = len(self._kinds)
+        count = len(self.keys)
+        kind = self._kinds.setdefault(key, count)  # hashed once
+        if kind == count:
             self.keys.append(key)
             self.varying.append(self._varying_terms(task) if loops else ())
         self.numbers[task.position] = kind
@@ -103,12 +107,31 @@ class TaskKinds:
         return found
 
 
+def _copied_bytes(task: Task) -> tuple[Hashable, ...]:
+    """Between which memories a copy of bytes as they are goes, and how many; nothing for others."""
+    if len(task.operands) != 2:
+        return ()
+    first, second = task.operands
+    a, b = first.region, second.region
+    if a is None or b is None or a.buffer is None or b.buffer is None:
+        return ()
+    if a.compression is not None or b.compression is not None:
+        return ()
+    if (a.strides or b.strides or a.quant or b.quant) and copies_elements(task):
+        return ()
+    size = a.extent if first.access == "read" else b.extent
+    return "bytes", first.access, a.buffer.level, b.buffer.level, size
+
+
 def _add_attributes(task: Task, parts: list[Hashable]) -> None:
-    values = task.attributes.values()
-    parts += task.attributes
+    """Names, values and types: 1, 1.0 and true are equal and not the same."""
+    attributes = task.attributes
+    values = attributes.values()
+    parts += attributes
     parts += values
-    if task.op == "compute":  # an operation by name tells 1 from 1.0
-        parts += map(type, values)
+    parts += map(type, values)
+    if task.op == "compute":  # an operation by name tells them apart in lists, too
+        parts += [tuple(map(type, value)) for value in values if type(value) is tuple]
 
 
 def _terms_but_quant(task: Task) -> tuple[Symbolic, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -24,7 +25,17 @@ from nacre.nem.plan.placement import (
     present_units,
     requested_engine,
 )
-from nacre.nem.run.timing.costs import call_cycles, cycles, ddr_cycles, latency_of
+from nacre.nem.run.timing.costs import (
+    DDR,
+    CopyRate,
+    call_cycles,
+    copy_levels,
+    copy_rate,
+    cycles,
+    ddr_cycles,
+    latency_of,
+    wire_cycles,
+)
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.tcb.image import DEVICE, UnitUse
@@ -72,6 +83,7 @@ class UnitBinder:
         self.target = Target(device.digest, cstl_parts)
         self._choices: dict[int, _UnitChoices] = {}  # by kind
         self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
+        self._rates: dict[Hashable, list[tuple[str, CopyRate]]] = {}  # of copies, by their memories
 
     def stream(self, task: Task) -> int:
         """The stream of a task whose units are known: its engine; DEVICE where any will do."""
@@ -133,17 +145,45 @@ class UnitBinder:
 
         `call` is what a compute task is there, where that is known.
         """
+        profile = self._profile
+        units, own_part = self._units_of(task)
         uses = []
-        decision, profile = self.decide(task), self._profile
-        for name in decision.units:
+        for name in units:
             latency = latency_of(task, name, profile)
             if call is not None:
                 taken = call_cycles(task, call, name, profile)
             else:
                 taken = _value(cycles(task, name, row, profile))
-            part = decision.part if name == _CSTL else None
+            part = own_part if name == _CSTL else None
             uses.append(UnitUse(name, latency, taken - latency, None, part))
         return tuple(uses)
+
+    def copy_uses(self, task: Task, size: int) -> tuple[tuple[UnitUse, ...], int]:
+        """What `uses` and `shared` are of a copy of so many bytes without gaps."""
+        profile = self._profile
+        units, own_part = self._units_of(task)
+        first, second = copy_levels(task)
+        key = (task.op, task.operands[0].access, units, first, second)
+        rates = self._rates.get(key)
+        if rates is None:
+            rates = self._rates[key] = [(u, copy_rate(task, u, profile)) for u in units]
+        uses = []
+        for name, rate in rates:
+            latency = profile.scale(rate.latency, name)
+            taken = profile.scale(rate.cycles(1, size), name)
+            part = own_part if name == _CSTL else None
+            uses.append(UnitUse(name, latency, _value(taken) - latency, None, part))
+        wires = (first == DDR) + (second == DDR)
+        return tuple(uses), _value(wire_cycles(size * wires, profile)) if wires else 0
+
+    def _units_of(self, task: Task) -> tuple[UnitCombination, str | None]:
+        """The units of a task whose kind is known, and the part of a CSTL among them."""
+        position = task.position
+        if position in self._requested:
+            decision = self.decide(task)
+            return decision.units, decision.part
+        choices = self._choices[self.kinds.numbers[position]]
+        return choices.units, choices.part
 
     def bind_instance(
         self, task: Task, uses: tuple[UnitUse, ...], counters: Counters

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nacre.base.elements import ELEMENT_TYPES
-from nacre.base.term_columns import Column
+from nacre.base.term_columns import Column, Values
 from nacre.kernels.interface.call import Call, Work
 from nacre.kernels.interface.shapes import dense_strides
 from nacre.nem.model.program import Region, Task
@@ -100,9 +100,9 @@ def _call_key(call: Call) -> Hashable:
 
 def latency_of(task: Task, unit: str, profile: TimingProfile) -> int:
     """The cycles of a task that are no work: those before its first result."""
-    if unit == "CSTL" and task.op == "store":
-        return profile.scale(profile.at(unit, "store_latency"), unit)
-    return profile.scale(_latency(task, unit, profile), unit)
+    if task.op not in ("transfer", "store"):
+        return profile.scale(profile.at(unit, "latency"), unit)
+    return profile.scale(copy_rate(task, unit, profile).latency, unit)
 
 
 def _by_row(values: list[int], index: list[int]) -> Column:
@@ -164,13 +164,34 @@ def macs_per_two_cycles(call: Call, profile: TimingProfile) -> int:
     return profile.macs_per_two_cycles(width, is_float=is_float)
 
 
-def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
-    if unit == "CSTL":
+class CopyRate(NamedTuple):
+    """How fast a unit is with copies of a kind."""
+
+    latency: int
+    overhead: int  # of each run of bytes
+    rate: int  # bytes in a cycle
+
+    def cycles(self, runs: Values, size: Values) -> Values:
+        """Cycles of so many runs, each of so many bytes."""
+        return self.latency + runs * (self.overhead + -(-size // self.rate))
+
+
+def copy_rate(task: Task, unit: str, profile: TimingProfile) -> CopyRate:
+    """How fast a unit is with a copy: that depends on the operation and on the two memories."""
+    overhead = _run_overhead(unit, profile)
+    if unit == "CSTL" and task.op == "store":
         rate, latency = profile.at("CSTL", "store_bandwidth"), profile.at("CSTL", "store_latency")
-    else:
-        rate, latency = _bandwidth(task, unit, profile), _latency(task, unit, profile)
+        return CopyRate(latency, overhead, rate)
+    rate, latency = profile.at(unit, "bandwidth"), profile.at(unit, "latency")
+    if _goes_outwards(task):
+        rate = profile.get(unit, "write_bandwidth") or rate
+        latency = profile.get(unit, "write_latency") or latency
+    return CopyRate(latency, overhead, rate)
+
+
+def _copy_cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
     runs, size = _copied_runs(task, unit, grid)
-    return latency + runs * (_run_overhead(unit, profile) + -(-size // rate))
+    return copy_rate(task, unit, profile).cycles(runs, size)
 
 
 def _copied_runs(task: Task, unit: str, grid: Grid) -> tuple[int | Column, int | Column]:
@@ -188,16 +209,6 @@ def _copied_runs(task: Task, unit: str, grid: Grid) -> tuple[int | Column, int |
         return _runs(regions, None, 0)
     by_row = np.array([_runs(regions, grid, row) for row in range(grid.rows)], np.int64)
     return by_row[:, 0], by_row[:, 1]
-
-
-def _bandwidth(task: Task, unit: str, profile: TimingProfile) -> int:
-    outwards = profile.get(unit, "write_bandwidth")
-    return outwards if outwards and _goes_outwards(task) else profile.at(unit, "bandwidth")
-
-
-def _latency(task: Task, unit: str, profile: TimingProfile) -> int:
-    outwards = profile.get(unit, "write_latency")
-    return outwards if outwards and _goes_outwards(task) else profile.at(unit, "latency")
 
 
 def _goes_outwards(task: Task) -> bool:
@@ -281,17 +292,17 @@ def ddr_bytes(task: Task, grid: Grid) -> int | Column:
         calls = [s.call for s in task_signatures.distinct if s.call is not None]
         sizes = [sum(_ceil(t.count * t.elem.bits, 8) for t in call.outputs) for call in calls]
         return sizes[0] if task_signatures.index is None else _by_row(sizes, task_signatures.index)
-    levels = _copy_levels(task)
+    levels = copy_levels(task)
     return copied_bytes(task, grid) * levels.count(DDR) if DDR in levels else 0
 
 
 def touches_ddr(task: Task) -> bool:
     """Whether a task moves anything over DDR's wires."""
-    return table_level(task) == DDR or DDR in _copy_levels(task)
+    return table_level(task) == DDR or DDR in copy_levels(task)
 
 
-def _copy_levels(task: Task) -> list[str | None]:
-    """The memories of a transfer or store."""
+def copy_levels(task: Task) -> list[str | None]:
+    """The memories of a transfer or store, in the order of its operands."""
     if task.op not in ("transfer", "store"):
         return []
     return [o.region.buffer.level for o in task.operands if o.region and o.region.buffer]
@@ -299,8 +310,15 @@ def _copy_levels(task: Task) -> list[str | None]:
 
 def ddr_cycles(task: Task, grid: Grid, profile: TimingProfile) -> int | Column:
     """Cycles for which a task takes all of DDR's bandwidth; 0 where that is not limited."""
-    rate = profile.get("DDR", "bandwidth")
-    return 0 if rate is None else profile.scale(-(-ddr_bytes(task, grid) // rate), "DDR")
+    if profile.get(DDR, "bandwidth") is None:
+        return 0
+    return wire_cycles(ddr_bytes(task, grid), profile)
+
+
+def wire_cycles(size: Values, profile: TimingProfile) -> Values:
+    """Cycles of all of DDR's bandwidth for so many bytes; 0 where that is not limited."""
+    rate = profile.get(DDR, "bandwidth")
+    return 0 if rate is None else profile.scale(-(-size // rate), DDR)
 
 
 def _ceil(value: int, divisor: int) -> int:
