@@ -55,21 +55,28 @@ class TaskForm(Struct, frozen=True, eq=False):
     shared: int
     format: str
     takes_quants: bool  # whether operands are quantised as their regions say
+    reads: int  # so many operands are read, then come those that are written; -1: the last is read
+    is_compressed: bool = False  # whether any of its operands is
 
 
 class QuantBinder:
     """Makes quantisations of those of the program; equal short ones are one value."""
 
     def __init__(self) -> None:
-        # By id of the program's, and the rank of what has it.
-        self.known: dict[tuple[int, int], Quant] = {}
+        self.known: dict[int, Quant] = {}  # by id of the program's, whatever the rank of operands
+        self._of_rank: dict[tuple[int, int], Quant] = {}  # whose axis counts from the end
         self._distinct: dict[Quant, Quant] = {}
 
     def make(self, quant: ProgramQuant, rank: int) -> Quant:
-        """A quantisation that is the same in every iteration."""
-        made = self._make(quant, rank, quant.scales, quant.zero_points)
-        self.known[id(quant), rank] = made
-        return made
+        """A quantisation that is the same in every iteration, and is not known."""
+        if quant.axis is None or 0 <= quant.axis < rank:
+            made = self.known[id(quant)] = self._make(quant, rank, quant.scales, quant.zero_points)
+            return made
+        found = self._of_rank.get((id(quant), rank))
+        if found is None:
+            found = self._make(quant, rank, quant.scales, quant.zero_points)
+            self._of_rank[id(quant), rank] = found
+        return found
 
     def make_at(self, quant: ProgramQuant, rank: int, lookup: Lookup) -> Quant:
         """One whose scales or zero points are those of an iteration."""
@@ -146,6 +153,8 @@ class FormBinder:
             self._units.shared(task, row),
             "raw",
             takes_quants=True,
+            reads=_reads(task),
+            is_compressed=_is_compressed(task),
         )
 
     def _make_copy(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -161,7 +170,9 @@ class FormBinder:
             moved = Operand(_ANYWHERE, 0, _RAW, (resolve_symbols(region_of(source).extent, lookup),))
             operands, form = (moved, moved), "raw"
             uses, shared = units.copy_uses(task, moved.dims[0])
-        return TaskForm(task.op, (), is_ordered, operands, uses, shared, form, takes_quants=False)
+        is_compressed = any(operand.compression is not None for operand in operands)
+        given = (task.op, (), is_ordered, operands, uses, shared, form, False, _reads(task))
+        return TaskForm(*given, is_compressed)
 
     def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
         """The form of a compute task in an iteration with the quantisation of its operands."""
@@ -206,6 +217,24 @@ def _computed(
         is_truth = meant is not None and meant.elem is _TRUTH
         made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
     return tuple(made)
+
+
+def _reads(task: Task) -> int:
+    """How many operands are read, which come before those written; -1: the last alone is read."""
+    accesses = [operand.access for operand in task.operands]
+    reads = accesses.count("read")
+    if "write" not in accesses[:reads]:
+        return reads
+    if reads == 1 and accesses[-1] == "read":
+        return -1
+    raise ValueError("a task that reads and writes in turn")
+
+
+def _is_compressed(task: Task) -> bool:
+    for operand in task.operands:
+        if operand.region is not None and operand.region.compression is not None:
+            return True
+    return False
 
 
 def _typed(region: Region, lookup: Lookup) -> Operand:

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, OperandKey, add_number
-from nacre.bind.forms import QuantBinder, TaskForm
+from nacre.bind.forms import QuantBinder, TaskForm, region_of
+from nacre.nem.model.program import Operand as TaskOperand
 from nacre.nem.model.program import Task
 from nacre.tcb.image import STREAM, Operand, Placement, Quant
 
@@ -31,32 +32,58 @@ class OperandBinder:
 
     def place(self, task: Task, form: TaskForm, counters: Counters) -> tuple[Operands, Operands]:
         """The operands that a task reads and those that it writes, as its form has them."""
-        read: list[Operand] = []
-        written: list[Operand] = []
-        streamed, places, known = self._streamed, self._places, counters.operands
-        quants = self._quants.known if form.takes_quants else None
+        if self._streamed or form.is_compressed:
+            return self._place_any(task, form, counters)
+        places, takes_quants, quants = self._places, form.takes_quants, self._quants
+        made: list[Operand] = []
         for operand, of in zip(task.operands, form.operands, strict=True):
             region = operand.region
             if region is None or (buffer := region.buffer) is None:
                 raise ValueError("a region of a program with errors")
-            offset, quant, index = region.offset, of.quant, buffer.index
-            if quants is not None and (asked := region.quant) is not None:
-                rank = len(of.dims)
-                quant = quants.get((id(asked), rank)) or self._quants.make(asked, rank)
-            if streamed and id(operand) in streamed:
-                made = replace(of, memory=STREAM, quant=quant, compressed_bytes=None)
-            elif type(offset) is not int:
-                # Equal terms of a program are one value, mostly.
-                key = (id(offset), index, id(of), id(quant))
-                made = known.get(key) or self._at_term(key, of, offset, quant, counters)
-            elif of.compression is None:  # which is most of them
-                memory, first = places[index]
-                made = Operand(memory, first + offset, of.elem, of.dims, of.strides, quant)
-            else:
-                memory, first = places[index]
-                made = _placed(of, memory, first + offset, quant)
+            quant = of.quant
+            if takes_quants and (asked := region.quant) is not None:
+                quant = quants.known.get(id(asked)) or quants.make(asked, len(of.dims))
+            offset = region.offset
+            if type(offset) is int:
+                memory, first = places[buffer.index]
+                made.append(Operand(memory, first + offset, of.elem, of.dims, of.strides, quant))
+                continue
+            key = (id(offset), buffer.index, id(of), id(quant))
+            known = counters.operands.get(key)
+            made.append(known or self._at_term(key, of, offset, quant, counters))
+        reads = form.reads
+        if reads >= 0:  # which is most of them
+            return tuple(made[:reads]), tuple(made[reads:])
+        return tuple(made[-1:]), tuple(made[:-1])
+
+    def _place_any(
+        self, task: Task, form: TaskForm, counters: Counters
+    ) -> tuple[Operands, Operands]:
+        """The same of a task of which something is compressed or streams."""
+        read: list[Operand] = []
+        written: list[Operand] = []
+        for operand, of in zip(task.operands, form.operands, strict=True):
+            made = self._place_one(operand, of, form, counters)
             (read if operand.access == "read" else written).append(made)
         return tuple(read), tuple(written)
+
+    def _place_one(
+        self, operand: TaskOperand, of: Operand, form: TaskForm, counters: Counters
+    ) -> Operand:
+        region = region_of(operand)
+        offset, quant, buffer = region.offset, of.quant, region.buffer
+        if buffer is None:
+            raise ValueError("a region of a program with errors")
+        if form.takes_quants and (asked := region.quant) is not None:
+            quant = self._quants.known.get(id(asked)) or self._quants.make(asked, len(of.dims))
+        if id(operand) in self._streamed:
+            return replace(of, memory=STREAM, quant=quant, compressed_bytes=None)
+        if type(offset) is int:
+            memory, first = self._places[buffer.index]
+            return _placed(of, memory, first + offset, quant)
+        # Equal terms of a program are one value, mostly.
+        key = (id(offset), buffer.index, id(of), id(quant))
+        return counters.operands.get(key) or self._at_term(key, of, offset, quant, counters)
 
     def _at_term(
         self, key: OperandKey, of: Operand, offset: object, quant: Quant | None, counters: Counters

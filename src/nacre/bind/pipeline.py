@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -31,6 +30,7 @@ from nacre.bind.memory.weights import (
 )
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import order_program
+from nacre.bind.origins import origins_of
 from nacre.bind.placed_tags import PlacedTags
 from nacre.bind.request import BindOptions, Bound, Host
 from nacre.bind.rules import BND02
@@ -40,10 +40,9 @@ from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision
 from nacre.nem.model.devices import Device
-from nacre.nem.model.program import Decorator, Program, Task, Wait
+from nacre.nem.model.program import Program
 from nacre.nem.plan.plan import Plan
 from nacre.nem.run.memory.memory import memory_sizes
-from nacre.nem.run.sessions.naming import statement_name
 from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
@@ -51,7 +50,6 @@ from nacre.tcb.figures import Figures
 from nacre.tcb.image import Image, Machine, Origin, Placement, Port
 
 _DDR = "DDR"
-_LINES_NEAR = 32  # from a statement to the next, mostly
 
 
 def bind_plan(
@@ -234,25 +232,19 @@ def _look_through(
 ) -> tuple[tuple[UnitDecision, ...], dict[int, int], tuple[Origin, ...]]:
     """Where every task runs, in which stream, by position, and where every block comes from.
 
-    In one pass: no cache holds a large program. InputError with all that can run nowhere.
+    InputError with all that can run nowhere.
     """
     decisions: list[UnitDecision] = []
-    streams: dict[int, int] = {}
     findings: list[Diagnostic] = []
-    origins = _Origins(program, layers)
-    for statement in program.statements:
-        if type(statement) is Task:
-            try:
-                decisions.append(units.decide(statement))
-            except NoUnitError as error:
-                findings.append(BND02.at(program.span(statement.node), str(error)))
-            streams[statement.position] = units.stream(statement)
-            origins.add_task(statement)
-        elif isinstance(statement, Wait):
-            origins.add_wait(statement)
+    tasks, decide = program.tasks, units.decide
+    for task in tasks:
+        try:
+            decisions.append(decide(task))
+        except NoUnitError as error:
+            findings.append(BND02.at(program.span(task.node), str(error)))
     if findings:
         raise InputError(findings)
-    return tuple(decisions), streams, tuple(origins.found)
+    return tuple(decisions), units.streams(tasks), tuple(origins_of(program, layers))
 
 
 def _machine(device: Device, profile: TimingProfile, uarch: Uarch, ddr_bytes: int) -> Machine:
@@ -295,54 +287,3 @@ def _ports(placements: Iterable[Placement], host: Host) -> Iterator[Port]:
         for found in by_name.values():
             if found.memory == _DDR:
                 yield Port(found.buffer, "inout", _DDR, found.address, found.size)
-
-
-class _Origins:
-    """The origins of blocks: names, lines and layers of statements, in the order of the text."""
-
-    def __init__(self, program: Program, layers: Mapping[str, str]) -> None:
-        self.found: list[Origin] = []
-        self._program, self._starts, self._layers = program, program.source.line_starts, layers
-        self._of_loops: dict[int, str | None] = {}  # what `@debug` calls them, by position
-        self._line = 0  # of the statement before
-
-    def add_task(self, task: Task) -> None:
-        """Where a task comes from."""
-        name = task.token or statement_name(self._program, task)
-        layer = self._layers.get(task.name) if self._layers else None
-        if layer is None:
-            layer = _debug_name(task.decorators)
-            if layer is None and task.loops:
-                layer = self._name_of_loops(task)
-        self.found.append(Origin(task.position, name, self._line_of(task.node.start), layer))
-
-    def add_wait(self, wait: Wait) -> None:
-        """Where a wait comes from."""
-        line = self._line_of(wait.node.start)
-        self.found.append(Origin(wait.position, f"wait@{line}", line))
-
-    def _line_of(self, start: int) -> int:
-        """The line of what begins at a place of the text, behind the statement before."""
-        starts, before = self._starts, self._line
-        near = before + _LINES_NEAR
-        if near >= len(starts) or starts[near] <= start:
-            near = len(starts)
-        self._line = line = bisect_right(starts, start, before, near)
-        return line
-
-    def _name_of_loops(self, task: Task) -> str | None:
-        """What `@debug` calls the loops around a task that has no name of its own."""
-        innermost = task.loops[-1].position
-        if innermost not in self._of_loops:
-            self._of_loops[innermost] = task.debug_name
-        return self._of_loops[innermost]
-
-
-def _debug_name(decorators: tuple[Decorator, ...]) -> str | None:
-    """What `@debug` among some decorators calls a task."""
-    for decorator in decorators:
-        if decorator.name == "debug" and decorator.arguments:
-            name = decorator.arguments[0]
-            if type(name) is str:
-                return name
-    return None

@@ -40,24 +40,14 @@ class TaskKinds:
         parts: list[Hashable] = [op, bool(loops) and self._is_deterministic_in(loops)]
         if decorators and (len(decorators) > 1 or decorators[0].name != "debug"):
             self._add_requests(task, parts)  # more than what tools call it, which is all of most
-        is_copy = op in COPIES
-        # Types of bytes that a copy moves as they are do not matter, unless runs differ in them.
-        copied = () if loops or not is_copy else _copied_bytes(task)
-        parts += copied
-        for operand in () if copied else task.operands:
-            region = operand.region
-            if region is None or region.buffer is None:  # of a program with errors
-                continue
-            level, quant = region.buffer.level, region.quant
-            parts += (operand.access, level, region.elem, region.shape, region.strides)
-            if quant is not None and (is_copy or (region.loops and self._terms_in(region))):
-                parts += ("quant", quant)
-            if region.compression is not None:
-                parts += ("packed", region.compression.form, region.extent)
-            elif is_copy:
-                parts.append(region.extent)
-        if not is_copy and task.attributes:
-            _add_attributes(task, parts)
+        if op in COPIES:
+            self._add_copy(task, parts)
+        else:
+            _add_types(task, parts)
+            if loops:
+                self._add_varying_quants(task, parts)
+            if task.attributes:
+                _add_attributes(task, parts)
         key = tuple(parts)
         count = len(self.keys)
         kind = self._kinds.setdefault(key, count)  # hashed once
@@ -66,6 +56,27 @@ class TaskKinds:
             self.varying.append(self._varying_terms(task) if loops else ())
         self.numbers[task.position] = kind
         return kind
+
+    def _add_copy(self, task: Task, parts: list[Hashable]) -> None:
+        """What a copy moves; types of bytes matter only where runs of iterations differ in them."""
+        copied = None if task.loops else _copied_bytes(task)
+        if copied is not None:
+            parts += copied
+            return
+        _add_types(task, parts)
+        for operand in task.operands:
+            region = operand.region
+            if region is not None and region.buffer is not None:
+                parts += (region.quant, region.extent)
+
+    def _add_varying_quants(self, task: Task, parts: list[Hashable]) -> None:
+        """Quantisation that differs from iteration to iteration."""
+        for at, operand in enumerate(task.operands):
+            region = operand.region
+            if region is None or region.quant is None or region.buffer is None:
+                continue
+            if self._terms_in(region):
+                parts += (at, region.quant)
 
     def _add_requests(self, task: Task, parts: list[Hashable]) -> None:
         """What decorators on a task ask for."""
@@ -107,18 +118,29 @@ class TaskKinds:
         return found
 
 
-def _copied_bytes(task: Task) -> tuple[Hashable, ...]:
-    """Between which memories a copy of bytes as they are goes, and how many; nothing for others."""
+def _add_types(task: Task, parts: list[Hashable]) -> None:
+    """The types of operands, and the levels that they lie in."""
+    for operand in task.operands:
+        region = operand.region
+        if region is None or (buffer := region.buffer) is None:  # of a program with errors
+            continue
+        parts += (operand.access, buffer.level, region.elem, region.shape, region.strides)
+        if region.compression is not None:
+            parts += ("packed", region.compression.form, region.extent)
+
+
+def _copied_bytes(task: Task) -> tuple[Hashable, ...] | None:
+    """Between which memories a copy of bytes as they are goes, and how many; None for others."""
     if len(task.operands) != 2:
-        return ()
+        return None
     first, second = task.operands
     a, b = first.region, second.region
     if a is None or b is None or a.buffer is None or b.buffer is None:
-        return ()
+        return None
     if a.compression is not None or b.compression is not None:
-        return ()
+        return None
     if (a.strides or b.strides or a.quant or b.quant) and copies_elements(task):
-        return ()
+        return None
     size = a.extent if first.access == "read" else b.extent
     return "bytes", first.access, a.buffer.level, b.buffer.level, size
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -85,8 +85,14 @@ class UnitBinder:
         self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
         self._rates: dict[Hashable, list[tuple[str, CopyRate]]] = {}  # of copies, by their memories
 
-    def stream(self, task: Task) -> int:
-        """The stream of a task whose units are known: its engine; DEVICE where any will do."""
+    def streams(self, tasks: Sequence[Task]) -> dict[int, int]:
+        """The streams of tasks whose units are known, by position: their engines, or DEVICE."""
+        if self._is_single and not self._asking:  # which is most programs
+            return dict.fromkeys([task.position for task in tasks], 0)
+        return {task.position: self._stream(task) for task in tasks}
+
+    def _stream(self, task: Task) -> int:
+        """The stream of a task: its engine; DEVICE where any will do."""
         if self._is_single and (
             task.position not in self._asking or requested_engine(task) is None
         ):
