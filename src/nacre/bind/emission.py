@@ -256,7 +256,7 @@ class Emitter:
 def _plain_waits(plain: tuple[PlainWait, ...], number: int) -> tuple[Wait, ...]:
     """Waits for tags to have counted so many, beside what their body had counted before."""
     if len(plain) == 1:  # which is most of them
-        tag, before, counted = plain[0]
+        ((tag, before, counted),) = plain
         if type(before) is int:
             return (Wait(tag, before + counted + number),)
     return tuple([

@@ -11,21 +11,24 @@ from __future__ import annotations
 NodeSet = tuple[int, ...]  # of every piece its bits
 
 _BITS = 12
+_PIECE = 1 << _BITS
 _LAST = (1 << _BITS) - 1
 EMPTY: NodeSet = (0,)
 
 
 def contains(nodes: NodeSet, number: int) -> bool:
     """Whether a node is in a set."""
+    if number < _PIECE:  # which is most programs
+        return nodes[0] >> number & 1 == 1
     at = number >> _BITS
     return at < len(nodes) and nodes[at] >> (number & _LAST) & 1 == 1
 
 
 def with_node(nodes: NodeSet, number: int) -> NodeSet:
     """A set with one more node."""
+    if number < _PIECE and len(nodes) == 1:  # which is most programs
+        return (nodes[0] | 1 << number,)
     at, bit = number >> _BITS, 1 << (number & _LAST)
-    if not at:  # which is most programs
-        return (nodes[0] | bit, *nodes[1:]) if len(nodes) > 1 else (nodes[0] | bit,)
     if len(nodes) <= at:
         return (*nodes, *(0,) * (at - len(nodes)), bit)
     return (*nodes[:at], nodes[at] | bit, *nodes[at + 1 :])
@@ -33,12 +36,12 @@ def with_node(nodes: NodeSet, number: int) -> NodeSet:
 
 def union(a: NodeSet, b: NodeSet) -> NodeSet:
     """What either of two sets has."""
+    if len(a) == 1 == len(b):  # which is most programs
+        return (a[0] | b[0],)
     if a is b:
         return a
     if len(a) < len(b):
         a, b = b, a
-    if len(a) == 1:  # which is most programs
-        return (a[0] | b[0],)
     return (*map(_either, a, b), *a[len(b) :])
 
 

@@ -150,7 +150,7 @@ class _BodyWriter:
         self.outer: list[OrderNode] = []  # nodes of bodies around it that somebody in it waits for
         self._nodes: list[OrderNode] = []
         self._inner: dict[int, OrderBody] = {}
-        self._orderer = orderer
+        self._orderer, self._tasks = orderer, orderer.tasks
         self._loop = loop
         self._position = -1 if loop is None else loop.position
         self._start = start
@@ -159,9 +159,10 @@ class _BodyWriter:
 
     def write(self, statements: Sequence[Statement]) -> OrderBody:
         """Order the body."""
+        within_chains = self._orderer.within_chains
         for statement in statements:
-            if isinstance(statement, Task):
-                if statement.position not in self._orderer.within_chains:
+            if type(statement) is Task:
+                if not within_chains or statement.position not in within_chains:
                     self._add_task(statement)
             elif isinstance(statement, Wait):
                 tokens = [self._orderer.tasks[token] for token in statement.tokens]
@@ -173,13 +174,14 @@ class _BodyWriter:
         return OrderBody(self._loop, tuple(self._nodes), self._inner)
 
     def _add_task(self, task: Task) -> None:
-        tasks = self._orderer.tasks
+        tasks, chains = self._tasks, self._orderer.chains
         position, deps = task.position, task.deps
-        chain = self._orderer.chains.get(position)
+        chain = chains.get(position) if chains else None
         if chain is None:
-            node = self._add_after_one(task) if len(deps) == 1 else None
+            named = [tasks[dep] for dep in deps]
+            node = self._add_after(task, named) if named else None
             if node is None:
-                node = self._add("task", position, task, [tasks[dep] for dep in deps])
+                node = self._add("task", position, task, named)
             tasks[position] = node
         else:
             own = {member.position for member in chain}
@@ -189,21 +191,30 @@ class _BodyWriter:
         if task.is_sync:
             self._gate = node
 
-    def _add_after_one(self, task: Task) -> OrderNode | None:
-        """A task that waits for one other of its body, and so for the gate, as most do."""
-        named, gate, body = self._orderer.tasks[task.deps[0]], self._gate, self._position
-        if named.body != body or (gate is not None and named.position < gate.position):
-            return None
-        number = self._orderer.node_count
-        self._orderer.node_count = number + 1
-        past, before = named.until, (named,)
+    def _add_after(self, task: Task, named: list[OrderNode]) -> OrderNode | None:
+        """A task that waits for others of its body alone, as most do; None for all else."""
+        body, gate = self._position, self._gate
+        for other in named:
+            if other.body != body:
+                return None
+        if len(named) > 1 or (gate is not None and named[0].position < gate.position):
+            named, past = _latest(self._after_gate(named))
+        else:
+            past = named[0].until
+        orderer, position = self._orderer, task.position
+        number = orderer.node_count
+        orderer.node_count = number + 1
         until = with_node(past, number)
-        at = task.position
-        made = OrderNode("task", at, task, before, False, True, body, number, past, until)
+        before = tuple(named)
+        made = OrderNode(
+            "task", position, task, before, False, True, body, number, past, until
+        )
         self._nodes.append(made)
         if self._loop is not None:
-            self._last.pop(named.position, None)
-            self._last[at] = made
+            last = self._last
+            for other in before:
+                last.pop(other.position, None)
+            last[position] = made
         return made
 
     def _add_loop(self, loop: Loop) -> OrderNode:
@@ -307,8 +318,10 @@ def _latest(nodes: list[OrderNode]) -> tuple[list[OrderNode], NodeSet]:
     if len(nodes) == 1:
         return nodes, nodes[0].until
     if len(nodes) == 2:
-        early, late = nodes if nodes[0].position < nodes[1].position else reversed(nodes)
-        if contains(late.until, early.number):
+        late, early = nodes
+        if late.position < early.position:
+            early, late = nodes
+        if contains(late.past, early.number):
             return [late], late.until
         return nodes, union(late.until, early.until)
     latest, *rest = sorted(nodes, key=_position, reverse=True)

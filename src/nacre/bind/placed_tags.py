@@ -40,7 +40,7 @@ class TagTerms:
         self._signals = tags.chains.signals
         self._tags: dict[int, Tag] = {}  # by chain
         self._counted: dict[int, tuple[Term, int]] = {}  # by chain
-        self._waits: dict[int, PlainWait] = {}  # by id of the node that is waited for
+        self._waits: dict[OrderNode, PlainWait] = {}  # by the node that is waited for
         self._nodes: dict[int, list[NodeTags]] = {}  # by id of the nodes of a body
         self.iterations = Tag(tags.space, base)  # counts them
         self.counted_iterations = split_number(count, counter_)
@@ -66,29 +66,36 @@ class TagTerms:
         """The tags of all nodes of a body."""
         found = self._nodes.get(id(nodes))
         if found is None:
-            found = self._nodes[id(nodes)] = [self._of(node) for node in nodes]
+            found = self._nodes[id(nodes)] = self._of(nodes)
         return found
 
-    def _of(self, node: OrderNode) -> NodeTags:
-        signal = self._signals.get(id(node))
-        tag = None if signal is None else self._tags.get(signal.chain) or self.tag(signal.chain)
-        if not node.is_within or node.kind == "end":  # the wait for the end of a loop is another
-            return NodeTags(node, None, tag)
-        before, known = node.before, self._waits
-        if len(before) == 1:  # which is most of them
-            wait = known.get(id(before[0])) or self.wait(before[0])
-            return NodeTags(node, (wait,), tag)
-        return NodeTags(node, tuple([known.get(id(n)) or self.wait(n) for n in before]), tag)
+    def _of(self, nodes: tuple[OrderNode, ...]) -> list[NodeTags]:
+        signals, known, tags, counts = self._signals, self._waits, self._tags, self._counted
+        found = []
+        for node in nodes:
+            signal = signals.get(node)
+            tag: Tag | None = None
+            if signal is not None:
+                chain, place = signal
+                tag = tags.get(chain) or self.tag(chain)
+                counted, number = counts.get(chain) or self.counted(chain)
+                known[node] = (tag, counted, number + place + 1)
+            before = node.before
+            if not node.is_within or node.kind == "end":  # a loop's end is waited for otherwise
+                found.append(NodeTags(node, None, tag))
+            elif len(before) == 1:  # which is most of them
+                found.append(NodeTags(node, (known[before[0]],), tag))
+            else:
+                found.append(NodeTags(node, tuple([known[other] for other in before]), tag))
+        return found
 
     def wait(self, node: OrderNode) -> PlainWait:
         """A node's tag, and what that has counted when the node is over: a term, and a number."""
-        found = self._waits.get(id(node))
+        found = self._waits.get(node)
         if found is None:
-            signal = self._signals[id(node)]
-            chain = signal.chain
-            before, number = self._counted.get(chain) or self.counted(chain)
-            tag = self._tags.get(chain) or self.tag(chain)
-            found = self._waits[id(node)] = (tag, before, number + signal.place + 1)
+            chain, place = self._signals[node]
+            before, number = self.counted(chain)
+            found = self._waits[node] = (self.tag(chain), before, number + place + 1)
         return found
 
 
@@ -161,7 +168,7 @@ class PlacedTags:
 
     def serialising_waits(self, node: OrderNode) -> tuple[Wait, ...]:
         """A wait for who had a node's tag before it, where nothing else orders the two."""
-        other = self.tags.chains.serialised.get(id(node))
+        other = self.tags.chains.serialised.get(node)
         return () if other is None else (self.wait_for(other),)
 
     def window_wait(self) -> tuple[Wait, ...]:

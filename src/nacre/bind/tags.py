@@ -10,7 +10,7 @@ means one event whenever it is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import cache
 from types import MappingProxyType
 
@@ -18,20 +18,18 @@ from msgspec import Struct
 
 from nacre.base.term_columns import Interval, interval_of
 from nacre.bind.counters import counters_of
-from nacre.bind.node_sets import contains
+from nacre.bind.node_sets import NodeSet, contains
 from nacre.bind.order import OrderBody, OrderNode
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 from nacre.tcb.image import DEVICE
 
+_WITH_OWN_RULE = ("entry", "done")  # nodes that signal whoever waits for them, or never
 _MOST_CHAINS = 64  # that a node is tried at the end of
 NO_LIMITS: Mapping[int, TagLimit] = MappingProxyType({})
 
 
-class Signal(Struct, frozen=True, eq=False, gc=False):
-    """The place of a node in a chain of those that signal one tag."""
-
-    chain: int  # within its body
-    place: int  # in the chain
+# The place of a node among those that signal one tag: which chain of its body, and where in it.
+Signal = tuple[int, int]
 
 
 class TagLimit(Struct, frozen=True):
@@ -68,11 +66,10 @@ _NO_LIMIT = TagLimit()
 class Chains(Struct, frozen=True, eq=False):
     """The nodes of a body that signal, in chains."""
 
-    signals: Mapping[int, Signal]  # by id of the node
+    signals: Mapping[OrderNode, Signal]
     lengths: tuple[int, ...]
-    serialised: Mapping[
-        int, OrderNode
-    ]  # what a node waits for only because it shares a tag with it
+    # What a node waits for only because it shares a tag with it.
+    serialised: Mapping[OrderNode, OrderNode]
 
 
 class BodyTags:
@@ -144,15 +141,15 @@ class _Sharer:
         self._stream_of, self._limits = stream_of, limits
         streams = set(stream_of.values())
         self._only_stream = streams.pop() if len(streams) == 1 else None
-        self._waited: set[int] = set()  # by id: the nodes that others wait for
+        self._waited: set[OrderNode] = set()  # the nodes that others wait for
         self._chains: dict[tuple[int, int | None], Chains] = {}  # by id of nodes, and their limit
         self._areas: dict[Hashable, dict[int, TagArea]] = {}  # of loops without others in them
         for part in body.walk():
             if part.outside is not None:
-                self._waited.add(id(part.outside.local))
+                self._waited.add(part.outside.local)
             for node in () if part.shift else part.nodes:
-                if node.kind != "end":
-                    self._waited.update(map(id, node.before))
+                if node.kind != "end" and (before := node.before):
+                    self._waited.update(before)
 
     def share(self, body: OrderBody, ranges: tuple[Interval, ...]) -> BodyTags:
         """The tags of a body; `ranges` are those of the counters around it."""
@@ -190,17 +187,8 @@ class _Sharer:
         key = (id(body.nodes), most)
         found = self._chains.get(key)
         if found is None:
-            found = self._chains[key] = _chain_up(self._signalling(body), most)
+            found = self._chains[key] = _chain_up(body.nodes, self._waited, most)
         return found
-
-    def _signalling(self, body: OrderBody) -> Iterator[OrderNode]:
-        """The nodes that somebody waits for; the end of an iteration has a tag of its own."""
-        for node in body.nodes:
-            if node.kind == "entry":
-                if has_entry_block(node):
-                    yield node
-            elif id(node) in self._waited and node.kind != "done":
-                yield node
 
 
 def has_entry_block(node: OrderNode) -> bool:
@@ -219,41 +207,46 @@ def _most_iterations(body: OrderBody, ranges: tuple[Interval, ...]) -> int:
     return MAX_TASK_INSTANCES if bounds is None else max(1, min(bounds[1], MAX_TASK_INSTANCES))
 
 
-def _chain_up(signalling: Iterable[OrderNode], most: int | None) -> Chains:
-    """Put nodes into chains, of which there are at most so many."""
-    signals: dict[int, Signal] = {}
+def _chain_up(nodes: Iterable[OrderNode], waited: Set[OrderNode], most: int | None) -> Chains:
+    """Put those nodes that somebody waits for into chains, of which there are at most so many.
+
+    The end of an iteration has a tag of its own.
+    """
+    signals: dict[OrderNode, Signal] = {}
     last: list[OrderNode] = []
     lengths: list[int] = []
-    serialised: dict[int, OrderNode] = {}
-    for node in signalling:
-        chain = _chain_before(node, signals, last)
+    serialised: dict[OrderNode, OrderNode] = {}
+    for node in nodes:
+        if node not in waited or node.kind in _WITH_OWN_RULE:
+            if node.kind != "entry" or not has_entry_block(node):
+                continue
+        chain: int | None = None
+        for named in reversed(node.before):
+            signal = signals.get(named)
+            if signal is not None and last[signal[0]] is named:
+                chain = signal[0]
+                break
+        else:
+            if not node.after_start:  # and after something of its body
+                chain = _chain_before(node.past, last)
         if chain is None and len(last) == most:
             # Whoever signalled first is likely to be over first.
             chain = min(range(len(last)), key=lambda c: last[c].position)
-            serialised[id(node)] = last[chain]
+            serialised[node] = last[chain]
         if chain is None:
             chain = len(last)
             last.append(node)
             lengths.append(0)
         length = lengths[chain]
-        signals[id(node)] = Signal(chain, length)
+        signals[node] = (chain, length)
         last[chain] = node
         lengths[chain] = length + 1
     return Chains(signals, tuple(lengths), serialised)
 
 
-def _chain_before(
-    node: OrderNode, signals: Mapping[int, Signal], last: Sequence[OrderNode]
-) -> int | None:
-    """A chain whose last node is before this one: that of a node that it waits for, or another."""
-    before = node.before
-    for named in reversed(before) if len(before) > 1 else before:
-        signal = signals.get(id(named))
-        if signal is not None and last[signal.chain] is named:
-            return signal.chain
-    if node.after_start:  # and after nothing of its body
-        return None
-    past, first = node.past, max(0, len(last) - _MOST_CHAINS)
+def _chain_before(past: NodeSet, last: Sequence[OrderNode]) -> int | None:
+    """A chain whose last node is among those that are before another node."""
+    first = max(0, len(last) - _MOST_CHAINS)
     for chain, other in enumerate(last[first:], first):
         if contains(past, other.number):
             return chain
