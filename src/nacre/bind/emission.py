@@ -92,10 +92,12 @@ class Emitter:
         place_operands = self._operands.place
         is_usual = not members and not self._requested and self._has_token_limit
         for of_node in tags.nodes():
-            node, plain = of_node.node, of_node.waits
+            node, plain, ready, signal = of_node
             kind, position = node.kind, node.position + shift
             if kind == "task":
-                if plain is None or node.after_start or is_serialised:
+                if ready is not None:
+                    waits = ready
+                elif plain is None or node.after_start or is_serialised:
                     waits = self._waits(of_node, place)
                 else:
                     waits = _plain_waits(plain, number)
@@ -104,7 +106,7 @@ class Emitter:
                 if position in members:
                     waits = self._producers(last, place, waits, found)
                 if not is_usual or stream == DEVICE:
-                    found.append(self._task(last, place, waits, of_node.signal, stream))
+                    found.append(self._task(last, place, waits, signal, stream))
                     continue
                 # Most programs have nothing else: as `_task` does, with a call less for each.
                 form = known_forms.get(kinds[position]) or self._form(last, place)
@@ -112,7 +114,7 @@ class Emitter:
                 deps = last.deps
                 found.append(Block(
                     "task", position, form.op, form.attributes, form.is_ordered, inputs, outputs,
-                    form.units, form.shared, None, form.format, 0, 0, waits, of_node.signal, (),
+                    form.units, form.shared, None, form.format, 0, 0, waits, signal, (),
                     False, last.token is not None,
                     deps if len(deps) < 2 else tuple(dict.fromkeys(deps)),
                 ))  # fmt: skip
@@ -166,8 +168,10 @@ class Emitter:
     def _waits(self, of_node: NodeTags, place: Place) -> tuple[Wait, ...]:
         """What a node waits for, in its own body and in those around it."""
         tags, node, own = place.tags, of_node.node, of_node.waits
-        waits: tuple[Wait, ...] = ()
-        if own is not None:
+        waits: tuple[Wait, ...] = of_node.ready or ()
+        if of_node.ready is not None:
+            pass
+        elif own is not None:
             waits = _plain_waits(own, tags.number)
         elif node.kind == "end":
             waits = (tags.inside(_loop_of(node).position).all_done(place.counters),)

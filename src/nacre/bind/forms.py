@@ -25,15 +25,16 @@ from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
     TaskCall,
-    call_of,
+    attributes_of,
     lookup_at,
+    plain_type,
     resolve_symbols,
 )
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.run.machine.actions import copy_operands
-from nacre.nem.run.machine.machine import must_be_deterministic, operation_name
+from nacre.nem.run.machine.machine import operation_name
 from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
@@ -141,25 +142,28 @@ class FormBinder:
         """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
             return self._make_copy(task, lookup, row)
-        op, call = operation_name(task), call_of(task, lookup, ordered=False, quants=False)
+        op, (call, operands) = operation_name(task), _typed_call(task, lookup)
         primitive = primitive_of(op)
         resolved = resolve_call(op, call)
+        if resolved is not call:
+            operands = _with_truths(task, operands, resolved)
         return TaskForm(
             primitive.name if primitive is not None else op,
             tuple(sorted(resolved.attributes.items())),
-            must_be_deterministic(task),
-            _computed(task, call, resolved, lookup),
+            self._units.kinds.is_deterministic(task),
+            operands,
             self._units.uses(task, row, call),
             self._units.shared(task, row),
             "raw",
-            takes_quants=True,
-            reads=_reads(task),
-            is_compressed=_is_compressed(task),
+            True,
+            _reads(task.operands, len(call.inputs)),
+            any([operand.compression for operand in operands]),
         )
 
     def _make_copy(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
         """The form of a copy: of elements with what they are quantised by, or of bytes."""
-        is_ordered, units = must_be_deterministic(task), self._units
+        units = self._units
+        is_ordered = units.kinds.is_deterministic(task)
         source, target = copy_operands(task)
         if copies_elements(task) or region_of(source).compression or region_of(target).compression:
             operands, form = self._copied(task, lookup), "raw"
@@ -171,7 +175,8 @@ class FormBinder:
             operands, form = (moved, moved), "raw"
             uses, shared = units.copy_uses(task, moved.dims[0])
         is_compressed = any(operand.compression is not None for operand in operands)
-        given = (task.op, (), is_ordered, operands, uses, shared, form, False, _reads(task))
+        reads = _reads(task.operands, 1)
+        given = (task.op, (), is_ordered, operands, uses, shared, form, False, reads)
         return TaskForm(*given, is_compressed)
 
     def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
@@ -203,38 +208,38 @@ class FormBinder:
         return replace(of, quant=self.quants.make_at(quant, rank, lookup))
 
 
-def _computed(
-    task: Task, call: TaskCall, resolved: TaskCall, lookup: Lookup
+def _typed_call(task: Task, lookup: Lookup) -> tuple[TaskCall, tuple[Operand, ...]]:
+    """A compute task as a call without quantisation, and its operands, in one pass over these."""
+    inputs, outputs, operands = [], [], []
+    for operand in task.operands:
+        made = _typed(region_of(operand), lookup)
+        operands.append(made)
+        of_call = inputs if operand.access == "read" else outputs
+        of_call.append(plain_type(made.elem, made.dims))
+    attributes = attributes_of(task, lookup)
+    return TaskCall(tuple(inputs), tuple(outputs), attributes), tuple(operands)
+
+
+def _with_truths(
+    task: Task, operands: tuple[Operand, ...], resolved: TaskCall
 ) -> tuple[Operand, ...]:
-    """What a compute task reads and writes, in its order; truth values lie there as bytes."""
-    if resolved is call:  # which is most of them
-        return tuple([_typed(region_of(operand), lookup) for operand in task.operands])
+    """Operands with those as truth values that an operation means as such: they lie as bytes."""
     reads, writes = iter(resolved.inputs), iter(resolved.outputs)
     made = []
-    for operand in task.operands:
+    for operand, typed in zip(task.operands, operands, strict=True):
         meant = next(reads if operand.access == "read" else writes)
-        typed = _typed(region_of(operand), lookup)
         is_truth = meant is not None and meant.elem is _TRUTH
         made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
     return tuple(made)
 
 
-def _reads(task: Task) -> int:
-    """How many operands are read, which come before those written; -1: the last alone is read."""
-    accesses = [operand.access for operand in task.operands]
-    reads = accesses.count("read")
-    if "write" not in accesses[:reads]:
+def _reads(operands: tuple[TaskOperand, ...], reads: int) -> int:
+    """So many operands are read, which come before those written; -1: the last alone is read."""
+    if not reads or operands[0].access == operands[reads - 1].access == "read":
         return reads
-    if reads == 1 and accesses[-1] == "read":
+    if reads == 1 and operands[-1].access == "read":
         return -1
     raise ValueError("a task that reads and writes in turn")
-
-
-def _is_compressed(task: Task) -> bool:
-    for operand in task.operands:
-        if operand.region is not None and operand.region.compression is not None:
-            return True
-    return False
 
 
 def _typed(region: Region, lookup: Lookup) -> Operand:

@@ -51,10 +51,12 @@ class OperandBinder:
             key = (id(offset), buffer.index, id(of), id(quant))
             known = counters.operands.get(key)
             made.append(known or self._at_term(key, of, offset, quant, counters))
-        reads = form.reads
-        if reads >= 0:  # which is most of them
-            return tuple(made[:reads]), tuple(made[reads:])
-        return tuple(made[-1:]), tuple(made[:-1])
+        reads, last = form.reads, made.pop()
+        if reads == len(made):  # which is most of them
+            return tuple(made), (last,)
+        if reads < 0:
+            return (last,), tuple(made)
+        return tuple(made[:reads]), (*made[reads:], last)
 
     def _place_any(
         self, task: Task, form: TaskForm, counters: Counters

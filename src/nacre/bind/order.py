@@ -174,47 +174,45 @@ class _BodyWriter:
         return OrderBody(self._loop, tuple(self._nodes), self._inner)
 
     def _add_task(self, task: Task) -> None:
-        tasks, chains = self._tasks, self._orderer.chains
-        position, deps = task.position, task.deps
-        chain = chains.get(position) if chains else None
-        if chain is None:
-            named = [tasks[dep] for dep in deps]
-            node = self._add_after(task, named) if named else None
-            if node is None:
-                node = self._add("task", position, task, named)
-            tasks[position] = node
-        else:
+        tasks, chains, deps = self._tasks, self._orderer.chains, task.deps
+        position = task.position
+        if chains and position in chains:
+            chain = chains[position]
             own = {member.position for member in chain}
             others = (dep for member in chain for dep in member.deps if dep not in own)
             node = self._add("task", position, task, [tasks[dep] for dep in others])
             tasks.update((position, node) for position in own)
+        else:
+            node = tasks[position] = self._add_single(task, [tasks[dep] for dep in deps])
         if task.is_sync:
             self._gate = node
 
-    def _add_after(self, task: Task, named: list[OrderNode]) -> OrderNode | None:
-        """A task that waits for others of its body alone, as most do; None for all else."""
+    def _add_single(self, task: Task, named: list[OrderNode]) -> OrderNode:
+        """A task that streams into no other; most wait for others of their body alone."""
         body, gate = self._position, self._gate
-        for other in named:
-            if other.body != body:
-                return None
-        if len(named) > 1 or (gate is not None and named[0].position < gate.position):
-            named, past = _latest(self._after_gate(named))
+        if len(named) == 1:  # which is half of them
+            only = named[0]
+            if only.body != body or (gate is not None and only.position < gate.position):
+                return self._add("task", task.position, task, named)
+            before, past = (only,), only.until
         else:
-            past = named[0].until
-        orderer, position = self._orderer, task.position
+            if not named:
+                return self._add("task", task.position, task, named)
+            for other in named:
+                if other.body != body:
+                    return self._add("task", task.position, task, named)
+            latest, past = _latest(self._after_gate(named))
+            before = tuple(latest)
+        orderer, at = self._orderer, task.position
         number = orderer.node_count
         orderer.node_count = number + 1
         until = with_node(past, number)
-        before = tuple(named)
-        made = OrderNode(
-            "task", position, task, before, False, True, body, number, past, until
-        )
+        made = OrderNode("task", at, task, before, False, True, body, number, past, until)
         self._nodes.append(made)
         if self._loop is not None:
-            last = self._last
             for other in before:
-                last.pop(other.position, None)
-            last[position] = made
+                self._last.pop(other.position, None)
+            self._last[at] = made
         return made
 
     def _add_loop(self, loop: Loop) -> OrderNode:

@@ -10,8 +10,6 @@ from nacre.nem.model.program import Decorator, Program, Task, Wait
 from nacre.nem.run.sessions.naming import statement_name
 from nacre.tcb.image import Origin
 
-_DEBUG = "debug"
-
 
 def origins_of(program: Program, layers: Mapping[str, str]) -> list[Origin]:
     """The origins of tasks and waits; `layers` are those of tasks by their names."""
@@ -47,22 +45,22 @@ def _layers(tasks: tuple[Task, ...], layers: Mapping[str, str]) -> list[str | No
     of_loops: dict[int, str | None] = {}  # by position of the innermost
     for task in tasks:
         layer = layers.get(task.name) if layers else None
-        if layer is None:
-            for decorator in task.decorators:
-                if decorator.name == _DEBUG and (name := _name_of(decorator)) is not None:
-                    layer = name
-                    break
-            else:
-                if task.loops:
-                    innermost = task.loops[-1].position
-                    if innermost not in of_loops:
-                        of_loops[innermost] = task.debug_name
-                    layer = of_loops[innermost]
+        if layer is None and (decorators := task.decorators):
+            layer = _debug_name(decorators)
+        if layer is None and task.loops:
+            innermost = task.loops[-1].position
+            if innermost not in of_loops:
+                of_loops[innermost] = task.debug_name
+            layer = of_loops[innermost]
         found.append(layer)
     return found
 
 
-def _name_of(debug: Decorator) -> str | None:
-    """What `@debug` calls a task."""
-    name = debug.arguments[0] if debug.arguments else None
-    return name if type(name) is str else None
+def _debug_name(decorators: tuple[Decorator, ...]) -> str | None:
+    """What `@debug` among some decorators calls a task."""
+    for decorator in decorators:
+        if decorator.name == "debug" and (arguments := decorator.arguments):
+            name = arguments[0]
+            if type(name) is str:
+                return name
+    return None

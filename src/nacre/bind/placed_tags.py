@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from functools import cached_property
-
-from msgspec import Struct
+from functools import cached_property, partial
+from typing import NamedTuple
 
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, add, add_number, simplify, split_number
@@ -16,12 +15,16 @@ from nacre.tcb.image import Tag, TagSet, Wait, counter
 PlainWait = tuple[Tag, Term, int]  # a tag, and its value: a term, and a number to be added to it
 
 
-class NodeTags(Struct, frozen=True, eq=False, gc=False):
+class NodeTags(NamedTuple):
     """What a node waits for and signals, but for the number that its body has counted so far."""
 
     node: OrderNode
     waits: tuple[PlainWait, ...] | None  # None: some of it stands outside of its body
+    ready: tuple[Wait, ...] | None  # the same where nothing has to be added, if that is known
     signal: Tag | None  # None: nobody waits for it
+
+
+_node_tags = partial(tuple.__new__, NodeTags)  # without a call of Python for each
 
 
 class TagTerms:
@@ -40,6 +43,8 @@ class TagTerms:
         self._signals = tags.chains.signals
         self._tags: dict[int, Tag] = {}  # by chain
         self._counted: dict[int, tuple[Term, int]] = {}  # by chain
+        # The program's own body, which nothing is counted before and nothing else is ordered in.
+        self._is_final = loop is None and not tags.chains.serialised
         self._waits: dict[OrderNode, PlainWait] = {}  # by the node that is waited for
         self._nodes: dict[int, list[NodeTags]] = {}  # by id of the nodes of a body
         self.iterations = Tag(tags.space, base)  # counts them
@@ -71,7 +76,8 @@ class TagTerms:
 
     def _of(self, nodes: tuple[OrderNode, ...]) -> list[NodeTags]:
         signals, known, tags, counts = self._signals, self._waits, self._tags, self._counted
-        found = []
+        found, made = [], _node_tags
+        ready: dict[OrderNode, Wait] = {}
         for node in nodes:
             signal = signals.get(node)
             tag: Tag | None = None
@@ -80,13 +86,18 @@ class TagTerms:
                 tag = tags.get(chain) or self.tag(chain)
                 counted, number = counts.get(chain) or self.counted(chain)
                 known[node] = (tag, counted, number + place + 1)
+                if self._is_final:
+                    ready[node] = Wait(tag, number + place + 1)
             before = node.before
             if not node.is_within or node.kind == "end":  # a loop's end is waited for otherwise
-                found.append(NodeTags(node, None, tag))
+                found.append(made((node, None, None, tag)))
+            elif self._is_final:
+                waits = (ready[before[0]],) if len(before) == 1 else tuple([ready[n] for n in before])
+                found.append(made((node, None, waits, tag)))
             elif len(before) == 1:  # which is most of them
-                found.append(NodeTags(node, (known[before[0]],), tag))
+                found.append(made((node, (known[before[0]],), None, tag)))
             else:
-                found.append(NodeTags(node, tuple([known[other] for other in before]), tag))
+                found.append(made((node, tuple([known[n] for n in before]), None, tag)))
         return found
 
     def wait(self, node: OrderNode) -> PlainWait:

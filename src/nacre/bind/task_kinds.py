@@ -29,6 +29,7 @@ class TaskKinds:
         self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
         self._kinds: dict[Hashable, int] = {}
         self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by id
+        self._deterministic: list[bool] = []  # by kind
         self._deterministic_loops: dict[int, bool] = {}  # by position
 
     def of(self, task: Task) -> int:
@@ -53,9 +54,14 @@ class TaskKinds:
         kind = self._kinds.setdefault(key, count)  # hashed once
         if kind == count:
             self.keys.append(key)
+            self._deterministic.append(bool(parts[1]))
             self.varying.append(self._varying_terms(task) if loops else ())
         self.numbers[task.position] = kind
         return kind
+
+    def is_deterministic(self, task: Task) -> bool:
+        """Whether floats of a task whose kind is known are added up in a fixed order."""
+        return self._deterministic[self.numbers[task.position]]
 
     def _add_copy(self, task: Task, parts: list[Hashable]) -> None:
         """What a copy moves; types of bytes matter only where runs of iterations differ in them."""

@@ -89,12 +89,13 @@ def call_of(task: Task, lookup: Lookup, ordered: bool, *, quants: bool = True) -
     return Call(
         tuple([_type(o, lookup, quants) for o in task.operands if o.access == "read"]),
         tuple([_type(o, lookup, quants) for o in task.operands if o.access == "write"]),
-        _attributes(task, lookup),
+        attributes_of(task, lookup),
         ordered,
     )
 
 
-def _attributes(task: Task, lookup: Lookup) -> dict[str, Any]:
+def attributes_of(task: Task, lookup: Lookup) -> dict[str, Any]:
+    """The attributes of a compute task, with those that have a default."""
     attributes: dict[str, Any] = dict(task.attributes)
     if lookup:
         attributes = {name: resolve_symbols(value, lookup) for name, value in attributes.items()}
@@ -120,12 +121,12 @@ def tensor_type(region: Region, lookup: Lookup, *, quants: bool = True) -> Tenso
         raise ValueError("a region without type")
     shape: Any = resolve_symbols(region.shape, lookup) if lookup else region.shape
     if region.quant is None or not quants:
-        return _plain_type(region.elem, shape)
+        return plain_type(region.elem, shape)
     return TensorType(ELEMENT_TYPES[region.elem], shape, _quantization(region.quant, shape, lookup))
 
 
 @lru_cache(maxsize=4096)
-def _plain_type(elem: str, shape: tuple[int, ...]) -> TensorType:
+def plain_type(elem: str, shape: tuple[int, ...]) -> TensorType:
     """A type without quantisation, which tiles of a layer share."""
     return TensorType(ELEMENT_TYPES[elem], shape)
 

@@ -16,7 +16,12 @@ from nacre.nem.plan.decompression import WDM, decompresses
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.plan import Plan
 from nacre.nem.plan.sequence import sequence
+from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.spec.units import DEVICE_UNITS, Level, transfer_units
+
+_WITH_TABLE = frozenset(
+    name for name, o in OPCODES.items() if any(operand.role == "table" for operand in o.operands)
+)
 
 UnitCombination = tuple[str, ...]  # unit types that a task occupies together
 
@@ -51,6 +56,8 @@ def capable_units(task: Task) -> tuple[UnitCombination, ...]:
 
 def table_level(task: Task) -> Level | None:
     """Where the table of a gather lies if not in L1: its rows are fetched as a transfer would."""
+    if task.op not in _WITH_TABLE:  # which is most of them
+        return None
     for operand in task.operands:
         is_table = operand.spec is not None and operand.spec.role == "table"
         buffer = operand.region.buffer if operand.region is not None else None

@@ -19,6 +19,9 @@ from nacre.nem.run.timing.profile import TileFigures, TimingProfile
 from nacre.nem.spec.opcodes import OPCODES
 
 
+_CONVOLUTIONS = frozenset(name for name, o in OPCODES.items() if o.category == "convolution")
+
+
 class ProductShape(Struct, frozen=True, eq=False):
     """A product as an array sees it; of many tiles at once, a column for what differs."""
 
@@ -42,7 +45,7 @@ def product_shape(call: Call, operation: str) -> ProductShape | None:
     depth, channels = weights.shape[-2:]  # groups stand side by side
     if operation == "depthwise_conv2d":  # one input channel a group, and all output channels
         depth, channels = 1, depth * channels
-    is_window = operation in OPCODES and OPCODES[operation].category == "convolution"
+    is_window = operation in _CONVOLUTIONS
     # The rows of a matrix lie in one row of places; before those of a window stands the batch.
     *outer, height, width = (1, 1, *call.output.shape[:-1]) if is_window else (
         *call.output.shape[:-2], 1, prod(call.output.shape[-2:-1])
@@ -54,8 +57,8 @@ def product_shape(call: Call, operation: str) -> ProductShape | None:
         prod(weights.shape[:-2]) if is_window else 1,
         depth,
         channels,
-        _ceil(x.shape[-1] * x.elem.bits, 8),
-        _ceil(weights.count * weights.elem.bits, 8),
+        -(-x.shape[-1] * x.elem.bits // 8),
+        -(-weights.count * weights.elem.bits // 8),
         is_window,
         is_window and depth < x.shape[-1],
     )

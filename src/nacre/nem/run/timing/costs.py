@@ -32,7 +32,10 @@ _CLAMPS = ("relu", "clamp")  # what an array or the pass before does on the way 
 
 def work_of(task: Task, call: Call) -> Work:
     """How much a compute task has to do; for an unknown operation, a pass over its outputs."""
-    name = operation_name(task)
+    return _work_of(operation_name(task), call)
+
+
+def _work_of(name: str, call: Call) -> Work:
     primitive = primitive_of(name)
     if primitive is None:
         return Work(elements=sum(t.count for t in call.outputs))
@@ -111,13 +114,13 @@ def _by_row(values: list[int], index: list[int]) -> Column:
 
 
 def _compute_cycles(task: Task, call: Call, unit: str, profile: TimingProfile) -> int:
-    work = work_of(task, call)
+    name = operation_name(task)
+    work = _work_of(name, call)
     if unit == "NMU":
         rate = macs_per_two_cycles(call, profile)
-        busy = array_cycles(call, work, operation_name(task), rate, profile)
-        return profile.at("NMU", "latency") + busy
+        return profile.at("NMU", "latency") + array_cycles(call, work, name, rate, profile)
     if unit == "CSTL":
-        is_clamp = operation_name(task) in _CLAMPS
+        is_clamp = name in _CLAMPS
         return profile.at("CSTL", "latency") + _element_cycles(work, call, profile, is_clamp)
     level = table_level(task)
     if level is not None:
@@ -131,17 +134,16 @@ def _compute_cycles(task: Task, call: Call, unit: str, profile: TimingProfile) -
 
 def _element_cycles(work: Work, call: Call, profile: TimingProfile, is_clamp: bool) -> int:
     """Cycles of passes over elements: as many as it takes, or as many as their bytes need."""
-    in_passing = profile.get("CSTL", "clamp_throughput") if is_clamp else None
-    if in_passing:
-        return _ceil(max(1, work.elements), in_passing)
-    passes = max(1, work.elements)
-    rate = profile.at("CSTL", "eltwise_throughput")
-    slow = profile.get("CSTL", "transcendental_throughput")
+    figures, passes = profile.elements, max(1, work.elements)
+    if is_clamp and figures.clamps:
+        return -(-passes // figures.clamps)
+    rate, slow = figures.rate, figures.functions
     functions = (passes if work.each > 1 else work.functions) if slow else 0
-    busy = _ceil(passes - functions, rate) + _ceil(functions, slow or rate)
-    width = profile.get("CSTL", "vector_bytes")
-    bits = max(t.elem.bits for t in call.outputs)
-    return max(busy, _ceil(passes * bits, 8 * width) if width else 0)
+    busy = -(-(passes - functions) // rate) + -(-functions // (slow or rate))
+    if not figures.width:
+        return max(busy, 0)
+    bits = max([t.elem.bits for t in call.outputs])
+    return max(busy, -(-passes * bits // (8 * figures.width)))
 
 
 def _gather_cycles(call: Call, unit: str, profile: TimingProfile) -> int:

@@ -46,6 +46,15 @@ class TileFigures(Struct, frozen=True):
     operand_line: int
 
 
+class ElementFigures(Struct, frozen=True):
+    """How fast a CSTL is with elements; 0 where it does without a figure."""
+
+    rate: int
+    functions: int  # transcendental ones
+    clamps: int  # on the way out of another pass
+    width: int  # bytes
+
+
 @dataclass(frozen=True, eq=False)
 class TimingProfile:
     """The figures that hold for a run, and where each comes from."""
@@ -94,6 +103,15 @@ class TimingProfile:
         )
         lanes = self.lanes or (depth, channels)
         return TileFigures(width, height, channels, lanes, taps, issue, weights, operands, line)
+
+    @cached_property
+    def elements(self) -> ElementFigures:
+        """What passes over elements take, asked for as often as there are any."""
+        slow, clamps, width = (
+            self.get("CSTL", key) or 0
+            for key in ("transcendental_throughput", "clamp_throughput", "vector_bytes")
+        )
+        return ElementFigures(self.at("CSTL", "eltwise_throughput"), slow, clamps, width)
 
     def macs_per_two_cycles(self, bits: int, *, is_float: bool) -> int:
         """Twice the rate of an NMU, which is an integer even where f32 halves an odd one."""
