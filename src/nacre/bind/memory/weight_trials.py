@@ -16,7 +16,7 @@ from nacre.nem.model.devices import Device
 from nacre.nem.plan.decompression import WDM
 from nacre.nem.spec.units import DEVICE_UNITS
 from nacre.tcb.image import Image
-from nacre.tcb.machine.timing import time_image
+from nacre.tcb.machine.retiming import ImageTimer
 
 MOST_TIMED = 50_000  # instances of tasks: half a second
 _MOST_IN_ALL = 100_000  # instances of all trials but the first two
@@ -32,22 +32,28 @@ def keep_what_pays(
         return choices
     if instances > MOST_TIMED:
         return _keep_within_load(choices, device)
-    plain = _cycles(choices, (), image_of)
-    cycles = _cycles(choices, choices.groups, image_of)
+    timer = ImageTimer(image_of(_keep(choices, ())))
+    plain = _cycles(choices, (), image_of, timer)
+    cycles = _cycles(choices, choices.groups, image_of, timer)
     if cycles <= plain:
         return replace(choices, timed=(plain, cycles))
     kept: list[CompressedGroup] = []
     best = plain
     for more in _shares(_best_first(choices), max(2, _MOST_IN_ALL // max(1, instances))):
-        cycles = _cycles(choices, [*kept, *more], image_of)
+        cycles = _cycles(choices, [*kept, *more], image_of, timer)
         if cycles <= best:
             best = cycles
             kept += more
     return replace(_keep(choices, kept), timed=(plain, best))
 
 
-def _cycles(choices: WeightChoices, kept: Sequence[CompressedGroup], image_of: ImageOf) -> int:
-    return time_image(image_of(_keep(choices, kept))).cycles
+def _cycles(
+    choices: WeightChoices,
+    kept: Sequence[CompressedGroup],
+    image_of: ImageOf,
+    timer: ImageTimer,
+) -> int:
+    return timer.time(image_of(_keep(choices, kept))).cycles
 
 
 def _keep(choices: WeightChoices, kept: Sequence[CompressedGroup]) -> WeightChoices:

@@ -84,10 +84,16 @@ def _banks(address: Column, size: int, kind: BankKind) -> Column:
 def _banks_of_each(address: Column, size: int, kind: BankKind) -> Column:
     first = address // kind.interleave
     count = (address + max(size, 1) - 1) // kind.interleave - first + 1
+    if kind.banks <= MOST_BANKS:  # a run of banks, whose rest begins again at the first
+        first %= kind.banks
+        count = np.minimum(count, kind.banks)
+        until_end = np.minimum(count, kind.banks - first)
+        found: Column = (((1 << until_end) - 1) << first) | ((1 << (count - until_end)) - 1)
+        return found
     found = np.zeros(address.size, np.int64)
-    for bank in range(kind.banks) if kind.banks <= MOST_BANKS else _group_starts(kind.banks):
+    for bank in _group_starts(kind.banks):
         is_used = (bank - first) % kind.banks < count
-        found |= is_used.astype(np.int64) << (bank * min(kind.banks, MOST_BANKS) // kind.banks)
+        found |= is_used.astype(np.int64) << (bank * MOST_BANKS // kind.banks)
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,11 @@ Arrays = dict[str, Column]
 
 
 def event_columns(
-    instances: Instances, units: UnitColumns, figures: Figures, as_ints: Callable[[Column], Ints]
+    instances: Instances,
+    units: UnitColumns,
+    banks: BankColumns,
+    figures: Figures,
+    as_ints: Callable[[Column], Ints],
 ) -> Columns:
     """Everything that the loop reads and writes; `as_ints` makes lists or leaves arrays."""
     depth = figures.count("queue.depth")
@@ -42,7 +47,7 @@ def event_columns(
         **_tags(instances),
         **_groups(instances, units, figures),
         **_by_unit(instances, units),
-        **_banks(instances, figures),
+        **_banks(instances, banks, figures),
         **_lanes(instances, units),
     }
     arrays.update(_scratch(instances, units, arrays, depth, figures))
@@ -173,22 +178,55 @@ def _by_unit(instances: Instances, units: UnitColumns) -> Arrays:
     }
 
 
-def _banks(instances: Instances, figures: Figures) -> Arrays:
+class BankColumns(NamedTuple):
+    """(instances, 2): what each uses of L1 and of L2."""
+
+    first: Column  # bank of the memory
+    used: Column  # as bits
+    cycles: Column  # on each of them
+
+
+def bank_columns(instances: Instances, figures: Figures) -> BankColumns:
+    """The banks that instances use."""
+    made = BankColumns(*(np.zeros((instances.count, 2), np.int64) for _ in range(3)))
+    _use_banks(instances, range(len(instances.blocks)), figures, made)
+    return made
+
+
+def replace_banks(
+    instances: Instances, changed: Sequence[int], figures: Figures, before: BankColumns
+) -> BankColumns:
+    """The banks of instances of which only some blocks are others than those of `before`."""
+    made = BankColumns(*(column.copy() for column in before))
+    for at in changed:
+        for column in made:
+            column[instances.numbers[at]] = 0
+    _use_banks(instances, changed, figures, made)
+    return made
+
+
+def _use_banks(
+    instances: Instances, blocks: Iterable[int], figures: Figures, made: BankColumns
+) -> None:
     machine, kinds = instances.image.machine, bank_kinds(figures)
-    first, used, cycles = (np.zeros((instances.count, 2), np.int64) for _ in range(3))
     l1_banks = min(kinds[0].banks, MOST_BANKS)
-    for placed, rows in zip(instances.blocks, instances.numbers, strict=True):
+    for at in blocks:
+        placed, rows = instances.blocks[at], instances.numbers[at]
         for memory, (level, kind) in enumerate(zip(("L1", "L2"), kinds, strict=True)):
             use = bank_use(placed, level, kind)
             if use is not None:
                 home = machine.engines if level == "L2" else use.engine
-                first[rows, memory] = home * l1_banks
-                used[rows, memory], cycles[rows, memory] = use.banks, use.cycles
+                made.first[rows, memory] = home * l1_banks
+                made.used[rows, memory], made.cycles[rows, memory] = use.banks, use.cycles
+
+
+def _banks(instances: Instances, banks: BankColumns, figures: Figures) -> Arrays:
+    kinds = bank_kinds(figures)
     return {
-        "bank_first": first.reshape(-1),
-        "bank_set": used.reshape(-1),
-        "bank_cycles": cycles.reshape(-1),
-        "bank_users": np.zeros(bank_total(machine, kinds), np.int64),
+        "bank_first": banks.first.reshape(-1),
+        "bank_set": banks.used.reshape(-1),
+        "bank_cycles": banks.cycles.reshape(-1),
+        "bank_users": np.zeros(bank_total(instances.image.machine, kinds), np.int64),
         "bank_ports": np.array([kind.ports for kind in kinds], np.int64),
     }
 

@@ -19,7 +19,7 @@ from nacre.tcb.machine import compiled, events
 from nacre.tcb.machine.event_columns import MOST_UNITS, TASK, Columns
 from nacre.tcb.machine.hardware import MOST_CYCLES
 from nacre.tcb.machine.instances import Instances, unroll
-from nacre.tcb.machine.prepare import event_columns
+from nacre.tcb.machine.prepare import BankColumns, bank_columns, event_columns
 from nacre.tcb.machine.tag_states import stuck_finding
 from nacre.tcb.machine.units import UnitColumns, place_instances
 from nacre.tcb.rules.running import TCB52
@@ -101,6 +101,14 @@ def time_instances(instances: Instances, *, compile: bool | None = None) -> Imag
     """The same where it is unrolled already."""
     figures = Figures(dict(instances.image.machine.figures))
     units = place_instances(instances, figures)
+    return time_placed(instances, units, bank_columns(instances, figures), compile=compile)
+
+
+def time_placed(
+    instances: Instances, units: UnitColumns, banks: BankColumns, *, compile: bool | None = None
+) -> ImageTiming:
+    """The same where it is known, too, what blocks take."""
+    figures = Figures(dict(instances.image.machine.figures))
     longest = float(units.duration.sum(dtype=np.float64)) + 1
     if longest > MOST_CYCLES:
         place = whole_file(instances.image.source or instances.image.entry)
@@ -108,14 +116,13 @@ def time_instances(instances: Instances, *, compile: bool | None = None) -> Imag
         raise InputError([TCB52.at(place, message, help="lower the figures of the hardware")])
     if compile is None:
         compile = compiled.is_worth_it(instances.count)
+    given = (instances, units, banks, figures)
     # A key of the event heap is a time and an instance in one: it must not leave 64 bits.
     if compile and instances.count and longest * (2 * instances.count + 1) < 2.0**58:
-        flat, columns = compiled.flatten(
-            event_columns(instances, units, figures, np.ascontiguousarray)
-        )
+        flat, columns = compiled.flatten(event_columns(*given, np.ascontiguousarray))
         compiled.simulate_flat(flat)
     else:
-        columns = event_columns(instances, units, figures, _as_list)
+        columns = event_columns(*given, _as_list)
         events.simulate(_as_fast_columns(columns))
     return ImageTiming(instances, units, columns)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from nacre.tcb.rules.running import TCB52
 
 _CSTL = "CSTL"
 _CSTL_PARTS = ("CSTLA", "CSTLB")
+# What blocks say, beside the engine that they run on.
+_OWN_COLUMNS = ("ideal", "duration", "shared", "pool", "bound", "first_output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,31 @@ def place_instances(instances: Instances, figures: Figures) -> UnitColumns:
         engine=engines_of(instances),
         first_output=np.zeros(count, np.int64),
     )
-    index = {(pool.unit, pool.engine): at for at, pool in enumerate(pools)}
-    for at, placed in enumerate(instances.blocks):
+    _place_blocks(instances, range(len(instances.blocks)), figures, made)
+    return made
+
+
+def replace_units(
+    instances: Instances, changed: Sequence[int], figures: Figures, before: UnitColumns
+) -> UnitColumns:
+    """The columns of instances of which only some blocks are others than those of `before`."""
+    columns = {name: getattr(before, name).copy() for name in _OWN_COLUMNS}
+    made = replace(before, **columns)
+    for at in changed:
+        rows = instances.numbers[at]
+        made.pool[rows], made.bound[rows] = NONE, NONE
+    _place_blocks(instances, changed, figures, made)
+    return made
+
+
+def _place_blocks(
+    instances: Instances, blocks: Iterable[int], figures: Figures, made: UnitColumns
+) -> None:
+    index = {(pool.unit, pool.engine): at for at, pool in enumerate(made.pools)}
+    for at in blocks:
+        placed = instances.blocks[at]
         if placed.block.kind == "task" and placed.grid.rows:
             _place(instances, at, index, figures, made)
-    return made
 
 
 def _place(
