@@ -24,6 +24,7 @@ from nacre.nem.model.program import Quant as ProgramQuant
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
+    OperandType,
     TaskCall,
     attributes_of,
     lookup_at,
@@ -157,7 +158,7 @@ class FormBinder:
             "raw",
             True,
             _reads(task.operands, len(call.inputs)),
-            any([operand.compression for operand in operands]),
+            any(operand.compression for operand in operands),
         )
 
     def _make_copy(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -171,7 +172,9 @@ class FormBinder:
                 form = _written_elem(task, operands)
             uses, shared = units.uses(task, row), units.shared(task, row)
         else:
-            moved = Operand(_ANYWHERE, 0, _RAW, (resolve_symbols(region_of(source).extent, lookup),))
+            moved = Operand(
+                _ANYWHERE, 0, _RAW, (resolve_symbols(region_of(source).extent, lookup),)
+            )
             operands, form = (moved, moved), "raw"
             uses, shared = units.copy_uses(task, moved.dims[0])
         is_compressed = any(operand.compression is not None for operand in operands)
@@ -210,7 +213,9 @@ class FormBinder:
 
 def _typed_call(task: Task, lookup: Lookup) -> tuple[TaskCall, tuple[Operand, ...]]:
     """A compute task as a call without quantisation, and its operands, in one pass over these."""
-    inputs, outputs, operands = [], [], []
+    inputs: list[OperandType] = []
+    outputs: list[OperandType] = []
+    operands: list[Operand] = []
     for operand in task.operands:
         made = _typed(region_of(operand), lookup)
         operands.append(made)

@@ -161,7 +161,7 @@ class _BodyWriter:
         """Order the body."""
         within_chains = self._orderer.within_chains
         for statement in statements:
-            if type(statement) is Task:
+            if isinstance(statement, Task):
                 if not within_chains or statement.position not in within_chains:
                     self._add_task(statement)
             elif isinstance(statement, Wait):
@@ -190,6 +190,7 @@ class _BodyWriter:
     def _add_single(self, task: Task, named: list[OrderNode]) -> OrderNode:
         """A task that streams into no other; most wait for others of their body alone."""
         body, gate = self._position, self._gate
+        before: tuple[OrderNode, ...]
         if len(named) == 1:  # which is half of them
             only = named[0]
             if only.body != body or (gate is not None and only.position < gate.position):

@@ -30,12 +30,12 @@ from nacre.bind.memory.weights import (
 )
 from nacre.bind.operands import OperandBinder
 from nacre.bind.order import order_program
-from nacre.bind.origins import origins_of
 from nacre.bind.placed_tags import PlacedTags
 from nacre.bind.request import BindOptions, Bound, Host
 from nacre.bind.rules import BND02
 from nacre.bind.store_formats import merge_conversions
 from nacre.bind.tag_pressure import NO_WINDOWS, FittedTags, TagCounts, fit_tags
+from nacre.bind.task_places import origins_of
 from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
 from nacre.bind.units import UnitBinder, UnitDecision

@@ -92,7 +92,9 @@ class TagTerms:
             if not node.is_within or node.kind == "end":  # a loop's end is waited for otherwise
                 found.append(made((node, None, None, tag)))
             elif self._is_final:
-                waits = (ready[before[0]],) if len(before) == 1 else tuple([ready[n] for n in before])
+                waits = (
+                    (ready[before[0]],) if len(before) == 1 else tuple([ready[n] for n in before])
+                )
                 found.append(made((node, None, waits, tag)))
             elif len(before) == 1:  # which is most of them
                 found.append(made((node, (known[before[0]],), None, tag)))

@@ -23,7 +23,6 @@ from nacre.bind.order import OrderBody, OrderNode
 from nacre.nem.spec.limits import MAX_TASK_INSTANCES
 from nacre.tcb.image import DEVICE
 
-_WITH_OWN_RULE = ("entry", "done")  # nodes that signal whoever waits for them, or never
 _MOST_CHAINS = 64  # that a node is tried at the end of
 NO_LIMITS: Mapping[int, TagLimit] = MappingProxyType({})
 
@@ -217,9 +216,12 @@ def _chain_up(nodes: Iterable[OrderNode], waited: Set[OrderNode], most: int | No
     lengths: list[int] = []
     serialised: dict[OrderNode, OrderNode] = {}
     for node in nodes:
-        if node not in waited or node.kind in _WITH_OWN_RULE:
-            if node.kind != "entry" or not has_entry_block(node):
+        kind = node.kind
+        if kind == "entry":
+            if not has_entry_block(node):
                 continue
+        elif kind == "done" or node not in waited:
+            continue
         chain: int | None = None
         for named in reversed(node.before):
             signal = signals.get(named)

@@ -18,7 +18,6 @@ from nacre.kernels.interface.call import Call, Work
 from nacre.nem.run.timing.profile import TileFigures, TimingProfile
 from nacre.nem.spec.opcodes import OPCODES
 
-
 _CONVOLUTIONS = frozenset(name for name, o in OPCODES.items() if o.category == "convolution")
 
 
