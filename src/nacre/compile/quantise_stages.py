@@ -25,14 +25,18 @@ class QuantiseStage:
 QUANTISE_STAGES = (
     QuantiseStage("smooth", ("i8",), "channels behind a norm are made alike, by a factor that goes "
                   "into the weights of the products that read them"),
+    QuantiseStage("equalise", ("i8",), "channels between two products that only a ReLU or the like "
+                  "parts are made alike, by factors in the weights of both"),
     QuantiseStage("uneven", ("i8",), "parts that are joined though their sizes differ much are "
                   "joined in f16"),
     QuantiseStage("wide", ("i8",), "products before floats leave in 16 bits, where the device "
                   "lists `gemm.int8<i16>` or `conv2d.int8<i16>`"),
     QuantiseStage("parts", ("i8",), "where outputs miss their bound, products take their input in "
                   "16 bits, as two parts of 8, before any goes back to f16"),
-    QuantiseStage("gptq", ("w8f16", "w4f16"), "with calibration data, weights are rounded one "
-                  "input after the other, and those still to come take up what was lost"),
+    QuantiseStage("gptq", ("i8", "w8f16", "w4f16"), "with calibration data, weights are rounded "
+                  "one input after the other, and those still to come take up what was lost"),
+    QuantiseStage("adaround", ("i8",), "whether weights go up or down is learned on the data, in "
+                  "the products that lose most"),
     QuantiseStage("bias", ("i8",), "biases take back what rounded weights do to the means of "
                   "channels"),
 )  # fmt: skip

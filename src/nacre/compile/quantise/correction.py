@@ -16,10 +16,9 @@ import numpy as np
 from nacre.compile.legalise.running import Step, StepwiseRunner, Values, bind_operation
 from nacre.compile.quantise.affine import MOST_BIAS
 from nacre.compile.quantise.calibration import Sample, channel_means
-from nacre.compile.quantise.rewrite import Rewritten
+from nacre.compile.quantise.rewrite import Rewritten, with_data
 from nacre.compile.quantise.walking import Product
-from nacre.core.module import CoreOperation
-from nacre.core.values import Array, Literal, attributes
+from nacre.core.values import Array
 from nacre.kernels.interface.runs import quietly
 
 MOST_SAMPLES = 16
@@ -50,7 +49,7 @@ def correct_biases(
             for value in step.dead:
                 del values[value]
     operations = tuple(
-        _with_data(op, biases[op.value_id]) if op.value_id in biases else op
+        with_data(op, biases[op.value_id]) if op.value_id in biases else op
         for op in rewritten.module.operations
     )
     return replace(rewritten, module=replace(rewritten.module, operations=operations))
@@ -76,8 +75,3 @@ def _corrected_bias(
     # A mean that cannot be had without leaving the accumulator is left alone.
     fits = np.isfinite(moved) & (np.abs(moved) <= MOST_BIAS)
     return np.where(fits, moved, bias).astype(np.int32)
-
-
-def _with_data(op: CoreOperation, array: Array) -> CoreOperation:
-    given = attributes({**op.attributes, "data": Literal(array)})
-    return CoreOperation(op.value_id, op.opcode, op.operands, given, op.type)

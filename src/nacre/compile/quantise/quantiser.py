@@ -29,6 +29,8 @@ from nacre.compile.quantise.calibration import (
     check_samples,
     mask_inputs,
 )
+from nacre.compile.quantise.channels.equalisation import equalise_channels
+from nacre.compile.quantise.channels.smoothing import smooth_channels
 from nacre.compile.quantise.correction import MOST_SAMPLES, correct_biases
 from nacre.compile.quantise.float_notes import (
     hiding_values,
@@ -51,14 +53,15 @@ from nacre.compile.quantise.report import (
 )
 from nacre.compile.quantise.rewrite import Rewritten, rewrite_on_integers
 from nacre.compile.quantise.roles import Graph, bounds_of
+from nacre.compile.quantise.rounding.data_rounding import METHODS, DataRounding
 from nacre.compile.quantise.scales import Scales
 from nacre.compile.quantise.sensitivity import noisiest_products
-from nacre.compile.quantise.smoothing import smooth_channels
 from nacre.compile.quantise.uneven import uneven_concats
 from nacre.compile.quantise.walking import StorageScheme
 from nacre.compile.rules import CMP10
 from nacre.core.module import Module
 from nacre.core.rewrite.dead_code import dead_code
+from nacre.core.values import Array
 
 _PLACE = whole_file("<quantise>")
 _FEW = 4  # layers that go back together, and are not worth another try
@@ -127,16 +130,18 @@ def quantise(
         None if calibration is None else check_samples(source, calibration, brought.inputs, masks)
     )
     wide = frozenset() if brought or "wide" in without else wide
-    if data is not None and not brought and "smooth" not in without:
-        legal = smooth_channels(legal, data)
+    if data is not None and not brought:
+        legal = legal if "smooth" in without else smooth_channels(legal, data)
+        legal = legal if "equalise" in without else equalise_channels(legal, data, OBSERVERS[observer])
     module = legal.module
     graph, runner = Graph(module, frozenset(brought.scales)), StepwiseRunner(module, legal)
     forced, integers = forced_values(legal, source, precision_map or {}, graph)
     seen = _observe(graph, runner, data)
     if not brought and "uneven" not in without:
         forced |= uneven_concats(graph, seen.histograms, OBSERVERS[observer]) - integers
+    rounding = DataRounding(_product_weights(graph), METHODS - without)
     attempt = _Attempt(legal, source, graph, runner, data, seen, observer, brought, without,
-                       integers, accuracy_db, wide)  # fmt: skip
+                       integers, accuracy_db, wide, rounding)  # fmt: skip
     plain = attempt.quantise(forced)
     if not fallback or data is None or brought:
         return _add_notes(plain, set())
@@ -218,6 +223,7 @@ class _Attempt:
     integers: Set[int]
     accuracy_db: float | None
     wide: Set[str]
+    rounding: DataRounding
 
     def quantise(self, forced: Set[int], parts: Set[int] = frozenset()) -> Quantised:
         """The module with these values in floats, and inputs of these products in 16 bits."""
@@ -236,9 +242,12 @@ class _Attempt:
             scales, self.imported, searched=searched, on_grid=is_own, value_text=value_text
         )
         rewritten = rewrite_on_integers(graph, islands, scheme, legal.outputs)
-        if self.data is not None and not is_own and "bias" not in self.without:
+        if self.data is not None and not is_own:
             pairs = islice(_paired_samples(self.data, self.runner, rewritten), MOST_SAMPLES)
-            rewritten = correct_biases(rewritten, self.seen.means, [stored for _, stored in pairs])
+            samples = [stored for _, stored in pairs]
+            rewritten = self.rounding.apply(rewritten, samples)
+            if "bias" not in self.without:
+                rewritten = correct_biases(rewritten, self.seen.means, samples)
         rewritten = replace(rewritten, module=dead_code(rewritten.module))
         layers = {
             value: layer_name(legal, source, value)
@@ -303,6 +312,12 @@ def _observe(graph: Graph, runner: StepwiseRunner, data: Samples | None) -> Obse
         return Observations({}, {})
     products = frozenset(v for v, role in graph.roles.items() if role == "product")
     return calibrating.observe(runner, SampleFeeds(data, graph.module), products, MOST_SAMPLES)
+
+
+def _product_weights(graph: Graph) -> dict[int, Array]:
+    """The weights of products by their value."""
+    products = (value for value, role in graph.roles.items() if role == "product")
+    return {value: graph.constants[graph.op(value).operands[1]] for value in products}
 
 
 def _imported_affines(graph: Graph, imported: QuantisedPort) -> dict[int, Affine]:

@@ -9,7 +9,8 @@ from nacre.compile.quantise.forms import take_operation
 from nacre.compile.quantise.islands import FloatIslands
 from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.walking import Product, StorageScheme, Stored, Walk
-from nacre.core.module import Module
+from nacre.core.module import CoreOperation, Module
+from nacre.core.values import Array, Literal, attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,3 +41,10 @@ def rewrite_on_integers(
     )
     module = walk.builder.module(*(output.value for output in outputs))
     return Rewritten(module, walk.stored, outputs, tuple(walk.products), tuple(walk.notes))
+
+
+def with_data(op: CoreOperation, array: Array) -> CoreOperation:
+    """A constant with other elements, of its own type."""
+    data = Literal(array.astype(op.type.element.dtype, copy=False))
+    given = attributes({**op.attributes, "data": data})
+    return CoreOperation(op.value_id, op.opcode, op.operands, given, op.type)

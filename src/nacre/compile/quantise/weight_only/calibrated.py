@@ -11,7 +11,7 @@ import numpy as np
 
 from nacre.compile.legalise.running import StepwiseRunner, Values
 from nacre.compile.quantise.calibration import Sample, SampleFeeds, Samples
-from nacre.compile.quantise.error_feedback import product_loss, round_with_feedback
+from nacre.compile.quantise.rounding.error_feedback import product_loss, round_with_feedback
 from nacre.compile.quantise.weight_only.groups import (
     RoundedWeights,
     group_scales,

@@ -1,0 +1,1 @@
+"""Channels made alike before they share a scale."""

@@ -1,0 +1,1 @@
+"""Which integers weights become: by what their products lose on data."""
