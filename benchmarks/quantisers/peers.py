@@ -23,6 +23,7 @@ from nacre.core.values import Array
 MOST_DB = 80.0
 NNCF = "NNCF_PYTHON"
 _SECONDS = 1800
+_LEAST_OPSET = 13  # of which NNCF takes models, and the first that has scales by channel
 _NNCF_RUN = """
 import sys, numpy as np, onnx, nncf
 source, data, target, preset, correct = sys.argv[1:]
@@ -41,6 +42,7 @@ onnx.save(made, target)
 def fixed_model(network: Network, target: Path) -> Path:
     """The model with the sizes that it is run at, for everybody."""
     import onnx
+    import onnx.version_converter
 
     model = onnx.load(network.path)
     weights = {initialiser.name for initialiser in model.graph.initializer}
@@ -55,6 +57,8 @@ def fixed_model(network: Network, target: Path) -> Path:
     model.graph.input.extend(kept)
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
+    if any(not one.domain and one.version < _LEAST_OPSET for one in model.opset_import):
+        model = onnx.version_converter.convert_version(model, _LEAST_OPSET)
     model = onnx.shape_inference.infer_shapes(model)
     onnx.save(model, target)
     return target

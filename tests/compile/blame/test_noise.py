@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 import nacre
 from nacre.base.diagnostics import InputError
-from nacre.compile.blame.measures import channel_factors, histogram_of, saturated_share
+from nacre.compile.blame.measures import (
+    channel_factors,
+    histogram_of,
+    noise_ratio,
+    saturated_share,
+    weight_noise,
+)
 from nacre.compile.quantise.affine import Affine
 from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
@@ -123,6 +129,15 @@ def test_channels_that_were_made_alike_are_told_from_noise() -> None:
     norm = next(tensor for tensor in found.tensors if tensor.node.startswith("layernorm"))
     assert norm.after > 25
     assert any(change.startswith("smoothing") for change in norm.changes)
+
+
+def test_factors_of_weights_are_found() -> None:
+    """What is left is the noise that was added, of weights with factors for both kinds of channels."""
+    weights, noise = values((3, 3, 12, 10), 1), values((3, 3, 12, 10), 2, 0.01)
+    before, behind = np.exp(values((12, 1), 3, 0.7)), np.exp(values((10,), 4, 0.7))
+    found = (weights + noise) * before * behind
+    assert weight_noise(found, weights) == pytest.approx(40, abs=1.5)
+    assert weight_noise(weights + noise, weights) == noise_ratio(weights + noise, weights)
 
 
 @given(st.integers(0, 1000), st.floats(0.01, 100))

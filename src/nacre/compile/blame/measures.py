@@ -13,6 +13,7 @@ from nacre.core.values import Array
 BINS = 32
 _POOR = 10.0  # dB: below, channels may stand for others, divided by a number each
 _GAIN = 6.0  # dB that this has to explain
+_FITS = 3  # of factors of one axis after those of the other
 _TELLING = 0.25  # of the largest of a channel: smaller elements say little about a factor
 
 
@@ -56,6 +57,26 @@ def channel_factors(found: Array, wanted: Array) -> Array | None:
         return None
     gained = noise_ratio(found / factors, wanted) - noise_ratio(found, wanted)
     return factors if gained >= _GAIN else None
+
+
+def weight_noise(found: Array, wanted: Array) -> float:
+    """Signal over noise of weights whose last two axes are channels, in dB.
+
+    Where channels were made alike, weights have a factor for each of either product's channels;
+    those are found and taken off.
+    """
+    plain = noise_ratio(found, wanted)
+    if plain >= _POOR or found.ndim < 2:
+        return plain
+    scaled = wanted
+    for axis in (-1, -2) * _FITS:
+        last, own = (np.moveaxis(array, axis, -1) for array in (found, scaled))
+        rows, reals = (array.reshape(-1, array.shape[-1]) for array in (last, own))
+        tells = (np.abs(reals) >= _TELLING * np.abs(reals).max(axis=0)) & (reals != 0)
+        ratios = [np.median(rows[:, at][some] / reals[:, at][some]) if some.any() else 1.0
+                  for at, some in enumerate(tells.T)]  # fmt: skip
+        scaled = np.moveaxis(own * np.array(ratios, np.float32), -1, axis)
+    return max(plain, noise_ratio(found, scaled))
 
 
 def histogram_of(stored: Array, affine: Affine | None) -> Histogram:

@@ -21,6 +21,7 @@ from nacre.compile.blame.measures import (
     histogram_of,
     noise_ratio,
     saturated_share,
+    weight_noise,
 )
 from nacre.compile.blame.result import Blame, TensorNoise
 from nacre.compile.blame.tensors import (
@@ -165,13 +166,13 @@ class _NoiseRun:
         shape = [1] * constant.ndim
         shape[0 if op.opcode == "QLinear" else -1] = -1
         scales = np.asarray(op.attributes["w_scales"], np.float32).reshape(shape)
-        return noise_ratio(constant.astype(np.float32) * scales, wanted)
+        return weight_noise(constant.astype(np.float32) * scales, wanted)
 
     def _changes(self, pair: PairedTensor, op: CoreOperation, is_rescaled: bool) -> Iterator[str]:
         """What stages did to a tensor, as far as the bundle knows."""
         precision, node = self.bundle.manifest.precision, pair.node
         if is_rescaled:
-            yield "smoothing: channels divided by factors that the weights behind have"
+            yield "smoothing or equalisation: channels divided by factors that the weights behind have"
         asked = [kind for pattern, kind in self.bundle.manifest.precision_map.items()
                  if fnmatchcase(node, pattern) or pattern == f"%{pair.source}"]  # fmt: skip
         if asked:
