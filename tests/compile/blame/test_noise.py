@@ -132,7 +132,7 @@ def test_channels_that_were_made_alike_are_told_from_noise() -> None:
 
 
 def test_factors_of_weights_are_found() -> None:
-    """What is left is the noise that was added, of weights with factors for both kinds of channels."""
+    """What is left is the noise that was added, of weights with factors for all channels."""
     weights, noise = values((3, 3, 12, 10), 1), values((3, 3, 12, 10), 2, 0.01)
     before, behind = np.exp(values((12, 1), 3, 0.7)), np.exp(values((10,), 4, 0.7))
     found = (weights + noise) * before * behind

@@ -77,7 +77,9 @@ def one_product(kind: str) -> Module:
         y = builder.add("Linear", x, builder.constant(numbers(7, 10, 24)))
     else:
         x = builder.input("x", "f32", (1, 9, 9, 6))
-        y = convolution(builder, x, 6 if kind == "depthwise" else 10, 7, depthwise=kind == "depthwise")
+        y = convolution(
+            builder, x, 6 if kind == "depthwise" else 10, 7, depthwise=kind == "depthwise"
+        )
     return named(builder.module(y))
 
 
@@ -110,7 +112,7 @@ def test_no_channel_of_a_product_loses_more_on_the_data_than_by_the_nearest(
 
 
 def _lost_channels(module: Module, made: Quantised, data: list[Sample]) -> list[float]:
-    """What each channel loses by its weights: the float product of the inputs as integers have them.
+    """What each channel loses by its weights, on the inputs as integers have them.
 
     The product runs in f32 with the model's weights and with those of the integers.
     """

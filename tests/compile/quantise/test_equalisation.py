@@ -40,7 +40,10 @@ def network(function: str, reader: str, *, seed: int = 0, branches: bool = False
     builder = Builder()
     x = builder.input("image", "f32", (1, 6, 6, 3))
     sizes = np.exp2(np.linspace(-3, 3, CHANNELS)).astype(np.float32)
-    weights, bias = numbers(seed, 3, 3, 3, CHANNELS) * sizes / 5, numbers(seed + 1, CHANNELS) * sizes
+    weights, bias = (
+        numbers(seed, 3, 3, 3, CHANNELS) * sizes / 5,
+        numbers(seed + 1, CHANNELS) * sizes,
+    )
     made = builder.add("Conv", x, builder.constant(weights), builder.constant(bias),
                        layout="NHWC", pads=(1,) * 4)  # fmt: skip
     y = _function(builder, function, made)

@@ -172,7 +172,7 @@ class _NoiseRun:
         """What stages did to a tensor, as far as the bundle knows."""
         precision, node = self.bundle.manifest.precision, pair.node
         if is_rescaled:
-            yield "smoothing or equalisation: channels divided by factors that the weights behind have"
+            yield "smoothing, equalisation: channels divided by factors that weights behind have"
         asked = [kind for pattern, kind in self.bundle.manifest.precision_map.items()
                  if fnmatchcase(node, pattern) or pattern == f"%{pair.source}"]  # fmt: skip
         if asked:

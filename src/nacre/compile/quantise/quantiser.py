@@ -132,7 +132,9 @@ def quantise(
     wide = frozenset() if brought or "wide" in without else wide
     if data is not None and not brought:
         legal = legal if "smooth" in without else smooth_channels(legal, data)
-        legal = legal if "equalise" in without else equalise_channels(legal, data, OBSERVERS[observer])
+        legal = (
+            legal if "equalise" in without else equalise_channels(legal, data, OBSERVERS[observer])
+        )
     module = legal.module
     graph, runner = Graph(module, frozenset(brought.scales)), StepwiseRunner(module, legal)
     forced, integers = forced_values(legal, source, precision_map or {}, graph)

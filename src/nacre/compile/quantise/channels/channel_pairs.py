@@ -1,7 +1,7 @@
-"""Products that read the channels of another product: where a factor can go from one to the other.
+"""Products that read the channels of another one: where a factor can go from one to the other.
 
-What stands between must do to `x / s` what it does to `x`, over `s`, for every positive `s`: nothing
-at all, a ReLU, a LeakyReLU, bounds at 0, a pooling, axes of size 1.
+What stands between must do to `x / s` what it does to `x`, over `s`, for every positive `s`:
+nothing at all, a ReLU, a LeakyReLU, bounds at 0, a pooling, axes of size 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """AdaRound (Nagel et al., 2020): whether each weight is rounded up or down is learned.
 
-The objective is what a product loses on data, `|W x - W~ x|^2`, which the second moments of `x` give
-without another look at the data. Each weight goes up by a rectified sigmoid of a variable, and a
-regulariser whose exponent falls drives that to 0 or 1. Steps are those of Adam, in f32.
+The objective is what a product loses on data, `|W x - W~ x|^2`, which the second moments of `x`
+give without another look at the data. Each weight goes up by a rectified sigmoid of a variable, and
+a regulariser whose exponent falls drives that to 0 or 1. Steps are those of Adam, in f32.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Scales stay. For each channel of a result there are up to three roundings: to the nearest, one input
 after the other with what is lost handed on (GPTQ), and up or down as learned (AdaRound); the one
-that loses least on the data is kept, so that none loses more than the nearest does. Moments are those
-of the inputs as integers, behind products that are rounded to the nearest.
+that loses least on the data is kept, so that none loses more than the nearest does. Moments are
+those of the inputs as integers, behind products that are rounded to the nearest.
 """
 
 from __future__ import annotations
