@@ -31,12 +31,13 @@ QUANTISE_STAGES = (
                   "joined in f16"),
     QuantiseStage("wide", ("i8",), "products before floats leave in 16 bits, where the device "
                   "lists `gemm.int8<i16>` or `conv2d.int8<i16>`"),
+    QuantiseStage("gptq", ("i8", "w8f16", "w4f16"), "with calibration data, weights are rounded "
+                  "one input after the other, and those still to come take up what was lost; at i8 "
+                  "where outputs miss their bound"),
+    QuantiseStage("adaround", ("i8",), "where outputs miss their bound, whether weights go up or "
+                  "down is learned on the data, in the products that lose most"),
     QuantiseStage("parts", ("i8",), "where outputs miss their bound, products take their input in "
                   "16 bits, as two parts of 8, before any goes back to f16"),
-    QuantiseStage("gptq", ("i8", "w8f16", "w4f16"), "with calibration data, weights are rounded "
-                  "one input after the other, and those still to come take up what was lost"),
-    QuantiseStage("adaround", ("i8",), "whether weights go up or down is learned on the data, in "
-                  "the products that lose most"),
     QuantiseStage("bias", ("i8",), "biases take back what rounded weights do to the means of "
                   "channels"),
 )  # fmt: skip

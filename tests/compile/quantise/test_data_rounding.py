@@ -101,7 +101,14 @@ def test_no_channel_of_a_product_loses_more_on_the_data_than_by_the_nearest(
     module = one_product(kind)
     data = _data(module, 20)
     rounded, nearest = (
-        quantise(legal(module), data, source=module, without=frozenset(without | {"bias"}))
+        quantise(
+            legal(module),
+            data,
+            source=module,
+            accuracy_db=100,
+            fallback=False,
+            without=frozenset(without | {"bias"}),
+        )
         for without in (NONE - {method}, NONE)
     )
     ours, plain = (_lost_channels(module, made, data) for made in (rounded, nearest))
@@ -149,7 +156,9 @@ def test_networks_stay_as_near_on_inputs_that_were_not_seen() -> None:
     data, unseen = samples(module, 6), samples(module, 4, seed=80)
     noise = []
     for without in (NONE, frozenset[str]()):
-        made = quantise(legal(module), data, source=module, without=without)
+        made = quantise(
+            legal(module), data, source=module, accuracy_db=100, fallback=False, without=without
+        )
         runs = [stored_run(made, one)[0] - evaluate(module, one)[0] for one in unseen]
         noise.append(sum(float(np.square(run).sum()) for run in runs))
     assert noise[1] < 1.5 * noise[0]

@@ -51,7 +51,11 @@ from nacre.compile.quantise.report import (
     losses,
     lossy_layers,
 )
-from nacre.compile.quantise.rewrite import Rewritten, rewrite_on_integers
+from nacre.compile.quantise.rewrite import (
+    Rewritten,
+    is_bound_left_to_storage,
+    rewrite_on_integers,
+)
 from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.rounding.data_rounding import METHODS, DataRounding
 from nacre.compile.quantise.scales import Scales
@@ -61,7 +65,6 @@ from nacre.compile.quantise.walking import StorageScheme
 from nacre.compile.rules import CMP10
 from nacre.core.module import Module
 from nacre.core.rewrite.dead_code import dead_code
-from nacre.core.values import Array
 
 _PLACE = whole_file("<quantise>")
 _FEW = 4  # layers that go back together, and are not worth another try
@@ -141,13 +144,28 @@ def quantise(
     seen = _observe(graph, runner, data)
     if not brought and "uneven" not in without:
         forced |= uneven_concats(graph, seen.histograms, OBSERVERS[observer]) - integers
-    rounding = DataRounding(_product_weights(graph), METHODS - without)
     attempt = _Attempt(legal, source, graph, runner, data, seen, observer, brought, without,
-                       integers, accuracy_db, wide, rounding)  # fmt: skip
+                       integers, accuracy_db, wide)  # fmt: skip
     plain = attempt.quantise(forced)
+    if plain.report.missed_outputs and data is not None and not brought:
+        attempt, plain = _round_on_data(attempt, plain, forced)
     if not fallback or data is None or brought:
         return _add_notes(plain, set())
     return _refine_inputs(attempt, plain, forced) or _restore_floats(attempt, plain, forced)
+
+
+def _round_on_data(
+    attempt: _Attempt, plain: Quantised, forced: Set[int]
+) -> tuple[_Attempt, Quantised]:
+    """With weights that are rounded for the data, if outputs are nearer to their bounds by that."""
+    methods = METHODS - attempt.without
+    if not methods:
+        return attempt, plain
+    is_centred = "bias" not in attempt.without
+    rounded = replace(attempt, rounding=DataRounding(attempt.graph, methods, is_centred))
+    made = rounded.quantise(forced)
+    is_nearer = made.report.margin > plain.report.margin
+    return (rounded, made) if is_nearer else (attempt, plain)
 
 
 def _refine_inputs(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Quantised | None:
@@ -225,7 +243,7 @@ class _Attempt:
     integers: Set[int]
     accuracy_db: float | None
     wide: Set[str]
-    rounding: DataRounding
+    rounding: DataRounding | None = None
 
     def quantise(self, forced: Set[int], parts: Set[int] = frozenset()) -> Quantised:
         """The module with these values in floats, and inputs of these products in 16 bits."""
@@ -247,7 +265,7 @@ class _Attempt:
         if self.data is not None and not is_own:
             pairs = islice(_paired_samples(self.data, self.runner, rewritten), MOST_SAMPLES)
             samples = [stored for _, stored in pairs]
-            rewritten = self.rounding.apply(rewritten, samples)
+            rewritten = self.rounding.apply(rewritten, samples) if self.rounding else rewritten
             if "bias" not in self.without:
                 rewritten = correct_biases(rewritten, self.seen.means, samples)
         rewritten = replace(rewritten, module=dead_code(rewritten.module))
@@ -255,7 +273,7 @@ class _Attempt:
             value: layer_name(legal, source, value)
             for value, own in rewritten.stored.items()
             if value not in scales.bounded
-            and not _is_bound_left_to_storage(graph, rewritten, value)
+            and not is_bound_left_to_storage(graph, rewritten, value)
             and graph.is_float(value)
             and own.value in rewritten.module.by_id
         }
@@ -270,14 +288,6 @@ class _Attempt:
             *notes_without_integers(graph, islands, value_text),
         )
         return Quantised(_legal_on_integers(legal, rewritten, notes), inputs, outputs, report)
-
-
-def _is_bound_left_to_storage(graph: Graph, rewritten: Rewritten, value: int) -> bool:
-    """Whether bounds of floats are left to the integers that these become."""
-    op, own = graph.op(value), rewritten.stored[value]
-    return (
-        bounds_of(op) is not None and own.affine is None and own == rewritten.stored[op.operands[0]]
-    )
 
 
 def _add_notes(quantised: Quantised, in_floats: Set[int]) -> Quantised:
@@ -314,12 +324,6 @@ def _observe(graph: Graph, runner: StepwiseRunner, data: Samples | None) -> Obse
         return Observations({}, {})
     products = frozenset(v for v, role in graph.roles.items() if role == "product")
     return calibrating.observe(runner, SampleFeeds(data, graph.module), products, MOST_SAMPLES)
-
-
-def _product_weights(graph: Graph) -> dict[int, Array]:
-    """The weights of products by their value."""
-    products = (value for value, role in graph.roles.items() if role == "product")
-    return {value: graph.constants[graph.op(value).operands[1]] for value in products}
 
 
 def _imported_affines(graph: Graph, imported: QuantisedPort) -> dict[int, Affine]:

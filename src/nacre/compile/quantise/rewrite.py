@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nacre.compile.quantise.forms import take_operation
 from nacre.compile.quantise.islands import FloatIslands
-from nacre.compile.quantise.roles import Graph
+from nacre.compile.quantise.roles import Graph, bounds_of
 from nacre.compile.quantise.walking import Product, StorageScheme, Stored, Walk
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array, Literal, attributes
@@ -41,6 +41,14 @@ def rewrite_on_integers(
     )
     module = walk.builder.module(*(output.value for output in outputs))
     return Rewritten(module, walk.stored, outputs, tuple(walk.products), tuple(walk.notes))
+
+
+def is_bound_left_to_storage(graph: Graph, rewritten: Rewritten, value: int) -> bool:
+    """Whether bounds of floats are left to the integers that these become."""
+    op, own = graph.op(value), rewritten.stored[value]
+    return (
+        bounds_of(op) is not None and own.affine is None and own == rewritten.stored[op.operands[0]]
+    )
 
 
 def with_data(op: CoreOperation, array: Array) -> CoreOperation:

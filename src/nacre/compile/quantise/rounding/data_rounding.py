@@ -3,7 +3,8 @@
 Scales stay. For each channel of a result there are up to three roundings: to the nearest, one input
 after the other with what is lost handed on (GPTQ), and up or down as learned (AdaRound); the one
 that loses least on the data is kept, so that none loses more than the nearest does. Moments are
-those of the inputs as integers, behind products that are rounded to the nearest.
+those of the inputs as integers, behind products that are rounded to the nearest; where biases give
+back means afterwards, they are taken about the means, for that part of an error costs nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from nacre.compile.legalise.running import StepwiseRunner
 from nacre.compile.quantise.affine import HIGH
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.rewrite import Rewritten, with_data
+from nacre.compile.quantise.roles import Graph
 from nacre.compile.quantise.rounding.adaptive_rounding import STEPS, round_adaptively
-from nacre.compile.quantise.rounding.error_feedback import product_loss, round_with_feedback
+from nacre.compile.quantise.rounding.error_feedback import round_with_feedback
 from nacre.compile.quantise.rounding.moments import (
     Moments,
     from_weight_rows,
@@ -27,6 +29,7 @@ from nacre.compile.quantise.rounding.moments import (
     weight_rows,
 )
 from nacre.core.module import CoreOperation
+from nacre.core.ops import OPS
 from nacre.core.values import Array, Literal
 
 METHODS = frozenset({"gptq", "adaround"})
@@ -35,7 +38,8 @@ _MOST_MOMENTS = 1 << 27  # elements of moments that are held at a time
 _MOST_GROUPS = 16  # of a convolution, one by one
 _LEAST_ROWS = 0.5  # of the depth: fewer say more of the samples than of the model
 # Multiplications that each way may take, of all products together.
-_MOST_WORK = {"gptq": 4e10, "adaround": 4e10}
+_MOST_WORK = {"gptq": 2e10, "adaround": 1e10}
+_LEAST_GAIN = 1e-4  # of what is lost: less is how sums of f32 are rounded
 
 _Key = tuple[object, ...]
 
@@ -62,18 +66,19 @@ class _Candidate:
 class DataRounding:
     """Rounds weights by these methods; remembers what it made from one try to the next."""
 
-    weights: Mapping[int, Array]  # of the float module, by product
+    graph: Graph  # of the float module
     methods: Set[str]
+    is_centred: bool  # biases take back what weights do to means, so that these cost nothing
     made: dict[_Key, Array] = field(default_factory=dict)
 
     def apply(self, rewritten: Rewritten, samples: Sequence[Sample]) -> Rewritten:
         """The module with these weights."""
-        if not self.methods:
-            return rewritten
         candidates = tuple(self._candidates(rewritten))
         new = [one for one in candidates if one.key not in self.made]
         if new:
-            moments = _moments(rewritten, {one.op.value_id: one for one in new}, samples)
+            moments = _moments(
+                rewritten, {one.op.value_id: one for one in new}, samples, self.is_centred
+            )
             self._round([(one, moments[one.op.value_id]) for one in new
                          if one.op.value_id in moments])  # fmt: skip
             for one in new:
@@ -90,11 +95,12 @@ class DataRounding:
         module = rewritten.module
         uses = Counter(operand for op in module.operations for operand in op.operands)
         for product in rewritten.products:
-            op, reals = module.by_id[product.value], self.weights.get(product.source)
+            op, graph = module.by_id[product.value], self.graph
+            reals = graph.constants.get(graph.op(product.source).operands[1])
             data = module.by_id[op.operands[1]].attributes.get("data")
             if reals is None or uses[op.operands[1]] != 1 or not isinstance(data, Literal):
                 continue
-            is_last = op.opcode == "QLinear" or op.attributes.get("layout", "NHWC") == "NHWC"
+            is_last = OPS[op.opcode].with_defaults(op.attributes).get("layout", "NHWC") == "NHWC"
             if is_last and data.array.shape == reals.shape:
                 given = (op.attributes["x_scale"], op.attributes["x_zero"])
                 scales = op.attributes["w_scales"]
@@ -116,7 +122,7 @@ class DataRounding:
                 if tried is None:
                     continue
                 own = _lost(steps, tried, moments.sums)
-                is_better = own < lost
+                is_better = own < lost * (1 - _LEAST_GAIN)
                 stored = np.where(is_better[..., None], tried, stored)
                 lost = np.where(is_better, own, lost)
             shaped = from_weight_rows(one.op, stored.astype(np.int8), one.stored.shape)
@@ -124,7 +130,10 @@ class DataRounding:
 
 
 def _moments(
-    rewritten: Rewritten, wanted: Mapping[int, _Candidate], samples: Sequence[Sample]
+    rewritten: Rewritten,
+    wanted: Mapping[int, _Candidate],
+    samples: Sequence[Sample],
+    is_centred: bool,
 ) -> dict[int, Moments]:
     """Moments of inputs by product, as far as there is room for them."""
     runner, room = StepwiseRunner(rewritten.module), _MOST_MOMENTS
@@ -137,7 +146,7 @@ def _moments(
             size = groups * depth * depth
             if depth <= _MOST_DEPTH and size <= room:
                 inputs = [values[step.op.operands[0]] for values in live]
-                own = input_moments(step.op, one.stored.shape[:2], inputs)
+                own = input_moments(step.op, one.stored.shape[:2], inputs, is_centred=is_centred)
                 if own.rows >= _LEAST_ROWS * depth:
                     found[step.op.value_id] = own
                     room -= size
@@ -159,9 +168,8 @@ def _losses(one: _Candidate, moments: Moments) -> tuple[Array, float]:
 
 def _lost(steps: Array, tried: Array, moments: Array) -> Array:
     """What each column [groups, columns] loses, in units of its scale."""
-    wide = moments.astype(np.float64)
-    errors = tried.astype(np.float64) - steps
-    return np.stack([product_loss(own, each) for own, each in zip(errors, wide, strict=True)])
+    errors = tried - steps
+    return np.einsum("gcd,gcd->gc", np.matmul(errors, moments), errors, dtype=np.float64)
 
 
 def _work(method: str, steps: Array) -> float:

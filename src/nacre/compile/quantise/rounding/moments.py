@@ -39,19 +39,19 @@ def from_weight_rows(op: CoreOperation, rows: Array, shape: tuple[int, ...]) -> 
     return np.ascontiguousarray(np.moveaxis(rows, 2, 0)).reshape(shape)
 
 
-def input_moments(op: CoreOperation, window: Sequence[int], inputs: Sequence[Array]) -> Moments:
+def input_moments(
+    op: CoreOperation, window: Sequence[int], inputs: Sequence[Array], *, is_centred: bool
+) -> Moments:  # fmt: skip
     """The moments of some of the inputs of a product, which are evenly spread over its results.
 
     `window` are the sizes of a convolution's; the zero point is taken off, so padding is 0.
+    `is_centred`: about the means, for where a bias takes back what weights do to those.
     """
-    zero, total, rows = int(op.attributes["x_zero"]), None, 0
-    for x in inputs:
-        own = _some_rows(op, window, x, zero, len(inputs))
-        rows += own.shape[1]
-        made = np.matmul(own.transpose(0, 2, 1), own)
-        total = made if total is None else total + made
-    assert total is not None
-    return Moments(total, rows)
+    zero = int(op.attributes["x_zero"])
+    rows = np.concatenate([_some_rows(op, window, x, zero, len(inputs)) for x in inputs], axis=1)
+    if is_centred:
+        rows -= rows.mean(axis=1, keepdims=True)
+    return Moments(np.matmul(rows.transpose(0, 2, 1), rows), rows.shape[1])
 
 
 def _some_rows(
