@@ -29,7 +29,8 @@ NONE = frozenset({"gptq", "adaround"})
 def correlated(count: int, depth: int, seed: int) -> Array:
     """Rows whose elements say much of each other, as those of a network do."""
     mixed = numbers(seed, count, 6) @ numbers(1, 6, depth) + numbers(seed, count, depth, spread=0.2)
-    return np.maximum(mixed, 0).astype(np.float32)
+    made: Array = np.maximum(mixed, 0).astype(np.float32)
+    return made
 
 
 def objective(weights: Array, rounded: Array, rows: Array) -> list[float]:

@@ -95,9 +95,11 @@ def _best_factors(
     weights = [by_input_channel(op, graph.constants[op.operands[1]]) for op in readers]
     most = np.max([np.abs(own).max(axis=1) for own in weights], axis=0)
     ones = np.ones(len(seen.reach), np.float32)
-    noises = {None: _LEAST_GAIN * _noise(graph, readers, seen, ones, observer)}
     tried = {share: _factors(seen.reach, most, share) for share in _SHARES}
-    noises |= {share: _noise(graph, readers, seen, one, observer) for share, one in tried.items()}
+    noises: dict[float | None, float] = {
+        share: _noise(graph, readers, seen, one, observer) for share, one in tried.items()
+    }
+    noises[None] = _LEAST_GAIN * _noise(graph, readers, seen, ones, observer)
     best = min(noises, key=lambda share: noises[share])
     return None if best is None else tried[best]
 

@@ -169,12 +169,14 @@ def _losses(one: _Candidate, moments: Moments) -> tuple[Array, float]:
 def _lost(steps: Array, tried: Array, moments: Array) -> Array:
     """What each column [groups, columns] loses, in units of its scale."""
     errors = tried - steps
-    return np.einsum("gcd,gcd->gc", np.matmul(errors, moments), errors, dtype=np.float64)
+    return np.asarray(
+        np.einsum("gcd,gcd->gc", np.matmul(errors, moments), errors, dtype=np.float64)
+    )
 
 
 def _work(method: str, steps: Array) -> float:
-    groups, columns, depth = steps.shape
-    once = float(groups) * columns * depth * depth
+    groups, columns, depth = map(float, steps.shape)
+    once = 1.0 * groups * columns * depth**2
     return STEPS * once if method == "adaround" else once + 3.0 * groups * depth**3
 
 

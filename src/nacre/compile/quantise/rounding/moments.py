@@ -29,7 +29,7 @@ def weight_rows(op: CoreOperation, weights: Array) -> Array:
         return weights[None]
     groups, columns = _groups(op), weights.shape[-1]
     split = weights.reshape(-1, groups, columns // groups)
-    return np.moveaxis(split, 0, 2)
+    return np.asarray(np.moveaxis(split, 0, 2))
 
 
 def from_weight_rows(op: CoreOperation, rows: Array, shape: tuple[int, ...]) -> Array:
@@ -87,9 +87,10 @@ def _spread(count: int, depth: int, shares: int) -> slice:
     return slice(None, None, -(-count // enough))
 
 
-def _pair(given: object) -> tuple[int, int]:
-    first, second = given or (1, 1)  # type: ignore[misc]
-    return int(first), int(second)
+def _pair(given: Sequence[int]) -> tuple[int, int]:
+    """Sizes along rows and columns; 1 where none are given."""
+    first, second = given or (1, 1)
+    return first, second
 
 
 def _groups(op: CoreOperation) -> int:
