@@ -35,7 +35,7 @@ def weight_rows(op: CoreOperation, weights: Array) -> Array:
 def from_weight_rows(op: CoreOperation, rows: Array, shape: tuple[int, ...]) -> Array:
     """The reverse of `weight_rows`."""
     if op.opcode == "QLinear":
-        return rows[0]
+        return np.asarray(rows[0])
     return np.ascontiguousarray(np.moveaxis(rows, 2, 0)).reshape(shape)
 
 
