@@ -34,7 +34,7 @@ class Custom(tuple[tuple[int, int], ...]):
 class Literal:
     """A tensor's elements, equal to others when their bytes are: -0.0 is not 0.0, NaN is NaN."""
 
-    __slots__ = ("__dict__", "array")
+    __slots__ = ("__dict__", "_array")
 
     def __init__(self, array: Array) -> None:
         # `ascontiguousarray` would give a scalar an axis; the view leaves the caller's flags alone.
@@ -42,11 +42,39 @@ class Literal:
         if kept.flags.writeable:
             kept = kept.view()
             kept.flags.writeable = False
-        self.array = kept
+        self._array = kept
+
+    @property
+    def array(self) -> Array:
+        """The elements, in row-major order."""
+        array = self._array
+        if not array.flags.c_contiguous:
+            self._array = array = _dense(array)
+        return array
+
+    def array_in_order(self, axes: tuple[int, ...]) -> Array:
+        """The elements with their axes in another order, dense.
+
+        From now on the literal is a view of these: weights are in memory once, not twice, while a
+        session computes with them.
+        """
+        dense = _dense(self._array.transpose(axes))
+        self._array = dense.transpose(np.argsort(axes))
+        return dense
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self._array.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._array.shape
 
     @cached_property
     def _key(self) -> tuple[str, tuple[int, ...], bytes]:
-        return str(self.array.dtype), self.array.shape, self.array.tobytes()
+        return str(self.dtype), self.shape, self._array.tobytes()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and (self is other or self._key == other._key)
@@ -58,7 +86,13 @@ class Literal:
         return Literal, (self.array,)  # a copy cannot be written to either
 
     def __repr__(self) -> str:
-        return f"Literal({self.array.dtype}{list(self.array.shape)})"
+        return f"Literal({self.dtype}{list(self.shape)})"
+
+
+def _dense(array: Array) -> Array:
+    copy = np.ascontiguousarray(array)
+    copy.flags.writeable = False
+    return copy
 
 
 def _canonical_nan(array: Array) -> Array:

@@ -15,7 +15,7 @@ from nacre.core.evaluation import plan
 from nacre.core.evaluation.axis_orders import as_it_stands
 from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import Module
-from nacre.core.values import Array
+from nacre.core.values import Array, Literal
 
 Feeds = dict[str, Array]
 
@@ -247,3 +247,27 @@ def reshapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 @given(networks(), st.integers(0, 9))
 def test_networks_have_the_bits_of_their_operations(module: Module, seed: int) -> None:
     assert_same_bits(module, seed)
+
+
+def test_weights_are_in_memory_once() -> None:
+    """A session and its module, and further sessions, see the same bytes."""
+    net = Net()
+    result = net.conv(net.build.input("x", "f32", (1, 8, 10, 10)), 16)
+    module = net.build.module(result)
+    (data,) = (op.attributes["data"] for op in module.operations if op.type.rank == 4
+               and op.opcode == "ConstTensor")  # fmt: skip
+    before, text = data.array.copy(), hash(data)
+    first, second = (assert_session_keeps(module, data) for _ in range(2))
+    assert first is not second
+    assert data.shape == before.shape
+    assert hash(data) == text
+    np.testing.assert_array_equal(data.array, before)
+    assert data.array.flags.c_contiguous
+    assert not data.array.flags.writeable
+    np.testing.assert_array_equal(first.run(inputs_of(module))[0], second.run(inputs_of(module))[0])
+
+
+def assert_session_keeps(module: Module, data: Literal) -> CoreSession:
+    session = CoreSession(module)
+    assert any(np.shares_memory(data._array, kept) for kept in session.kept_arrays)
+    return session

@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.core.constants import CONSTANTS, constant_array, constant_attributes
 from nacre.core.module import CoreOperation, Module, Shape, TensorType
-from nacre.core.values import Attributes, attributes
+from nacre.core.values import Array, Attributes, Literal, attributes
 
 Order = tuple[int, ...]  # for every axis in memory, which axis of the value it is
 
@@ -36,6 +36,15 @@ def identity_order(rank: int) -> Order:
 def in_order(shape: Shape, order: Order) -> Shape:
     """A shape as it lies."""
     return tuple([shape[axis] for axis in order])
+
+
+def _constant_in_order(op: CoreOperation, order: Order) -> Array:
+    data = op.attributes.get("data")
+    if isinstance(data, Literal) and data.dtype == op.type.element.dtype:
+        return data.array_in_order(order)
+    array = constant_array(op)
+    assert array is not None
+    return np.ascontiguousarray(array.transpose(order))
 
 
 class Arranger:
@@ -106,10 +115,9 @@ class Arranger:
             first, source = next(iter(self._forms[value].items()))
             given = attributes({"permutation": tuple([first.index(axis) for axis in order])})
             return CoreOperation(result, "Transpose", (source,), given, type_)
-        array = constant_array(op)
-        if result == value or array is None:
+        if result == value:
             return op
-        opcode, given = constant_attributes(np.ascontiguousarray(array.transpose(order)), type_)
+        opcode, given = constant_attributes(_constant_in_order(op, order), type_)
         return CoreOperation(result, opcode, (), given, type_)
 
     # What is added

@@ -74,8 +74,8 @@ def element_value(facts: OperationFacts) -> Iterator[str]:
     if element is None:
         return
     if isinstance(data, Literal):
-        if data.array.dtype != element.dtype:
-            yield f"the data is an array of {data.array.dtype}, expected `{element.name}`"
+        if data.dtype != element.dtype:
+            yield f"the data is an array of {data.dtype}, expected `{element.name}`"
         return
     for position, value in enumerate(flat_elements(data)):
         if not is_value_of(value, element):
@@ -127,7 +127,7 @@ def _is_as_large(found: Shape, declared: Shape) -> bool:
 def literal_shape(data: object) -> Shape | None:
     """The shape of a literal; None where its rows differ in length."""
     if isinstance(data, Literal):
-        return tuple(data.array.shape)
+        return data.shape
     shape: list[int] = []
     level: list[Any] = [data]
     while any(isinstance(item, tuple) for item in level):
