@@ -109,7 +109,7 @@ def naive_conflicts(found: MeasuredBinding, memory: BankMap) -> list[int]:
     kind = bank_kinds(Figures(dict(instances.image.machine.figures)))[memory.memory == "L2"]
     runs: dict[int, list[tuple[int, int]]] = {}
     for task in timing.tasks.tolist():
-        placed, row = instances.placed(task), int(instances.row[task])
+        placed, row = instances.block_of(task), int(instances.row[task])
         banks = set()
         for operand in (*placed.block.inputs, *placed.block.outputs):
             if operand is not None and operand.memory == memory.memory:

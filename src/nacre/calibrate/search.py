@@ -93,7 +93,7 @@ def _search_sizes(problem: Problem, values: Values) -> Values:
     for _ in range(_MOST_ROUNDS if len(problem.movable) < len(problem.free) else 0):
         before = loss
         for place in places:
-            tried = list(_moved(best, place, _powers_of_two(problem.free[place])))
+            tried = list(_with_other_values(best, place, _powers_of_two(problem.free[place])))
             for start in sorted(tried, key=problem.scale_free_loss)[:_TRIED_SIZES]:
                 found = descend(problem, start, _SHORT)
                 if problem.loss(found) < loss * (1 - _GAIN):
@@ -103,7 +103,7 @@ def _search_sizes(problem: Problem, values: Values) -> Values:
     return descend(problem, best) if best != values else best
 
 
-def _moved(values: Values, place: int, tried: Iterable[int]) -> Iterator[Values]:
+def _with_other_values(values: Values, place: int, tried: Iterable[int]) -> Iterator[Values]:
     return ((*values[:place], value, *values[place + 1 :]) for value in tried)
 
 
@@ -114,7 +114,7 @@ def _scan(problem: Problem, values: Values) -> Values:
         values_tried = {_place_value(figure, at / (_SCAN - 1)) for at in range(_SCAN)}
         if figure.is_size:
             values_tried |= set(_powers_of_two(figure))
-        for tried in _moved(best, place, sorted(values_tried)):
+        for tried in _with_other_values(best, place, sorted(values_tried)):
             found = problem.loss(tried)
             if found < loss * (1 - _GAIN):
                 best, loss = tried, found
@@ -131,7 +131,7 @@ def polish(problem: Problem, values: Values) -> Values:
             while step >= least:
                 ends = (best[place] + step, best[place] - step)
                 inside = [end for end in ends if figure.low <= end <= figure.high]
-                moved = [(problem.loss(m), m) for m in _moved(best, place, inside)]
+                moved = [(problem.loss(m), m) for m in _with_other_values(best, place, inside)]
                 found = min(moved, default=(loss, best))
                 if found[0] < loss * (1 - _GAIN / 10):
                     loss, best = found

@@ -142,10 +142,10 @@ class _ComputeTask:
             input_type(self.opcode, instance) in (self.workload.elem, ANY, None)
             and not absent & given
             and (has_bias or not biases or biases <= absent)
-            and all(types[name] == elem for name, elem in self._asked().items())
+            and all(types[name] == elem for name, elem in self._element_types().items())
         )
 
-    def _asked(self) -> dict[str, str]:
+    def _element_types(self) -> dict[str, str]:
         """Element types that the row gives, by operand."""
         asked = {}
         for spec in self.opcode.operands:

@@ -52,7 +52,7 @@ class _MemoryHistory:
         self._starts: list[int] = [0]
         self._segments: list[_Segment] = [_Segment(_NOBODY, {})]
 
-    def cut(self, at: int) -> int:
+    def segment_from(self, at: int) -> int:
         """The index of the segment that begins at a byte, made where there is none."""
         index = bisect_right(self._starts, at) - 1
         if self._starts[index] == at:
@@ -64,13 +64,13 @@ class _MemoryHistory:
 
     def segments(self, low: int, high: int) -> Sequence[_Segment]:
         """Those that make up a range."""
-        first = self.cut(low)
-        self.cut(high)
+        first = self.segment_from(low)
+        self.segment_from(high)
         return self._segments[first : bisect_left(self._starts, high)]
 
     def overwrite(self, low: int, high: int, writer: int) -> None:
         """A range has one history from here on."""
-        first, end = self.cut(low), self.cut(high)
+        first, end = self.segment_from(low), self.segment_from(high)
         self._starts[first:end] = [low]
         self._segments[first:end] = [_Segment(writer, {})]
 
@@ -88,7 +88,9 @@ def find_conflicts(
     for number, (owner, row) in enumerate(zip(owners, rows, strict=True)):
         for access in accesses[owner]:
             history = histories.setdefault(access.operand.memory, _MemoryHistory())
-            for conflict, is_ordered in _look(number, access, row, history, order):
+            for conflict, is_ordered in _conflicts_with_history(
+                number, access, row, history, order
+            ):
                 if not is_ordered or (moved and (owner in moved or owners[conflict[0]] in moved)):
                     yield Conflict(*conflict, is_ordered)
         for access in accesses[owner]:
@@ -101,7 +103,7 @@ def _ranges(access: BlockAccess, row: int) -> Iterator[tuple[int, int]]:
         yield address + low, address + high
 
 
-def _look(
+def _conflicts_with_history(
     number: int, access: BlockAccess, row: int, history: _MemoryHistory, order: Ordering
 ) -> Iterator[tuple[_Meeting, bool]]:
     """Those before an access that it conflicts with, and whether tags have it after them."""

@@ -69,12 +69,12 @@ class _StoredConstant:
         )
         for constant in image.constants:
             if constant.memory == placement.memory:
-                self._put(constant.address - placement.address, constant.data)
+                self._write(constant.address - placement.address, constant.data)
         size = self._expected.size
         wrong = (self._found[:size] != self._expected) | ~self._is_there[:size]
         self._wrong_before = np.concatenate([[0], np.cumsum(wrong)])
 
-    def _put(self, offset: int, data: bytes) -> None:
+    def _write(self, offset: int, data: bytes) -> None:
         low, high = max(0, offset), min(self._placement.size, offset + len(data))
         if low < high:
             part = np.frombuffer(data, np.uint8)[low - offset : high - offset]

@@ -41,7 +41,7 @@ class _Bytes:
         self._starts = [0]
         self._writers = [_NOBODY]
 
-    def _cut(self, at: int) -> int:
+    def _segment_from(self, at: int) -> int:
         index = bisect_right(self._starts, at) - 1
         if self._starts[index] != at:
             index += 1
@@ -50,7 +50,7 @@ class _Bytes:
         return index
 
     def write(self, low: int, high: int, writer: int) -> None:
-        first, end = self._cut(low), self._cut(high)
+        first, end = self._segment_from(low), self._segment_from(high)
         self._starts[first:end] = [low]
         self._writers[first:end] = [writer]
 

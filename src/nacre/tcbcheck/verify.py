@@ -146,16 +146,18 @@ class _Verifier:
         if order.stuck:
             yield from (self._stuck(one) for one in order.stuck[:_MOST_FINDINGS])
         elif order.unordered and self._instances.count > _MOST_OPEN:
-            yield self._unproved(order.unordered[0])
+            yield self._unproved_finding(order.unordered[0])
         elif order.unordered:
             has_queues = self._figures.count("queue.depth") > 0
             yield from self._open_order(OpenOrder(self._instances, has_queues), order.unordered[0])
         else:
-            yield from self._conflicts(find_conflicts(self._instances, order, self._moved))
+            yield from self._conflicts(
+                find_conflicts(self._instances, order, self._reordered_blocks)
+            )
             yield from self._shortages(order)
 
     def _open_order(self, order: OpenOrder, found: Unordered) -> Iterator[Diagnostic]:
-        met = find_conflicts(self._instances, order, self._moved)
+        met = find_conflicts(self._instances, order, self._reordered_blocks)
         conflicts = list(filter(self._plan_orders, met))
         certain = (
             one for one in conflicts if one.is_ordered or order.is_open(one.first, one.second)
@@ -166,7 +168,7 @@ class _Verifier:
         if wrong:
             yield from wrong
         elif conflicts or not order.is_free_of_stops:
-            yield self._unproved(found)
+            yield self._unproved_finding(found)
         else:
             yield from self._shortages(order)
 
@@ -192,7 +194,7 @@ class _Verifier:
         yield from (self._lost(conflict) for conflict in islice(lost, _MOST_FINDINGS))
 
     @property
-    def _moved(self) -> set[int]:
+    def _reordered_blocks(self) -> set[int]:
         """Blocks that stand elsewhere in program order than a task that they do."""
         return {
             index
@@ -244,7 +246,7 @@ class _Verifier:
         message = f"{self._name(stuck.instance)} waits {wait} {when}"
         return TCB85.at(self._span(stuck.instance), message)
 
-    def _unproved(self, found: Unordered) -> Diagnostic:
+    def _unproved_finding(self, found: Unordered) -> Diagnostic:
         events = f"{self._name(found.first)} and {self._name(found.second)}"
         message = (
             f"{events} both raise {self._instances.tags.name(found.tag)}, in an order that is open"

@@ -96,13 +96,13 @@ class Completions:
             has_changed = self._look_at_all()
 
     def _look_at_all(self) -> bool:
-        return bool(sum([self._look(number) for number in range(self._steps.count)]))
+        return bool(sum([self._advance(number) for number in range(self._steps.count)]))
 
     def completes(self, number: int) -> bool:
         """Whether an instance completes where none is left out."""
         return bool(self.complete[number] >> self._steps.count & 1)
 
-    def _look(self, number: int) -> bool:
+    def _advance(self, number: int) -> bool:
         """What an instance can do as far as others are known; whether that is more than before."""
         steps = self._steps
         head = steps.producers[number]

@@ -25,7 +25,7 @@ def image_rows(timing: ImageTiming) -> list[Row]:
     """Every task: its position, its counters, start, end, units."""
     return [
         (
-            timing.instances.placed(n).block.position,
+            timing.instances.block_of(n).block.position,
             timing.instances.counters(n),
             int(timing.start[n]),
             int(timing.end[n]),

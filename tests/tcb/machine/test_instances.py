@@ -17,7 +17,7 @@ A, B = at("DDR", 0, 4), at("L2", 0, 4)
 
 def names(*streams: object) -> list[tuple[int, tuple[int, ...]]]:
     found = unroll(image(*streams))  # type: ignore[arg-type]
-    return [(found.placed(n).block.position, found.counters(n)) for n in range(found.count)]
+    return [(found.block_of(n).block.position, found.counters(n)) for n in range(found.count)]
 
 
 def test_streams_are_projections_of_one_program() -> None:

@@ -138,7 +138,7 @@ def test_blocks_that_stream_into_each_other_stand_where_the_last_of_them_is() ->
     for seed in (None, 1, 2, 3):
         result = run_image(of, {"l1[0]": BYTES * 2}, seed=seed)
         assert result.status == "completed", result.diagnostics
-        assert [result.instances.placed(n).block.position for n in result.order] == [1, 3, 2]
+        assert [result.instances.block_of(n).block.position for n in result.order] == [1, 3, 2]
 
 
 def test_a_consumer_before_its_producer_is_a_finding() -> None:

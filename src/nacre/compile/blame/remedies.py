@@ -118,7 +118,7 @@ class _Trial:
         return [self.inputs, *islice(more, _MORE_RUNS)]
 
     @cached_property
-    def _wanted(self) -> list[list[Array]]:
+    def _source_outputs(self) -> list[list[Array]]:
         return [evaluate(self._source, inputs) for inputs in self._runs]
 
     def ratios(self, plan: CompiledModel) -> dict[str, float]:
@@ -128,7 +128,7 @@ class _Trial:
             AccuracyMeter(port.name, source, value, "i8")
             for port, value in zip(ports, source.outputs, strict=False)
         ]
-        for inputs, wanted in zip(self._runs, self._wanted, strict=True):
+        for inputs, wanted in zip(self._runs, self._source_outputs, strict=True):
             for meter, found, expected in zip(
                 meters, plan.run(inputs).values(), wanted, strict=True
             ):

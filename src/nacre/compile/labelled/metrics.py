@@ -141,14 +141,14 @@ def word_error_rate(outputs: Outputs, labels: Outputs, blank: int) -> float:
     errors = words = 0
     for index, (output, label) in enumerate(zip(outputs, labels, strict=True)):
         wanted = [word for word in _whole_numbers(label, index).tolist() if word != PADDING]
-        errors += edit_distance(_decoded(output, blank), wanted)
+        errors += edit_distance(_decode(output, blank), wanted)
         words += len(wanted)
     if not words:
         raise data_error("no label has a word")
     return errors / words
 
 
-def _decoded(output: Array, blank: int) -> list[int]:
+def _decode(output: Array, blank: int) -> list[int]:
     if output.dtype.kind in "iu":
         return [word for word in output.reshape(-1).tolist() if word != PADDING]
     steps = output.reshape(-1, output.shape[-1] if output.ndim else 1).argmax(axis=-1)

@@ -47,7 +47,7 @@ class Composer:
         self._templates = single, _PAIR if options.pair is None else options.pair
         self._options = options
 
-    def added(self, count: int) -> int:
+    def special_token_count(self, count: int) -> int:
         """How many special tokens the template for so many texts has."""
         template = self._templates[count - 1]
         return sum(len(item.ids) for item in template if isinstance(item, SpecialTokens))

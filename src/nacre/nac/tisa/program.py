@@ -125,7 +125,11 @@ class TisaProgram:
         cut, padding = self.options.truncation, self.options.padding
         if max_length is not None:
             cut = asked_truncation(max_length, truncate_from)
-            added = self._composer.added(1 if pair is None else 2) if add_special_tokens else 0
+            added = (
+                self._composer.special_token_count(1 if pair is None else 2)
+                if add_special_tokens
+                else 0
+            )
             if max_length < added:
                 message = f"{max_length} ids have no room for the {added} special tokens alone"
                 raise refusal(NAC70, message)
@@ -173,7 +177,7 @@ class TisaProgram:
                 replace(self._places(text), type_ids=[]).with_type(index)
                 for index, text in enumerate(listed)
             ]
-            added = composer.added(len(parts)) if add_special_tokens else 0
+            added = composer.special_token_count(len(parts)) if add_special_tokens else 0
             parts = truncate_texts(parts, cut, added, keeps_rest)
             encodings.append(composer.compose(parts, add_special_tokens))
         return pad_batch(encodings, padding)

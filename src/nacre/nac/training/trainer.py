@@ -145,7 +145,7 @@ class Trainer:
             module = self._module(given)
             require_weights(self._weights, self._stored)
             wanted = targets_of(module, targets, loss)
-            trained = self._chosen(parameters)
+            trained = self._parameters_to_train(parameters)
             step = self._step_session(module, (loss, smoothing), given, wanted, trained)
         values = {step.inputs[name]: array for name, array in self._weights.items()}
         values |= dict(zip(step.targets, wanted, strict=True))
@@ -214,7 +214,7 @@ class Trainer:
                 self._fixed = frozenset(names[value][0] for value in fixed if value in names)
         return self._modules[key]
 
-    def _chosen(self, parameters: Sequence[str] | None) -> tuple[str, ...]:
+    def _parameters_to_train(self, parameters: Sequence[str] | None) -> tuple[str, ...]:
         """The parameters to train; Unsupported where one is asked for that is not there."""
         if parameters is None:
             if not self._weights or not self.parameters:

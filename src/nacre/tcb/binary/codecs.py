@@ -19,7 +19,7 @@ from nacre.tcb.binary.columns import (
     read_aligned,
     read_periodic,
 )
-from nacre.tcb.binary.pools import ReadPools, WrittenPools, checked, encode_text, refuse
+from nacre.tcb.binary.pools import ReadPools, WrittenPools, encode_text, refuse, require_int64
 from nacre.tcb.binary.shapes import hole_count, pack_term, unpack_term
 from nacre.tcb.block_table import PERIODS, RECORDS, Field, FieldValue, Kind, Record
 
@@ -68,7 +68,7 @@ class ScalarCodec(Codec):
         if value is None:
             return 0
         integer = self._to_integer(value, pools)
-        return checked(integer + 1) if integer >= 0 else integer
+        return require_int64(integer + 1) if integer >= 0 else integer
 
     def write(self, packed: Sequence[Packed], columns: Columns) -> None:
         """One column."""
@@ -357,7 +357,7 @@ def _unpack_digest(number: int, pools: ReadPools) -> str:
         raise pools.broken("a text in the heap is no UTF-8") from None
 
 
-_INTEGER = (lambda value, pools: checked(value), lambda number, pools: number)
+_INTEGER = (lambda value, pools: require_int64(value), lambda number, pools: number)
 _TEXT = (lambda text, pools: pools.text(text), lambda number, pools: pools.text(number))
 
 

@@ -51,7 +51,7 @@ class WrittenPools:
 
     def list_of(self, values: Iterable[int]) -> int:
         """The number of a list of integers."""
-        key = tuple(map(checked, values))
+        key = tuple(map(require_int64, values))
         return self.lists.setdefault(key, len(self.lists))
 
     def form(self, of: type[object], row: Hashable) -> int:
@@ -75,10 +75,10 @@ class WrittenPools:
         if isinstance(value, tuple):
             return LIST, self.list_of(value)
         assert isinstance(value, int)
-        return INTEGER, checked(value)
+        return INTEGER, require_int64(value)
 
 
-def checked(value: int) -> int:
+def require_int64(value: int) -> int:
     """An integer that a column can have."""
     if not fits_int64(value):
         raise refuse(f"the number {value:,} does not fit in 64 bits with a sign")

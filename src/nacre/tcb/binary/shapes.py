@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from nacre.base.terms import LoopVariable, Operation, Term, operation, operation_count
-from nacre.tcb.binary.pools import ReadPools, WrittenPools, checked
+from nacre.tcb.binary.pools import ReadPools, WrittenPools, require_int64
 from nacre.tcb.image import counter
 from nacre.tcb.limits import MAX_DEPTH, MAX_TERM_DEPTH, MAX_TERM_OPERATIONS
 
@@ -24,7 +24,7 @@ PackedTerm = tuple[int, tuple[int, ...]]
 def pack_term(term: Term, pools: WrittenPools) -> PackedTerm:
     """The number of a shape, and the integers in it."""
     if isinstance(term, int):
-        return pools.list_of((_HOLE,)), (checked(term),)
+        return pools.list_of((_HOLE,)), (require_int64(term),)
     shape: list[int] = []
     integers: list[int] = []
     _add(term, shape, integers)
@@ -34,7 +34,7 @@ def pack_term(term: Term, pools: WrittenPools) -> PackedTerm:
 def _add(term: Term, shape: list[int], integers: list[int]) -> None:
     if isinstance(term, int):
         shape.append(_HOLE)
-        integers.append(checked(term))
+        integers.append(require_int64(term))
     elif isinstance(term, LoopVariable):
         shape.append(_FIRST_COUNTER + term.depth)
     else:

@@ -142,12 +142,14 @@ def _judge_host_values(port: Port, place: Place, what: str) -> Problems:
         yield Problem(TCB30, place, f"{what} has {counts}, expected one of each, or none")
     elif not all(isfinite(scale) and scale > 0 for scale in port.scales):
         yield Problem(TCB30, place, f"{what} has a scale that is no number above 0")
-    elif port.scales and (port.host_elem is None or not _holds(port, port.zero_points[0])):
+    elif port.scales and (
+        port.host_elem is None or not _zero_point_fits(port, port.zero_points[0])
+    ):
         message = f"{what} has a zero point that its elements do not have, or no values of the host"
         yield Problem(TCB30, place, message)
 
 
-def _holds(port: Port, zero: int) -> bool:
+def _zero_point_fits(port: Port, zero: int) -> bool:
     element = ELEMENT_TYPES.get(port.elem or "")
     return element is None or (element.is_integer and element.lowest <= zero <= element.highest)
 

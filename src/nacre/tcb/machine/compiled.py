@@ -124,7 +124,7 @@ class _OnOneArray(ast.NodeTransformer):
         column = _column(node.value)
         if column is None:
             return self.generic_visit(node)
-        index = ast.BinOp(_bound(column), ast.Add(), self.visit(node.slice))
+        index = ast.BinOp(_column_start(column), ast.Add(), self.visit(node.slice))
         return ast.Subscript(ast.Name("c", ast.Load()), index, node.ctx)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -132,7 +132,7 @@ class _OnOneArray(ast.NodeTransformer):
         column = _column(node)
         if column is None:
             return node
-        whole = ast.Slice(_bound(column), _bound(column + 1))
+        whole = ast.Slice(_column_start(column), _column_start(column + 1))
         return ast.Subscript(ast.Name("c", ast.Load()), whole, node.ctx)
 
 
@@ -144,6 +144,6 @@ def _column(node: ast.expr) -> int | None:
     return Columns._fields.index(node.attr) if is_column else None
 
 
-def _bound(number: int) -> ast.expr:
+def _column_start(number: int) -> ast.expr:
     """Where a column begins: its number names the element of the array that says so."""
     return ast.Subscript(ast.Name("c", ast.Load()), ast.Constant(number), ast.Load())

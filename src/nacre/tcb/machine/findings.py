@@ -34,7 +34,7 @@ def place_of(instances: Instances, instance: int) -> Span:
     """The line of the program that an instance comes from; the whole of it where none is known."""
     image = instances.image
     name = image.source or image.entry
-    origin = instances.origins.get(instances.placed(instance).block.position)
+    origin = instances.origins.get(instances.block_of(instance).block.position)
     if origin is None or origin.line < 1:
         return whole_file(name)
     lines = Source(name, "\n" * (origin.line - 1), is_shown=False)  # all that is known of the text

@@ -93,7 +93,7 @@ def _is_of_host(given: Array, port: Port) -> bool:
 def _bytes_of(image: Image, port: Port, given: Array) -> bytes:
     element = GRAPH_TYPES[port.elem or "u8"]
     if _is_of_host(given, port):
-        given = _stored(image, port, given)
+        given = _in_memory_type(image, port, given)
     is_narrow = element.dtype.name in NIBBLE_TYPES
     array = as_nibbles(given, element) if is_narrow else given
     if array.dtype != element.dtype or array.shape != port.dims:
@@ -104,7 +104,7 @@ def _bytes_of(image: Image, port: Port, given: Array) -> bytes:
     return (pack_nibbles(array) if is_narrow else np.ascontiguousarray(array)).tobytes()
 
 
-def _stored(image: Image, port: Port, given: Array) -> Array:
+def _in_memory_type(image: Image, port: Port, given: Array) -> Array:
     """The host's values as the memory has them: quantised, or cast, what is finite staying so."""
     element = GRAPH_TYPES[port.elem or "u8"]
     for scale, zero in zip(port.scales, port.zero_points, strict=True):

@@ -93,13 +93,13 @@ class Instances:
         fed = ((placed.producer, at) for at, placed in enumerate(self.blocks))
         return {producer: at for producer, at in fed if producer is not None}
 
-    def placed(self, instance: int) -> PlacedBlock:
+    def block_of(self, instance: int) -> PlacedBlock:
         """The block of an instance."""
         return self.blocks[int(self.block[instance])]
 
     def counters(self, instance: int) -> tuple[int, ...]:
         """The counters around an instance, outermost first."""
-        return self.placed(instance).grid.iteration(int(self.row[instance]))
+        return self.block_of(instance).grid.iteration(int(self.row[instance]))
 
     @cached_property
     def origins(self) -> Mapping[int, Origin]:
@@ -108,7 +108,7 @@ class Instances:
 
     def name(self, instance: int) -> str:
         """What an instance is called: the task's name and its counters."""
-        block, counters = self.placed(instance).block, self.counters(instance)
+        block, counters = self.block_of(instance).block, self.counters(instance)
         origin = self.origins.get(block.position)
         name = origin.name if origin is not None else f"{block.kind} at {block.position}"
         return f"{name}[{','.join(map(str, counters))}]" if counters else name

@@ -63,8 +63,8 @@ def with_exact_curves(module: Module) -> Module:
     if not small:
         return module
 
-    def written(site: RewriteSite) -> int | None:
+    def written_near_zero(site: RewriteSite) -> int | None:
         is_small = site.op.value_id in small
         return curve_below_zero(site, is_exact=True) if is_small else None
 
-    return apply_once(module, {"Elu": [written], "Selu": [written]})
+    return apply_once(module, {"Elu": [written_near_zero], "Selu": [written_near_zero]})

@@ -107,7 +107,7 @@ class _MaskFolder:
             least = float(str(OPS["Clip"].with_defaults(op.attributes)["min"]))
             return self._bounded(op, op.operands[0], least, depth)
         if op.opcode == "Concat":
-            return self._joined(op, depth)
+            return self._concat(op, depth)
         if op.opcode == "Pad" or op.opcode in _MOVES:
             return self._mask_through_move(op, depth)
         return self._binary(op, depth)
@@ -128,16 +128,16 @@ class _MaskFolder:
         number = None if split is None else self._site.number(b if split[0] == a else a)
         if split is not None and number is not None:
             if name == "Mul" or (name == "Div" and split[0] == a and number):
-                return self._scaled(op, split[0], number if name == "Mul" else 1 / number, depth)
+                return self._scale(op, split[0], number if name == "Mul" else 1 / number, depth)
             if name == "Max":
                 return self._bounded(op, split[0], number, depth)
         return self._leaf(op.value_id)
 
     def _sum(self, a: _MaskedScores, b: _MaskedScores) -> _MaskedScores:
-        scores, mask = self._added(a.scores, b.scores), self._added(a.mask, b.mask)
+        scores, mask = self._add(a.scores, b.scores), self._add(a.mask, b.mask)
         return _MaskedScores(scores, mask, a.is_added or b.is_added)
 
-    def _added(self, a: int | None, b: int | None) -> int | None:
+    def _add(self, a: int | None, b: int | None) -> int | None:
         if a is None or b is None:
             return a if b is None else b
         return self._site.add("BinOp", a, b, op="Add")
@@ -147,7 +147,7 @@ class _MaskFolder:
         made = [None if one is None else self._site.add("Neg", one) for one in inner[:2]]
         return _MaskedScores(made[0], made[1], inner.is_added)
 
-    def _scaled(self, op: CoreOperation, value: int, factor: float, depth: int) -> _MaskedScores:
+    def _scale(self, op: CoreOperation, value: int, factor: float, depth: int) -> _MaskedScores:
         """A number times scores and a mask."""
         inner = self._site.maker(value, *_SPELLING)
         masked = (
@@ -208,7 +208,7 @@ class _MaskFolder:
         scores = self._zero_hidden_scores(scores, seen, fill, dtype)
         if site.number(fill) == -np.inf:
             hidden = site.add("Log", site.add("Cast", seen, to=dtype))  # 0 of true, -inf of false
-            return _MaskedScores(scores, self._added(inner.mask, hidden), inner.is_added)
+            return _MaskedScores(scores, self._add(inner.mask, hidden), inner.is_added)
         mask = site.literal(np.array(0.0), dtype) if inner.mask is None else inner.mask
         return _MaskedScores(scores, site.add("Where", seen, mask, fill), inner.is_added)
 
@@ -229,7 +229,7 @@ class _MaskFolder:
         source = condition if negated is None else negated.operands[0]
         return self._site.constant(source) is not None
 
-    def _joined(self, op: CoreOperation, depth: int) -> _MaskedScores:
+    def _concat(self, op: CoreOperation, depth: int) -> _MaskedScores:
         """Parts side by side: scores of a cache and of what is new, or a sink beside them."""
         read = [self.read(value, depth + 1) for value in op.operands]
         if all(part.mask is None for part in read) or all(part.scores is None for part in read):
