@@ -52,6 +52,7 @@ def best_of_all(rows: list[tuple[int, float]]) -> tuple[float, int, int]:
     return best
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not DATA.is_file(), reason="the measurements are not here")
 @pytest.mark.heavy("every bandwidth is tried by hand")
 @pytest.mark.parametrize("sweep", SWEEPS)

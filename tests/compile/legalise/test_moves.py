@@ -202,6 +202,7 @@ HUGE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", HUGE)
 def test_huge_pads_and_strides_are_planned_at_once(name: str) -> None:
     began = time.process_time()
@@ -210,6 +211,7 @@ def test_huge_pads_and_strides_are_planned_at_once(name: str) -> None:
     assert time.process_time() - began < 5.0  # well below one on a quiet machine
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("opcode", "given"),
     [

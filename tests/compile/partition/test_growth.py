@@ -104,12 +104,14 @@ def _grouped(legal: Legal) -> list[Group]:
     return group_items(legal.module, items, memory, OPTIONS.l1_bytes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_grouping_takes_work_with_the_number_of_steps(name: str) -> None:
     few, many = (_legal(MODELS[name](steps)) for steps in (30, 120))
     assert lines_of(lambda: _grouped(many)) <= 4.2 * lines_of(lambda: _grouped(few))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_places_in_l1_are_found_with_the_number_of_steps(name: str) -> None:
     few, many = (partition(_legal(MODELS[name](steps)), OPTIONS) for steps in (30, 120))
@@ -120,6 +122,7 @@ def test_places_in_l1_are_found_with_the_number_of_steps(name: str) -> None:
     assert work(many) <= 4.2 * work(few)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_validation_takes_work_with_the_number_of_steps(name: str) -> None:
     few, many = (nacre.compile(MODELS[name](steps), "npm4k") for steps in (8, 32))
