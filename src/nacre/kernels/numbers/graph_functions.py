@@ -120,7 +120,7 @@ def _by_width(single: Function, double: Function) -> Make:
 
 
 def select(condition: Array, a: Array, b: Array, out: Array) -> Array:
-    """`a` where a condition holds, else `b`; `out` is another array than both.
+    """`a` where a condition holds, else `b`, both of the type of `out`, which is another array.
 
     By masks, for NumPy's own ways take a branch an element: five times as long on mixed ones.
     """
