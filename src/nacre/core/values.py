@@ -59,7 +59,7 @@ class Literal:
         session computes with them.
         """
         dense = _dense(self._array.transpose(axes))
-        self._array = dense.transpose(np.argsort(axes))
+        self._array = dense.transpose(sorted(range(len(axes)), key=axes.__getitem__))
         return dense
 
     @property
