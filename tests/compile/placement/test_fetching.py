@@ -141,3 +141,20 @@ def test_no_task_waits_for_weights_that_only_layers_further_down_need() -> None:
 
 def _region(buffer: str, number: int, *terms: tuple[str, int]) -> Region:
     return Region(buffer, Affine(64 * number, terms), 64)
+
+
+def test_weights_of_later_rounds_travel_behind_the_first_tiles() -> None:
+    """Of a layer of many blocks: all at once they would hold the tokens of its tiles."""
+    builder = Builder()
+    x = builder.input("x", "f32", (1, 256))
+    weights = builder.constant(values((8192, 256), 1, 0.05))
+    bundle = nacre.compile(builder.module(builder.add("Linear", x, weights)), "npm16k")
+    text = bundle.program
+    rounds = [
+        text.index(f"linear_0_g{n} ") for n in range(text.count("_g") // 2) if f"_g{n} " in text
+    ]
+    tiles = [match.start() for match in re.finditer(r"^linear_0_c\w+ = ", text, re.MULTILINE)]
+    assert len(rounds) > 4
+    assert rounds[3] > tiles[0]
+    assert bundle.validate({"x": values((1, 256), 2)}).ok
+    assert bundle.problems == ()

@@ -153,7 +153,7 @@ class _Clock:
 
     def is_busy_with(self, items: Sequence[_Item]) -> bool:
         """Whether what travels takes most of the time: then nothing is a better use of tokens."""
-        return 2 * sum(self._shared(item) for item in items) > float(self._starts[-1])
+        return 3 * sum(self._shared(item) for item in items) > float(self._starts[-1])
 
     def numbers_of_parts(self, item: _Item, at: int, tokens: int) -> list[int]:
         """How many tasks an item may come in: all it is worth, and fewer that are well in time.

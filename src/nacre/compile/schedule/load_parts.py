@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer, element_bytes
@@ -24,6 +24,10 @@ class LoadParts:
         tiles *= -(-layer.columns // (tiling.columns * tiling.abreast))
         self._inner = load_units(device)
         self._outer = min(self._inner, device.count("sDMA") // tiling.engines)
+        # Loads of as many engines as do not divide the ways from DDR: whole ones leave some idle.
+        ways = device.count("sDMA")
+        is_uneven = 1 < tiling.engines < ways and ways % tiling.engines > 0
+        self._even = ways // gcd(ways, tiling.engines) if is_uneven else 1
         self._in_flight = min(tiling.slots, tiles) * max(1, loads)
         self._options = options
 
@@ -33,6 +37,8 @@ class LoadParts:
         """Where each part goes and comes from; what is shared has all units for itself."""
         units = self._outer if is_in_ddr else self._inner
         count = units if is_shared else units // self._in_flight
+        if is_in_ddr and not is_shared:
+            count = max(count, self._even)
         count = min(count, self._cycles(src, is_in_ddr=is_in_ddr) // LEAST_LOAD)
         yield from cut_region(dst, src, count)
 

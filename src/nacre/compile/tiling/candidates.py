@@ -24,6 +24,7 @@ MOST_WRITTEN_OUT = 6  # tiles of an engine; more are a loop
 _TASK_CYCLES = 2  # for which a task more is not worth it: people read the plan, and it is run
 _LARGE_BLOCK = 1024  # cycles of a block's weights on one unit, beside which latencies are little
 _SLACK = 1.25  # of the time that their tiles take
+_ROUNDS_BEHIND = 4
 _WEIGHT_BYTES = 32  # a cycle, of weights that come late
 
 _ONE = np.ones((), np.int64)
@@ -249,6 +250,10 @@ def _cycles(
     waits = (costs.sdma > 0) & (machine.device.count("sDMA") <= shares.engines)
     waiting = blocks * (costs.weights + (-(-shares.tiles // slots) - 1) * chain)
     busiest = np.where(waits, np.maximum(busiest, waiting), busiest)
+    # So do stores to DDR, behind what travels ahead: where a tile has to wait for that of the one
+    # before, some rounds are still to be computed when the last weights are there.
+    is_behind = waits & is_by_block & (slots == 1) & (machine.device.num_engines > 1)
+    busiest = busiest + np.where(is_behind, _ROUNDS_BEHIND * chain, 0.0)
     # Loops drain. So do, more or less, many blocks that wait for weights or come in pieces. Large
     # blocks of a tile each do not: one begins where the one before has left room.
     rounds = np.where((layer.main == "matmul") | is_by_block, shares.tiles, shares.count)

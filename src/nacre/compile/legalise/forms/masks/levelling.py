@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from nacre.compile.legalise.forms.masks.level_rows import has_level_rows
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 from nacre.core.rewrite.engine import apply_once
@@ -91,6 +92,8 @@ class _MaskLeveller:
         axis = int(str(site.attributes["axis"])) % site.op.type.rank - site.op.type.rank
         if len(known) == len(masks):
             total = _add_known_masks(site, total, known, axis)
+        elif axis == -1 and has_level_rows(site, masks, _NEAR):
+            return None
         else:
             total = self._add_computed_masks(site, total, masks, axis)
         return site.add("Softmax", total, **site.op.attributes)
