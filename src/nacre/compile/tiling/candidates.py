@@ -241,7 +241,9 @@ def _cycles(
     costs, blocks = shapes.costs, shares.blocks
     chain = _chain(costs, np.minimum(slots, shares.count))
     busiest = _busiest_unit(machine, costs, shares)
-    is_by_block = (shares.tiles == 1) & (costs.weight_work >= _LARGE_BLOCK)
+    # Weights of a single engine come from DDR block by block, and tiles wait for each.
+    has_many = machine.device.num_engines > 1
+    is_by_block = (shares.tiles == 1) & (costs.weight_work >= _LARGE_BLOCK) & has_many
     # What is about as long as the way of the weights falls behind it, and has to be made up for.
     slack = np.where(is_by_block, _SLACK, 1.0)
     busiest = np.maximum(busiest, -(-shares.count // slots) * chain * slack)
@@ -252,7 +254,7 @@ def _cycles(
     busiest = np.where(waits, np.maximum(busiest, waiting), busiest)
     # So do stores to DDR, behind what travels ahead: where a tile has to wait for that of the one
     # before, some rounds are still to be computed when the last weights are there.
-    is_behind = waits & is_by_block & (slots == 1) & (machine.device.num_engines > 1)
+    is_behind = waits & is_by_block & (slots == 1)
     busiest = busiest + np.where(is_behind, _ROUNDS_BEHIND * chain, 0.0)
     # Loops drain. So do, more or less, many blocks that wait for weights or come in pieces. Large
     # blocks of a tile each do not: one begins where the one before has left room.
