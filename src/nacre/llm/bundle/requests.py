@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from nacre.compile.bundle.bundle import Bundle
+from nacre.llm.gguf.file import GgufFile
+from nacre.llm.model.config import Config
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.runner import Decoder
 from nacre.llm.rules.model import LLM05, LLM06, LLM09
 
-if TYPE_CHECKING:
-    from nacre.compile.bundle.bundle import Bundle
-    from nacre.llm.bundle.llm_bundle import LlmBundle
-
 _TOKENS = "tokenizer.ggml.tokens"
+
+
+class Model(Protocol):
+    """What is looked at of a bundle."""
+
+    @property
+    def head(self) -> GgufFile:
+        """What the model's file says."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """The model in numbers."""
+        ...
+
+    @property
+    def decode(self) -> Bundle:
+        """The plan of one token."""
+        ...
+
+    @property
+    def verify(self) -> Bundle | None:
+        """The one that checks guesses."""
+        ...
+
+    @property
+    def draft_tokens(self) -> int:
+        """How many at once."""
+        ...
 
 
 def require_more_plans(name: str, context: int, batch: int, draft_tokens: int) -> None:
@@ -35,7 +63,7 @@ def require_steps_of_a_family(name: str, decoder: object, batch: int, draft_toke
         raise refusal(LLM05, name, message, help_text)
 
 
-def require_draft(target: LlmBundle, draft: LlmBundle, count: int | None) -> Bundle:
+def require_draft(target: Model, draft: Model, count: int | None) -> Bundle:
     """The plan that checks guesses; InputError where these cannot be a draft's."""
     name = target.head.name
     if target.verify is None:
@@ -65,6 +93,6 @@ def require_draft(target: LlmBundle, draft: LlmBundle, count: int | None) -> Bun
     return target.verify
 
 
-def _tokens(bundle: LlmBundle) -> Sequence[object]:
+def _tokens(bundle: Model) -> Sequence[object]:
     said = bundle.head.metadata.get(_TOKENS, ())
     return said if isinstance(said, Sequence) else ()
