@@ -145,7 +145,7 @@ def test_a_bundle_goes_into_a_folder_with_a_name() -> None:
 
 
 BROKEN = {
-    "MOD10": '%1 = Cast (%0) {dtype=i32} : tensor<i32[4]>',
+    "MOD10": "%1 = Cast (%0) {dtype=i32} : tensor<i32[4]>",
     "MOD01": "%1 = Relu (%7) : tensor<f32[4]>",
     "NCR02": "%1 = Softmax (%0) {axis=3} : tensor<f32[4]>",
 }

@@ -16,6 +16,7 @@ from nacre.llm.bundle.runs import cache_dtype
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
 from nacre.llm.model.cache import cache_places
+from nacre.llm.model.config import Config
 from nacre.llm.model.runner import Decoder
 from nacre.llm.model.step import POSITION, TOKENS
 from tests.llm.gguf_bytes import small_file
@@ -174,6 +175,7 @@ def test_weights_of_both_plans_are_stored_once_and_loaded_once(
     bundle.save(tmp_path)
     (weights,) = tmp_path.glob("shared.*.safetensors")
     beside = sum(path.stat().st_size for path in tmp_path.rglob("*/*.safetensors"))
+    assert isinstance(bundle.config, Config)
     count = bundle.config.width * (bundle.config.vocabulary + 4 * bundle.config.width)
     assert weights.stat().st_size > 2 * count  # in f16
     assert beside < weights.stat().st_size / 10

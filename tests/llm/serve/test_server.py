@@ -13,6 +13,7 @@ import pytest
 
 from nacre.llm.chat import LanguageModel
 from nacre.llm.gguf.file import parse_gguf
+from nacre.llm.model.runner import Runner
 from nacre.llm.sampling import Sampling
 from nacre.llm.serve import server as server_module
 from nacre.llm.serve.model import ServedModel
@@ -30,7 +31,9 @@ Answer = tuple[int, Any]
 
 
 def served(model: LanguageModel) -> ServedModel:
-    return ServedModel("letters", model.text, model.decoder.runner(40, 4))
+    runner = model.decoder.runner(40, 4)
+    assert isinstance(runner, Runner)
+    return ServedModel("letters", model.text, runner)
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,20 @@ from typing import Protocol
 
 from nacre.compile.bundle.bundle import Bundle
 from nacre.llm.gguf.file import GgufFile
-from nacre.llm.model.config import Config
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.runner import Decoder
 from nacre.llm.rules.model import LLM05, LLM06, LLM09
 
 _TOKENS = "tokenizer.ggml.tokens"
+
+
+class Vocabulary(Protocol):
+    """What is looked at of a configuration."""
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens the model knows."""
+        ...
 
 
 class Model(Protocol):
@@ -24,8 +32,13 @@ class Model(Protocol):
         ...
 
     @property
-    def config(self) -> Config:
+    def config(self) -> Vocabulary:
         """The model in numbers."""
+        ...
+
+    @property
+    def encoder(self) -> Bundle | None:
+        """The plan that reads a source, where the model has one."""
         ...
 
     @property
@@ -75,6 +88,11 @@ def require_draft(target: Model, draft: Model, count: int | None) -> Bundle:
             f"{count!r:.40} draft tokens at a time, the plan that checks them takes 1 to {most:,}"
         )
         raise refusal(LLM09, name, message)
+    if draft.encoder is not None:
+        message = (
+            f"the draft `{draft.head.name}` writes about a source, which this text has none of"
+        )
+        raise refusal(LLM09, name, message, "take a decoder as the draft")
     sizes = target.config.vocabulary, draft.config.vocabulary
     if sizes[0] != sizes[1]:
         message = f"the model has {sizes[0]:,} tokens, its draft {sizes[1]:,}"
