@@ -216,7 +216,7 @@ def compile_module(
 ) -> CompiledModel:
     """A module as a bundle for a device; InputError where the plan breaks a rule of NEM."""
     compiled = run_stages(module, target, options, on_stage)
-    bundle = _bundle(module, compiled, options)
+    bundle = bundle_of(module, compiled, options)
     # Everything that runs ahead takes tokens: with less of it, nearly every device has enough.
     for careful in (
         replace(options, token_reserve=1),
@@ -226,7 +226,7 @@ def compile_module(
             break
         parts = _plan(compiled.partition, target, careful, on_stage or _ignore_stage)
         compiled = Compiled(compiled.legal, compiled.quantised, compiled.partition, *parts)
-        bundle = _bundle(module, compiled, careful)
+        bundle = bundle_of(module, compiled, careful)
     if bundle.problems:
         raise InputError([_unsound_plan_finding(compiled, bundle.problems[0], options)])
     return bundle
@@ -247,7 +247,7 @@ def _unsound_plan_finding(compiled: Compiled, first: Diagnostic, options: Option
     return CMP06.at(place_of(compiled.legal, values), message, help=first.help)
 
 
-def _bundle(module: Module, compiled: Compiled, options: Options) -> CompiledModel:
+def bundle_of(module: Module, compiled: Compiled, options: Options) -> CompiledModel:
     described = manifest(
         module,
         layers_for_manifest(compiled.partition, compiled.cut),

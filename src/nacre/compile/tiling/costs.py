@@ -94,7 +94,7 @@ def tile_costs(
         if access.stays or access.tensor in around.in_l1:
             continue
         outside = access.tensor in around.in_ddr
-        took = _copy_cycles(access, sizes, profile, outside)
+        took = copy_cycles(access, sizes, profile, outside)
         if local in fixed:
             shared += took
             continue
@@ -105,20 +105,20 @@ def tile_costs(
         longest = np.maximum(longest, took)
     for step in layer.steps:
         if step.output.local not in fixed:
-            unit, cycles = _step_cycles(step, layer, sizes, profile)
+            unit, cycles = step_cycles(step, layer, sizes, profile)
             work[unit] += cycles
     chain = longest + work["NMU"] + work["CSTL"] + work["VPU"]
     for result in layer.results:
         if result.access.tensor in around.in_l1:
             continue
         outside = result.access.tensor in around.in_ddr
-        took = _copy_cycles(result.access, sizes, profile, outside)
+        took = copy_cycles(result.access, sizes, profile, outside)
         chain += took
         for unit in ("DMA", "sDMA") if outside else ("CSTL",):
             work[unit] += took
     if layer.packed is not None and not around.has_weights:
         weights += weight_cycles(layer.packed, sizes.columns, device, profile)
-        to_l1 += _weight_work(layer.packed, sizes.columns, profile)
+        to_l1 += weight_work(layer.packed, sizes.columns, profile)
         if not around.weights_in_l2:
             from_ddr += to_l1
     return TileCosts(
@@ -164,13 +164,14 @@ def weight_cycles(
     return profile.at(unit, "latency") + -(-packed.block_bytes(columns) // width)
 
 
-def _weight_work(packed: Packed, columns: Column, profile: TimingProfile) -> Column:
+def weight_work(packed: Packed, columns: Column, profile: TimingProfile) -> Column:
     """How long one unit would be busy with the weights of some columns."""
     size = packed.block_bytes(columns)
     return profile.at("sDMA", "latency") + -(-size // profile.at("sDMA", "bandwidth"))
 
 
-def _copy_cycles(access: Access, sizes: TileSizes, profile: TimingProfile, outside: bool) -> Values:
+def copy_cycles(access: Access, sizes: TileSizes, profile: TimingProfile, outside: bool) -> Values:
+    """How long a load or a store of a tile takes; from or to DDR, if `outside`."""
     unit = "sDMA" if outside else "DMA"
     shape = sizes.shape(access.axes)
     run = run_lengths(shape, access.strides)
@@ -191,9 +192,10 @@ def run_lengths(shape: tuple[Values, ...], strides: tuple[int, ...]) -> Values:
     return run
 
 
-def _step_cycles(
+def step_cycles(
     step: Step, layer: Layer, sizes: TileSizes, profile: TimingProfile
 ) -> tuple[str, Values]:
+    """The unit of a step of a tile, and how long it takes."""
     count = sizes.elements(layer.locals[step.output.local].axes)
     if step.work == "macs":
         x = GRAPH_TYPES[layer.locals[step.inputs[0].local].elem]

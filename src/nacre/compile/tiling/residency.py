@@ -65,8 +65,8 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
     most = most_macs if engines > 1 else None
     wanted = [
         tensor
-        for tensor, users in _users(partition).items()
-        if _may_stay(tensor, users, partition, most)
+        for tensor, users in users_of_tensors(partition).items()
+        if may_stay(tensor, users, partition, most)
         and not (engines > 1 and any(keeps_weights(user) for user in users))
     ]
     sizes = {t: align_up(partition.tensors[t].bytes) for t in wanted}
@@ -196,7 +196,7 @@ def lifetimes(partition: Partition) -> dict[int, tuple[int, int]]:
     return lives
 
 
-def _users(partition: Partition) -> dict[int, list[Layer]]:
+def users_of_tensors(partition: Partition) -> dict[int, list[Layer]]:
     """The layers that read or write each tensor, in the order of `lifetimes`."""
     users: dict[int, list[Layer]] = {}
     for layer in partition.layers:
@@ -205,7 +205,7 @@ def _users(partition: Partition) -> dict[int, list[Layer]]:
     return users
 
 
-def _may_stay(
+def may_stay(
     tensor: int, layers: Sequence[Layer], partition: Partition, most_macs: int | None
 ) -> bool:
     if partition.is_outside(tensor):
