@@ -13,7 +13,7 @@ import numpy as np
 
 from nacre.base.term_columns import Column
 from nacre.compile.partition.layers import Access, Layer
-from tests.compile.optimal.tile_choices import TileChoice, TileTask
+from tests.compile.optimal.tile_choices import FROM_DDR, TileChoice, TileTask
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,20 @@ class TileBounds:
     work: dict[str, int]  # of each unit in all tiles
 
 
-def tile_bounds(choice: TileChoice, tensor: int, local: int) -> TileBounds | None:
-    """What holds for all tiles; None where they read the operand together."""
-    tasks = choice.pattern.tasks
+def tile_bounds(
+    choice: TileChoice, tensor: int, local: int, *, one_way: bool
+) -> TileBounds | None:
+    """What holds for all tiles; `one_way`: weights and the operand come over the same unit."""
+    tasks, offset = choice.pattern.tasks, 0
     first = next((n for n, t in enumerate(tasks) if _reads(t, tensor, local)), None)
-    if first is None:
-        return None
-    starts = _longest(choice, first)
+    is_outside = first is not None and tasks[first].units == FROM_DDR
+    if first is None:  # all tiles share it
+        at = next(n for n, t in enumerate(choice.pattern.shared) if _reads(t, tensor, local))
+        load = choice.pattern.shared[at]
+        offset, is_outside = choice.shared_cycles[at], load.units == FROM_DDR
+        first = next(n for n, t in enumerate(tasks) if {*load.writes} & {*t.reads})
+    late = min(choice.weight_cycles, default=0) if one_way and is_outside else 0
+    starts = _longest(choice, first, offset, late)
     ends = [s + choice.cycles[:, n] if s is not None else None for n, s in enumerate(starts)]
     tails = _tails(choice)
     last = np.max([e for e in ends if e is not None], axis=0)
@@ -58,16 +65,16 @@ def conflict(second: TileTask, first: TileTask) -> bool:
     return bool(written & {*second.reads, *second.writes} or {*first.reads} & {*second.writes})
 
 
-def _longest(choice: TileChoice, first: int) -> list[Column | None]:
-    """When the tasks behind one begin at the least, in every tile."""
+def _longest(choice: TileChoice, first: int, offset: int, late: int) -> list[Column | None]:
+    """When the tasks behind one begin at the least, in every tile; weights are `late`."""
     tasks = choice.pattern.tasks
     starts: list[Column | None] = [None] * len(tasks)
-    starts[first] = np.zeros(choice.count, np.int64)
+    starts[first] = np.full(choice.count, offset + late * tasks[first].reads_weights, np.int64)
     for n in range(first + 1, len(tasks)):
         for m in range(first, n):
             begun = starts[m]
             if begun is not None and conflict(tasks[n], tasks[m]):
-                ready = begun + choice.cycles[:, m]
+                ready = begun + choice.cycles[:, m] + late * tasks[n].reads_weights
                 known = starts[n]
                 starts[n] = ready if known is None else np.maximum(known, ready)
     return starts

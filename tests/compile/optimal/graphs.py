@@ -10,8 +10,8 @@ import numpy as np
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 
-_COUNTS = (1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 5, 6)  # of operations
-_CHANNELS = (8, 16, 24, 32)
+_COUNTS = (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 6)  # of operations
+_CHANNELS = (8, 8, 16, 24)
 
 
 def random_graph(seed: int) -> Module:
@@ -48,7 +48,7 @@ class _Growing:
 
 
 def _pictures(random: Random, weights: _Weights) -> Module:
-    height, width = random.randint(3, 10), random.randint(4, 10)
+    height, width = random.randint(3, 7), random.randint(3, 7)
     growing = _Growing(random, weights, (1, height, width, random.choice(_CHANNELS)))
     steps: list[Callable[[_Growing], None]] = [_window, _window, _pixels, _pixels, _pool, _sum]
     _convolution(growing, 3 if random.random() < 0.5 else 1, 1)
@@ -99,7 +99,7 @@ def _sum(growing: _Growing) -> None:
 
 
 def _matrices(random: Random, weights: _Weights) -> Module:
-    growing = _Growing(random, weights, (random.randint(4, 40), random.choice(_CHANNELS)))
+    growing = _Growing(random, weights, (random.randint(4, 24), random.choice(_CHANNELS)))
     _product(growing)
     for _ in range(random.choice(_COUNTS) - 1):
         random.choice((_product, _product, _sum_of_matrices))(growing)
@@ -108,7 +108,7 @@ def _matrices(random: Random, weights: _Weights) -> Module:
 
 def _product(growing: _Growing) -> None:
     rows, depth = growing.shape
-    columns = growing.random.choice((depth, *_CHANNELS, 64))
+    columns = growing.random.choice((depth, *_CHANNELS, 48))
     made = growing.builder.add(
         "MatMul", growing.value, growing.weights(growing.builder, depth, columns)
     )

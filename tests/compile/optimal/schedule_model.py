@@ -29,7 +29,8 @@ from tests.compile.optimal.tile_choices import (
     writers_of,
 )
 
-MOST_TASKS = 60
+MOST_TASKS = 30
+UNITS = ("NMU", "CSTL", "VPU", "DMA", "sDMA")
 _GRAIN = 64  # bytes in which L1 is counted
 
 
@@ -72,6 +73,7 @@ class Verdict:
     solution: Solution | None
     bound: int
     is_proven: bool
+    seconds: float  # that the search took, as CP-SAT counts them: the same on every machine
 
 
 @dataclass(eq=False)
@@ -102,7 +104,11 @@ class ScheduleModel:
         resident: frozenset[int],
         choices: Sequence[Sequence[TileChoice]],
         most_cycles: int,
+        *,
+        has_tasks: bool = True,
     ) -> None:
+        """Without tasks it is a bound that is soon known: tiles, and what chains of them take."""
+        self.has_tasks = has_tasks
         self._partition, self._options = partition, options
         self._resident, self._choices = resident, choices
         self._most = most_cycles
@@ -117,8 +123,9 @@ class ScheduleModel:
         self.makespan = self._model.new_int_var(0, most_cycles, "cycles")
         for at, layer in enumerate(partition.layers):
             self._layers.append(_LayerModel(self, at, layer, choices[at]))
-        self._order_layers()
-        self._keep_residents()
+        if has_tasks:
+            self._order_layers()
+            self._keep_residents()
         self._chains()
         self._limit()
 
@@ -248,6 +255,8 @@ class ScheduleModel:
         """Chains of tiles before and behind the work of every unit, through runs of layers."""
         firsts = [self.time() for _ in self._layers]  # when the first tile is done
         lasts = [self.time() for _ in self._layers]  # when all are
+        one_way = self._options.device.count("sDMA") == 1
+        runs: dict[int, list[_Run]] = {}  # that end in a layer
         for at, one in enumerate(self._layers):
             self._model.add(lasts[at] <= self.makespan)
             self._model.add(firsts[at] <= lasts[at])
@@ -256,32 +265,41 @@ class ScheduleModel:
                 self._model.add(task.end <= lasts[at]).only_enforce_if(task.there)
             for local, access in enumerate(one.layer.operands):
                 writers = [w for w, _ in writers_of(self._partition, access.tensor) if w < at]
-                if not self._partition.is_outside(access.tensor) and len(writers) != 1:
+                if len(writers) > 1:
                     continue
-                found = [tile_bounds(c, access.tensor, local) for c in one.choices]
-                if any(bounds is None for bounds in found):
-                    continue
-                bounds = [b for b in found if b is not None]
-                covers = reads_all_rows(one.layer, access)
+                bounds = [
+                    tile_bounds(c, access.tensor, local, one_way=one_way and not writers)
+                    for c in one.choices
+                ]
                 begins: object = firsts[writers[0]] if writers else 0
                 chain = one.total([b.chain for b in bounds])
                 self._model.add(firsts[at] >= begins + chain)
-                if writers and covers:
-                    self._model.add(lasts[at] >= lasts[writers[0]] + chain)
                 for task, _, _ in one.starts_of(access):
                     self._model.add(task.start >= begins).only_enforce_if(task.there)
-                self._unit_chains(one, bounds, begins, lasts[at])
+                here = [_Run(begins, one, bounds, ())]
+                if writers and reads_all_rows(one.layer, access):
+                    self._model.add(lasts[at] >= lasts[writers[0]] + chain)
+                    here += [
+                        _Run(run.begins, run.first, run.before, (*run.works, (one, bounds)))
+                        for run in runs.get(writers[0], ())
+                    ]
+                for run in here:
+                    self._bound_run(run, one, bounds, lasts[at])
+                runs.setdefault(at, []).extend(here)
 
-    def _unit_chains(
-        self, one: _LayerModel, bounds: list[TileBounds], begins: object, end: cp_model.IntVar
+    def _bound_run(
+        self, run: _Run, last: _LayerModel, bounds: list[TileBounds], end: cp_model.IntVar
     ) -> None:
-        for unit in {unit for b in bounds for unit in b.work}:
+        """The work of each unit in some layers, behind what comes before and before the rest."""
+        works = [(run.first, run.before), *run.works]
+        for unit in {unit for b in run.before for unit in b.work}:
+            if not any(unit in b.work for b in bounds):
+                continue
             count = self._options.device.count(unit)
-            needed = one.total([
-                count * (b.before.get(unit, 0) + b.behind.get(unit, 0)) + b.work.get(unit, 0)
-                for b in bounds
-            ])  # fmt: skip
-            self._model.add(count * (end - begins) >= needed)
+            parts = [one.total([b.work.get(unit, 0) for b in of]) for one, of in works]
+            parts.append(run.first.total([count * b.before.get(unit, 0) for b in run.before]))
+            parts.append(last.total([count * b.behind.get(unit, 0) for b in bounds]))
+            self._model.add(count * (end - run.begins) >= sum(parts))
 
     def _limit(self) -> None:
         """Units, room, tasks; and that no unit has more work than time."""
@@ -292,31 +310,40 @@ class ScheduleModel:
                 self._model.add_no_overlap(intervals)
             else:
                 self._model.add_cumulative(intervals, [1] * len(intervals), count)
+        for unit in UNITS:
+            count = device.count(unit)
             work = [
                 work_of(choice).get(unit, 0) * chosen
                 for one in self._layers
                 for choice, chosen in zip(one.choices, one.chosen, strict=True)
             ]
             self._model.add(sum(work) <= count * self.makespan)
+        self._limit_tasks()
+        if self.has_tasks:
+            self._limit_l1()
+        self._model.minimize(self.makespan)
+
+    def _limit_l1(self) -> None:
         self._model.add_cumulative(
             [interval for interval, _ in self._demands],
             [size for _, size in self._demands],
             self._options.l1_bytes // _GRAIN,
         )
+
+    def _limit_tasks(self) -> None:
         tasks = [
             choice.tasks * chosen
             for one in self._layers
             for choice, chosen in zip(one.choices, one.chosen, strict=True)
         ]
         self._model.add(sum(tasks) <= MOST_TASKS)
-        self._model.minimize(self.makespan)
 
     # The answer
 
     def solve(self, seconds: float) -> Verdict:
         """The fewest cycles that are found in so much time."""
         solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.max_deterministic_time = seconds
         solver.parameters.num_workers = 1
         solver.parameters.interleave_search = True
         # On small models what presolving finds is not worth its time.
@@ -328,12 +355,13 @@ class ScheduleModel:
         status = solver.solve(self._model)
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(self._model.validate())
+        took = solver.response_proto.deterministic_time
         if status == cp_model.INFEASIBLE:
-            return Verdict(None, self._most + 1, is_proven=True)
+            return Verdict(None, self._most + 1, True, took)
         bound = int(np.ceil(solver.best_objective_bound - 1e-6))
         if status == cp_model.UNKNOWN:
-            return Verdict(None, bound, is_proven=False)
-        return Verdict(self._solution(solver), bound, status == cp_model.OPTIMAL)
+            return Verdict(None, bound, False, took)
+        return Verdict(self._solution(solver), bound, status == cp_model.OPTIMAL, took)
 
     def _solution(self, solver: cp_model.CpSolver) -> Solution:
         starts = [
@@ -363,6 +391,16 @@ class _Reach:
     width: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Layers of which each reads all that the one before it makes."""
+
+    begins: object  # when the first of them may begin
+    first: _LayerModel
+    before: list[TileBounds]
+    works: tuple[tuple[_LayerModel, list[TileBounds]], ...]  # of the layers behind the first
+
+
 class _LayerModel:
     """The tiles of one layer, of which those of one choice are there."""
 
@@ -372,11 +410,14 @@ class _LayerModel:
         self.layer, self.choices, self._model, self._at = layer, choices, model, at
         self.chosen = [model.literal() for _ in choices]
         model.model.add_exactly_one(self.chosen)
+        self._tiles: list[_Tile] = []
         self._patterns = {c.pattern.cut: c.pattern for c in choices}
         self._of_cut = {
             cut: [k for k, c in enumerate(choices) if c.pattern.cut == cut]
             for cut in self._patterns
         }
+        if not model.has_tasks:
+            return
         self._cut_there = {cut: self._any(ks) for cut, ks in self._of_cut.items()}
         self._shared = {cut: self._shared_tasks(cut) for cut in self._patterns}
         self._weights = self._weight_tasks()
@@ -542,7 +583,7 @@ class _LayerModel:
         """The tasks that read a tensor first, for every tile or for all."""
         local = next(n for n, a in enumerate(self.layer.operands) if a is access)
         found = []
-        for cut, pattern in self._patterns.items():
+        for cut, pattern in self._patterns.items() if self._model.has_tasks else ():
             for n, task in enumerate(pattern.shared):
                 if task.role == "load" and task.number == local:
                     reach = self._whole(access)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -16,8 +15,9 @@ from nacre.core.module import Module
 from tests.compile.optimal.alternatives import Alternative, alternatives
 from tests.compile.optimal.answer import solved_program
 from tests.compile.optimal.schedule_model import MOST_TASKS, ScheduleModel, Solution
-from tests.compile.optimal.tile_choices import TileChoice, UnsupportedGraphError, tile_choices, work_of
+from tests.compile.optimal.tile_choices import TileChoice, UnsupportedGraphError, tile_choices
 
+_SECONDS_OF_BOUND = 0.2
 _TASKS_OF_TILE = 3.5  # about: how many tiles a layer may have where there are several
 
 
@@ -68,13 +68,12 @@ class _Search:
 
     def run(self, seconds: float) -> None:
         """Alternatives in the order of their bounds."""
-        until = time.process_time() + seconds
+        left = seconds
         wanted = sorted(self._bounded(), key=lambda found: (found[0], found[1]))
         self.count = len(wanted)
         for least, _, alternative, choices in wanted:
             if least >= self.best:
                 break
-            left = until - time.process_time()
             if left <= 0:
                 self.bound = min(self.bound, least)
                 break
@@ -82,6 +81,7 @@ class _Search:
                 alternative.partition, self._options, alternative.resident, choices, self.best - 1
             )
             verdict = model.solve(left)
+            left -= verdict.seconds
             if verdict.solution is not None:
                 self.best = verdict.solution.cycles
                 self._found = alternative, choices, verdict.solution
@@ -104,8 +104,11 @@ class _Search:
                     )
                 choices.append(known[key])
             if all(choices):
-                least = _least_cycles(choices, self._options)
-                found.append((least, next(numbers), alternative, choices))
+                model = ScheduleModel(
+                    alternative.partition, self._options, alternative.resident, choices,
+                    self.best - 1, has_tasks=False,
+                )  # fmt: skip
+                found.append((model.solve(_SECONDS_OF_BOUND).bound, next(numbers), alternative, choices))
         return found
 
     def plan(self, module: Module, target: Target) -> tuple[Bundle | None, int | None]:
@@ -142,12 +145,3 @@ def _most_tiles(compiled: Compiled) -> int:
         for layer, t in zip(layers, compiled.tilings.layers, strict=True)
     ]
     return max(*own, int(MOST_TASKS / _TASKS_OF_TILE / len(layers)), 1)
-
-
-def _least_cycles(choices: list[list[TileChoice]], options: Options) -> int:
-    """The work of the unit that has most, with the tiles that are best for it."""
-    units = {unit for of in choices for unit in work_of(of[0])}
-    return max(
-        -(-sum(min(work_of(c).get(unit, 0) for c in of) for of in choices) // options.device.count(unit))
-        for unit in units
-    )  # fmt: skip

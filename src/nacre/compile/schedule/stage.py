@@ -171,7 +171,7 @@ class _LayerSchedule:
         """Whether tiles that are written out read what lies in DDR: nothing had better precede."""
         where = self._placement.tensors
         reads = any(where[tensor].level == "DDR" for tensor in self.layer.reads)
-        return bool(self._placement.fetches) and reads and self._rounds <= MOST_WRITTEN_OUT
+        return reads and self._rounds <= MOST_WRITTEN_OUT
 
     def _begin_next(self, following: _LayerSchedule | None, writes: frozenset[int]) -> None:
         if self._is_ahead and following is not None and self._leaves_room(following, writes):

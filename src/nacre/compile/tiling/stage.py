@@ -90,11 +90,12 @@ def _tile_layers(
             cycles.append(0.0)
             continue
         chosen = best_tiling(layer, partition, options, resident, next_weights, is_first=is_first)
-        if chosen is None:
-            chosen = best_tiling(
+        if chosen is None or _waits_for_weights(layer, chosen[1]):
+            narrow = best_tiling(
                 layer, partition, options, resident, next_weights,
                 narrow_columns=True, is_first=is_first,
             )  # fmt: skip
+            chosen = min(filter(None, (chosen, narrow)), key=lambda found: found[0], default=None)
         if chosen is None and not is_last:
             return None
         if chosen is None:
@@ -108,6 +109,11 @@ def _tile_layers(
     if refused:
         raise InputError(refused[::-1])
     return Tilings(tuple(tilings[::-1]), resident, tuple(cycles[::-1]), weights)
+
+
+def _waits_for_weights(layer: Layer, tiling: Tiling) -> bool:
+    """Whether L1 has room for one block of weights alone, so that each comes after the last."""
+    return tiling.w_slots == 1 and tiling.columns < layer.columns
 
 
 def fits(layer: Layer, options: Options, *, narrow_columns: bool = False) -> bool:
