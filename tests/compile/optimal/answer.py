@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ortools.sat.python import cp_model
-
+from nacre.compile.emission.stage import emit
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
+from nacre.compile.pipeline import Compiled
 from nacre.compile.placement.ports import L2
 from nacre.compile.placement.stage import L1Layout, Location, Placement, l1_name, place
 from nacre.compile.program import Affine, Arrived, Buffer, Program
@@ -17,17 +18,17 @@ from nacre.compile.schedule.task import Task
 from nacre.compile.schedule.task_writer import TaskWriter
 from nacre.compile.schedule.tasks import LayerTasks, TilePosition
 from nacre.compile.schedule.tokens import insert_waits
+from nacre.compile.target import Target
 from nacre.compile.tiling.footprints import Footprint
 from nacre.compile.tiling.residency import Residency
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
 from nacre.compile.tiling.tiling import Tiling
 from tests.compile.optimal.alternatives import Alternative, between_layers
-from tests.compile.optimal.schedule_model import Box, Solution, TaskStart
+from tests.compile.optimal.solution import Box, Solution, TaskStart
 from tests.compile.optimal.tile_choices import TileChoice
 
 _GRAIN = 64
-_SECONDS = 5.0
 
 Addresses = dict[tuple[object, ...], int]
 
@@ -43,64 +44,35 @@ class _SolvedLayout(L1Layout):
         return self.starts[number], False
 
 
-def addresses(boxes: tuple[Box, ...], l1_bytes: int) -> Addresses | None:
-    """Places in L1 for what is there at known times; None where it cannot be cut like that."""
-    model = cp_model.CpModel()
-    times, places = list[cp_model.IntervalVar](), list[cp_model.IntervalVar]()
-    begins: dict[tuple[object, ...], cp_model.IntVar] = {}
-    most = l1_bytes // _GRAIN
-    for box in boxes:
-        size = box.size // _GRAIN
-        if not size or box.start == box.end:
-            begins[box.key] = model.new_constant(0)
-            continue
-        begins[box.key] = begin = model.new_int_var(0, most - size, "")
-        times.append(model.new_fixed_size_interval_var(box.start, box.end - box.start, ""))
-        places.append(model.new_fixed_size_interval_var(begin, size, ""))
-    model.add_no_overlap_2d(times, places)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = _SECONDS
-    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None
-    return {key: solver.value(begin) * _GRAIN for key, begin in begins.items()}
+class Answer:
+    """A solution with places in L1, on its way to a program."""
 
-
-def solved_program(
-    alternative: Alternative,
-    choices: list[list[TileChoice]],
-    solution: Solution,
-    options: Options,
-    *,
-    in_order: bool,
-) -> tuple[Program, Placement, Tilings] | None:
-    """The program of a solution; `in_order` keeps tasks of a unit in the order that was found."""
-    found = addresses(solution.boxes, options.l1_bytes)
-    if found is None:
-        return None
-    answer = _Answer(alternative, choices, solution, options, found)
-    return answer.program(in_order=in_order)
-
-
-class _Answer:
     def __init__(
         self,
         alternative: Alternative,
-        choices: list[list[TileChoice]],
+        choices: Sequence[Sequence[TileChoice]],
         solution: Solution,
         options: Options,
-        found: Addresses,
+        addresses: Addresses,
     ) -> None:
         self._partition, self._resident = alternative.partition, alternative.resident
-        self._solution, self._options, self._found = solution, options, found
+        self._solution, self._options, self._addresses = solution, options, addresses
         self._chosen = [of[k] for of, k in zip(choices, solution.choices, strict=True)]
         tilings = tuple(Tiling(c.rows, c.columns) for c in self._chosen)
-        zone = {t: found["tensor", t] for t in self._resident}
+        zone = {t: addresses["tensor", t] for t in self._resident}
         self.tilings = Tilings(tilings, Residency(zone, 0), (0.0,) * len(tilings))
         self._placement = _apart(place(self._partition, self.tilings, options), self._partition,
                                  options)  # fmt: skip
 
-    def program(self, *, in_order: bool) -> tuple[Program, Placement, Tilings]:
+    def compiled(self, compiled: Compiled, target: Target, *, in_order: bool) -> Compiled:
+        """The same model with this plan; `in_order` keeps the order of each unit's tasks."""
+        program = self._program(in_order=in_order)
+        return replace(
+            compiled, cut=self._partition, tilings=self.tilings, placement=self._placement,
+            program=program, text=emit(program, target),
+        )  # fmt: skip
+
+    def _program(self, *, in_order: bool) -> Program:
         """All tasks by their start."""
         writer = TaskWriter()
         writer.comment("all layers, by the starts that were found")
@@ -114,7 +86,7 @@ class _Answer:
         engines = {self._placement.l1(0): 0}
         statements = insert_waits(tuple(writer.statements), self._options.tokens, engines)
         kept = tuple(s for s in statements if not isinstance(s, Arrived))
-        return Program("model", self._placement.buffers, kept), self._placement, self.tilings
+        return Program("model", self._placement.buffers, kept)
 
     def _write_after(
         self, start: TaskStart, task: Task, writer: TaskWriter, last: dict[str, list[tuple[int, str]]]
@@ -171,7 +143,7 @@ class _Answer:
         """What makes the tasks of a layer, with the spaces of one tile where they were found."""
         spaces = choice.pattern.spaces
         starts = tuple(
-            self._found.get((at, "shared", s) if fixed else (at, "ring", tile, s), 0)
+            self._addresses.get((at, "shared", s) if fixed else (at, "ring", tile, s), 0)
             for s, fixed in enumerate(spaces.fixed)
         )
         sizes = tuple(
@@ -179,7 +151,7 @@ class _Answer:
             for s, fixed in enumerate(spaces.fixed)
         )
         w_bytes = max(choice.weight_bytes, default=0)
-        weights = self._found.get((at, "weights", block), 0)
+        weights = self._addresses.get((at, "weights", block), 0)
         layout = _SolvedLayout(
             Footprint(spaces, sizes, w_bytes), weights, 0, 0, 0, 0, starts
         )

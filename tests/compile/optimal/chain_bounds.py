@@ -27,9 +27,9 @@ class TileBounds:
 
 
 def tile_bounds(
-    choice: TileChoice, tensor: int, local: int, *, one_way: bool
-) -> TileBounds | None:
-    """What holds for all tiles; `one_way`: weights and the operand come over the same unit."""
+    choice: TileChoice, tensor: int, local: int, *, is_one_way: bool
+) -> TileBounds:
+    """What holds for all tiles; `is_one_way`: weights and the operand come over the same unit."""
     tasks, offset = choice.pattern.tasks, 0
     first = next((n for n, t in enumerate(tasks) if _reads(t, tensor, local)), None)
     is_outside = first is not None and tasks[first].units == FROM_DDR
@@ -38,7 +38,7 @@ def tile_bounds(
         load = choice.pattern.shared[at]
         offset, is_outside = choice.shared_cycles[at], load.units == FROM_DDR
         first = next(n for n, t in enumerate(tasks) if {*load.writes} & {*t.reads})
-    late = min(choice.weight_cycles, default=0) if one_way and is_outside else 0
+    late = min(choice.weight_cycles, default=0) if is_one_way and is_outside else 0
     starts = _longest(choice, first, offset, late)
     ends = [s + choice.cycles[:, n] if s is not None else None for n, s in enumerate(starts)]
     tails = _tails(choice)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.compile.legalise.origins import nodes_text, place_of
@@ -90,7 +90,7 @@ def _tile_layers(
             cycles.append(0.0)
             continue
         chosen = best_tiling(layer, partition, options, resident, next_weights, is_first=is_first)
-        if chosen is None or _waits_for_weights(layer, chosen[1]):
+        if chosen is None or _comes_alone(layer, chosen[1], options, resident):
             narrow = best_tiling(
                 layer, partition, options, resident, next_weights,
                 narrow_columns=True, is_first=is_first,
@@ -111,9 +111,14 @@ def _tile_layers(
     return Tilings(tuple(tilings[::-1]), resident, tuple(cycles[::-1]), weights)
 
 
-def _waits_for_weights(layer: Layer, tiling: Tiling) -> bool:
-    """Whether L1 has room for one block of weights alone, so that each comes after the last."""
-    return tiling.w_slots == 1 and tiling.columns < layer.columns
+def _comes_alone(layer: Layer, tiling: Tiling, options: Options, resident: Residency) -> bool:
+    """Whether L1 has room for one block of weights, or one tile, so that each waits for the last."""
+    if tiling.w_slots == 1 and tiling.columns < layer.columns:
+        return True
+    if tiling.slots > 1 or not layer.cut(tiling.rows, tiling.columns).rows:
+        return False
+    needed = footprint(layer, tiling, resident).total(replace(tiling, slots=2))
+    return needed > options.l1_bytes // ALIGN * ALIGN - resident.begin(layer)
 
 
 def fits(layer: Layer, options: Options, *, narrow_columns: bool = False) -> bool:
