@@ -25,7 +25,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.ready
-	@$(PIP) install -c constraints.txt -e '.[dev,bench]'
+	@$(PIP) install -c constraints.txt -e '.[dev,bench,optimal]'
 	@touch $@
 
 demo: $(VENV)/.ready ## set up, then check, run, time and debug examples, and compile a network
@@ -38,7 +38,7 @@ test: $(VENV)/.ready ## set up, then run the tests that CI runs
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not full'
 
 $(VENV)/.full: $(VENV)/.ready
-	@$(PIP) install -c constraints.txt -e '.[dev,torch,mlir,oracles,architectures,browser]'
+	@$(PIP) install -c constraints.txt -e '.[dev,torch,mlir,oracles,architectures,browser,optimal]'
 	@touch $@
 
 test-full: $(VENV)/.full ## every test, the long ones too, with PyTorch, xDSL and IREE beside

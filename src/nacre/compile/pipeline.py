@@ -248,6 +248,7 @@ def _unsound_plan_finding(compiled: Compiled, first: Diagnostic, options: Option
 
 
 def bundle_of(module: Module, compiled: Compiled, options: Options) -> CompiledModel:
+    """What the stages made of a module, with all that a host has to know."""
     described = manifest(
         module,
         layers_for_manifest(compiled.partition, compiled.cut),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+
 from nacre.compile.emission.stage import emit
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
@@ -13,7 +14,7 @@ from nacre.compile.partition.stage import Partition
 from nacre.compile.pipeline import Compiled
 from nacre.compile.placement.ports import L2
 from nacre.compile.placement.stage import L1Layout, Location, Placement, l1_name, place
-from nacre.compile.program import Affine, Arrived, Buffer, Program
+from nacre.compile.program import Affine, Arrived, Buffer, Compute, Copy, Program
 from nacre.compile.schedule.task import Task
 from nacre.compile.schedule.task_writer import TaskWriter
 from nacre.compile.schedule.tasks import LayerTasks, TilePosition
@@ -25,7 +26,7 @@ from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
 from nacre.compile.tiling.tiling import Tiling
 from tests.compile.optimal.alternatives import Alternative, between_layers
-from tests.compile.optimal.solution import Box, Solution, TaskStart
+from tests.compile.optimal.solution import Solution, TaskStart
 from tests.compile.optimal.tile_choices import TileChoice
 
 _GRAIN = 64
@@ -72,6 +73,14 @@ class Answer:
             program=program, text=emit(program, target),
         )  # fmt: skip
 
+    def cycles_of_tokens(self) -> dict[str, int]:
+        """What each task of the program takes by the solution."""
+        return {
+            task.statement.token: start.end - start.start
+            for start in self._solution.starts
+            for task in self._tasks(start, TaskWriter())
+        }
+
     def _program(self, *, in_order: bool) -> Program:
         """All tasks by their start."""
         writer = TaskWriter()
@@ -89,7 +98,11 @@ class Answer:
         return Program("model", self._placement.buffers, kept)
 
     def _write_after(
-        self, start: TaskStart, task: Task, writer: TaskWriter, last: dict[str, list[tuple[int, str]]]
+        self,
+        start: TaskStart,
+        task: Task,
+        writer: TaskWriter,
+        last: dict[str, list[tuple[int, str]]],
     ) -> None:
         """A task after the one before it on its units, even where nothing else makes it wait."""
         writer.task(task)
@@ -104,8 +117,8 @@ class Answer:
                 ends.remove(max(done))
             ends.append((start.end, token))
         written = writer.statements[-1]
-        deps = tuple(dict.fromkeys((*written.deps, *names)))  # type: ignore[union-attr]
-        writer.statements[-1] = replace(written, deps=deps)  # type: ignore[type-var]
+        assert isinstance(written, Copy | Compute)
+        writer.statements[-1] = replace(written, deps=tuple(dict.fromkeys((*written.deps, *names))))
 
     def _units(self, start: TaskStart) -> tuple[str, ...]:
         pattern = self._chosen[start.layer].pattern
@@ -152,9 +165,7 @@ class Answer:
         )
         w_bytes = max(choice.weight_bytes, default=0)
         weights = self._addresses.get((at, "weights", block), 0)
-        layout = _SolvedLayout(
-            Footprint(spaces, sizes, w_bytes), weights, 0, 0, 0, 0, starts
-        )
+        layout = _SolvedLayout(Footprint(spaces, sizes, w_bytes), weights, 0, 0, 0, 0, starts)
         placement = replace(self._placement, l1_layouts={layer.name: layout})
         return LayerTasks(layer, self.tilings.layers[at], placement, self._options)
 

@@ -1,8 +1,8 @@
 """What follows from tiles alone about when layers can begin and end.
 
-No task of a layer comes before the first tile of the layer that it reads is done, and the last tile of
-that is read by another tile: so chains of tiles go before and behind all that a unit has to do. The
-model of schedules implies all this; said in so many words, it is proved in much less time.
+No task of a layer comes before the first tile of the layer that it reads is done, and the last
+tile of that is read by another tile: so chains of tiles go before and behind all that a unit has to
+do. The model of schedules implies all this; said in so many words, it is proved much sooner.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class TileBounds:
     work: dict[str, int]  # of each unit in all tiles
 
 
-def tile_bounds(
-    choice: TileChoice, tensor: int, local: int, *, is_one_way: bool
-) -> TileBounds:
+def tile_bounds(choice: TileChoice, tensor: int, local: int, *, is_one_way: bool) -> TileBounds:
     """What holds for all tiles; `is_one_way`: weights and the operand come over the same unit."""
     tasks, offset = choice.pattern.tasks, 0
     first = next((n for n, t in enumerate(tasks) if _reads(t, tensor, local)), None)

@@ -1,7 +1,8 @@
 """The tile of every layer, and the start of every task: one model for CP-SAT.
 
-A task occupies its units for as long as the device's figures say, after all that wrote what it reads.
-What lies in L1 takes room from its first task to its last. Tiles of a layer may come in any order.
+A task occupies its units for as long as the device's figures say, after all that wrote what it
+reads. What lies in L1 takes room from its first task to its last. Tiles of a layer may come in any
+order.
 What plans must keep beside that, addresses and tokens, is left out: an optimum of this model is a
 bound for every plan of this form, and an optimum itself where its answer, emitted, takes as long.
 """

@@ -1,4 +1,4 @@
-"""The fastest plan of a small graph over all tiles, groups and tensors in L1, beside the compiler's."""
+"""The fastest plan of a small graph, over all tiles, groups and tensors in L1, beside ours."""
 
 from __future__ import annotations
 

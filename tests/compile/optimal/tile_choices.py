@@ -113,9 +113,7 @@ def _least_bytes(choice: TileChoice) -> int:
     )
 
 
-def _pattern(
-    layer: Layer, partition: Partition, cut: Cut, resident: frozenset[int]
-) -> TilePattern:
+def _pattern(layer: Layer, partition: Partition, cut: Cut, resident: frozenset[int]) -> TilePattern:
     spaces = spaces_of(layer, cut, resident & {*layer.reads, *layer.writes})
     if any(step.repeats for step in layer.steps) or any(a.stays for a in layer.operands):
         raise UnsupportedGraphError("an operand that is stretched or stays")
@@ -284,5 +282,3 @@ def work_of(choice: TileChoice) -> dict[str, int]:
     for unit in FROM_DDR:
         work[unit] = work.get(unit, 0) + sum(choice.weight_cycles)
     return work
-
-

@@ -208,6 +208,7 @@ def users_of_tensors(partition: Partition) -> dict[int, list[Layer]]:
 def may_stay(
     tensor: int, layers: Sequence[Layer], partition: Partition, most_macs: int | None
 ) -> bool:
+    """Whether a tensor that these layers touch may stay in L1."""
     if partition.is_outside(tensor):
         return False
     if any(a.stays for x in layers for a in x.operands if a.tensor == tensor):

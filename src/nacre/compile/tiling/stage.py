@@ -112,7 +112,7 @@ def _tile_layers(
 
 
 def _comes_alone(layer: Layer, tiling: Tiling, options: Options, resident: Residency) -> bool:
-    """Whether L1 has room for one block of weights, or one tile, so that each waits for the last."""
+    """Whether L1 holds one block of weights, or one tile, so that each waits for the last."""
     if tiling.w_slots == 1 and tiling.columns < layer.columns:
         return True
     if tiling.slots > 1 or not layer.cut(tiling.rows, tiling.columns).rows:
