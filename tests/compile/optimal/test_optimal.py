@@ -8,6 +8,7 @@ from statistics import median
 import numpy as np
 import pytest
 
+import nacre
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.options import Options
 from nacre.compile.pipeline import bundle_of, run_stages
@@ -74,6 +75,10 @@ def test_plans_of_small_graphs_are_near_proven_optima() -> None:
             assert found.timed == found.best < found.ours
             (shape,) = (type_.shape for type_ in module.input_types.values())
             given = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-            assert found.plan.validate({"x": given}).first_difference is None
+            ours = nacre.compile(module, _SMALL.device)
+            assert ours.validate({"x": given}).first_difference is None
+            # Layers may overlap, so results between them are not there all at once; outputs are.
+            (expected,), (made,) = (p.run({"x": given}).values() for p in (ours, found.plan))
+            assert np.array_equal(made, expected)
     assert median(ratios) <= 1.05
     assert max(ratios) <= 1.25
