@@ -57,7 +57,7 @@ def compare(module: Module, target: Target, options: Options, seconds: float) ->
     search = _Search(compiled, options, cycles, max(tasks, _LEAST_TASKS))
     search.run(seconds)
     plan = search.plan(module, target)
-    timed = plan and plan.time().cycles
+    timed = None if plan is None else plan.time().cycles
     return Comparison(cycles, tasks, search.best, search.bound, search.count, plan, timed)
 
 

@@ -44,8 +44,8 @@ def serial_solution(
         sizes |= {(at, "weights", n): size for n, size in enumerate(choice.weight_bytes)}
         for q in range(choice.count):
             sizes |= {(at, "ring", q, s): int(taken[q]) for s, taken in choice.bytes.items()}
-        for key, size in sizes.items():
-            places[key] = end
+        for box, size in sizes.items():
+            places[box] = end
             end += int(align_up(size))
     return Solution(time, (0,) * len(choices), tuple(starts), ()), places
 

@@ -190,7 +190,7 @@ def _choice(
             cycles = copy_cycles(access, sizes, profile, task.units == FROM_DDR)
         return np.broadcast_to(np.asarray(cycles, np.int64), sizes.rows.shape)
 
-    whole = TileSizes(*(x[:1] for x in (sizes.rows, sizes.x_rows, sizes.columns)), pattern.cut)
+    whole = TileSizes(sizes.rows[:1], sizes.x_rows[:1], sizes.columns[:1], pattern.cut)
     taken = space_columns(layer, pattern.spaces, sizes)
     packed = layer.packed
     weights = [count for _, count in blocks] if packed is not None else []
