@@ -24,6 +24,9 @@ _LEAST = 2.0**-99  # of what bins reach: the inverse of narrower ones would leav
 _SHARE = 0.9999  # of all elements that the percentile keeps
 _PARTS = 24  # of each end of the range that the search tries
 _PAIRED_PARTS = 16  # where it tries both ends together
+_BESIDE = 8  # bins on either side that a peak is compared with
+_LEAST_SHARE = 0.99  # of all elements that a range of least divergence covers
+_PEAK = 4.0  # times as often as those is as much as counts
 
 
 class Histogram:
@@ -152,16 +155,21 @@ def _least_divergence(seen: Histogram, after: Function | None) -> Affine:
     """The range whose steps tell most of how elements are distributed (Kullback and Leibler).
 
     What is beyond the range is at its ends in the one distribution, and nowhere in the other, in
-    which the bins of a step share alike.
+    which the bins of a step share alike. Values that come far more often than those beside them
+    (the zeros of a ReLU, what padding makes) count as often as these: a density has no such bins,
+    and steps that share them out would all lose to steps of a bin each. Ranges that leave out more
+    than a hundredth are none: with one bin inside, both distributions are that bin alone.
     """
     if seen.reach == 0.0:
         return _full_range(seen, after)
-    reals, weights = seen.used_bins
+    reals, elements = seen.used_bins
+    weights = np.minimum(elements, _PEAK * _medians_beside(elements))
+    least = _LEAST_SHARE * elements.sum()
 
     def divergence(affine: Affine) -> float:
         steps = np.rint(reals / affine.scale).astype(np.int64) + (affine.zero - LOW)
         first, last = np.searchsorted(steps, [0, HIGH - LOW + 1])
-        if first == last:
+        if elements[first:last].sum() < least:
             return np.inf
         inside, own = steps[first:last], weights[first:last]
         given = own.copy()
@@ -177,6 +185,14 @@ def _least_divergence(seen: Histogram, after: Function | None) -> Affine:
     ends = product([low * part for part in parts] if low else [low],
                    [high * part for part in parts] if high else [high])  # fmt: skip
     return min((affine_of_range(*pair) for pair in ends), key=divergence)
+
+
+def _medians_beside(weights: Array) -> Array:
+    """Of each bin the median of those around it."""
+    padded = np.pad(weights, _BESIDE, mode="reflect" if weights.size > _BESIDE else "edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _BESIDE + 1)
+    medians: Array = np.median(windows, axis=-1)
+    return medians
 
 
 OBSERVERS: Mapping[str, Observer] = MappingProxyType(
