@@ -482,6 +482,7 @@ _DIGITS_ALLOWED = {
     "nacre.nac.tisa.patterns.classes",
     "nacre.nem.syntax.devices",
     "nacre.nem.syntax.expressions",
+    "nacre.nem.syntax.statement_forms",
     "nacre.nem.syntax.statements",
 }
 

@@ -138,9 +138,9 @@ def naive_divergence(seen: Histogram, found: Affine) -> float:
         beside = sorted(order[abs(j) if j < len(order) else 2 * len(order) - 2 - j]
                         for j in range(at - 8, at + 9))  # fmt: skip
         counts[i] = min(float(count), 4.0 * beside[8])
-    for i, count in counts.items():
+    for i, weight in counts.items():
         given_to = min(max(i, inside[0]), inside[-1])
-        given[given_to] = given.get(given_to, 0.0) + count
+        given[given_to] = given.get(given_to, 0.0) + weight
         if i in inside:
             shares.setdefault(steps[i], []).append(i)
     q = {i: sum(counts[j] for j in shares[steps[i]]) / len(shares[steps[i]]) for i in inside}

@@ -7,7 +7,7 @@ while layers run that ask for little of DDR; each engine then has a short and wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,8 +93,7 @@ def fetch_weights(
     most = most_on_the_way(options)
     used = [0] * len(layers)  # tokens of weights on their way, by the layer that runs
     fetches: list[Fetch] = []
-    found: dict[Block, Staged] = {}
-    moved: dict[int, int] = {}
+    arriving: list[tuple[_Item, int]] = []  # and where in L2
     earliest = 0
     items = [*_weights(layers, tiled, blocks, others), *_constants(partition, constants)]
     items.sort(key=lambda item: (item.first, item.number))
@@ -125,13 +124,25 @@ def fetch_weights(
                 Fetch(reader.name, reader.title, number, item.number, at, until, item.source,
                       offset, item.size, parts)
             )  # fmt: skip
-            shift = offset - item.source
-            for block in item.blocks:
-                found[block] = Staged(blocks[block] + shift, is_first=False)
-            moved.update({tensor: constants[tensor] + shift for tensor in item.tensors})
+            arriving.append((item, offset))
             earliest = at
             break
-    return tuple(fetches), found, moved
+    return tuple(fetches), *_places_in_l2(arriving, blocks, constants)
+
+
+def _places_in_l2(
+    arriving: Iterable[tuple[_Item, int]],
+    blocks: Mapping[Block, int],
+    constants: Mapping[int, int],
+) -> tuple[dict[Block, Staged], dict[int, int]]:
+    """Where the blocks and the constants of items lie that begin at these bytes of L2."""
+    staged: dict[Block, Staged] = {}
+    moved: dict[int, int] = {}
+    for item, offset in arriving:
+        shift = offset - item.source
+        staged.update({b: Staged(blocks[b] + shift, is_first=False) for b in item.blocks})
+        moved.update({tensor: constants[tensor] + shift for tensor in item.tensors})
+    return staged, moved
 
 
 def _pays(options: Options) -> bool:

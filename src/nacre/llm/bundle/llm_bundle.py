@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from nacre.base.stages import stage
-from nacre.compile.api import compile as compile_module
 from nacre.compile.bundle.bundle import Bundle
 from nacre.compile.estimate.assumptions import clock_of
-from nacre.compile.options import GROUP_SIZE
 from nacre.compile.quantise.weight_only.shared_roundings import share_roundings
 from nacre.compile.storage.checked_bundles import checked_bundles
 from nacre.compile.target import target_of
-from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.llm.bundle.batches import BatchRunner, generate_all
-from nacre.llm.bundle.classes import classes_of_counts, context_classes
+from nacre.llm.bundle.plan_compiler import PlanCompiler
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
 from nacre.llm.bundle.requests import (
     require_draft,
@@ -41,19 +38,17 @@ from nacre.llm.bundle.storage import (
 from nacre.llm.bundle.times import LlmTime, SpeculationTime
 from nacre.llm.chat import TextInterface, require_room
 from nacre.llm.encoder_decoder.config import EncoderDecoderConfig
-from nacre.llm.encoder_decoder.model import EncoderDecoder, SourceInput, SourceRunner
-from nacre.llm.estimate.sizes import ModelSizes
+from nacre.llm.encoder_decoder.model import SourceInput, SourceRunner
 from nacre.llm.gguf.file import GgufFile, parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.runner import Runner, StepKind
 from nacre.llm.model.step import require_sizes
 from nacre.llm.model.weights import ModelFile
-from nacre.llm.onnx_decoder.decoder import GraphDecoder
 from nacre.llm.rules.model import LLM09
 from nacre.llm.rules.tokenizer import LLM10
 from nacre.llm.sampling import Sampling
-from nacre.llm.sources import AnyDecoder, decoder_of, open_model, with_source_rows
+from nacre.llm.sources import decoder_of, open_model, with_source_rows
 from nacre.llm.tokenizer.vocabulary import has_tokenizer
 from nacre.nem.model.devices import Device
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
@@ -313,7 +308,7 @@ def build(
     """
     file = with_source_rows(open_model(source, tokenizer), source_rows)
     known = _known_precision(precision, file.name)
-    own = target_of(device).device
+    target_of(device)  # refused before weights are read
     head = parse_gguf(metadata_bytes(file.metadata), file.name)
     require_sizes(sizes_of(head), file.name, context, chunk)
     require_more_plans(file.name, context, batch, draft_tokens)
@@ -321,50 +316,17 @@ def build(
     with stage("reading the weights"):
         decoder = decoder_of(file)
     require_steps_of_a_family(file.name, decoder, batch, draft_tokens)
-    is_grouped = known in GROUP_SIZE
-
-    def compiled(module: Module) -> Bundle:
-        group = group_size if is_grouped else None
-        return compile_module(module, device, known, ddr_bytes=ddr_bytes, group_size=group)
-
-    def plan(rows: int, size: int, texts: int = 1, *, all_logits: bool = False) -> Bundle:
-        step = decoder.step(
-            rows, size, keeps_blocks=keeps_blocks and is_grouped, of_context=context, texts=texts,
-            all_logits=all_logits,
-        )  # fmt: skip
-        of_texts = f" of {texts:,} texts" if texts > 1 else ""
-        with stage(f"compiling the plan of {size:,} tokens after {rows:,}{of_texts}"):
-            return compiled(step.module)
-
-    shorter = _shorter(decoder, own, known, context, ddr_bytes) if classes else ()
+    plans_of = PlanCompiler(decoder, device, known, context, group_size, keeps_blocks, ddr_bytes)
     with share_roundings():
-        plans = {size: plan(context, size) for size in sorted({1, chunk})}
-        of_shorter = {rows: plan(rows, 1) for rows in shorter}
-        verify = plan(context, draft_tokens + 1, all_logits=True) if draft_tokens else None
-        batched = plan(context, 1, batch) if batch > 1 else None
-    encoder: Bundle | None = None
-    if isinstance(decoder, EncoderDecoder):
-        with stage("compiling the plan of the encoder"):
-            encoder = compiled(decoder.encoder())
+        plans = {size: plans_of.plan(context, size) for size in sorted({1, chunk})}
+        rows_of_shorter = plans_of.shorter_contexts() if classes else ()
+        shorter = {rows: plans_of.plan(rows, 1) for rows in rows_of_shorter}
+        verify = plans_of.plan(context, draft_tokens + 1, all_logits=True) if draft_tokens else None
+        batched = plans_of.plan(context, 1, batch) if batch > 1 else None
     return LlmBundle(
-        plans[chunk], plans[1], context, chunk, head, text, of_shorter, verify, batched, encoder
-    )
-
-
-def _shorter(
-    decoder: AnyDecoder,
-    device: Device,
-    precision: PlanPrecision,
-    context: int,
-    ddr_bytes: int,
-) -> tuple[int, ...]:
-    """Rows of plans for shorter texts."""
-    if isinstance(decoder, GraphDecoder):
-        return classes_of_counts(decoder.weights, decoder.cache_row, precision, context)
-    if isinstance(decoder, EncoderDecoder):
-        return ()
-    sizes = ModelSizes(decoder.config, decoder.weights.is_tied)
-    return context_classes(sizes, device, precision, context, ddr_bytes)
+        plans[chunk], plans[1], context, chunk, head, text, shorter, verify, batched,
+        plans_of.encoder(),
+    )  # fmt: skip
 
 
 def _text_of(head: GgufFile) -> TextInterface | None:
