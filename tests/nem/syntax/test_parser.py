@@ -406,8 +406,11 @@ def corrupted_programs(draw: st.DrawFn) -> tuple[list[Tokens], set[int]]:
     kind = draw(st.sampled_from(["delete", "insert", "replace"]))
     new = [] if kind == "delete" else [draw(st.sampled_from(SOUP))]
     lines[index][at : at + (kind != "insert")] = new
-    # Newlines mean nothing: what no longer begins a statement may continue the one before it.
-    return lines, {index - 1, index} if at == 0 else {index}
+    # Newlines mean nothing: what no longer begins a statement may continue the one before it, and
+    # the line below is the rest of a `const` that has nothing behind it.
+    is_open = bool(lines[index]) and lines[index][-1] in STATEMENT_WORDS
+    below = {index + 1} if is_open else set[int]()
+    return lines, {index, *below} | ({index - 1} if at == 0 else set())
 
 
 @given(corrupted_programs())
