@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nacre import core, nac
@@ -127,6 +127,7 @@ def plain_groups(array: Array) -> Array:
     seed=st.integers(0, 1000),
     around=st.sampled_from([0.0, 3.0]),
 )
+@example(dims=[1, 4], seed=0, around=0.0)  # what fills a group up was fitted with its elements
 def test_groups_of_four_bits_lose_no_more_than_plain_rounding(
     dims: list[int], seed: int, around: float
 ) -> None:

@@ -68,9 +68,14 @@ def int4_group(id_: int, array: Array) -> Tensor:
     largest = float(np.abs(array).max())
     if array.ndim < 2 or not (largest == 0 or _LEAST_IN_GROUPS < largest < _MOST_IN_GROUPS):
         return int8_channel(id_, array)
-    flat = np.pad(array.reshape(-1), (0, -array.size % GROUP), mode="edge").reshape(-1, GROUP)
-    scales, minimums = _fit_groups(flat)
-    integers = _round_groups(flat, scales, minimums).astype(np.uint8).reshape(-1, 2)
+    flat = array.reshape(-1)
+    whole = flat.size - flat.size % GROUP
+    # What fills the last group up counts for nothing, so that its own elements are fitted alone.
+    parts = [flat[:whole].reshape(-1, GROUP), flat[whole:].reshape(1, -1)]
+    fitted = [_fit_groups(part) for part in parts if part.size]
+    scales, minimums = (np.concatenate(figures) for figures in zip(*fitted, strict=True))
+    filled = np.pad(flat, (0, -flat.size % GROUP), mode="edge").reshape(-1, GROUP)
+    integers = _round_groups(filled, scales, minimums).astype(np.uint8).reshape(-1, 2)
     data = integers[:, 0] | integers[:, 1] << 4
     figures = np.stack([scales, minimums], axis=1).astype("<f2").tobytes()
     return Tensor(
