@@ -1,11 +1,6 @@
 """Weights beside the file: a `.safetensors` of the same name, mapped.
 
-Quantised tensors are stored as they would be in DATA. What their metadata would say stands in the
-entry `nac_quant_meta` of the file's own metadata, as JSON by the name of the tensor:
-`{"quant_code": 3, "axis": 0, "scales": [..]}`, for blocks `{"quant_code": 4, "block_size": 64,
-"original_shape": [..], "scales": [..]}`, where minimums stand among the scales if there are such.
-In a file that is quantised to integers, integers of the model's own have the entry
-`{"quant_code": 0}`: nothing else tells them from those without scales.
+Quantised tensors are stored as they would be in DATA; their scales are in `external_scales`.
 """
 
 from __future__ import annotations
@@ -13,9 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +18,13 @@ import msgspec
 from nacre.base.excerpt import backquote
 from nacre.base.files import hashed_name
 from nacre.nac.format.cursor import Broken
+from nacre.nac.format.external_scales import (
+    QUANT_KEY,
+    ScaleEntry,
+    decode_entry,
+    encode_entries,
+    scale_element_type,
+)
 from nacre.nac.format.packing import pack
 from nacre.nac.format.pages import mapped_pages, parts_of
 from nacre.nac.format.positions import Position
@@ -39,7 +39,6 @@ from nacre.nac.spec.elements import (
 )
 
 SUFFIX = ".safetensors"
-QUANT_KEY = "nac_quant_meta"
 WRITTEN = "nacre.weights.json"  # a resource, which other readers pass over
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _METADATA = "__metadata__"  # the entry of a header that is no tensor
@@ -63,25 +62,6 @@ class _Row(msgspec.Struct, frozen=True):
     data_offsets: tuple[int, int]
 
 
-class _Quant(msgspec.Struct, frozen=True):
-    quant_code: int
-    scales: tuple[float, ...] = ()
-    axis: int = 0
-    block_size: int = 0
-    original_shape: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _PackedQuant:
-    """The same with scales as DATA has them: a list of numbers takes eight times as much."""
-
-    code: int
-    scales: bytes | None  # None: one is outside of the range of its type
-    axis: int
-    block: int
-    shape: tuple[int, ...]
-
-
 class External:
     """The tensors of a file; each is looked at when it is asked for."""
 
@@ -90,7 +70,7 @@ class External:
         whole: memoryview,
         start: int,
         rows: Mapping[str, msgspec.Raw],
-        quants: Mapping[str, _PackedQuant],
+        quants: Mapping[str, ScaleEntry],
     ) -> None:
         self._whole = whole
         self._view = whole[start:]  # behind the header
@@ -104,8 +84,9 @@ class External:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all tensors, and of those that are said to be quantised."""
-        return frozenset({*self._rows, *self._quants})
+        """The names of all tensors, and of those that are said to be quantised; not of scales."""
+        scales = {entry.tensor for entry in self._quants.values()}
+        return frozenset({*self._rows, *self._quants} - scales)
 
     def sha256(self) -> str:
         """The hash of the whole file, which is read for it; no more than a part stays in memory."""
@@ -152,6 +133,28 @@ class External:
         return found
 
     def _find_tensor(self, name: str, id_: int) -> Tensor | str:
+        found = self._find_elements(name)
+        if isinstance(found, str):
+            return found
+        dtype, shape, data = found
+        entry = self._quants.get(name)
+        if entry is None:
+            return Tensor(id_, dtype, shape, data)
+        if entry.code not in QUANTIZATIONS:
+            return f"its quantisation is {entry.code}, expected 0 to {max(QUANTIZATIONS)}"
+        if not is_scaled(entry.code) and (entry.scales or entry.tensor):
+            return f"its quantisation is {entry.code}, which has no scales, and it has some"
+        scales = self._find_scales(entry)
+        if isinstance(scales, str):
+            return scales
+        if len(entry.shape) > MOST_AXES:
+            return f"its own shape has {len(entry.shape)} axes, at most {MOST_AXES}"
+        stored = (entry.code, scales, entry.axis, entry.block, entry.shape)
+        tensor = Tensor(id_, dtype, shape, data, *stored)
+        return scale_problem(tensor) or tensor
+
+    def _find_elements(self, name: str) -> tuple[int, tuple[int, ...], memoryview] | str:
+        """The type, the shape and the bytes of a tensor, or why they cannot be had."""
         raw = self._rows.get(name)
         if raw is None:
             return "the weights have no tensor of that name"
@@ -171,24 +174,24 @@ class External:
             return (
                 f"it lies at [{start}, {end}) of the weights, expected {size:,} bytes of the file"
             )
-        return self._read_tensor(name, id_, DTYPE_CODES[dtype], row)
+        return DTYPE_CODES[dtype], row.shape, self._view[start:end]
 
-    def _read_tensor(self, name: str, id_: int, dtype: int, row: _Row) -> Tensor | str:
-        data = self._view[slice(*row.data_offsets)]
-        quant = self._quants.get(name)
-        if quant is None:
-            return Tensor(id_, dtype, row.shape, data)
-        if quant.code not in QUANTIZATIONS:
-            return f"its quantisation is {quant.code}, expected 0 to {max(QUANTIZATIONS)}"
-        if quant.scales is None:
+    def _find_scales(self, entry: ScaleEntry) -> Bytes | str:
+        if entry.scales is None:
             return "a scale is outside of the range of its type"
-        if not is_scaled(quant.code) and quant.scales:
-            return f"its quantisation is {quant.code}, which has no scales, and it has some"
-        if len(quant.shape) > MOST_AXES:
-            return f"its own shape has {len(quant.shape)} axes, at most {MOST_AXES}"
-        stored = (quant.code, quant.scales, quant.axis, quant.block, quant.shape)
-        tensor = Tensor(id_, dtype, row.shape, data, *stored)
-        return scale_problem(tensor) or tensor
+        if not entry.tensor:
+            return entry.scales
+        if entry.scales:
+            return f"it has scales in `{QUANT_KEY}` and in {backquote(entry.tensor)}"
+        found = self._find_elements(entry.tensor)
+        if isinstance(found, str):
+            return f"of its scales, {backquote(entry.tensor)}: {found}"
+        dtype, _, data = found
+        expected = scale_element_type(entry.code)
+        if dtype != expected:
+            wanted = "none" if expected is None else DTYPES[expected]
+            return f"its scales, {backquote(entry.tensor)}, are {DTYPES[dtype]}, expected {wanted}"
+        return data
 
 
 def _row(raw: msgspec.Raw) -> _Row | None:
@@ -273,7 +276,7 @@ def read_external(view: memoryview) -> External:
     return External(view, start, own, quants)
 
 
-def _quants(raw: msgspec.Raw | None) -> dict[str, _PackedQuant]:
+def _quants(raw: msgspec.Raw | None) -> dict[str, ScaleEntry]:
     if raw is None:
         return {}
     text = msgspec.json.decode(raw, type=dict[str, str]).get(QUANT_KEY)
@@ -281,25 +284,7 @@ def _quants(raw: msgspec.Raw | None) -> dict[str, _PackedQuant]:
         return {}
     rows = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     _require_distinct_keys(text)
-    return {name: _pack_quant(row) for name, row in rows.items()}
-
-
-def _scale_letter(code: int) -> str:
-    layout = QUANTIZATIONS.get(code)
-    return "f" if layout is None else layout.scale
-
-
-def _pack_quant(row: msgspec.Raw) -> _PackedQuant:
-    quant = msgspec.json.decode(row, type=_Quant)
-    try:
-        scales = struct.pack(
-            f"<{len(quant.scales)}{_scale_letter(quant.quant_code)}", *quant.scales
-        )
-    except OverflowError:
-        scales = None
-    return _PackedQuant(
-        quant.quant_code, scales, quant.axis, quant.block_size, quant.original_shape
-    )
+    return {name: decode_entry(row) for name, row in rows.items()}
 
 
 def _require_distinct_keys(text: str) -> None:
@@ -323,24 +308,17 @@ def _forget(number: str) -> None:
 
 def external_parts(named: Sequence[tuple[str, Tensor]], quant: int = 0) -> Iterator[Bytes]:
     """The bytes of a file with these tensors of a model so quantised, in parts: not copied."""
-    rows: dict[str, object] = {}
-    quants: dict[str, _Quant] = {}
+    text, scales = encode_entries(named, quant)
+    stored = [*named, *scales]
+    rows: dict[str, object] = {} if text is None else {_METADATA: {QUANT_KEY: text}}
     at = 0
-    for name, tensor in named:
+    for name, tensor in stored:
         end = at + len(tensor.data)
         rows[name] = _Row(_WORDS[DTYPES[tensor.dtype]], tensor.shape, (at, end))
         at = end
-        if tensor.quant or tensor.dtype in scaled_types(quant):
-            layout = QUANTIZATIONS[tensor.quant]
-            count = len(tensor.scales) // layout.scale_bytes
-            scales = struct.unpack(f"<{count}{layout.scale}", tensor.scales)
-            given = (tensor.axis, tensor.block, tensor.true_shape)
-            quants[name] = _Quant(tensor.quant, scales, *given)
-    if quants:
-        rows = {_METADATA: {QUANT_KEY: msgspec.json.encode(quants).decode()}, **rows}
     header = msgspec.json.encode(rows)
     header += b" " * (-len(header) % _LENGTH_BYTES)
     yield pack("Q", "length", len(header))
     yield header
-    for _, tensor in named:
+    for _, tensor in stored:
         yield tensor.data

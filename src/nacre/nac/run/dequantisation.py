@@ -9,7 +9,7 @@ import numpy as np
 
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.values import Array
-from nacre.nac.format.pages import MappedPages, parts_of
+from nacre.nac.format.pages import MappedPages, mapped_pages, parts_of
 from nacre.nac.format.scales import is_scaled
 from nacre.nac.format.values import Tensor
 from nacre.nac.spec.elements import DTYPES, QUANTIZATIONS, Quantization
@@ -48,6 +48,8 @@ def fill_elements(tensor: Tensor, array: Array, pages: MappedPages | None = None
             _fill_rows(tensor, np.atleast_1d(elements), np.atleast_1d(array), pages)
     if pages is not None:
         pages.give_back()
+        if (scales := mapped_pages(tensor.scales)) is not None:
+            scales.give_back()
 
 
 def _fill_rows(tensor: Tensor, elements: Array, array: Array, pages: MappedPages | None) -> None:
