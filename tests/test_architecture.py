@@ -480,10 +480,10 @@ _DIGITS_ALLOWED = {
     "nacre.core.mlir.export",
     "nacre.nac.tisa.files.byte_ranks",
     "nacre.nac.tisa.patterns.classes",
+    "nacre.nem.syntax.buffers",
     "nacre.nem.syntax.devices",
     "nacre.nem.syntax.expressions",
     "nacre.nem.syntax.statement_forms",
-    "nacre.nem.syntax.statements",
 }
 
 

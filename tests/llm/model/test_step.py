@@ -13,8 +13,8 @@ from nacre.core.constants import constant_array
 from nacre.core.verify import verify
 from nacre.llm.gguf.file import parse_gguf, read_gguf
 from nacre.llm.model.cache import cache_names, row_name
+from nacre.llm.model.masks import MASKED
 from nacre.llm.model.runner import Decoder
-from nacre.llm.model.step import MASKED
 from tests.llm.reference import Sizes, llama_bytes, random_weights, reference_logits
 
 TOKENS = [int(n) for n in np.random.default_rng(5).integers(0, 29, 24)]

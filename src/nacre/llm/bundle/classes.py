@@ -24,7 +24,7 @@ def context_classes(
     found = estimate_model(
         sizes, device, known, context=context, prompts=(), ddr_bytes=ddr_bytes, rows=rows
     )
-    return _kept_classes({step.context: step.cycles for step in found.decode}, rows, context)
+    return _select_contexts({step.context: step.cycles for step in found.decode}, rows, context)
 
 
 def classes_of_counts(
@@ -37,7 +37,7 @@ def classes_of_counts(
     known, rows = _as_estimated(precision), _candidates(context)
     fixed = packed_bytes(weights, known, GROUP_SIZE.get(known, 1))
     moved = {size: fixed + _F16_BYTES * cache_row * size for size in (*rows, context)}
-    return _kept_classes(moved, rows, context)
+    return _select_contexts(moved, rows, context)
 
 
 def _as_estimated(precision: PlanPrecision) -> Precision:
@@ -48,7 +48,10 @@ def _candidates(context: int) -> list[int]:
     return [_FIRST << power for power in range(32) if _FIRST << power < context]
 
 
-def _kept_classes(cycles: Mapping[int, int], rows: Sequence[int], context: int) -> tuple[int, ...]:
+def _select_contexts(
+    cycles: Mapping[int, int], rows: Sequence[int], context: int
+) -> tuple[int, ...]:
+    """Those contexts that save enough cycles, ascending."""
     kept = [context]
     for size in reversed(rows):
         if cycles[size] <= _WORTH * cycles[kept[-1]]:

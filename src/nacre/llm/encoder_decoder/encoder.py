@@ -11,7 +11,7 @@ from nacre.core.module import Labels, Module
 from nacre.llm.encoder_decoder.blocks import Blocks
 from nacre.llm.encoder_decoder.config import EncoderDecoderConfig
 from nacre.llm.encoder_decoder.relative import bias_of
-from nacre.llm.model.step import MASKED
+from nacre.llm.model.masks import MASKED
 from nacre.llm.model.weights import Weights
 
 SOURCE, LENGTH, FEATURES = "source", "length", "features"

@@ -12,7 +12,7 @@ from nacre.llm.encoder_decoder.blocks import Blocks
 from nacre.llm.encoder_decoder.config import EncoderDecoderConfig
 from nacre.llm.encoder_decoder.encoder import LENGTH, cross_names, cross_shape, source_mask
 from nacre.llm.encoder_decoder.relative import bias_of
-from nacre.llm.model.cache import cache_axis, cache_names, cache_shape, row_name
+from nacre.llm.model.cache import cache_names, cache_shape, row_name
 from nacre.llm.model.masks import StepMasks
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.step import LAST, LOGITS, POSITION, TOKENS, Step, require_sizes
@@ -47,8 +47,8 @@ class _StepWriter:
         self._position = b.input(POSITION, "i32", (1,))
         self._last = b.input(LAST, "i32", (1,)) if chunk > 1 else None
         length = None if config.mels else b.input(LENGTH, "i32", (1,))
-        self._names = cache_names(config)
-        self._caches = [b.input(n, "f32", cache_shape(config, n, context)) for n in self._names]
+        names = cache_names(config)
+        self._caches = [b.input(n, "f32", cache_shape(config, n, context)) for n in names]
         self._cross = [b.input(n, "f32", cross_shape(config, n)) for n in cross_names(config)]
         offsets = b.constant(np.arange(chunk, dtype=np.int32))
         self._places = (
@@ -90,26 +90,20 @@ class _StepWriter:
         new = blocks.keys_and_values(normed, names)
         old = self._caches[at]
         query = blocks.query(normed, names)
-        key = self._names[2 * layer]
-        parts = [(self._turned(old[0], key), old[1]), new]
-        x = blocks.plus(x, blocks.attend(query, parts, self._mask, names))
+        x = blocks.plus(x, blocks.attend(query, [(old[0], old[1]), new], self._mask, names))
         names = blocks.names.cross_attention(layer)
         query = blocks.query(blocks.norm(x, names.norm), names)
         keys, values = self._cross[at]
         x = blocks.plus(x, blocks.attend(query, [(keys, values)], self._source_mask, names))
         behind = blocks.names.feed_forward("decoder", layer)
         made = blocks.feed_forward(blocks.norm(x, behind.norm), behind, self._config.ff)
-        return blocks.plus(x, made), (self._turned(new[0], key), new[1])
-
-    def _turned(self, keys: int, cache: str) -> int:
-        """Keys of the cache as columns, or columns as the cache has them."""
-        return keys if cache_axis(cache) == 2 else self._blocks.transpose(keys, (0, 2, 1))
+        return blocks.plus(x, made), new
 
     def _self_mask(self) -> int:
         """What is added to scores of the text: what must not be seen, and relative positions."""
         b, t, context = self._b, self._chunk, self._context
         masks = StepMasks(b, self._position, self._places, context, t)
-        mask = b.add("Reshape", masks.of(None), new_shape=(1, t, context + t))
+        mask = b.add("Reshape", masks.of_window(None), new_shape=(1, t, context + t))
         if not self._config.buckets:
             return mask
         heads, table = self._config.kv_heads, self._relative_table()

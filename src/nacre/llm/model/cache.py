@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from nacre.core.builder import Builder
+
 _FROM_END = {"keys": 1, "values": 2}  # the axis along which tokens follow each other
 
 
@@ -64,3 +66,11 @@ def cache_axis(cache: str) -> int:
 def cache_places(cache: str, begin: int, end: int) -> tuple[slice, ...]:
     """Where some tokens stand in one text's cache, or in what a step gives for it."""
     return (*(slice(None),) * cache_axis(cache), slice(begin, end))
+
+
+def transpose_keys(b: Builder, value: int, cache: str) -> int:
+    """Keys of one text's cache with tokens as rows, or such rows as the cache has them.
+
+    Values have tokens as rows anyway, and stay as they are.
+    """
+    return b.add("Transpose", value, permutation=(0, 2, 1)) if cache_axis(cache) == 2 else value

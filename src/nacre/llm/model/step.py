@@ -19,13 +19,10 @@ from nacre.core.module import Labels, Module
 from nacre.llm.model.cache import CacheSizes, cache_names, cache_shape, row_name
 from nacre.llm.model.config import Config
 from nacre.llm.model.layers import Affine, DecoderWeights, Layer
+from nacre.llm.model.masks import StepMasks
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.rotary import rotary_tables
 from nacre.llm.rules.model import LLM06
-
-# Added to the scores of what a token must not see: e to that power is 0 beside any score, also in
-# f16, and no infinity comes near a softmax.
-MASKED = -30_000.0
 
 TOKENS, POSITION, LAST, LOGITS = "tokens", "position", "last", "logits"
 _INDEX = "i32"
@@ -125,7 +122,7 @@ class _StepWriter:
             if chunk == 1
             else b.add("BinOp", self._position, b.constant(offsets), op="Add")
         )
-        self._masks: dict[int | None, int] = {}
+        self._masks = StepMasks(b, self._position, self._places, context, chunk, texts)
         self._turns = self._rotary_rows()
         self._embedding = b.constant(weights.embedding, copy=False)
 
@@ -193,7 +190,8 @@ class _StepWriter:
         whole = self._capped(b.add("Concat", *scores, axis=-1), c.score_cap)
         width = self._context + t
         shape = (c.kv_heads, c.group, t) if self._texts == 1 else (self._texts, c.kv_heads, c.group)
-        masked = self._plus(self._reshape(whole, (*shape, width)), self._mask(c.window_of(number)))
+        scores_of_heads = self._reshape(whole, (*shape, width))
+        masked = self._plus(scores_of_heads, self._masks.of_window(c.window_of(number)))
         shares = self._reshape(b.add("Softmax", masked, axis=-1), (*rows[:2], width))
         old = b.add("MatMul", self._part(shares, 0, self._context), old_values)
         new = b.add("MatMul", self._part(shares, self._context, width), value)
@@ -259,41 +257,6 @@ class _StepWriter:
             shape = (self._texts, 1, rotary.dimensions)
             cosines, sines = self._reshape(cosines, shape), self._reshape(sines, shape)
         return cosines, sines
-
-    def _mask(self, window: int | None) -> int:
-        """What is added to scores: `[texts, 1, tokens, context + tokens]`."""
-        if window is not None and window >= self._context:
-            window = None
-        if window not in self._masks:
-            old, new = self._old_mask(window), self._new_mask(window)
-            self._masks[window] = self._b.add("Concat", old, new, axis=-1)
-        return self._masks[window]
-
-    def _old_mask(self, window: int | None) -> int:
-        """Rows of the cache before the position are seen, those in the window of a token."""
-        b, t, texts = self._b, self._chunk, self._texts
-        places = b.constant(np.arange(self._context, dtype=np.int32).reshape(1, -1))
-        seen = b.add("Compare", places, self._reshape(self._position, (texts, 1)), op="Lt")
-        if window is not None:
-            reach = b.constant(np.full((1, 1), window, np.int32))
-            ends = b.add("BinOp", places, reach, op="Add")
-            in_window = b.add("Compare", ends, self._reshape(self._places, (texts * t, 1)), op="Gt")
-            seen = b.add("BinOp", seen, in_window, op="And")
-        zero = b.constant(np.zeros((1, 1), np.float32))
-        masked = b.constant(np.full((1, 1), MASKED, np.float32))
-        mask = b.add("Where", seen, zero, masked)
-        shape = (texts * t, self._context)
-        if b.type_of(mask).shape != shape:
-            mask = b.add("Broadcast", mask, shape=shape)
-        return self._reshape(mask, (texts, 1, t, self._context))
-
-    def _new_mask(self, window: int | None) -> int:
-        """A token sees itself and those of the step before it."""
-        distance = np.subtract.outer(np.arange(self._chunk), np.arange(self._chunk))
-        is_seen = (distance >= 0) & (distance < (window or self._chunk))
-        mask = np.where(is_seen, np.float32(0), np.float32(MASKED))
-        shape = (self._texts, 1, *mask.shape)
-        return self._b.constant(np.broadcast_to(mask, shape).astype(np.float32))
 
     # Small parts
 

@@ -113,18 +113,20 @@ def _require_the_same(
         rows = random.standard_normal(type_.shape).astype(type_.element.dtype)
         ours[name] = rows
         filled = rows[cache_places(name, 0, past)]
-        given[port.past] = (filled.swapaxes(1, 2) if cache_axis(name) == 2 else filled)[None]
+        given[port.past] = _transpose_keys(filled, name)[None]
     made = step.session().run(ours)
     expected = dict(zip(whole.output_names, whole.session().run(given), strict=True))
     wanted = [expected[ports.logits][:, -1]]
     new = [expected[port.present][0, :, past:] for port in ports.caches]
-    wanted += [
-        rows.swapaxes(1, 2) if cache_axis(name) == 2 else rows
-        for name, rows in zip(names, new, strict=True)
-    ]
+    wanted += [_transpose_keys(rows, name) for name, rows in zip(names, new, strict=True)]
     tolerance = _TOLERANCE.get(step.output_types[1].dtype, _TOLERANCE["f32"])
     for name, found, right in zip(step.output_names, made, wanted, strict=True):
         _require_near(graph.name, name, found, right, tolerance)
+
+
+def _transpose_keys(rows: np.ndarray, cache: str) -> np.ndarray:
+    """What `transpose_keys` does, of an array."""
+    return rows.swapaxes(1, 2) if cache_axis(cache) == 2 else rows
 
 
 def _require_near(

@@ -56,7 +56,7 @@ def multiply(b: Builder, left: int, right: int) -> int:
 
     Exporters repeat keys for each head of queries, which would move the cache once for each.
     """
-    repeated = _repeated(b, right)
+    repeated = _find_repeat(b, right)
     if repeated is None:
         return b.add("MatMul", left, right)
     inner, axis, count = repeated
@@ -69,39 +69,39 @@ def multiply(b: Builder, left: int, right: int) -> int:
     return reshape(b, product, (*shape[:-1], few[-1]))
 
 
-def _repeated(b: Builder, value: int) -> tuple[int, int, int] | None:
+def _find_repeat(b: Builder, value: int) -> tuple[int, int, int] | None:
     """What heads were repeated of, along which axis and how often, transposed as the value is."""
     op = b.operation(value)
     if op.opcode == "Transpose":
         order = tuple(op.attributes["permutation"])
         rank = len(order)
-        found = _repeated(b, op.operands[0])
+        found = _find_repeat(b, op.operands[0])
         if found is None or order != (*range(rank - 2), rank - 1, rank - 2):
             return None
         inner, axis, count = found
         return b.add("Transpose", inner, permutation=order), axis, count
     whole = op
-    spread = b.operation(whole.operands[0]) if whole.opcode == "Reshape" else None
-    if spread is None or spread.opcode != "Broadcast":
+    broadcast = b.operation(whole.operands[0]) if whole.opcode == "Reshape" else None
+    if broadcast is None or broadcast.opcode != "Broadcast":
         return None
-    apart = b.operation(spread.operands[0])
+    apart = b.operation(broadcast.operands[0])
     if apart.opcode != "Reshape":
         return None
-    return _of_spread(b, whole, spread, apart)
+    return _match_repeat(b, whole, broadcast, apart)
 
 
-def _of_spread(
-    b: Builder, whole: CoreOperation, spread: CoreOperation, apart: CoreOperation
+def _match_repeat(
+    b: Builder, whole: CoreOperation, broadcast: CoreOperation, apart: CoreOperation
 ) -> tuple[int, int, int] | None:
     """Reshape(Broadcast(Reshape(x))) that repeats each place of an axis of x in turn."""
     inner = apart.operands[0]
-    shape, one, many = b.type_of(inner).shape, apart.type.shape, spread.type.shape
+    shape, one, many = b.type_of(inner).shape, apart.type.shape, broadcast.type.shape
     if len(one) != len(many) or len(one) != len(shape) + 1:
         return None
-    spread_axes = [at for at, pair in enumerate(zip(one, many, strict=True)) if len({*pair}) > 1]
-    if len(spread_axes) != 1 or spread_axes[0] == 0:
+    widened_axes = [at for at, pair in enumerate(zip(one, many, strict=True)) if len({*pair}) > 1]
+    if len(widened_axes) != 1 or widened_axes[0] == 0:
         return None
-    at = spread_axes[0]
+    at = widened_axes[0]
     axis, count = at - 1, many[at]
     is_apart = one == (*shape[: axis + 1], 1, *shape[axis + 1 :])
     joined = with_size(shape, axis, shape[axis] * count)

@@ -210,7 +210,7 @@ class Splitter:
         if b.type_of(scores.old).shape[-2] != self.tokens:
             return None
         whole = b.add("Concat", scores.old, scores.new, axis=scores.axis)
-        mask, type_ = self._masks.of(scores.seen.window), b.type_of(whole)
+        mask, type_ = self._masks.of_window(scores.seen.window), b.type_of(whole)
         if b.type_of(mask).dtype != type_.dtype:
             mask = b.add("Cast", mask, to=type_.dtype)
         mask = reshape(b, mask, (*(1,) * (type_.rank - 2), *b.type_of(mask).shape[2:]))

@@ -11,7 +11,7 @@ from nacre.core.builder import Builder
 from nacre.core.constants import CONSTANTS
 from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.rewrite.dead_code import dead_code
-from nacre.llm.model.cache import cache_axis, cache_names, cache_shape, row_name
+from nacre.llm.model.cache import cache_names, cache_shape, row_name, transpose_keys
 from nacre.llm.model.masks import StepMasks
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.step import LAST, LOGITS, POSITION, TOKENS, Step
@@ -48,7 +48,7 @@ class _StepWriter:
             b.input(name, types[port.past].dtype, cache_shape(graph.ports, name, context))
             for name, port in zip(self._names, graph.ports.caches, strict=True)
         ]
-        caches = [self._turned(v, name) for v, name in zip(caches, self._names, strict=True)]
+        caches = [transpose_keys(b, v, name) for v, name in zip(caches, self._names, strict=True)]
         offsets = b.constant(np.arange(tokens, dtype=np.int32))
         self._places = position if tokens == 1 else b.add("BinOp", position, offsets, op="Add")
         given = {graph.ports.tokens: ids, graph.positions: self._places}
@@ -177,9 +177,4 @@ class _StepWriter:
             raise refusal(LLM31, self._graph.name, message)
         heads, size = self._graph.ports.kv_heads, self._graph.ports.head_size
         rows = reshape(self._b, value.new, (heads, self._tokens, size))
-        return self._turned(rows, self._names[at])
-
-    def _turned(self, x: int, cache: str) -> int:
-        """A part of the cache with tokens as rows, as graphs have them, or back again."""
-        is_turned = cache_axis(cache) == self._b.type_of(x).rank - 1
-        return self._b.add("Transpose", x, permutation=(0, 2, 1)) if is_turned else x
+        return transpose_keys(self._b, rows, self._names[at])

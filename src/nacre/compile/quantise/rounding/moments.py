@@ -60,7 +60,8 @@ def _some_rows(
     """Inputs of single results, [groups, rows, depth], in f32."""
     if op.opcode == "QLinear":
         flat = x.reshape(-1, x.shape[-1])
-        return (flat[_spread(len(flat), flat.shape[1], shares)].astype(np.float32) - zero)[None]
+        some = flat[_evenly_spaced(len(flat), flat.shape[1], shares)]
+        return (some.astype(np.float32) - zero)[None]
     given = OPS["QConv"].with_defaults(op.attributes)
     strides, dilations = (_pair(given[name]) for name in ("strides", "dilations"))
     (top, left, bottom, right), groups = given["pads"] or (0,) * 4, _groups(op)
@@ -69,7 +70,8 @@ def _some_rows(
     )
     images, height, width = op.type.shape[:3]
     depth = int(np.prod(window)) * x.shape[-1] // groups
-    places = np.arange(images * height * width)[_spread(images * height * width, depth, shares)]
+    count = images * height * width
+    places = np.arange(count)[_evenly_spaced(count, depth, shares)]
     image, down, along = np.unravel_index(places, (images, height, width))
     taps = [
         padded[image, down * strides[0] + y * dilations[0], along * strides[1] + z * dilations[1]]
@@ -81,8 +83,8 @@ def _some_rows(
     return np.ascontiguousarray(split.transpose(2, 0, 1, 3)).reshape(groups, len(places), -1)
 
 
-def _spread(count: int, depth: int, shares: int) -> slice:
-    """Evenly spread places, no more than a share of what is enough."""
+def _evenly_spaced(count: int, depth: int, shares: int) -> slice:
+    """Evenly spaced indices, no more than a share of what is enough."""
     enough = max(_LEAST_ROWS, _MOST_ROWS * depth) // shares + 1
     return slice(None, None, -(-count // enough))
 
