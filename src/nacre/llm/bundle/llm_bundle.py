@@ -18,11 +18,7 @@ from nacre.core.values import Array
 from nacre.llm.bundle.batches import BatchRunner, generate_all
 from nacre.llm.bundle.plan_compiler import PlanCompiler
 from nacre.llm.bundle.precisions import PLAN_PRECISIONS, PlanPrecision, plan_precision
-from nacre.llm.bundle.requests import (
-    require_draft,
-    require_more_plans,
-    require_steps_of_a_family,
-)
+from nacre.llm.bundle.requests import require_abilities, require_draft, require_more_plans
 from nacre.llm.bundle.runs import cache_dtype, run_of
 from nacre.llm.bundle.sizes import ModelConfig, sizes_of
 from nacre.llm.bundle.speculation import Check, SpeculativeRunner
@@ -315,7 +311,7 @@ def build(
     text = _text_of(head)
     with stage("reading the weights"):
         decoder = decoder_of(file)
-    require_steps_of_a_family(file.name, decoder, batch, draft_tokens)
+    require_abilities(decoder, batch, draft_tokens)
     plans_of = PlanCompiler(decoder, device, known, context, group_size, keeps_blocks, ddr_bytes)
     with share_roundings():
         plans = {size: plans_of.plan(context, size) for size in sorted({1, chunk})}

@@ -15,6 +15,8 @@ from nacre.llm.bundle.classes import classes_of_counts, context_classes
 from nacre.llm.bundle.precisions import PlanPrecision
 from nacre.llm.encoder_decoder.model import EncoderDecoder
 from nacre.llm.estimate.sizes import ModelSizes
+from nacre.llm.model.runner import Decoder
+from nacre.llm.model.step import Step
 from nacre.llm.onnx_decoder.decoder import GraphDecoder
 from nacre.llm.sources import AnyDecoder
 from nacre.nem.model.devices import Device
@@ -34,10 +36,7 @@ class PlanCompiler:
 
     def plan(self, rows: int, size: int, texts: int = 1, *, all_logits: bool = False) -> Bundle:
         """That of so many tokens after so many, of each text."""
-        step = self.decoder.step(
-            rows, size, keeps_blocks=self.keeps_blocks and self._is_grouped,
-            of_context=self.context, texts=texts, all_logits=all_logits,
-        )  # fmt: skip
+        step = self._step(rows, size, texts, all_logits)
         of_texts = f" of {texts:,} texts" if texts > 1 else ""
         with stage(f"compiling the plan of {size:,} tokens after {rows:,}{of_texts}"):
             return self._compile(step.module)
@@ -59,6 +58,15 @@ class PlanCompiler:
         sizes = ModelSizes(decoder.config, decoder.weights.is_tied)
         device = target_of(self.device).device
         return context_classes(sizes, device, precision, context, self.ddr_bytes)
+
+    def _step(self, rows: int, size: int, texts: int, all_logits: bool) -> Step:
+        """The step of a plan; `require_abilities` has asked whether the decoder has it."""
+        if not isinstance(self.decoder, Decoder):
+            return self.decoder.step(rows, size)
+        return self.decoder.step(
+            rows, size, keeps_blocks=self.keeps_blocks and self._is_grouped,
+            of_context=self.context, texts=texts, all_logits=all_logits,
+        )  # fmt: skip
 
     @property
     def _is_grouped(self) -> bool:

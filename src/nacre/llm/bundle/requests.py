@@ -8,7 +8,7 @@ from typing import Protocol
 from nacre.compile.bundle.bundle import Bundle
 from nacre.llm.gguf.file import GgufFile
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Decoder
+from nacre.llm.model.runner import StepDecoder
 from nacre.llm.rules.model import LLM05, LLM06, LLM09
 
 _TOKENS = "tokenizer.ggml.tokens"
@@ -68,9 +68,10 @@ def require_more_plans(name: str, context: int, batch: int, draft_tokens: int) -
         raise refusal(LLM06, name, message, "check fewer at a time")
 
 
-def require_steps_of_a_family(name: str, decoder: object, batch: int, draft_tokens: int) -> None:
-    """InputError where such plans are asked of a model that is no decoder of a family."""
-    if not isinstance(decoder, Decoder) and (batch > 1 or draft_tokens):
+def require_abilities(decoder: StepDecoder, batch: int, draft_tokens: int) -> None:
+    """InputError where such plans are asked of a decoder that has no steps for them."""
+    name, can = decoder.name, decoder.abilities
+    if (batch > 1 and not can.several_texts) or (draft_tokens and not can.all_logits):
         message = "plans of several texts, and of a draft's guesses, are built of decoders alone"
         help_text = "which come from GGUF files and checkpoints"
         raise refusal(LLM05, name, message, help_text)

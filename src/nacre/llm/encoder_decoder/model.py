@@ -20,8 +20,8 @@ from nacre.llm.encoder_decoder.encoder import (
 )
 from nacre.llm.encoder_decoder.step import build_cross_step
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Runner, RunStep
-from nacre.llm.model.step import Step, require_sizes
+from nacre.llm.model.runner import Runner, RunStep, StepAbilities, text_runner
+from nacre.llm.model.step import Step
 from nacre.llm.model.weights import Weights
 from nacre.llm.rules.model import LLM07
 
@@ -31,6 +31,9 @@ SourceInput = Sequence[int] | Features
 
 class EncoderDecoder:
     """A model with its weights, from which modules are built."""
+
+    abilities = StepAbilities()
+    cache_dtype = np.dtype(np.float32)
 
     def __init__(self, config: EncoderDecoderConfig, weights: Weights) -> None:
         self.config, self._weights, self.name = config, weights, weights.name
@@ -52,25 +55,13 @@ class EncoderDecoder:
         self,
         context: int,
         chunk: int = 1,
-        *,
-        keeps_blocks: bool = False,
-        of_context: int | None = None,
-        texts: int = 1,
-        all_logits: bool = False,
     ) -> Step:
-        """The module that takes so many tokens at once, with a cache of so many rows.
-
-        Several `texts` and `all_logits` are for decoders alone.
-        """
-        if texts > 1 or all_logits:
-            raise ValueError("there are steps of one text, with the logits of one token")
+        """The module that takes so many tokens at once, with a cache of so many rows."""
         return build_cross_step(self.config, self._weights, context, chunk, self.name)
 
     def runner(self, context: int, chunk: int = 1) -> SourceRunner:
         """A text that is written about a source."""
-        require_sizes(self.config, self.name, context, chunk)
-        steps = {size: self.step(context, size).module.session().run for size in {1, chunk}}
-        runner = Runner(self.name, self.config, context, steps)
+        runner = text_runner(self, context, chunk)
         return SourceRunner(self.config, self.encoder().session().run, runner)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -30,8 +31,54 @@ StepKind = Literal["chunk", "token", "check"]
 RunStep = Callable[[Mapping[str, Any]], Sequence[npt.NDArray[Any]]]
 
 
+@dataclass(frozen=True)
+class StepAbilities:
+    """Which steps a decoder has beside those of one text that give the logits of one token."""
+
+    several_texts: bool = False  # a token of each
+    all_logits: bool = False  # those after every token
+
+
+class StepDecoder(Protocol):
+    """A model with its weights, from which steps of any size are built."""
+
+    @property
+    def name(self) -> str:
+        """Where it came from, for messages."""
+        ...
+
+    @property
+    def config(self) -> CacheSizes:
+        """The model in numbers."""
+        ...
+
+    @property
+    def abilities(self) -> StepAbilities:
+        """Which other steps there are."""
+        ...
+
+    @property
+    def cache_dtype(self) -> npt.DTypeLike:
+        """The type of the caches that steps take."""
+        ...
+
+    def step(self, context: int, chunk: int = 1) -> Step:
+        """The module that takes so many tokens at once, with a cache of so many rows."""
+        ...
+
+
+def text_runner(decoder: StepDecoder, context: int, chunk: int) -> Runner:
+    """A text that is read and goes on, by a decoder's steps."""
+    require_sizes(decoder.config, decoder.name, context, chunk)
+    steps = {size: decoder.step(context, size).module.session().run for size in {1, chunk}}
+    return Runner(decoder.name, decoder.config, context, steps, cache_dtype=decoder.cache_dtype)
+
+
 class Decoder:
-    """A model with its weights, from which steps are built."""
+    """A decoder of a family with its weights, from which steps are built."""
+
+    abilities = StepAbilities(several_texts=True, all_logits=True)
+    cache_dtype = np.dtype(np.float32)
 
     def __init__(self, config: Config, weights: DecoderWeights, name: str) -> None:
         self.config, self.weights, self.name = config, weights, name
@@ -65,9 +112,7 @@ class Decoder:
 
     def runner(self, context: int, chunk: int = 1) -> Runner:
         """A text that is read and goes on."""
-        require_sizes(self.config, self.name, context, chunk)
-        steps = {size: self.step(context, size).module.session().run for size in {1, chunk}}
-        return Runner(self.name, self.config, context, steps)
+        return text_runner(self, context, chunk)
 
 
 class TextRunner(Protocol):

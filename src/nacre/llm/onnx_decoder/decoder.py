@@ -11,7 +11,7 @@ from nacre.base.stages import stage
 from nacre.core.module import Module
 from nacre.llm.model.cache import cache_axis, cache_names, cache_places
 from nacre.llm.model.problems import refusal
-from nacre.llm.model.runner import Runner
+from nacre.llm.model.runner import Runner, StepAbilities, text_runner
 from nacre.llm.model.step import LAST, POSITION, TOKENS, Step, require_sizes
 from nacre.llm.onnx_decoder.config import GraphConfig
 from nacre.llm.onnx_decoder.graph import DecoderGraph
@@ -27,10 +27,12 @@ _TOLERANCE = {"f32": 1e-4, "f16": 2e-2, "bf16": 1e-1}
 class GraphDecoder:
     """A decoder's graph, from which steps are built."""
 
+    abilities = StepAbilities()
+
     def __init__(self, graph: DecoderGraph, config: GraphConfig, weights: int, dtype: str) -> None:
         self._graph, self.config, self.name = graph, config, graph.name
         self.weights = weights  # elements of products, of the head, too
-        self._dtype = dtype  # of the cache
+        self.cache_dtype = GRAPH_TYPES[dtype].dtype
 
     @property
     def cache_row(self) -> int:
@@ -60,28 +62,14 @@ class GraphDecoder:
         self,
         context: int,
         chunk: int = 1,
-        *,
-        keeps_blocks: bool = False,
-        of_context: int | None = None,
-        texts: int = 1,
-        all_logits: bool = False,
     ) -> Step:
-        """The module that takes so many tokens at once, with a cache of so many rows.
-
-        Weights are what the graph makes of them, whatever `keeps_blocks` says. Several `texts` and
-        `all_logits` are for decoders of a family.
-        """
-        if texts > 1 or all_logits:
-            raise ValueError("a graph has steps of one text, with the logits of one token")
+        """The module that takes so many tokens at once, with a cache of so many rows."""
         require_sizes(self.config, self.name, context, chunk)
         return build_graph_step(self._graph, context, chunk)
 
     def runner(self, context: int, chunk: int = 1) -> Runner:
         """A text that is read and goes on."""
-        require_sizes(self.config, self.name, context, chunk)
-        steps = {size: self.step(context, size).module.session().run for size in {1, chunk}}
-        dtype = GRAPH_TYPES[self._dtype].dtype
-        return Runner(self.name, self.config, context, steps, cache_dtype=dtype)
+        return text_runner(self, context, chunk)
 
 
 def _weights_of(step: Module) -> int:
