@@ -133,7 +133,7 @@ class Generation:
         with stage("reading the prompt"):
             logits = runner.feed(self._ids)
         while True:
-            piece, token = text.take(logits, runner.left)
+            piece, token = text.take(logits, runner.remaining)
             yield piece
             if token is None:
                 break

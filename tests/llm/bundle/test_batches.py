@@ -10,7 +10,7 @@ import pytest
 from nacre.base.diagnostics import InputError
 from nacre.llm.bundle.llm_bundle import LlmBundle, build
 from nacre.llm.gguf.file import parse_gguf
-from nacre.llm.model.cache import cache_names, cache_places, cache_shape
+from nacre.llm.model.cache import cache_names, cache_shape, cache_slices
 from nacre.llm.model.runner import Decoder
 from tests.llm.letters import LETTER_KEYS, LETTERS
 from tests.llm.reference import Sizes, llama_bytes, random_weights, reference_logits
@@ -39,7 +39,7 @@ def test_a_step_of_several_texts_gives_what_numpy_gives_for_each(window: int) ->
             wanted = expected[number][place]
             assert np.abs(logits[number] - wanted).max() < 1e-4 * np.abs(wanted).max()
             for name, new in zip(names, made, strict=True):
-                caches[name][number][cache_places(name, place, place + 1)] = new[number]
+                caches[name][number][cache_slices(name, place, place + 1)] = new[number]
 
 
 def test_several_texts_take_a_token_each() -> None:

@@ -15,7 +15,7 @@ from nacre.llm.bundle.llm_bundle import LlmBundle, build
 from nacre.llm.bundle.runs import cache_dtype
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.gguf.writing import metadata_bytes
-from nacre.llm.model.cache import cache_places
+from nacre.llm.model.cache import cache_slices
 from nacre.llm.model.config import Config
 from nacre.llm.model.runner import Decoder
 from nacre.llm.model.step import POSITION, TOKENS
@@ -65,7 +65,7 @@ def test_a_text_has_the_bits_of_runs_that_convert_the_cache(bundle: LlmBundle) -
         given = {TOKENS: np.array([token], np.int32), POSITION: np.array([place], np.int32)}
         logits, *rows = session.run({**given, **caches}).values()
         for (name, cache), row in zip(caches.items(), rows, strict=True):
-            cache[cache_places(name, place, place + 1)] = row
+            cache[cache_slices(name, place, place + 1)] = row
         np.testing.assert_array_equal(runner.feed([token]), logits[0])
 
 

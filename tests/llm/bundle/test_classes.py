@@ -71,7 +71,7 @@ def test_texts_pass_from_plan_to_plan(bundle: LlmBundle) -> None:
     for token in tokens:
         wanted = expected.feed([token])
         assert np.abs(runner.feed([token]) - wanted).max() < 5e-3 * np.abs(wanted).max()
-    assert runner.left == 0
+    assert runner.remaining == 0
 
 
 def test_a_shorter_plan_reads_fewer_rows(bundle: LlmBundle) -> None:

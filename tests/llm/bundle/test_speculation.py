@@ -35,7 +35,7 @@ def written(runner: Runner | SpeculativeRunner, prompt: list[int], sampling: Sam
     sampler, logits, found = Sampler(sampling), runner.feed(prompt), list[int]()
     while True:
         found.append(sampler.choose(logits))
-        if not runner.left:
+        if not runner.remaining:
             return found
         logits = runner.feed(found[-1:])
 

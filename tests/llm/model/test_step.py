@@ -46,7 +46,7 @@ def test_a_cache_is_used_up_to_its_last_row() -> None:
     for chunk in (1, 5, 24):
         runner = decoder(sizes).runner(24, chunk)
         assert close(runner.feed(TOKENS), expected[-1])
-        assert runner.left == 0
+        assert runner.remaining == 0
         with pytest.raises(InputError, match="LLM07"):
             runner.feed([1])
 

@@ -24,10 +24,10 @@ def test_a_text_is_cut_before_the_first_stop(
     stops: tuple[str, ...], pieces: list[str], shown: str, is_found: bool
 ) -> None:
     found = StopTexts(stops)
-    assert "".join(found.cut(pieces)) == shown
+    assert "".join(found.before_stop(pieces)) == shown
     assert found.is_found == is_found
 
 
 def test_what_begins_no_stop_is_shown_at_once() -> None:
-    pieces = StopTexts(("END",)).cut(iter(["a", "E", "x"]))
+    pieces = StopTexts(("END",)).before_stop(iter(["a", "E", "x"]))
     assert [next(pieces), next(pieces)] == ["a", "Ex"]

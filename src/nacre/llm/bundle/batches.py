@@ -89,7 +89,7 @@ def _generate_together(
     while logits:
         tokens: dict[int, int] = {}
         for at, found in logits.items():
-            piece, token = texts[at].take(found, runner.texts[at].left)
+            piece, token = texts[at].take(found, runner.texts[at].remaining)
             pieces[at].append(piece)
             if token is not None:
                 tokens[at] = token

@@ -20,7 +20,7 @@ def context_classes(
     sizes: ModelSizes, device: Device, precision: PlanPrecision, context: int, ddr_bytes: int
 ) -> tuple[int, ...]:
     """Rows of the caches of shorter plans, ascending: where a token reads that much less."""
-    known, rows = _as_estimated(precision), _candidates(context)
+    known, rows = _estimated_precision(precision), _candidates(context)
     found = estimate_model(
         sizes, device, known, context=context, prompts=(), ddr_bytes=ddr_bytes, rows=rows
     )
@@ -34,13 +34,13 @@ def classes_of_counts(
 
     Of bytes: one row of anything is limited by how fast it comes.
     """
-    known, rows = _as_estimated(precision), _candidates(context)
+    known, rows = _estimated_precision(precision), _candidates(context)
     fixed = packed_bytes(weights, known, GROUP_SIZE.get(known, 1))
     moved = {size: fixed + _F16_BYTES * cache_row * size for size in (*rows, context)}
     return _select_contexts(moved, rows, context)
 
 
-def _as_estimated(precision: PlanPrecision) -> Precision:
+def _estimated_precision(precision: PlanPrecision) -> Precision:
     return cast(Precision, "f16" if precision == "f32" else precision)
 
 

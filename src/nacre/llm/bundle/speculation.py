@@ -65,7 +65,7 @@ class SpeculativeRunner:
         return self._target.context
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many more the context takes."""
         return self.context - len(self._text)
 
@@ -131,7 +131,7 @@ class SpeculativeRunner:
     def _guess(self, token: int) -> list[int]:
         """What the draft says after the text and a token; nothing where there is no room for it."""
         count = min(self._guesses, self._check.size - 1)
-        room = self.left - self._check.size, self._draft.context - len(self._text) - 1 - count
+        room = self.remaining - self._check.size, self._draft.context - len(self._text) - 1 - count
         if min(room) < 0:
             return []
         text = [*self._text, token]

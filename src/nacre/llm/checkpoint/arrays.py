@@ -41,12 +41,12 @@ class StoredArrays:
     """Those of `.safetensors` files, which stay there until somebody asks."""
 
     def __init__(self, places: Mapping[str, tuple[str, TensorFile]]) -> None:
-        self._places = places
+        self._tensor_files = places
         self.shapes = {key: self._shape(key) for key in places}
 
     def read(self, name: str) -> Array:
         """One of them, in f32."""
-        path, file = self._places[name]
+        path, file = self._tensor_files[name]
         try:
             found = file.tensor(name, file.type_of(name))
         except TensorProblem as problem:
@@ -58,7 +58,7 @@ class StoredArrays:
             return np.asarray(found, np.float32)
 
     def _shape(self, name: str) -> tuple[int, ...]:
-        path, file = self._places[name]
+        path, file = self._tensor_files[name]
         try:
             return file.type_of(name).shape
         except TensorProblem as problem:
@@ -104,9 +104,9 @@ def has_weights(folder: Path) -> bool:
 def stored_arrays(folder: Path) -> StoredArrays:
     """The arrays of a folder; InputError where it has none that are read."""
     if (folder / WHOLE).is_file():
-        return StoredArrays(_places(folder, [WHOLE]))
+        return StoredArrays(_tensor_files(folder, [WHOLE]))
     if (folder / INDEX).is_file():
-        return StoredArrays(_places(folder, _shards(folder / INDEX)))
+        return StoredArrays(_tensor_files(folder, _shards(folder / INDEX)))
     message = f"the folder has no `{WHOLE}`"
     pickled = next((name for name in _PICKLED if (folder / name).is_file()), None)
     if pickled is None:
@@ -127,7 +127,7 @@ def _shards(index: Path) -> list[str]:
     return files
 
 
-def _places(folder: Path, files: list[str]) -> dict[str, tuple[str, TensorFile]]:
+def _tensor_files(folder: Path, files: list[str]) -> dict[str, tuple[str, TensorFile]]:
     places: dict[str, tuple[str, TensorFile]] = {}
     for file in files:
         path = str(folder / file)

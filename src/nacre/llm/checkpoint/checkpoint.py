@@ -72,8 +72,8 @@ def checkpoint_of(model: object, tokenizer: object = None) -> Checkpoint:
     """That of a model in memory, with its tokenizer where texts are wanted."""
     model = getattr(model, "_orig_mod", model)  # what `torch.compile` was given
     name = f"<{type(model).__name__}>"
-    values = _called(getattr(model, "config", None), "to_dict")
-    state = _called(model, "state_dict")
+    values = _call_method(getattr(model, "config", None), "to_dict")
+    state = _call_method(model, "state_dict")
     if values is None or state is None:
         message = f"a {type(model).__name__} is no language model of transformers"
         raise refusal(LLM01, name, message, "give a GGUF file, a folder, or a `PreTrainedModel`")
@@ -82,7 +82,7 @@ def checkpoint_of(model: object, tokenizer: object = None) -> Checkpoint:
     return _checkpoint(name, found, StateArrays(name, state), keys)
 
 
-def _called(thing: object, method: str) -> Mapping[str, Any] | None:
+def _call_method(thing: object, method: str) -> Mapping[str, Any] | None:
     """What a method gives; None where there is none, or it gives no mapping."""
     found = getattr(thing, method, None)
     given = found() if callable(found) else None
@@ -163,20 +163,20 @@ def _row_order(known: str, architecture: Architecture, config: Config) -> _RowOr
     size = config.head_size
     if architecture.is_qkv_by_head and part == "attn_qkv":
         count = 3 * config.heads * size
-        return _RowOrder(count, partial(_parts_apart, config.heads, size))
+        return _RowOrder(count, partial(_deinterleave_projections, config.heads, size))
     if not config.family.is_permuted or part not in ("attn_q", "attn_k"):
         return None
     heads = config.heads if part == "attn_q" else config.kv_heads
     turned = config.rotary.dimensions if config.rotary is not None else 0
-    return _RowOrder(heads * size, partial(_halves_together, heads, size, turned))
+    return _RowOrder(heads * size, partial(_interleave_halves, heads, size, turned))
 
 
-def _parts_apart(heads: int, size: int) -> Any:  # noqa: ANN401
+def _deinterleave_projections(heads: int, size: int) -> Any:  # noqa: ANN401
     """All queries, then all keys, then all values."""
     return np.arange(3 * heads * size).reshape(heads, 3, size).swapaxes(0, 1).reshape(-1)
 
 
-def _halves_together(heads: int, size: int, turned: int) -> Any:  # noqa: ANN401
+def _interleave_halves(heads: int, size: int, turned: int) -> Any:  # noqa: ANN401
     """Of what is turned of each head, the halves become neighbours."""
     inner = np.arange(size)
     inner[:turned] = inner[:turned].reshape(2, -1).T.reshape(-1)

@@ -28,12 +28,12 @@ def rotary_keys(
     """Keys of GGUF, and tensors of factors that divide the frequencies."""
     scaling = _scaling(name, said)
     reader = _Reader(name, said, scaling)
-    share = reader.number("partial_rotary_factor", reader.other("rotary_pct", 1.0))
+    share = reader.number("partial_rotary_factor", reader.number_if_given("rotary_pct", 1.0))
     size = int(config.head_size * share) if share <= 1 else 0
     if not 0 < size <= _MOST_DIMENSIONS:
         message = f"{share:g} of a head of {config.head_size:,} cannot be turned"
         raise refusal(LLM02, name, message, f"1 to {_MOST_DIMENSIONS:,} dimensions can")
-    base = reader.number("rope_theta", reader.other("rotary_emb_base", 10_000.0))
+    base = reader.number("rope_theta", reader.number_if_given("rotary_emb_base", 10_000.0))
     keys: dict[str, Value] = {"rope.dimension_count": size, "rope.freq_base": base}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     if not isinstance(kind, str):
@@ -69,7 +69,7 @@ class _Reader:
     def __init__(self, name: str, said: Mapping[str, Any], scaling: Mapping[str, Any]) -> None:
         self.name, self._said, self._scaling = name, said, scaling
 
-    def other(self, key: str, default: float) -> float:
+    def number_if_given(self, key: str, default: float) -> float:
         """A number under the name that it has elsewhere."""
         return self.number(key, default) if key in self._said else default
 

@@ -31,9 +31,9 @@ def folder_tokenizer_keys(folder: Path, values: JsonObject) -> dict[str, Value]:
     source = read_source(path, limit=MAX_TEXT_BYTES)
     if isinstance(source, Unreadable):
         raise refusal(LLM10, str(path), f"the file {source.reason}")
-    settings = _object_of(folder / SETTINGS)
+    settings = _read_object(folder / SETTINGS)
     template = _text_of(folder / TEMPLATE) or _template(settings)
-    said = {**values, **_object_of(folder / GENERATION)}
+    said = {**values, **_read_object(folder / GENERATION)}
     return _keys(str(path), source.text, settings, template, said)
 
 
@@ -75,11 +75,13 @@ def _keys(
         f"{_PREFIX}token_type": types,
     }
     places = {text: at for at, (text, _) in rows.items()}
-    before, behind = _around(name, said.get("post_processor"), places)
+    before, behind = _control_tokens(name, said.get("post_processor"), places)
     begin = before if before is not None else _role(settings, values, "bos", places)
     if begin is not None:
         keys[f"{_PREFIX}bos_token_id"] = begin
-    ends = dict.fromkeys([*([] if behind is None else [behind]), *_ends(settings, values, places)])
+    ends = dict.fromkeys(
+        [*([] if behind is None else [behind]), *_end_tokens(settings, values, places)]
+    )
     for role, at in zip(_ENDS, ends, strict=False):
         keys[f"{_PREFIX}{role}_token_id"] = at
     keys[f"{_PREFIX}add_bos_token"] = before is not None
@@ -118,7 +120,7 @@ def _place(name: str, text: object, at: object) -> int:
     return at
 
 
-def _around(
+def _control_tokens(
     name: str, processor: object, places: Mapping[str, int]
 ) -> tuple[int | None, int | None]:
     """The tokens that a tokenizer puts before and behind a text."""
@@ -127,8 +129,8 @@ def _around(
     for one in _processors(name, processor):
         kind = one.get("type")
         if kind in ("BertProcessing", "RobertaProcessing"):
-            before.append(_first(one.get("cls")))
-            behind.append(_first(one.get("sep")))
+            before.append(_first_text(one.get("cls")))
+            behind.append(_first_text(one.get("sep")))
         elif kind == "TemplateProcessing":
             seen = before
             for piece in _mappings(name, one.get("single")):
@@ -165,7 +167,7 @@ def _mappings(name: str, said: object) -> list[dict[str, Any]]:
     return rows
 
 
-def _first(pair: object) -> str:
+def _first_text(pair: object) -> str:
     return str(pair[0]) if isinstance(pair, list) and pair else ""
 
 
@@ -185,7 +187,7 @@ def _is_id(at: object) -> TypeGuard[int]:
     return isinstance(at, int) and not isinstance(at, bool)
 
 
-def _ends(settings: JsonObject, values: JsonObject, places: Mapping[str, int]) -> list[int]:
+def _end_tokens(settings: JsonObject, values: JsonObject, places: Mapping[str, int]) -> list[int]:
     """The tokens that end an answer: a model may have several."""
     listed = values.get("eos_token_id")
     known = set(places.values())
@@ -212,7 +214,7 @@ def _is_there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def _object_of(path: Path) -> JsonObject:
+def _read_object(path: Path) -> JsonObject:
     return read_json_object(path, MAX_TEXT_BYTES) if _is_there(path) else {}
 
 

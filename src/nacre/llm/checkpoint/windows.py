@@ -54,7 +54,7 @@ def _kinds(name: str, values: JsonObject) -> list[str] | None:
     """What each layer sees, where the configuration says so."""
     said = values.get("layer_types", values.get("attention_layers"))
     if said is None and "attention_types" in values:
-        said = _repeated(values["attention_types"]) or values["attention_types"]
+        said = _expand_repeats(values["attention_types"]) or values["attention_types"]
     if said is None and values.get("max_window_layers") is not None:
         said = _from_layer(name, values)
     if said is None:
@@ -70,7 +70,7 @@ def _is_kind(kind: object) -> bool:
     return isinstance(kind, str) and kind in _WINDOWED | _WHOLE
 
 
-def _repeated(types: object) -> list[str] | None:
+def _expand_repeats(types: object) -> list[str] | None:
     """`[[["global", "local"], 12]]`, as GPT-Neo has it."""
     try:
         parts = [(list(kinds), int(count)) for kinds, count in types]  # type: ignore[attr-defined]

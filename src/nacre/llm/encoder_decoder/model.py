@@ -73,9 +73,9 @@ class SourceRunner:
         self.context, self.start = runner.context, config.start
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many tokens the context still takes."""
-        return self._runner.left
+        return self._runner.remaining
 
     @property
     def position(self) -> int:

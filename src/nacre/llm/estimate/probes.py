@@ -118,7 +118,7 @@ def plan_cycles(
     """What plans that take so many tokens at once should take."""
     probe = _Probe(device, precision, tokens, group_size)
     rows = min(context, _MOST_ROWS)
-    small = _small(config)
+    small = _shrink(config)
     one = replace(small, layers=1)
     base = probe.cycles(one, rows)
     shares = config.kv_heads / one.kv_heads  # of the cache
@@ -151,7 +151,7 @@ def plan_cycles(
     return PlanCycles(tokens, rows, total, a_row)
 
 
-def _small(config: Config) -> Config:
+def _shrink(config: Config) -> Config:
     """The same with fewer rows of what is wide, such that plans of it are soon made."""
     made = config
     if _layer_weights(made) > _LAYER_WEIGHTS:

@@ -21,14 +21,14 @@ class Cursor:
         self.byte_order = byte_order
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many bytes are left."""
         return len(self._view) - self.at
 
     def require(self, size: int, what: str) -> None:
         """Refuse what asks for more bytes than there are."""
-        if size > self.left:
-            message = f"{what} needs {size:,} bytes, {self.left:,} are left"
+        if size > self.remaining:
+            message = f"{what} needs {size:,} bytes, {self.remaining:,} are left"
             raise Broken(GGF04, self.at, message, _CUT_SHORT)
 
     def take(self, size: int, what: str) -> bytes:
@@ -61,10 +61,9 @@ class Cursor:
         """A count of things that each take some bytes at least, of which there must be as many."""
         start = self.at
         found = self.u64(f"the number of {what}")
-        if found * smallest > self.left:
-            message = (
-                f"{what}: {found:,} need {found * smallest:,} bytes or more, {self.left:,} are left"
-            )
+        if found * smallest > self.remaining:
+            needed = f"{found:,} need {found * smallest:,} bytes or more"
+            message = f"{what}: {needed}, {self.remaining:,} are left"
             raise Broken(GGF04, start, message, _CUT_SHORT)
         if found > most:
             raise Broken(GGF05, start, f"{what}: {found:,}, at most {most:,} are read")
@@ -74,8 +73,8 @@ class Cursor:
         """A length of 64 bits, and UTF-8."""
         start = self.at
         length = self.u64(f"the length of {what}")
-        if length > self.left:
-            message = f"{what} needs {length:,} bytes, {self.left:,} are left"
+        if length > self.remaining:
+            message = f"{what} needs {length:,} bytes, {self.remaining:,} are left"
             raise Broken(GGF04, start, message, _CUT_SHORT)
         if length > most:
             message = f"{what} has {length:,} bytes, at most {most:,} are read"

@@ -104,9 +104,9 @@ def _parse(view: memoryview, name: str) -> GgufFile:
 
 def _version(cursor: Cursor) -> int:
     """The version; the cursor takes on the byte order in which it is one."""
-    if not cursor.left:
+    if not cursor.remaining:
         raise Broken(GGF02, 0, "the file is empty")
-    magic = cursor.take(min(len(MAGIC), cursor.left), "the magic number")
+    magic = cursor.take(min(len(MAGIC), cursor.remaining), "the magic number")
     if magic != MAGIC:
         raise Broken(GGF02, 0, f"the file begins with {magic!r}, expected {MAGIC!r}")
     at = cursor.at

@@ -59,10 +59,10 @@ def read_tensors(cursor: Cursor, count: int, alignment: int, size: int) -> dict[
     for entry in entries.values():
         _require_place(entry, start, alignment, size)
     _require_apart(entries.values())
-    return {name: _placed(entry.row, start) for name, entry in entries.items()}
+    return {name: _with_offset(entry.row, start) for name, entry in entries.items()}
 
 
-def _placed(row: TensorRow, start: int) -> TensorRow:
+def _with_offset(row: TensorRow, start: int) -> TensorRow:
     return TensorRow(row.name, row.shape, row.format, start + row.offset, row.size_bytes)
 
 

@@ -63,7 +63,7 @@ def cache_axis(cache: str) -> int:
     return 3 - _FROM_END[cache.rpartition(".")[2]]
 
 
-def cache_places(cache: str, begin: int, end: int) -> tuple[slice, ...]:
+def cache_slices(cache: str, begin: int, end: int) -> tuple[slice, ...]:
     """Where some tokens stand in one text's cache, or in what a step gives for it."""
     return (*(slice(None),) * cache_axis(cache), slice(begin, end))
 

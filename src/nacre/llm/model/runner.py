@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from nacre.llm.model.cache import CacheSizes, cache_names, cache_places, cache_shape
+from nacre.llm.model.cache import CacheSizes, cache_names, cache_shape, cache_slices
 from nacre.llm.model.config import Config, config_of
 from nacre.llm.model.layers import DecoderWeights, decoder_weights
 from nacre.llm.model.problems import refusal
@@ -124,7 +124,7 @@ class TextRunner(Protocol):
         ...
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many more the context takes."""
         ...
 
@@ -164,7 +164,7 @@ class Runner:
         self.taken: Counter[tuple[StepKind, int]] = Counter()  # steps by kind and rows of the cache
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many tokens the context still takes."""
         return self.context - self.position
 
@@ -187,7 +187,7 @@ class Runner:
         at = 0
         while at < len(tokens):
             # A chunk that is not full is read whole: what is behind the last token is overwritten.
-            is_whole = len(tokens) - at > 1 and self.left >= self._chunk > 1
+            is_whole = len(tokens) - at > 1 and self.remaining >= self._chunk > 1
             size = self._chunk if is_whole else 1
             logits = self._run(tokens[at : at + size], size)
             at += size
@@ -210,8 +210,10 @@ class Runner:
         """InputError where there are no tokens, or more than the context takes."""
         if not tokens:
             raise refusal(LLM07, self.name, "there is no token to go on from")
-        if len(tokens) > self.left:
-            message = f"{len(tokens):,} tokens, the context of {self.context:,} takes {self.left:,}"
+        if len(tokens) > self.remaining:
+            message = (
+                f"{len(tokens):,} tokens, the context of {self.context:,} takes {self.remaining:,}"
+            )
             raise refusal(LLM07, self.name, message, "ask for a larger context, or say less")
 
     def _run(self, tokens: Sequence[int], size: int) -> Logits:
@@ -232,7 +234,7 @@ class Runner:
         return {
             TOKENS: ids,
             POSITION: np.array([self.position], np.int32),
-            **{name: cache[cache_places(name, 0, rows)] for name, cache in self._caches.items()},
+            **{name: cache[cache_slices(name, 0, rows)] for name, cache in self._caches.items()},
             **self._fixed,
         }
 
@@ -240,7 +242,7 @@ class Runner:
         """Put the first rows that a step made into the cache, and go on behind them."""
         end = self.position + count
         for (name, cache), row in zip(self._caches.items(), made, strict=True):
-            cache[cache_places(name, self.position, end)] = row[cache_places(name, 0, count)]
+            cache[cache_slices(name, self.position, end)] = row[cache_slices(name, 0, count)]
         self.position = end
 
     def _step(self, size: int) -> tuple[int, RunStep]:

@@ -20,7 +20,7 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 Place = tuple[int, tuple[int, ...]]  # where elements lie, and their shape
 
 
-def place_of(array: Array) -> Place:
+def address_of(array: Array) -> Place:
     """What tells an array from others without a look at its elements."""
     return int(array.__array_interface__["data"][0]), array.shape
 
@@ -28,12 +28,12 @@ def place_of(array: Array) -> Place:
 def weight_names(weights: DecoderWeights) -> dict[Place, str]:
     """The name of each; a head that is the embedding has the embedding's."""
     found: dict[Place, str] = {}
-    for name, array in _named(weights):
-        found.setdefault(place_of(array), name)
+    for name, array in _named_arrays(weights):
+        found.setdefault(address_of(array), name)
     return found
 
 
-def _named(weights: DecoderWeights) -> Iterator[tuple[str, Array]]:
+def _named_arrays(weights: DecoderWeights) -> Iterator[tuple[str, Array]]:
     yield "token_embd.weight", weights.embedding
     if weights.positions is not None:
         yield "position_embd.weight", weights.positions

@@ -14,7 +14,7 @@ from nacre.llm.model.cache import cache_axis, cache_names
 from nacre.llm.model.config import Config
 from nacre.llm.model.layers import DecoderWeights
 from nacre.llm.model.step import LOGITS, POSITION, TOKENS, Step
-from nacre.llm.nac_file.names import place_of, weight_names
+from nacre.llm.nac_file.names import address_of, weight_names
 
 _SOURCE = "language model"
 _ID = "i64"  # what plans of NAC make of numbers
@@ -39,7 +39,7 @@ def stateful_module(step: Step, config: Config, weights: DecoderWeights) -> Modu
             ids[op.value_id] = b.copy(op, tuple(ids[operand] for operand in op.operands))
     here = b.add("Reshape", at, new_shape=(1, 1, 1))
     is_new = {
-        axis: b.add("Compare", b.constant(_places(step.context, axis)), here, op="Eq")
+        axis: b.add("Compare", b.constant(_row_indices(step.context, axis)), here, op="Eq")
         for axis in sorted({cache_axis(name) for name in caches})
     }
     logits, *rows = (ids[output] for output in step.module.outputs)
@@ -56,7 +56,7 @@ def stateful_module(step: Step, config: Config, weights: DecoderWeights) -> Modu
     return replace(made, labels=labels)
 
 
-def _places(count: int, axis: int) -> npt.NDArray[np.int32]:
+def _row_indices(count: int, axis: int) -> npt.NDArray[np.int32]:
     """The rows of a cache, counted along an axis."""
     shape = tuple(count if n == axis else 1 for n in range(3))
     return np.arange(count, dtype=np.int32).reshape(shape)
@@ -68,7 +68,7 @@ def _parameters(module: Module, weights: DecoderWeights) -> dict[int, tuple[str,
     found: dict[int, tuple[str, ...]] = {}
     for op in module.operations:
         array = constant_array(op)
-        name = None if array is None else names.get(place_of(array))
+        name = None if array is None else names.get(address_of(array))
         if name is not None:
             found[op.value_id] = (name,)
     return found

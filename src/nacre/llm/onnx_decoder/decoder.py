@@ -9,7 +9,7 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.stages import stage
 from nacre.core.module import Module
-from nacre.llm.model.cache import cache_axis, cache_names, cache_places
+from nacre.llm.model.cache import cache_axis, cache_names, cache_slices
 from nacre.llm.model.problems import refusal
 from nacre.llm.model.runner import Runner, StepAbilities, text_runner
 from nacre.llm.model.step import LAST, POSITION, TOKENS, Step, require_sizes
@@ -100,7 +100,7 @@ def _require_the_same(
         type_ = step.input_types[name]
         rows = random.standard_normal(type_.shape).astype(type_.element.dtype)
         ours[name] = rows
-        filled = rows[cache_places(name, 0, past)]
+        filled = rows[cache_slices(name, 0, past)]
         given[port.past] = _transpose_keys(filled, name)[None]
     made = step.session().run(ours)
     expected = dict(zip(whole.output_names, whole.session().run(given), strict=True))

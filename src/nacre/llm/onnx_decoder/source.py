@@ -61,8 +61,8 @@ def read_onnx_decoder(file: str | os.PathLike[str]) -> OnnxSource:
     path = Path(file)
     graph = read_graph(path)
     folder = next((f for f in (path.parent, path.parent.parent) if _has_settings(f)), path.parent)
-    said = _object_of(folder / CONFIGURATION)
-    decoder = GraphDecoder.of(graph, _context(str(folder), said, _object_of(folder / _SETTINGS)))
+    said = _read_object(folder / CONFIGURATION)
+    decoder = GraphDecoder.of(graph, _context(str(folder), said, _read_object(folder / _SETTINGS)))
     metadata = {**folder_tokenizer_keys(folder, said), **decoder.config.metadata}
     return OnnxSource(str(path), MappingProxyType(metadata), decoder)
 
@@ -71,7 +71,7 @@ def _has_settings(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (CONFIGURATION, _SETTINGS))
 
 
-def _object_of(path: Path) -> JsonObject:
+def _read_object(path: Path) -> JsonObject:
     return read_json_object(path) if os.path.lexists(path) else {}
 
 

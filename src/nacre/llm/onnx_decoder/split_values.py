@@ -8,7 +8,7 @@ from math import prod
 
 from nacre.core.builder import Builder
 from nacre.core.module import CoreOperation
-from nacre.llm.onnx_decoder.seen import Seen
+from nacre.llm.onnx_decoder.visibility import Visibility
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Split:
     new: int
     axis: int
     # Of scores: what masks that were taken off let tokens see.
-    seen: Seen = field(default_factory=Seen)
+    seen: Visibility = field(default_factory=Visibility)
     cache: int | None = None  # the part of the cache that it is, unchanged
 
 

@@ -16,7 +16,6 @@ from nacre.core.ops import OPS
 from nacre.llm.model.masks import StepMasks
 from nacre.llm.model.problems import refusal
 from nacre.llm.onnx_decoder.known import known_array
-from nacre.llm.onnx_decoder.seen import Seen, read_mask
 from nacre.llm.onnx_decoder.split_values import (
     Split,
     moved_axis,
@@ -25,6 +24,7 @@ from nacre.llm.onnx_decoder.split_values import (
     reshape,
     with_size,
 )
+from nacre.llm.onnx_decoder.visibility import Visibility, read_mask
 from nacre.llm.rules.graph import LLM31
 
 Value = int | Split
@@ -84,7 +84,7 @@ class Splitter:
         (x,) = operands
         if not isinstance(x, Split):
             return None
-        axis = moved_axis(self._whole(x), x.axis, op.type.shape)
+        axis = moved_axis(self._whole_shape(x), x.axis, op.type.shape)
         if axis is None:
             return None
         sized = (with_size(op.type.shape, axis, size) for size in (self.context, self.tokens))
@@ -97,7 +97,7 @@ class Splitter:
         (x,) = operands
         if not isinstance(x, Split):
             return None
-        axis = x.axis + op.type.rank - len(self._whole(x))
+        axis = x.axis + op.type.rank - len(self._whole_shape(x))
         old, new = (
             self.b.add("Broadcast", part, shape=with_size(op.type.shape, axis, size))
             for part, size in ((x.old, self.context), (x.new, self.tokens))
@@ -128,15 +128,15 @@ class Splitter:
         if not isinstance(x, Split):
             return None
         if isinstance(a, Split) and isinstance(c, Split):
-            return self._of_two(op, a, c)
+            return self._combine_splits(op, a, c)
         other = c if x is a else a
         if isinstance(other, Split):
             return None
         if self._is_the_same_for_rows(other, x):
-            old, new = (self._applied(op, part, other, x is a) for part in (x.old, x.new))
+            old, new = (self._add_binary(op, part, other, x is a) for part in (x.old, x.new))
             return Split(old, new, x.axis, x.seen)
         seen = self._read(other) if op.attributes["op"] == "Add" else None
-        return None if seen is None or not self._is_last(x) else self._masked(x, seen)
+        return None if seen is None or not self._is_last(x) else self._with_mask(x, seen)
 
     def where(self, op: CoreOperation, operands: tuple[Value, ...]) -> Value | None:
         """Scores where a mask lets them be, else a number that is far below."""
@@ -152,7 +152,7 @@ class Splitter:
         number, type_ = known_array(self.b, low), self.b.type_of(condition)
         is_low = number is not None and number.size == 1 and number.item() <= _LOW
         seen = self._read(condition, is_hidden=is_hidden) if is_low and type_.rank else None
-        return None if seen is None or not self._is_last(scores) else self._masked(scores, seen)
+        return None if seen is None or not self._is_last(scores) else self._with_mask(scores, seen)
 
     # Where parts meet again
 
@@ -161,13 +161,13 @@ class Splitter:
         left, right = operands
         if not isinstance(left, int) or not isinstance(right, Split):
             return None
-        rank = len(self._whole(right))
+        rank = len(self._whole_shape(right))
         if right.axis == rank - 1:
             old, new = (multiply(self.b, left, part) for part in (right.old, right.new))
             return Split(old, new, op.type.rank - 1)
         if right.axis != rank - 2:
             return None
-        return self._weighed(left, right)
+        return self._weigh_values(left, right)
 
     def softmax(self, op: CoreOperation, operands: tuple[Value, ...]) -> Value | None:
         """Shares of old rows and of new ones, of which some are masked here."""
@@ -194,13 +194,13 @@ class Splitter:
             multiply(self.b, scaled, self.b.add("Transpose", part, permutation=order))
             for part in (keys.old, keys.new)
         )
-        seen: Seen | None = Seen()
+        seen: Visibility | None = Visibility()
         if mask:
             seen = self._read(mask[0]) if isinstance(mask[0], int) else None
         if seen is None:
             return None
         shares = self._shares(Split(old, new, type_.rank - 1, seen))
-        return None if shares is None else self._weighed(shares, values)
+        return None if shares is None else self._weigh_values(shares, values)
 
     def _shares(self, scores: Split) -> int | None:
         """The softmax of scores, of which some are masked here."""
@@ -216,7 +216,7 @@ class Splitter:
         mask = reshape(b, mask, (*(1,) * (type_.rank - 2), *b.type_of(mask).shape[2:]))
         return b.add("Softmax", b.add("BinOp", whole, mask, op="Add"), axis=scores.axis)
 
-    def _weighed(self, shares: int, values: Split) -> int | None:
+    def _weigh_values(self, shares: int, values: Split) -> int | None:
         axis, width = self.b.type_of(shares).rank - 1, self.context + self.tokens
         if self.b.type_of(shares).shape[-1] != width:
             return None
@@ -226,16 +226,16 @@ class Splitter:
 
     # Small parts
 
-    def _whole(self, x: Split) -> tuple[int, ...]:
+    def _whole_shape(self, x: Split) -> tuple[int, ...]:
         return with_size(self.b.type_of(x.old).shape, x.axis, self.context + self.tokens)
 
     def _is_last(self, x: Split) -> bool:
-        return x.axis == len(self._whole(x)) - 1
+        return x.axis == len(self._whole_shape(x)) - 1
 
-    def _masked(self, x: Split, seen: Seen) -> Split:
+    def _with_mask(self, x: Split, seen: Visibility) -> Split:
         return Split(x.old, x.new, x.axis, x.seen.join(seen))
 
-    def _read(self, mask: int, *, is_hidden: bool = False) -> Seen | None:
+    def _read(self, mask: int, *, is_hidden: bool = False) -> Visibility | None:
         """What a mask lets tokens see; it must be the same however long the text is."""
         array = known_array(self.b, mask)
         if array is None:
@@ -248,20 +248,20 @@ class Splitter:
     def _is_the_same_for_rows(self, other: int, x: Split) -> bool:
         """Whether an operand has no axis of rows."""
         shape = self.b.type_of(other).shape
-        at = x.axis - len(self._whole(x)) + len(shape)
-        return len(shape) <= len(self._whole(x)) and (at < 0 or shape[at] == 1)
+        at = x.axis - len(self._whole_shape(x)) + len(shape)
+        return len(shape) <= len(self._whole_shape(x)) and (at < 0 or shape[at] == 1)
 
-    def _applied(self, op: CoreOperation, part: int, other: int, is_left: bool) -> int:
+    def _add_binary(self, op: CoreOperation, part: int, other: int, is_left: bool) -> int:
         pair = (part, other) if is_left else (other, part)
         return self.b.add("BinOp", *pair, **op.attributes)
 
-    def _of_two(self, op: CoreOperation, a: Split, c: Split) -> Value | None:
-        is_same = a.axis - len(self._whole(a)) == c.axis - len(self._whole(c))
+    def _combine_splits(self, op: CoreOperation, a: Split, c: Split) -> Value | None:
+        is_same = a.axis - len(self._whole_shape(a)) == c.axis - len(self._whole_shape(c))
         if not is_same:
             return None
         old = self.b.add("BinOp", a.old, c.old, **op.attributes)
         new = self.b.add("BinOp", a.new, c.new, **op.attributes)
-        return Split(old, new, self.b.type_of(old).rank + a.axis - len(self._whole(a)))
+        return Split(old, new, self.b.type_of(old).rank + a.axis - len(self._whole_shape(a)))
 
 
 def _axis_of(op: CoreOperation) -> int:

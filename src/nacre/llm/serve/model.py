@@ -31,7 +31,7 @@ class ServedModel:
         ids = self._ids(request)
         with self._exclusive():
             self._runner.reset()
-            most = self._runner.left if request.max_tokens is None else request.max_tokens
+            most = self._runner.remaining if request.max_tokens is None else request.max_tokens
             yield Generation(self._text.tokenizer, self._runner, ids, most, request.sampling)
 
     def _ids(self, request: CompletionRequest | ChatRequest) -> list[int]:
@@ -55,11 +55,11 @@ class ServedModel:
     def _exclusive(self) -> Iterator[None]:
         with self._count:
             if self._waiting >= _MOST_WAITING:
-                raise _busy()
+                raise _busy_problem()
             self._waiting += 1
         try:
             if not self._turn.acquire(timeout=_TURN_SECONDS):
-                raise _busy()
+                raise _busy_problem()
             try:
                 yield
             finally:
@@ -75,5 +75,5 @@ def refused(error: InputError) -> RequestProblem:
     return RequestProblem(first.message, first.code)
 
 
-def _busy() -> RequestProblem:
+def _busy_problem() -> RequestProblem:
     return RequestProblem("too many wait already", "busy", None, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -76,7 +76,7 @@ def read_completion(body: bytes) -> CompletionRequest:
         raise RequestProblem("`prompt` must be one text", parameter="prompt")
     tokens = _count(said, "max_tokens")
     return CompletionRequest(
-        prompt=prompt, **_how(said, _DEFAULT_TOKENS if tokens is None else tokens)
+        prompt=prompt, **_common_options(said, _DEFAULT_TOKENS if tokens is None else tokens)
     )
 
 
@@ -89,7 +89,7 @@ def read_chat(body: bytes) -> ChatRequest:
         raise RequestProblem(message, parameter="messages")
     tokens = _count(said, "max_completion_tokens")
     tokens = _count(said, "max_tokens") if tokens is None else tokens
-    return ChatRequest(messages=tuple(map(_message, messages)), **_how(said, tokens))
+    return ChatRequest(messages=tuple(map(_message, messages)), **_common_options(said, tokens))
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _part(said: object) -> str:
     return text
 
 
-def _how(said: Mapping[str, Any], max_tokens: int | None) -> dict[str, Any]:
+def _common_options(said: Mapping[str, Any], max_tokens: int | None) -> dict[str, Any]:
     """What both kinds of requests have."""
     options = said.get("stream_options")
     usage = options.get("include_usage", False) if isinstance(options, dict) else False

@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         form = AnswerForm(
             kind, f"cmpl-{uuid.uuid4().hex}", int(time.time()), self.server.model.name
         )
-        (self._stream if request.is_streamed else self._whole)(request, form)
+        (self._stream if request.is_streamed else self._answer_at_once)(request, form)
 
     def _require_path(self, known: tuple[str, ...], others: tuple[str, ...]) -> str:
         path = self.path.partition("?")[0]
@@ -145,10 +145,10 @@ class _Handler(BaseHTTPRequestHandler):
             raise RequestProblem("the body is shorter than it says", "length")
         return body
 
-    def _whole(self, request: CompletionRequest | ChatRequest, form: AnswerForm) -> None:
+    def _answer_at_once(self, request: CompletionRequest | ChatRequest, form: AnswerForm) -> None:
         stops = StopTexts(request.stops)
         with self.server.model.generation(request) as generation:
-            text = "".join(stops.cut(generation))
+            text = "".join(stops.before_stop(generation))
         finish = "stop" if stops.is_found else generation.finish
         usage = usage_of(generation.prompt_tokens, generation.tokens)
         self._send(form.whole(text, finish, usage))
@@ -156,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, request: CompletionRequest | ChatRequest, form: AnswerForm) -> None:
         stops = StopTexts(request.stops)
         with self.server.model.generation(request) as generation:
-            pieces = stops.cut(generation)
+            pieces = stops.before_stop(generation)
             piece = next(pieces, "")  # what is wrong shows before an answer begins
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", "text/event-stream")

@@ -12,7 +12,7 @@ class StopTexts:
         self._stops = stops
         self.is_found = False
 
-    def cut(self, pieces: Iterable[str]) -> Iterator[str]:
+    def before_stop(self, pieces: Iterable[str]) -> Iterator[str]:
         """The pieces before it; what may be its beginning waits for the next one."""
         held = ""
         for piece in pieces:

@@ -38,7 +38,7 @@ class ChatTemplate:
         except TemplateProblem as problem:
             raise _refusal(problem, self.source) from None
         except RecursionError:
-            raise _refusal(_too_deep(), self.source) from None
+            raise _refusal(_depth_problem(), self.source) from None
 
 
 def chat_template(file: ModelFile) -> ChatTemplate | None:
@@ -57,10 +57,10 @@ def read_template(text: str, name: str, tokens: Mapping[str, str] | None = None)
     except TemplateProblem as problem:
         raise _refusal(problem, source) from None
     except RecursionError:
-        raise _refusal(_too_deep(), source) from None
+        raise _refusal(_depth_problem(), source) from None
 
 
-def _too_deep() -> TemplateProblem:
+def _depth_problem() -> TemplateProblem:
     return limit(1, "expressions of the template lie too deep")
 
 

@@ -87,7 +87,7 @@ class _Run:
                 self._write(text, line)
             case Output(value, line):
                 found = self._value(value, scope)
-                self._write(self._guarded(lambda: written(found), line), line)
+                self._write(self._evaluate_guarded(lambda: written(found), line), line)
             case Set():
                 self._set(statement, scope)
             case If():
@@ -145,17 +145,17 @@ class _Run:
         rows = list(values) if isinstance(values, str | list | dict) else []
         if statement.condition is not None:
             condition = statement.condition
-            rows = [r for r in rows if self._value(condition, self._named(statement, r, scope))]
+            rows = [r for r in rows if self._value(condition, self._row_scope(statement, r, scope))]
         if not rows:
             return self.body(statement.otherwise, scope)
         for at, row in enumerate(rows):
-            inner = self._named(statement, row, scope)
+            inner = self._row_scope(statement, row, scope)
             inner["loop"] = _loop(at, rows)
             if self.body(statement.body, inner) is _End.BREAK:
                 break
         return _End.WHOLE
 
-    def _named(self, statement: For, row: Value, scope: Scope) -> Scope:
+    def _row_scope(self, statement: For, row: Value, scope: Scope) -> Scope:
         self._count(statement.line)
         inner = scope.new_child({})
         if len(statement.names) == 1:
@@ -182,11 +182,11 @@ class _Run:
                 return {self._key(k, scope): self._value(v, scope) for k, v in pairs}
             case Subscript(value, key, line):
                 owner, place = self._value(value, scope), self._value(key, scope)
-                return self._guarded(lambda: item_of(owner, place), line)
+                return self._evaluate_guarded(lambda: item_of(owner, place), line)
             case Slice(value, bounds, line):
                 owner = self._value(value, scope)
                 found = [None if b is None else self._value(b, scope) for b in bounds]
-                return self._guarded(lambda: part_of(owner, found), line)
+                return self._evaluate_guarded(lambda: part_of(owner, found), line)
             case Call():
                 return self._call(node, scope)
             case Operation():
@@ -212,13 +212,13 @@ class _Run:
             is_decided = bool(first) == (node.sign == "or")
             return first if is_decided else self._value(node.operands[1], scope)
         rest = [self._value(operand, scope) for operand in node.operands[1:]]
-        return self._guarded(lambda: OPERATORS[node.sign](first, *rest), node.line)
+        return self._evaluate_guarded(lambda: OPERATORS[node.sign](first, *rest), node.line)
 
     def _call(self, node: Call, scope: Scope) -> Value:
         arguments = [self._value(argument, scope) for argument in node.arguments]
         named = {name: self._value(value, scope) for name, value in node.named}
         if node.kind == "method":
-            work = self._guarded(lambda: method_of(arguments[0], node.name), node.line)
+            work = self._evaluate_guarded(lambda: method_of(arguments[0], node.name), node.line)
         else:
             table = {"function": FUNCTIONS, "filter": FILTERS, "test": TESTS}[node.kind]
             if node.name not in table:
@@ -226,9 +226,9 @@ class _Run:
                     node.line, f"there is no {node.kind} `{node.name}` of those that are run"
                 )
             work = table[node.name]
-        return self._guarded(lambda: work(*arguments, **named), node.line)
+        return self._evaluate_guarded(lambda: work(*arguments, **named), node.line)
 
-    def _guarded(self, work: Callable[[], Value], line: int) -> Value:
+    def _evaluate_guarded(self, work: Callable[[], Value], line: int) -> Value:
         """A value; what cannot be done is said with its line."""
         try:
             value = require_bounded(work())

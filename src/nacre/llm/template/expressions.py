@@ -79,10 +79,10 @@ class ExpressionParser:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise limit(self.next.line, f"an expression lies more than {MAX_DEPTH} deep")
-        value = self._either()
+        value = self._disjunction()
         while self.try_take("if"):
             line = self.next.line
-            condition = self._either()
+            condition = self._disjunction()
             otherwise = self.expression() if self.try_take("else") else None
             value = Conditional(condition, value, otherwise, line)
         self._depth -= 1
@@ -90,7 +90,7 @@ class ExpressionParser:
 
     def without_choice(self) -> Expression:
         """An expression that an `if` behind it does not belong to."""
-        return self._either()
+        return self._disjunction()
 
     def listed(self) -> Expression:
         """Expressions with commas between them, which are a tuple then."""
@@ -101,18 +101,18 @@ class ExpressionParser:
             items.append(self.expression())
         return first if len(items) == 1 else ListLiteral(tuple(items), line)
 
-    def _left(self, signs: tuple[str, ...], inner: Callable[[], Expression]) -> Expression:
+    def _left_to_right(self, signs: tuple[str, ...], inner: Callable[[], Expression]) -> Expression:
         """Operations of one precedence, the left ones first."""
         value = inner()
         while (sign := self.try_take(*signs)) is not None:
             value = Operation(sign, (value, inner()), self.next.line)
         return value
 
-    def _either(self) -> Expression:
-        return self._left(("or",), self._both)
+    def _disjunction(self) -> Expression:
+        return self._left_to_right(("or",), self._conjunction)
 
-    def _both(self) -> Expression:
-        return self._left(("and",), self._negation)
+    def _conjunction(self) -> Expression:
+        return self._left_to_right(("and",), self._negation)
 
     def _negation(self) -> Expression:
         count = 0
@@ -142,22 +142,22 @@ class ExpressionParser:
         return whole
 
     def _sum(self) -> Expression:
-        return self._left(("+", "-"), self._concatenation)
+        return self._left_to_right(("+", "-"), self._concatenation)
 
     def _concatenation(self) -> Expression:
-        return self._left(("~",), self._product)
+        return self._left_to_right(("~",), self._product)
 
     def _product(self) -> Expression:
-        return self._left(("*", "/", "//", "%"), self._signed)
+        return self._left_to_right(("*", "/", "//", "%"), self._signed_value)
 
-    def _signed(self) -> Expression:
+    def _signed_value(self) -> Expression:
         signs = []
         while (sign := self.try_take("-", "+")) is not None:
             signs.append(sign)
         value = self._postfix(self._primary())
         if signs.count("-") % 2:
             value = Operation("negative", (value,), self.next.line)
-        return self._filtered(value)
+        return self._filters_behind(value)
 
     def _primary(self) -> Expression:
         token = self.take()
@@ -266,7 +266,7 @@ class ExpressionParser:
                 break
         return tuple(arguments), tuple(named)
 
-    def _filtered(self, value: Expression) -> Expression:
+    def _filters_behind(self, value: Expression) -> Expression:
         """Filters and tests behind a value."""
         for _ in range(MAX_BEHIND):
             line = self.next.line

@@ -60,7 +60,7 @@ def _tags(template: str) -> Iterator[Tag]:
     while (opening := _OPENINGS.search(template, at)) is not None:
         sign, start = opening.group(), opening.end()
         line = template.count("\n", 0, opening.start()) + 1
-        text = _left(template[at : opening.start()], is_trimmed)
+        text = _trim_start(template[at : opening.start()], is_trimmed)
         flag = template[start : start + 1]
         if flag == "-":
             text = text.rstrip()
@@ -71,20 +71,20 @@ def _tags(template: str) -> Iterator[Tag]:
                 text = text[: len(text) - blanks]
         yield Tag("text", text, (), line)
         start += flag in ("-", "+") and flag != ""
-        tokens, end = _inside(template, start, sign, line)
+        tokens, end = _read_tag(template, start, sign, line)
         if sign != "{#":
             yield Tag("output" if sign == "{{" else "block", "", tokens, line)
         is_trimmed = template[end - 3] == "-"
         takes_line_end = sign != "{{" and template[end - 3] not in "-+"
         at = end + (takes_line_end and template[end : end + 1] == "\n")
-    yield Tag("text", _left(template[at:], is_trimmed), (), template.count("\n", 0, at) + 1)
+    yield Tag("text", _trim_start(template[at:], is_trimmed), (), template.count("\n", 0, at) + 1)
 
 
-def _left(text: str, is_trimmed: bool) -> str:
+def _trim_start(text: str, is_trimmed: bool) -> str:
     return text.lstrip() if is_trimmed else text
 
 
-def _inside(template: str, start: int, sign: str, line: int) -> tuple[tuple[Token, ...], int]:
+def _read_tag(template: str, start: int, sign: str, line: int) -> tuple[tuple[Token, ...], int]:
     """The words of a tag, and where it ends."""
     closing = _CLOSINGS[sign]
     if sign == "{#":
@@ -114,11 +114,11 @@ def _inside(template: str, start: int, sign: str, line: int) -> tuple[tuple[Toke
 def _token(found: re.Match[str], line: int) -> Token:
     text = found.group()
     if found.lastgroup == "string":
-        return Token("string", _ESCAPE.sub(_escaped, text[1:-1]), line)
+        return Token("string", _ESCAPE.sub(_unescape, text[1:-1]), line)
     return Token(found.lastgroup, text, line)  # type: ignore[arg-type]
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     what = found.group(1)
     if len(what) > 1:
         return chr(int(what[1:], 16))

@@ -56,7 +56,7 @@ def _concatenate(a: str, b: str) -> str:
     return a + b
 
 
-def _ordered(work: Callable[[Value, Value], bool]) -> _Work:
+def _ordering(work: Callable[[Value, Value], bool]) -> _Work:
     def compare(a: Value, b: Value) -> bool:
         both_text = isinstance(a, str) and isinstance(b, str)
         if not both_text and not (_is_number(a) and _is_number(b)):
@@ -98,10 +98,10 @@ OPERATORS: Mapping[str, _Work] = MappingProxyType(
         "~": lambda a, b: _concatenate(written(a), written(b)),
         "==": is_equal,
         "!=": lambda a, b: not is_equal(a, b),
-        "<": _ordered(operator.lt),
-        "<=": _ordered(operator.le),
-        ">": _ordered(operator.gt),
-        ">=": _ordered(operator.ge),
+        "<": _ordering(operator.lt),
+        "<=": _ordering(operator.le),
+        ">": _ordering(operator.gt),
+        ">=": _ordering(operator.ge),
         "in": _contains,
         "not in": lambda a, b: not _contains(a, b),
         "negative": _negative,

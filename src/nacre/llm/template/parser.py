@@ -24,12 +24,12 @@ class _BlockParser:
         self._depth = 0
 
     def whole(self) -> tuple[Statement, ...]:
-        statements, tag, word = self._until()
+        statements, tag, word = self._statements_until()
         if tag is not None:
             raise syntax(tag.line, f"`{word}` ends nothing")
         return statements
 
-    def _until(self, *ends: str) -> tuple[tuple[Statement, ...], Tag | None, str]:
+    def _statements_until(self, *ends: str) -> tuple[tuple[Statement, ...], Tag | None, str]:
         """Statements up to a block of one of some names, with that block and its name."""
         self._depth += 1
         if self._depth > MAX_BLOCK_DEPTH:
@@ -57,7 +57,7 @@ class _BlockParser:
         return tuple(found), None, ""
 
     def _body(self, opening: Tag, *ends: str) -> tuple[tuple[Statement, ...], Tag, str]:
-        statements, tag, word = self._until(*ends)
+        statements, tag, word = self._statements_until(*ends)
         if tag is None:
             raise syntax(opening.line, f"a block has no end, expected `{ends[-1]}`")
         if word not in ends:

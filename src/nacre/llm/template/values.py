@@ -111,7 +111,7 @@ def _join(values: Value, separator: str = "") -> str:
 
 
 def _to_json(value: Value, indent: int | None = None, **_: Value) -> str:
-    if indent is not None and not 0 <= _whole(indent) <= 16:
+    if indent is not None and not 0 <= _integer(indent) <= 16:
         raise WrongTypeError("an indentation is no number from 0 to 16")
     require_small(value)
     try:
@@ -128,16 +128,16 @@ def _replace(text: Value, old: Value, new: Value, count: int = -1) -> str:
     whole, before, after = _text(text), _text(old), _text(new)
     if len(whole) + whole.count(before) * len(after) > MAX_TEXT:
         raise LimitError("a text with replacements is too long")
-    return whole.replace(before, after, _whole(count))
+    return whole.replace(before, after, _integer(count))
 
 
-def _whole(value: Value) -> int:
+def _integer(value: Value) -> int:
     if not isinstance(value, int):
         raise WrongTypeError(f"found {kind_of(value)}, expected a whole number")
     return value
 
 
-def _at(index: int) -> Callable[[Value], Value]:
+def _item_at(index: int) -> Callable[[Value], Value]:
     def take(value: Value) -> Value:
         if not isinstance(value, str | list):
             raise WrongTypeError(f"{kind_of(value)} has no first or last item")
@@ -158,7 +158,7 @@ def _pairs(value: Value) -> list[Value]:
     return [list(pair) for pair in value.items()]
 
 
-def _selected(is_kept: bool) -> Callable[..., Value]:
+def _selection(is_kept: bool) -> Callable[..., Value]:
     def select(values: Value, name: str, test: str = "", *rest: Value) -> list[Value]:
         if test not in ("", "equalto", "==", "eq", "defined", "none"):
             raise WrongTypeError(f"values cannot be selected by the test `{test}`")
@@ -186,14 +186,14 @@ FILTERS: Mapping[str, Callable[..., Value]] = MappingProxyType(
         "default": _default,
         "d": _default,
         "replace": _replace,
-        "first": _at(0),
-        "last": _at(-1),
+        "first": _item_at(0),
+        "last": _item_at(-1),
         "string": written,
         "safe": lambda v: v,
         "list": _list,
         "items": _pairs,
-        "selectattr": _selected(True),
-        "rejectattr": _selected(False),
+        "selectattr": _selection(True),
+        "rejectattr": _selection(False),
     }
 )
 
@@ -219,8 +219,8 @@ TESTS: Mapping[str, Callable[..., bool]] = MappingProxyType(
         "boolean": lambda v: isinstance(v, bool),
         "true": lambda v: v is True,
         "false": lambda v: v is False,
-        "odd": lambda v: _whole(v) % 2 == 1,
-        "even": lambda v: _whole(v) % 2 == 0,
+        "odd": lambda v: _integer(v) % 2 == 1,
+        "even": lambda v: _integer(v) % 2 == 0,
         "equalto": is_equal,
         "eq": is_equal,
         "==": is_equal,
@@ -234,7 +234,9 @@ _TEXT_METHODS: Mapping[str, Callable[..., Value]] = MappingProxyType(
         "rstrip": lambda t, c=None: t.rstrip(c if c is None else _text(c)),
         "startswith": lambda t, part: t.startswith(_text(part)),
         "endswith": lambda t, part: t.endswith(_text(part)),
-        "split": lambda t, by=None, most=-1: t.split(by if by is None else _text(by), _whole(most)),
+        "split": lambda t, by=None, most=-1: t.split(
+            by if by is None else _text(by), _integer(most)
+        ),
         "upper": lambda t: t.upper(),
         "lower": lambda t: t.lower(),
         "title": lambda t: t.title(),
@@ -273,7 +275,7 @@ def _raise(message: Value = "") -> Value:
 def _range(*bounds: Value) -> list[int]:
     if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
         raise WrongTypeError("`range` takes one to three numbers, and a step that is not 0")
-    numbers = range(*map(_whole, bounds))
+    numbers = range(*map(_integer, bounds))
     if len(numbers) > MAX_RANGE:
         raise LimitError(f"a range has {len(numbers):,} numbers, at most {MAX_RANGE:,} are made")
     return list(numbers)

@@ -25,13 +25,13 @@ def byte_level_program(vocabulary: Vocabulary) -> TisaProgram:
 
 def _document(vocabulary: Vocabulary, cut: Cut) -> dict[str, object]:
     ids = {token: at for at, token in enumerate(vocabulary.tokens)}
-    added = vocabulary.of_type(TokenType.USER)
+    added = vocabulary.ids_of_type(TokenType.USER)
     byte_level = {"type": "ByteLevel", "add_prefix_space": vocabulary.adds_space}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added(text, at) for text, at in added.items()],
+        "added_tokens": [_added_token(text, at) for text, at in added.items()],
         "normalizer": None,
         "pre_tokenizer": _pre_tokenizer(cut, vocabulary.adds_space),
         "post_processor": None,
@@ -86,6 +86,6 @@ def _pre_tokenizer(cut: Cut, adds_space: bool) -> dict[str, object]:
     return {"type": "Sequence", "pretokenizers": steps}
 
 
-def _added(text: str, at: int) -> dict[str, object]:
+def _added_token(text: str, at: int) -> dict[str, object]:
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
     return {"id": at, "content": text, **flags}

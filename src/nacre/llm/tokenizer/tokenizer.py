@@ -13,13 +13,13 @@ from nacre.llm.model.weights import ModelFile
 from nacre.llm.rules.tokenizer import LLM10, LLM12
 from nacre.llm.tokenizer.byte_level import byte_level_program
 from nacre.llm.tokenizer.sentences import sentences_program
+from nacre.llm.tokenizer.tokenizer_json import json_program
 from nacre.llm.tokenizer.vocabulary import TokenType, Vocabulary, read_vocabulary
-from nacre.llm.tokenizer.written import written_program
 from nacre.nac.tisa import TisaProgram
 from nacre.nac.tisa.streaming import TextStream
 
 _MODELS: MappingProxyType[str, Callable[[Vocabulary], TisaProgram]] = MappingProxyType(
-    {"gpt2": byte_level_program, "huggingface": written_program, "llama": sentences_program}
+    {"gpt2": byte_level_program, "huggingface": json_program, "llama": sentences_program}
 )
 
 
@@ -29,7 +29,7 @@ class Tokenizer:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.program = _program(vocabulary)
-        self._control = vocabulary.of_type(TokenType.CONTROL)
+        self._control = vocabulary.ids_of_type(TokenType.CONTROL)
 
     @classmethod
     def from_gguf(cls, file: ModelFile) -> Tokenizer:
@@ -57,7 +57,7 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; control tokens have none."""
-        return self.program.decode([i for i in map(self._known, ids) if i not in self._silent])
+        return self.program.decode([i for i in map(self._require_id, ids) if i not in self._silent])
 
     def stream(self) -> TextStream:
         """Text as it comes, one id after another."""
@@ -80,7 +80,7 @@ class Tokenizer:
     @cached_property
     def _finding(self) -> TisaProgram:
         """The program of a `tokenizer.json` that finds control tokens, too."""
-        return written_program(self.vocabulary, finds_control=True)
+        return json_program(self.vocabulary, finds_control=True)
 
     def _ids(self, part: str | int) -> list[int]:
         if isinstance(part, int):
@@ -96,7 +96,7 @@ class Tokenizer:
             if part:
                 yield self._control.get(part, part)
 
-    def _known(self, index: int) -> int:
+    def _require_id(self, index: int) -> int:
         count = len(self.vocabulary.tokens)
         if not 0 <= index < count:
             message = f"no token has the id {index!r}, expected 0 to {count - 1:,}"
@@ -105,7 +105,7 @@ class Tokenizer:
 
     @cached_property
     def _silent(self) -> frozenset[int]:
-        unused = self.vocabulary.of_type(TokenType.UNUSED) if self.vocabulary.is_written else {}
+        unused = self.vocabulary.ids_of_type(TokenType.UNUSED) if self.vocabulary.is_written else {}
         return frozenset({*self._control.values(), *unused.values()})
 
     @cached_property

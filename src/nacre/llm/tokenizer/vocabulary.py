@@ -51,7 +51,7 @@ class Vocabulary:
     turn_ends: tuple[int, ...] = ()  # that end an answer beside `end`
     document: str = ""  # the text of a `tokenizer.json`
 
-    def of_type(self, kind: TokenType) -> dict[str, int]:
+    def ids_of_type(self, kind: TokenType) -> dict[str, int]:
         """The ids of tokens of a kind."""
         pairs = zip(self.tokens, self.types, strict=True)
         return {text: at for at, (text, type_) in enumerate(pairs) if type_ == kind}
@@ -64,7 +64,7 @@ class Vocabulary:
     @property
     def ends(self) -> frozenset[int]:
         """The ids that end an answer."""
-        control = self.of_type(TokenType.CONTROL)
+        control = self.ids_of_type(TokenType.CONTROL)
         named = {control[text] for text in _ENDS if text in control}
         named.update(self.turn_ends)
         return frozenset(named | ({self.end} if self.end is not None else set()))
@@ -82,7 +82,7 @@ def read_vocabulary(file: ModelFile) -> Vocabulary:
     model = reader.one("model", str, "huggingface" if isinstance(document, str) else "")
     if not model:
         raise refusal(LLM10, file.name, "the file has no tokenizer: `tokenizer.ggml.model`")
-    tokens = reader.many("tokens", str)
+    tokens = reader.list_of("tokens", str)
     if not tokens:
         raise refusal(LLM10, file.name, "the file has no tokens: `tokenizer.ggml.tokens`")
     is_sentences = model == "llama"
@@ -92,8 +92,8 @@ def read_vocabulary(file: ModelFile) -> Vocabulary:
         pattern=reader.one("pre", str, ""),
         tokens=reader.distinct(tokens),
         types=reader.types(len(tokens)),
-        scores=reader.as_many("scores", float, len(tokens), 0.0),
-        merges=tuple(reader.many("merges", str)),
+        scores=reader.sized_list("scores", float, len(tokens), 0.0),
+        merges=tuple(reader.list_of("merges", str)),
         unknown=reader.id("unknown_token_id", len(tokens)),
         begin=reader.id("bos_token_id", len(tokens)),
         end=reader.id("eos_token_id", len(tokens)),
@@ -115,24 +115,26 @@ class _Reader:
     def one(self, key: str, kind: type[_Kind], default: _Kind) -> _Kind:
         value = self._values.get(_PREFIX + key, default)
         if type(value) is not kind:
-            raise self._odd(key, value, kind)
+            raise self._list_refusal(key, value, kind)
         return value
 
-    def many(self, key: str, kind: type[_Kind]) -> list[_Kind]:
+    def list_of(self, key: str, kind: type[_Kind]) -> list[_Kind]:
         value = self._values.get(_PREFIX + key, [])
         if not isinstance(value, list) or not all(type(element) is kind for element in value):
-            raise self._odd(key, value, kind)
+            raise self._list_refusal(key, value, kind)
         return value  # type: ignore[return-value]
 
-    def as_many(self, key: str, kind: type[_Kind], count: int, default: _Kind) -> tuple[_Kind, ...]:
-        values = self.many(key, kind) or [default] * count
+    def sized_list(
+        self, key: str, kind: type[_Kind], count: int, default: _Kind
+    ) -> tuple[_Kind, ...]:
+        values = self.list_of(key, kind) or [default] * count
         if len(values) != count:
             message = f"`{_PREFIX}{key}` has {len(values):,} values for {count:,} tokens"
             raise refusal(LLM11, self._name, message)
         return tuple(values)
 
     def types(self, count: int) -> tuple[TokenType, ...]:
-        values = self.as_many("token_type", int, count, TokenType.NORMAL)
+        values = self.sized_list("token_type", int, count, TokenType.NORMAL)
         known = {int(kind): kind for kind in TokenType}
         odd = next((value for value in values if value not in known), None)
         if odd is not None:
@@ -165,7 +167,7 @@ class _Reader:
             seen.add(token)
         return tuple(tokens)
 
-    def _odd(self, key: str, value: Value, kind: type[object]) -> Exception:
+    def _list_refusal(self, key: str, value: Value, kind: type[object]) -> Exception:
         wanted = {str: "texts", int: "integers", float: "numbers", bool: "true or false"}[kind]
         found = f"a list of {len(value):,}" if isinstance(value, list) else backquote(str(value))
         return refusal(LLM11, self._name, f"`{_PREFIX}{key}` is {found}, expected {wanted}")

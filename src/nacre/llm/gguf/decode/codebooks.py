@@ -39,22 +39,22 @@ def iq2_xxs(blocks: Blocks) -> Floats:
     points = words[..., :2].astype("<u2").view(np.uint8)
     signs, top = _signs_and_top(words[..., 2:])
     scales = scale(blocks) * (np.float32(0.5) + top) * np.float32(0.25)
-    return _signed(scales, _grid("iq2_xxs")[points], signs)
+    return _scale_with_signs(scales, _grid("iq2_xxs")[points], signs)
 
 
 def iq2_xs(blocks: Blocks) -> Floats:
     """Points of eight, nine bits each, beside seven of their signs."""
     words = blocks["qs"].astype(np.uint16)
-    scales = _half_and_quarter(blocks)
+    scales = _scales_of_quarters(blocks)
     points = _grid("iq2_xs")[words & np.uint16(511)]
-    return _signed(scales, points, _sign_bits(words >> np.uint16(9)))
+    return _scale_with_signs(scales, points, _sign_bits(words >> np.uint16(9)))
 
 
 def iq2_s(blocks: Blocks) -> Floats:
     """Points of eight, ten bits each, and all of their signs."""
     high = neighbours(blocks["qh"], 2).astype(np.uint16) << np.uint16(8)
     points = _grid("iq2_s")[blocks["qs"] | high]
-    return _signed(_half_and_quarter(blocks), points, _bits(blocks["signs"]))
+    return _scale_with_signs(_scales_of_quarters(blocks), points, _bits(blocks["signs"]))
 
 
 def iq3_xxs(blocks: Blocks) -> Floats:
@@ -62,14 +62,14 @@ def iq3_xxs(blocks: Blocks) -> Floats:
     words = blocks["signs"].astype(np.uint32)
     signs, top = _signs_and_top(words.astype("<u4").view("<u2").reshape(len(blocks), 8, 2))
     scales = scale(blocks) * (np.float32(0.5) + top) * np.float32(0.5)
-    return _signed(scales, _grid("iq3_xxs")[blocks["qs"]], signs)
+    return _scale_with_signs(scales, _grid("iq3_xxs")[blocks["qs"]], signs)
 
 
 def iq3_s(blocks: Blocks) -> Floats:
     """Points of four, nine bits each, and all of their signs."""
     high = _bits(blocks["qh"]).astype(np.uint16) << np.uint16(8)
     scales = scale(blocks) * (1 + 2 * neighbours(blocks["scales"], 4)).astype(np.float32)
-    return _signed(scales, _grid("iq3_s")[blocks["qs"] | high], _bits(blocks["signs"]))
+    return _scale_with_signs(scales, _grid("iq3_s")[blocks["qs"] | high], _bits(blocks["signs"]))
 
 
 def iq1_s(blocks: Blocks) -> Floats:
@@ -78,7 +78,7 @@ def iq1_s(blocks: Blocks) -> Floats:
     high = (words[..., None] >> np.arange(0, 12, 3, dtype=np.uint16)) & np.uint16(7)
     points = _grid("iq1_s")[blocks["qs"] | high.reshape(len(blocks), -1) << np.uint16(8)]
     scales = scale(blocks) * (2 * (words >> np.uint16(12) & np.uint16(7)) + 1).astype(np.float32)
-    return scale_parts(scales, _moved(points, np.repeat(words >> np.uint16(15), 4, -1)))
+    return scale_parts(scales, _shift_points(points, np.repeat(words >> np.uint16(15), 4, -1)))
 
 
 def iq1_m(blocks: Blocks) -> Floats:
@@ -90,7 +90,9 @@ def iq1_m(blocks: Blocks) -> Floats:
     scales = whole * (2 * parts.reshape(len(blocks), -1) + 1).astype(np.float32)
     nibbles = neighbours(blocks["qh"], 4)
     high = (nibbles & np.uint8(7)).astype(np.uint16) << np.uint16(8)
-    return scale_parts(scales, _moved(_grid("iq1_s")[blocks["qs"] | high], nibbles >> np.uint8(3)))
+    return scale_parts(
+        scales, _shift_points(_grid("iq1_s")[blocks["qs"] | high], nibbles >> np.uint8(3))
+    )
 
 
 @cache
@@ -120,16 +122,16 @@ def _signs_and_top(halves: _Indices) -> tuple[npt.NDArray[np.uint8], Floats]:
     return _sign_bits(sevens.reshape(len(halves), -1)), top
 
 
-def _half_and_quarter(blocks: Blocks) -> Floats:
+def _scales_of_quarters(blocks: Blocks) -> Floats:
     fields = neighbours(blocks["scales"], 4).astype(np.float32)
     return scale(blocks) * (np.float32(0.5) + fields) * np.float32(0.25)
 
 
-def _signed(scales: Floats, points: Floats, signs: npt.NDArray[np.uint8]) -> Floats:
+def _scale_with_signs(scales: Floats, points: Floats, signs: npt.NDArray[np.uint8]) -> Floats:
     factors = np.where(signs == 0, np.float32(1), np.float32(-1))
     return scale_parts(scales, points.reshape(len(scales), -1)) * factors
 
 
-def _moved(points: Floats, is_down: _Indices) -> Floats:
+def _shift_points(points: Floats, is_down: _Indices) -> Floats:
     eighths = np.where(is_down == 0, np.float32(0.125), np.float32(-0.125))
     return (points + eighths[..., None]).reshape(len(points), -1)

@@ -12,7 +12,7 @@ def q2_k(blocks: Blocks) -> Floats:
     packed = blocks["scales"]
     scales = scale(blocks) * (packed & np.uint8(15)).astype(np.float32)
     offsets = scale(blocks, "dmin") * (packed >> np.uint8(4)).astype(np.float32)
-    return scale_parts(scales, _split(blocks["qs"], 32, 2)) - np.repeat(offsets, 16, -1)
+    return scale_parts(scales, _split_chunks(blocks["qs"], 32, 2)) - np.repeat(offsets, 16, -1)
 
 
 def q3_k(blocks: Blocks) -> Floats:
@@ -22,30 +22,30 @@ def q3_k(blocks: Blocks) -> Floats:
     high = split_bits(packed[:, 8:], 2).reshape(len(blocks), 16)
     scales = (low | high << np.uint8(4)).astype(np.int8) - np.int8(32)
     # Where the mask has no bit, 4 is taken away.
-    below = (_split(blocks["hmask"], 32, 1) ^ np.uint8(1)) << np.uint8(2)
-    q = _split(blocks["qs"], 32, 2).astype(np.int8) - below.astype(np.int8)
+    below = (_split_chunks(blocks["hmask"], 32, 1) ^ np.uint8(1)) << np.uint8(2)
+    q = _split_chunks(blocks["qs"], 32, 2).astype(np.int8) - below.astype(np.int8)
     return scale_parts(scale(blocks) * scales.astype(np.float32), q)
 
 
 def q4_k(blocks: Blocks) -> Floats:
     """Four bits; eight parts, each with a scale and an offset of six bits."""
-    return _with_offsets(blocks, _split(blocks["qs"], 32, 4))
+    return _with_offsets(blocks, _split_chunks(blocks["qs"], 32, 4))
 
 
 def q5_k(blocks: Blocks) -> Floats:
     """The same with a fifth bit."""
-    fifth = _split(blocks["qh"], 32, 1) << np.uint8(4)
-    return _with_offsets(blocks, _split(blocks["qs"], 32, 4) | fifth)
+    fifth = _split_chunks(blocks["qh"], 32, 1) << np.uint8(4)
+    return _with_offsets(blocks, _split_chunks(blocks["qs"], 32, 4) | fifth)
 
 
 def q6_k(blocks: Blocks) -> Floats:
     """Six bits around 32; 16 parts with scales of eight bits."""
-    high = _split(blocks["qh"], 32, 2) << np.uint8(4)
-    q = (_split(blocks["ql"], 64, 4) | high).astype(np.int8) - np.int8(32)
+    high = _split_chunks(blocks["qh"], 32, 2) << np.uint8(4)
+    q = (_split_chunks(blocks["ql"], 64, 4) | high).astype(np.int8) - np.int8(32)
     return scale_parts(scale(blocks) * blocks["scales"].astype(np.float32), q)
 
 
-def _split(packed: Bytes, chunk: int, width: int) -> Bytes:
+def _split_chunks(packed: Bytes, chunk: int, width: int) -> Bytes:
     """Chunks of bytes, each of which holds the low bits of its elements first, then the next."""
     chunks = packed.reshape(len(packed), -1, chunk)
     return split_bits(chunks, width).reshape(len(packed), -1)

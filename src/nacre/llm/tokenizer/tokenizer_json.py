@@ -10,7 +10,7 @@ from nacre.llm.tokenizer.vocabulary import Vocabulary
 from nacre.nac.tisa import TisaProgram, compile_tokenizer, load
 
 
-def written_program(vocabulary: Vocabulary, *, finds_control: bool = False) -> TisaProgram:
+def json_program(vocabulary: Vocabulary, *, finds_control: bool = False) -> TisaProgram:
     """The program; InputError for what is not known.
 
     Control tokens are put around texts by whoever encodes. They are found where asked for, with

@@ -12,19 +12,19 @@ _HIDDEN = -1e4  # scores that are lower by so much have no weight left
 
 
 @dataclass(frozen=True)
-class Seen:
+class Visibility:
     """What a graph's masks let tokens see of the rows before them and of each other."""
 
     is_causal: bool = False
     window: int | None = None  # tokens, their own counted
 
-    def join(self, other: Seen) -> Seen:
+    def join(self, other: Visibility) -> Visibility:
         """What both let them see."""
         windows = [w for w in (self.window, other.window) if w is not None]
-        return Seen(self.is_causal or other.is_causal, min(windows, default=None))
+        return Visibility(self.is_causal or other.is_causal, min(windows, default=None))
 
 
-def read_mask(mask: npt.NDArray[Any], context: int, tokens: int) -> Seen | None:
+def read_mask(mask: npt.NDArray[Any], context: int, tokens: int) -> Visibility | None:
     """What a mask means for so many tokens after a context that is full; None where it is another.
 
     A mask says what takes part, or is added to scores.
@@ -36,21 +36,21 @@ def read_mask(mask: npt.NDArray[Any], context: int, tokens: int) -> Seen | None:
     flat = mask.reshape(-1, rows, width)
     if rows not in (1, tokens) or (flat != flat[:1]).any():
         return None
-    allowed = _allowed(flat[0])
+    allowed = _visible_keys(flat[0])
     if allowed is None:
         return None
     if allowed.all():
-        return Seen()
+        return Visibility()
     behind = np.add.outer(context + np.arange(rows), -np.arange(width))
     count = int(allowed[0].sum())
     window = count if count < context + 1 else None
     expected = (behind >= 0) & (behind < (window or width))
     if (rows == 1 and tokens > 1) or (allowed != expected).any():
         return None
-    return Seen(True, window)
+    return Visibility(True, window)
 
 
-def _allowed(mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+def _visible_keys(mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
     """Whether keys take part; None where a mask weighs them."""
     if mask.dtype == np.bool_:
         return mask
