@@ -16,7 +16,7 @@ from nacre.compile.pipeline import Compiled, run_stages
 from nacre.compile.placement.buffer_reuse import reuse_chains
 from nacre.compile.placement.stage import L1Layout
 from nacre.compile.target import target_of
-from nacre.compile.tiling.occupied import Occupied, Span
+from nacre.compile.tiling.occupied import OccupiedSpans, Span
 from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import spaces_of
 from nacre.compile.tiling.tiling import Tiling
@@ -40,7 +40,7 @@ _LAYERS = st.one_of(st.integers(0, 5), st.integers(0, 70))
 
 @given(st.lists(st.tuples(st.integers(1, 9), _LAYERS, _LAYERS), max_size=14))
 def test_gaps_are_apart_and_as_low_as_they_can_be(wanted: list[tuple[int, int, int]]) -> None:
-    taken = Occupied()
+    taken = OccupiedSpans()
     for size, a, b in wanted:
         first, last = min(a, b), max(a, b)
         offset = taken.lowest_gap(size, first, last)

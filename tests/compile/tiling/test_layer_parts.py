@@ -8,7 +8,7 @@ import pytest
 from nacre import core
 from nacre.compile.partition.layers import Layer
 from nacre.compile.tiling import strips
-from nacre.compile.tiling.layer_parts import by_groups
+from nacre.compile.tiling.layer_parts import split_by_groups
 from nacre.core.module import Module
 from tests.compile.tiling.test_tiling_strips import require_right
 
@@ -31,7 +31,7 @@ def test_parts_of_groups_compute_what_the_whole_does(
     parts: list[int] = []
 
     def noted(layer: Layer, count: int) -> list[Layer] | None:
-        made = by_groups(layer, count)
+        made = split_by_groups(layer, count)
         parts.append(len(made or ()))
         return made
 

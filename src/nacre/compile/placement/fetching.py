@@ -16,7 +16,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.placement.staging import Staged
-from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.occupied import OccupiedSpans
 from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
@@ -76,7 +76,7 @@ def fetch_weights(
     blocks: Mapping[Block, int],
     constants: Mapping[int, int],
     others: Set[Block],
-    occupied: Occupied,
+    occupied: OccupiedSpans,
     outside: Set[int],
     room: int,
     options: Options,

@@ -26,7 +26,7 @@ from nacre.compile.placement.ports import COMPRESSED, L2, SPILL, WEIGHTS, ports_
 from nacre.compile.placement.staging import Staged, staged_blocks
 from nacre.compile.program import Buffer
 from nacre.compile.tiling.footprints import Footprint, footprint
-from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.occupied import OccupiedSpans
 from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
@@ -213,7 +213,7 @@ def _l1_buffers(
 
 def _place_between_layers(
     partition: Partition, tensors: dict[int, Location], options: Options
-) -> tuple[Occupied, int]:
+) -> tuple[OccupiedSpans, int]:
     """Places for tensors between layers: what they take of L2, and bytes of DDR for the rest."""
     lives = lifetimes(partition)
     wanted = [
@@ -222,7 +222,7 @@ def _place_between_layers(
     sizes = {value: align_up(partition.tensors[value].bytes) for value in wanted}
     chains = reuse_chains(partition, sizes, lives)
     spilled = 0
-    taken = Occupied()
+    taken = OccupiedSpans()
     # Large ones first: they find a gap last.
     pending = sorted(chains, key=lambda c: (sizes[c[0]], -c[0]))
     while pending:
@@ -240,7 +240,7 @@ def _place_between_layers(
     return taken, spilled
 
 
-def _most_bytes_alive(spans: Occupied, layers: int) -> int:
+def _most_bytes_alive(spans: OccupiedSpans, layers: int) -> int:
     """The most bytes that are alive at once."""
     change = [0] * (layers + 1)
     for span in spans:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import RECURRING
-from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.occupied import OccupiedSpans
 from nacre.compile.tiling.residency import Key, weights_lifetime
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.stage import Tilings
@@ -27,7 +27,7 @@ class Staged:
 
 
 def staged_blocks(
-    layers: tuple[Layer, ...], tiled: Tilings, occupied: Occupied, options: Options
+    layers: tuple[Layer, ...], tiled: Tilings, occupied: OccupiedSpans, options: Options
 ) -> dict[tuple[str, int], Staged]:
     """Blocks by layer and number, as far as gaps between what is taken hold them."""
     if "residency" in options.disabled:

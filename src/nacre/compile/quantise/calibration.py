@@ -81,11 +81,11 @@ class Samples:
     def __iter__(self) -> Iterator[Sample]:
         for index in range(self.count):
             yield {
-                name: self._real(name, np.asarray(value))
+                name: self._dequantise_input(name, np.asarray(value))
                 for name, value in _sample_at(self.given, index).items()
             }
 
-    def _real(self, name: str, array: Array) -> Array:
+    def _dequantise_input(self, name: str, array: Array) -> Array:
         """An input; of stored integers the reals that they stand for."""
         type_, imported = self.source.input_types[name], self.imported.get(name)
         if imported is None:

@@ -59,12 +59,12 @@ class _Comparison:
         }
         runner = StepwiseRunner(legal.module, legal)
         for sample, expected in zip(self.samples, self.expected, strict=True):
-            found = dict(runner.run(self._stored(legal.module, sample)))
+            found = dict(runner.run(self._quantise_inputs(legal.module, sample)))
             for name, value, wanted in zip(names, legal.module.outputs, expected, strict=False):
-                meters[name].add(self._real(name, found[value], wanted), wanted)
+                meters[name].add(self._dequantise_output(name, found[value], wanted), wanted)
         return min((meter.accuracy for meter in meters.values()), key=lambda one: one.margin)
 
-    def _stored(self, module: Module, sample: Sample) -> Sample:
+    def _quantise_inputs(self, module: Module, sample: Sample) -> Sample:
         """Inputs as the module takes them."""
         ports = {port.name: port for port in self.quantised.inputs} if self.quantised else {}
         return {
@@ -74,7 +74,7 @@ class _Comparison:
             for name, type_ in module.input_types.items()
         }
 
-    def _real(self, name: str, found: Array, wanted: Array) -> Array:
+    def _dequantise_output(self, name: str, found: Array, wanted: Array) -> Array:
         """An output as the model has it."""
         ports = self.quantised.outputs if self.quantised else ()
         port = next((port for port in ports if port.name == name), None)
@@ -103,13 +103,13 @@ def cluster_weights(
         return _with_note(legal, f"no weights are clustered: {_describe(found)} without", 0)
     made, bits = legal, sizes[0]
     for bits in sizes:
-        made = _clustered(legal, weights, chosen, bits)
+        made = _cluster_weights(legal, weights, chosen, bits)
         found = comparison.worst(made)
         if found.is_met:
             break
     while not found.is_met and len(chosen) > 1:
         chosen = _least_changed(weights, chosen, bits)
-        made = _clustered(legal, weights, chosen, bits)
+        made = _cluster_weights(legal, weights, chosen, bits)
         found = comparison.worst(made)
     if not found.is_met:
         return _with_note(legal, f"no weights are clustered: {_describe(found)} with", 0)
@@ -166,7 +166,7 @@ def _gets_smaller(array: Array, bits: int, options: Options) -> bool:
     return exact is not None and size < exact.size
 
 
-def _clustered(
+def _cluster_weights(
     legal: Legal, weights: Mapping[int, Array], chosen: Sequence[int], bits: int
 ) -> Legal:
     arrays = {value: clustered_elements(weights[value], 1 << bits) for value in chosen}

@@ -14,7 +14,7 @@ from nacre.compile.quantise.input_parts import product_of_parts
 from nacre.compile.quantise.norms import norm
 from nacre.compile.quantise.prequantised.uses import known_scale_and_zero
 from nacre.compile.quantise.roles import Role, bounds_of
-from nacre.compile.quantise.walking import Product, Stored, Walk
+from nacre.compile.quantise.walking import Product, QuantisedValue, Walk
 from nacre.compile.quantise.weights import quantised_weights
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
@@ -23,48 +23,48 @@ _FINDING = frozenset({"ArgMax", "ArgMin", "TopKIndices"})
 _HALF = GRAPH_TYPES["f16"]
 
 
-def _input(walk: Walk, op: CoreOperation) -> Stored:
+def _input(walk: Walk, op: CoreOperation) -> QuantisedValue:
     name, shape = str(op.attributes["name"]), op.type.shape
     if not walk.graph.is_float(op.value_id):
-        return Stored(walk.builder.input(name, op.type.dtype, shape))
+        return QuantisedValue(walk.builder.input(name, op.type.dtype, shape))
     if op.value_id in walk.islands.floats and name not in walk.imported.inputs:
         elem = "f32" if op.value_id in walk.graph.wide else "f16"
-        return Stored(walk.builder.input(name, elem, shape))
-    return Stored(walk.builder.input(name, "i8", shape), walk.scales.of(op.value_id))
+        return QuantisedValue(walk.builder.input(name, elem, shape))
+    return QuantisedValue(walk.builder.input(name, "i8", shape), walk.scales.of(op.value_id))
 
 
-def _island(walk: Walk, op: CoreOperation) -> Stored:
+def _island(walk: Walk, op: CoreOperation) -> QuantisedValue:
     """The operation itself, on floats of 16 bits; or on no floats at all."""
     conversion = _CONVERSIONS.get(op.opcode)
     stored = None if conversion is None else conversion(walk, op)
     if stored is None and bounds_of(op) is not None and _is_bounded_by_storage(walk, op):
         stored = walk.stored[op.operands[0]]
     if stored is None and _moves_integers(walk, op):
-        stored = _keep(walk, op)
+        stored = _move_integers(walk, op)
     stored = stored or norm(walk, op) or _position_of_largest(walk, op)
     if stored is not None:
         return stored
     if op.value_id in walk.graph.wide:
         wide = map(walk.wide, op.operands)
-        return Stored(walk.builder.add(op.opcode, *wide, **op.attributes))
+        return QuantisedValue(walk.builder.add(op.opcode, *wide, **op.attributes))
     operands = [walk.floats(operand) for operand in op.operands]
     given: dict[str, Any] = dict(op.attributes)
     if op.opcode == "Cast" and op.operands[0] in walk.graph.wide:
-        return Stored(operands[0])  # which rounds it already
+        return QuantisedValue(operands[0])  # which rounds it already
     if walk.graph.is_float(op.value_id):
         given = {name: "f16" if name in ("to", "dtype") else v for name, v in given.items()}
         if op.opcode == "Clip":
             given = {name: narrow_bound(float(v), _HALF) for name, v in given.items()}
-    return Stored(walk.builder.add(op.opcode, *operands, **given))
+    return QuantisedValue(walk.builder.add(op.opcode, *operands, **given))
 
 
-def _position_of_largest(walk: Walk, op: CoreOperation) -> Stored | None:
+def _position_of_largest(walk: Walk, op: CoreOperation) -> QuantisedValue | None:
     """Where the largest of stored integers is, there is the largest of what they stand for."""
     source = walk.stored.get(op.operands[0]) if op.opcode in _FINDING else None
     if source is None or source.affine is None:
         return None
     others = [walk.floats(operand) for operand in op.operands[1:]]
-    return Stored(walk.builder.add(op.opcode, source.value, *others, **op.attributes))
+    return QuantisedValue(walk.builder.add(op.opcode, source.value, *others, **op.attributes))
 
 
 def _moves_integers(walk: Walk, op: CoreOperation) -> bool:
@@ -89,37 +89,37 @@ def _is_bounded_by_storage(walk: Walk, op: CoreOperation) -> bool:
     )
 
 
-def _from_integers(walk: Walk, op: CoreOperation) -> Stored | None:
+def _from_integers(walk: Walk, op: CoreOperation) -> QuantisedValue | None:
     """Integers of a plain value as the reals that they stand for: nothing has to be done."""
     found, source = known_scale_and_zero(walk.graph.module, op), walk.stored.get(op.operands[0])
     is_i8 = walk.graph.op(op.operands[0]).type.dtype == "i8"
     if found is None or source is None or not is_i8 or not Affine(*found).is_sound:
         return None
-    return Stored(source.value, Affine(*found))
+    return QuantisedValue(source.value, Affine(*found))
 
 
-def _to_integers(walk: Walk, op: CoreOperation) -> Stored | None:
+def _to_integers(walk: Walk, op: CoreOperation) -> QuantisedValue | None:
     """Reals as the integers that the model asks for, a plain value from here on."""
     found = known_scale_and_zero(walk.graph.module, op)
     if found is None or op.attributes["to"] != "i8" or not Affine(*found).is_sound:
         return None
-    return Stored(walk.integers(op.operands[0], Affine(*found)).value)
+    return QuantisedValue(walk.integers(op.operands[0], Affine(*found)).value)
 
 
-def _product(walk: Walk, op: CoreOperation) -> Stored:
+def _product(walk: Walk, op: CoreOperation) -> QuantisedValue:
     y = walk.scales.of(op.value_id)
-    return Stored(_integer_product(walk, op, y, "i8"), y)
+    return QuantisedValue(_integer_product(walk, op, y, "i8"), y)
 
 
-def _widened_product(walk: Walk, op: CoreOperation) -> Stored:
+def _widened_product(walk: Walk, op: CoreOperation) -> QuantisedValue:
     """A product on integers whose result floats take up: 16 bits lose nothing of it."""
     y = walk.scales.wide(op.value_id)
     floats = walk.builder.add("Cast", _integer_product(walk, op, y, "i16"), to="f16")
     scale = walk.half_constant(np.float16(y.scale))
-    return Stored(walk.builder.add("BinOp", floats, scale, op="Mul"))
+    return QuantisedValue(walk.builder.add("BinOp", floats, scale, op="Mul"))
 
 
-def _product_of_parts(walk: Walk, op: CoreOperation) -> Stored:
+def _product_of_parts(walk: Walk, op: CoreOperation) -> QuantisedValue:
     return product_of_parts(walk, op) or _widened_product(walk, op)
 
 
@@ -151,7 +151,7 @@ def _integer_product(walk: Walk, op: CoreOperation, y: Affine, elem: str) -> int
     return value
 
 
-def _pair(walk: Walk, op: CoreOperation) -> Stored:
+def _pair(walk: Walk, op: CoreOperation) -> QuantisedValue:
     """Matrices that are both computed: sums of whole numbers, stored again.
 
     The device has this as one product; Core IR has no name for it, and the same bits.
@@ -164,10 +164,10 @@ def _pair(walk: Walk, op: CoreOperation) -> Stored:
     both = walk.builder.add("BinOp", a, b, op="Mul")
     factor = walk.builder.add("BinOp", both, unit, op="Div")
     steps = walk.builder.add("BinOp", sums, factor, op="Mul")
-    return Stored(walk.quantize(steps, Affine(1.0, y.zero)), y)
+    return QuantisedValue(walk.quantize(steps, Affine(1.0, y.zero)), y)
 
 
-def _subtract_zero(walk: Walk, side: Stored) -> int:
+def _subtract_zero(walk: Walk, side: QuantisedValue) -> int:
     """Integers less their zero point, in i32."""
     assert side.affine is not None
     wide = walk.builder.add("Cast", side.value, to="i32")
@@ -181,7 +181,7 @@ def _has_channels_first(op: CoreOperation) -> bool:
     return bool(OPS[op.opcode].with_defaults(op.attributes).get("layout") == "NCHW")
 
 
-def _scale(walk: Walk, op: CoreOperation) -> Stored:
+def _scale(walk: Walk, op: CoreOperation) -> QuantisedValue:
     """Channels times a computed vector: a convolution of one place for each."""
     (x, w), y = (walk.integers(o) for o in op.operands), walk.scales.of(op.value_id)
     assert x.affine is not None
@@ -191,10 +191,10 @@ def _scale(walk: Walk, op: CoreOperation) -> Stored:
         x_scale=x.affine.scale, x_zero=x.affine.zero, w_scales=(w.affine.scale,),
         w_zeros=(w.affine.zero,), y_scale=y.scale, y_zero=y.zero, to="i8",
     )  # fmt: skip
-    return Stored(value, y)
+    return QuantisedValue(value, y)
 
 
-def _map(walk: Walk, op: CoreOperation) -> Stored:
+def _map_reals(walk: Walk, op: CoreOperation) -> QuantisedValue:
     """Reals for a moment: out of integers, one operation in f32, and into integers again.
 
     Bounds that the scale itself keeps, products that only change the scale, and sums that only
@@ -203,17 +203,17 @@ def _map(walk: Walk, op: CoreOperation) -> Stored:
     y = walk.scales.of(op.value_id)
     if walk.scales.is_alias(op.value_id):
         source = walk.stored[walk.graph.computed_operands(op)[0]]
-        return Stored(source.value, y)
+        return QuantisedValue(source.value, y)
     bounds = bounds_of(op)
     if bounds is not None:
-        source = walk.stored.get(op.operands[0], Stored(-1))
+        source = walk.stored.get(op.operands[0], QuantisedValue(-1))
         if source.affine == y and y.is_unchanged_by_clip(*bounds):
             return source
     reals = [walk.real(walk.integers(operand)) for operand in op.operands]
-    return Stored(walk.quantize(walk.builder.add(op.opcode, *reals, **op.attributes), y), y)
+    return QuantisedValue(walk.quantize(walk.builder.add(op.opcode, *reals, **op.attributes), y), y)
 
 
-def _pool(walk: Walk, op: CoreOperation) -> Stored:
+def _pool(walk: Walk, op: CoreOperation) -> QuantisedValue:
     x, y = walk.integers(op.operands[0]), walk.scales.of(op.value_id)
     assert x.affine is not None
     given = {name: v for name, v in op.attributes.items() if name != "dilations"}
@@ -221,10 +221,10 @@ def _pool(walk: Walk, op: CoreOperation) -> Stored:
         "QPool", x.value, op="Avg", **given, x_scale=x.affine.scale, x_zero=x.affine.zero,
         y_scale=y.scale, y_zero=y.zero, to="i8",
     )  # fmt: skip
-    return Stored(value, y)
+    return QuantisedValue(value, y)
 
 
-def _keep(walk: Walk, op: CoreOperation) -> Stored:
+def _move_integers(walk: Walk, op: CoreOperation) -> QuantisedValue:
     """Integers moved about: all of one scale."""
     y = walk.scales.of(op.value_id)
     operands = [
@@ -234,22 +234,22 @@ def _keep(walk: Walk, op: CoreOperation) -> Stored:
     if op.opcode == "Pad":
         value = np.array(OPS["Pad"].with_defaults(op.attributes)["value"], np.float32)
         given["value"] = float(y.quantise(value))
-    return Stored(walk.builder.add(op.opcode, *operands, **given), y)
+    return QuantisedValue(walk.builder.add(op.opcode, *operands, **given), y)
 
 
-_CONVERSIONS: Mapping[str, Callable[[Walk, CoreOperation], Stored | None]] = {
+_CONVERSIONS: Mapping[str, Callable[[Walk, CoreOperation], QuantisedValue | None]] = {
     "Dequantize": _from_integers,
     "Quantize": _to_integers,
 }
 
-_FORMS: Mapping[Role, Callable[[Walk, CoreOperation], Stored]] = {
+_FORMS: Mapping[Role, Callable[[Walk, CoreOperation], QuantisedValue]] = {
     "input": _input,
     "product": _product,
     "pair": _pair,
     "scale": _scale,
-    "map": _map,
+    "map": _map_reals,
     "pool": _pool,
-    "keep": _keep,
+    "keep": _move_integers,
     "island": _island,
     "plain": _island,
 }

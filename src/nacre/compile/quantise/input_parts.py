@@ -15,7 +15,7 @@ import numpy as np
 
 from nacre.compile.quantise.affine import HIGH, WIDE_HIGH, Affine
 from nacre.compile.quantise.roles import Graph
-from nacre.compile.quantise.walking import Stored, Walk
+from nacre.compile.quantise.walking import QuantisedValue, Walk
 from nacre.compile.quantise.weights import quantised_weights
 from nacre.core.module import CoreOperation
 from nacre.core.values import Array
@@ -42,9 +42,9 @@ def takes_parts(graph: Graph, value: int, wide: Set[str]) -> bool:
     return bool(_PASSES * rows * (depth + columns) <= depth * columns)
 
 
-def product_of_parts(walk: Walk, op: CoreOperation) -> Stored | None:
+def product_of_parts(walk: Walk, op: CoreOperation) -> QuantisedValue | None:
     """The product as floats; None where f16 has no such steps."""
-    reach = walk.scales.largest_seen(op.operands[0]) * _ROOM
+    reach = walk.scales.largest_magnitude(op.operands[0]) * _ROOM
     step = 2.0 ** ceil(log2(max(reach, _LEAST) / HIGH))
     weights = walk.graph.constants[op.operands[1]]
     noise = step * _SPREAD * _DEVIATIONS * float(np.sqrt(np.square(weights).sum(axis=1).max()))
@@ -56,7 +56,7 @@ def product_of_parts(walk: Walk, op: CoreOperation) -> Stored | None:
     both = walk.make_once((x, "parts", step), lambda: _input_parts(walk, x, step))
     bias = walk.graph.constants[op.operands[2]] if len(op.operands) > 2 else None
     sums = _integer_sums(walk, both, weights, bias, Affine(step, 0), Affine(y, 0))
-    return Stored(_join(walk, sums, y))
+    return QuantisedValue(_join(walk, sums, y))
 
 
 def _input_parts(walk: Walk, value: int, step: float) -> int:
@@ -87,7 +87,7 @@ def _join(walk: Walk, sums: int, y: float) -> int:
     """The sums of both parts as one, in f16."""
     add, shape = walk.builder.add, walk.builder.type_of(sums).shape
     floats, count = add("Cast", sums, to="f16"), shape[0] // 2
-    halves = [_rows(walk, floats, shape, first, count) for first in (0, count)]
+    halves = [_slice_rows(walk, floats, shape, first, count) for first in (0, count)]
     first, left = (
         add("BinOp", half, walk.half_constant(np.float16(scale)), op="Mul")
         for half, scale in zip(halves, (y, y / _PARTS), strict=True)
@@ -95,6 +95,6 @@ def _join(walk: Walk, sums: int, y: float) -> int:
     return add("BinOp", first, left, op="Add")
 
 
-def _rows(walk: Walk, value: int, shape: tuple[int, ...], first: int, count: int) -> int:
+def _slice_rows(walk: Walk, value: int, shape: tuple[int, ...], first: int, count: int) -> int:
     starts, ends = (first, *(0 for _ in shape[1:])), (first + count, *shape[1:])
     return walk.builder.add("Slice", value, starts=starts, ends=ends, steps=(1,) * len(shape))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nacre.compile.quantise.walking import Stored, Walk
+from nacre.compile.quantise.walking import QuantisedValue, Walk
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.core.values import Array
@@ -21,7 +21,7 @@ _MOST_EPSILON = 2.0**100
 _MOST_FACTOR = 2.0**12  # of f16, with room for what it is multiplied with
 
 
-def norm(walk: Walk, op: CoreOperation) -> Stored | None:
+def norm(walk: Walk, op: CoreOperation) -> QuantisedValue | None:
     """A norm on floats of 16 bits that are integers before or after; None where nothing changes."""
     if op.opcode not in _NORMS:
         return None
@@ -37,11 +37,11 @@ def norm(walk: Walk, op: CoreOperation) -> Stored | None:
         others = [walk.builder.constant(array, "f16") for array in leaving]
     result = walk.builder.add(op.opcode, x, *others, **{**op.attributes, "epsilon": epsilon})
     if leaving is None:
-        return Stored(result)
+        return QuantisedValue(result)
     y = walk.scales.of(op.value_id)
     if y.zero and op.opcode not in _CENTRED:  # it has no sums that could take it
         result = walk.builder.add("BinOp", result, walk.half_constant(np.float16(y.zero)), op="Add")
-    return Stored(walk.steps(result), y)
+    return QuantisedValue(walk.steps(result), y)
 
 
 def _floats_in_steps(walk: Walk, op: CoreOperation, epsilon: float) -> tuple[int, float] | None:

@@ -68,13 +68,13 @@ class Histogram:
                 return
             flat, low, high = finite, float(finite.min()), float(finite.max())
         self.low, self.high = min(self.low, low), max(self.high, high)
-        self._cover(max(-low, high))
+        self._widen_to(max(-low, high))
         if self.reach:
             self._count(flat)
         else:
             self.zeros += flat.size
 
-    def _cover(self, most: float) -> None:
+    def _widen_to(self, most: float) -> None:
         """Widen the bins until they reach a magnitude."""
         if self.reach == 0.0 and most > 0.0:
             self.reach = max(float(np.nextafter(most, np.inf)), _LEAST)
@@ -99,7 +99,7 @@ class Histogram:
         merged = Histogram()
         merged.low, merged.high = min(self.low, other.low), max(self.high, other.high)
         merged.lost, merged.zeros = self.lost + other.lost, self.zeros + other.zeros
-        merged._cover(max(-merged.low, merged.high))
+        merged._widen_to(max(-merged.low, merged.high))
         for part in (self, other):
             if part.reach:
                 seen = part.counts > 0
@@ -163,7 +163,7 @@ def _least_divergence(seen: Histogram, after: Function | None) -> Affine:
     if seen.reach == 0.0:
         return _full_range(seen, after)
     reals, elements = seen.used_bins
-    weights = np.minimum(elements, _PEAK * _medians_beside(elements))
+    weights = np.minimum(elements, _PEAK * _running_medians(elements))
     least = _LEAST_SHARE * elements.sum()
 
     def divergence(affine: Affine) -> float:
@@ -187,7 +187,7 @@ def _least_divergence(seen: Histogram, after: Function | None) -> Affine:
     return min((affine_of_range(*pair) for pair in ends), key=divergence)
 
 
-def _medians_beside(weights: Array) -> Array:
+def _running_medians(weights: Array) -> Array:
     """Of each bin the median of those around it."""
     padded = np.pad(weights, _BESIDE, mode="reflect" if weights.size > _BESIDE else "edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _BESIDE + 1)

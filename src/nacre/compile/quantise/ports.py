@@ -11,7 +11,7 @@ from nacre.compile.quantise.affine import Affine
 from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.prequantised.imported_scales import ImportedScales, QuantisedPort
 from nacre.compile.quantise.rewrite import Rewritten
-from nacre.compile.quantise.walking import Stored
+from nacre.compile.quantise.walking import QuantisedValue
 from nacre.core.module import Module
 from nacre.core.values import Array
 
@@ -73,7 +73,7 @@ def ports_of(
     return tuple(inputs), tuple(outputs)
 
 
-def _port(name: str, dtype: str, stored: Stored, module: Module) -> Port:
+def _port(name: str, dtype: str, stored: QuantisedValue, module: Module) -> Port:
     elem = module.by_id[stored.value].type.dtype
     if stored.affine is None:
         return Port(name, dtype, elem)

@@ -17,7 +17,7 @@ from nacre.compile.quantise.calibration import Sample
 from nacre.compile.quantise.observers import Function
 from nacre.compile.quantise.rewrite import Rewritten
 from nacre.compile.quantise.roles import Graph, bounds_of
-from nacre.compile.quantise.walking import Stored
+from nacre.compile.quantise.walking import QuantisedValue
 from nacre.core.module import Module
 from nacre.core.values import Array
 
@@ -99,7 +99,7 @@ class Output(NamedTuple):
 
     name: str
     value: int
-    stored: Stored
+    stored: QuantisedValue
     meter: AccuracyMeter
 
 
@@ -284,7 +284,7 @@ def _lossy_source(graph: Graph, value: int) -> int:
 def _compare(
     reals: Iterable[tuple[int, Array]],
     integers: Iterable[tuple[int, Array]],
-    wanted: Mapping[int, Stored],
+    wanted: Mapping[int, QuantisedValue],
     powers: Mapping[int, _SignalAndNoise],
     after: Mapping[int, Function],
 ) -> None:
@@ -302,14 +302,14 @@ def _compare(
                 if at == stored.value:
                     break
         if stored.value in done:
-            actual = _real(done[stored.value], stored.affine)
+            actual = _dequantise(done[stored.value], stored.affine)
             then = after.get(value)
             powers[value].add(*((array, actual) if then is None else (then(array), then(actual))))
             if last[stored.value] == value:
                 del done[stored.value]
 
 
-def _real(array: Array, affine: Affine | None) -> Array:
+def _dequantise(array: Array, affine: Affine | None) -> Array:
     return np.asarray(array, np.float32) if affine is None else affine.real(array)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.compile.quantise.forms import take_operation
 from nacre.compile.quantise.islands import FloatIslands
 from nacre.compile.quantise.roles import Graph, bounds_of
-from nacre.compile.quantise.walking import Product, StorageScheme, Stored, Walk
+from nacre.compile.quantise.walking import Product, QuantisedValue, StorageScheme, Walk
 from nacre.core.module import CoreOperation, Module
 from nacre.core.values import Array, Literal, attributes
 
@@ -18,8 +18,8 @@ class Rewritten:
     """The module, what became of each value, and its products."""
 
     module: Module
-    stored: Mapping[int, Stored]  # by the value of the float module
-    outputs: tuple[Stored, ...]
+    stored: Mapping[int, QuantisedValue]  # by the value of the float module
+    outputs: tuple[QuantisedValue, ...]
     products: tuple[Product, ...]
     notes: tuple[str, ...]
 

@@ -168,7 +168,7 @@ def scale_factor(graph: Graph, op: CoreOperation) -> float | None:
     if op.opcode != "BinOp" or op.attributes["op"] not in ("Mul", "Div"):
         return None
     is_product = op.attributes["op"] == "Mul"
-    number = _number_beside(graph, op, is_commutative=is_product)
+    number = _constant_operand(graph, op, is_commutative=is_product)
     if number is None or not 2.0**-20 < number < 2.0**20:
         return None
     return number if is_product else 1.0 / number
@@ -179,11 +179,11 @@ def added_number(graph: Graph, op: CoreOperation) -> float | None:
     if op.opcode != "BinOp" or op.attributes["op"] not in ("Add", "Sub"):
         return None
     is_sum = op.attributes["op"] == "Add"
-    found = _number_beside(graph, op, is_commutative=is_sum)
+    found = _constant_operand(graph, op, is_commutative=is_sum)
     return found if found is None or is_sum else -found
 
 
-def _number_beside(graph: Graph, op: CoreOperation, is_commutative: bool) -> float | None:
+def _constant_operand(graph: Graph, op: CoreOperation, is_commutative: bool) -> float | None:
     """The finite number that the other operand is joined with; on the left only if that turns."""
     left, right = op.operands
     value = right if right in graph.constants else left if is_commutative else -1
@@ -212,7 +212,7 @@ def is_dangerous(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram])
     return found is not None and found(graph, op, seen)
 
 
-def _ends(graph: Graph, value: int, seen: Mapping[int, Histogram]) -> tuple[float, float]:
+def _value_range(graph: Graph, value: int, seen: Mapping[int, Histogram]) -> tuple[float, float]:
     if value in graph.constants:
         array = graph.constants[value]
         return float(array.min()), float(array.max())
@@ -220,32 +220,32 @@ def _ends(graph: Graph, value: int, seen: Mapping[int, Histogram]) -> tuple[floa
     return (found.low, found.high) if found is not None and not found.is_empty else (0.0, 0.0)
 
 
-def _near_zero(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+def _comes_near_zero(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
     """The last operand comes close to 0, compared with its greatest magnitude."""
-    low, high = _ends(graph, op.operands[-1], seen)
+    low, high = _value_range(graph, op.operands[-1], seen)
     least = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
     return least <= _STEEP * max(abs(low), abs(high))
 
 
-def _divides(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
-    return scale_factor(graph, op) is None and _near_zero(graph, op, seen)
+def _divides_by_near_zero(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+    return scale_factor(graph, op) is None and _comes_near_zero(graph, op, seen)
 
 
-def _explodes(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
-    low, high = _ends(graph, op.operands[0], seen)
+def _exponent_overflows(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+    low, high = _value_range(graph, op.operands[0], seen)
     return high - low > _MOST_EXPONENT
 
 
-def _power(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+def _is_steep_power(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
     """Squares are fine, whatever else is not."""
     array = graph.constants.get(op.operands[1])
     return array is None or not bool(np.isin(array, (1.0, 2.0)).all())
 
 
 _DANGERS: Mapping[str, Callable[[Graph, CoreOperation, Mapping[int, Histogram]], bool]] = {
-    "Sqrt": _near_zero,
-    "Log": _near_zero,
-    "Div": _divides,
-    "Exp": _explodes,
-    "Pow": _power,
+    "Sqrt": _comes_near_zero,
+    "Log": _comes_near_zero,
+    "Div": _divides_by_near_zero,
+    "Exp": _exponent_overflows,
+    "Pow": _is_steep_power,
 }

@@ -55,7 +55,7 @@ class Scales:
 
     def wide(self, value: int) -> Affine:
         """The scale of a value in 16 bits: a power of two, so that f16 multiplies by it exactly."""
-        least = max(self.largest_seen(value) * _WIDE_ROOM / WIDE_HIGH, _LEAST_WIDE)
+        least = max(self.largest_magnitude(value) * _WIDE_ROOM / WIDE_HIGH, _LEAST_WIDE)
         return Affine(2.0 ** ceil(log2(least)), 0)
 
     def is_factor(self, value: int) -> bool:
@@ -107,7 +107,7 @@ class Scales:
         for op in graph.module.operations:
             if graph.roles[op.value_id] != "product" or not self._is_i8(op.value_id):
                 continue
-            source, reach = op.operands[0], self.largest_seen(op.operands[0])
+            source, reach = op.operands[0], self.largest_magnitude(op.operands[0])
             weights = graph.constants[op.operands[1]]
             least = _LEAST_SHARE if weights.size <= _FEW_WEIGHTS else _LEAST_TIED
             alike = tied.setdefault(op.operands[1:], [])
@@ -151,14 +151,14 @@ class Scales:
             self._sums.pop(source, None)
 
     def _concat(self, op: CoreOperation) -> None:
-        graph, whole = self._graph, self.largest_seen(op.value_id)
+        graph, whole = self._graph, self.largest_magnitude(op.value_id)
         for part in dict.fromkeys(op.operands):
             if part in graph.constants or not self._is_i8(part):
                 continue
             root = self._root(part)
             if root in self._factors or root in self._fixed:
                 continue  # it is quantised once more
-            if self._is_only_here(part, op) or self.largest_seen(part) >= _LEAST_SHARE * whole:
+            if self._is_only_here(part, op) or self.largest_magnitude(part) >= _LEAST_SHARE * whole:
                 self._join(part, op.value_id)
 
     def _is_only_here(self, value: int, op: CoreOperation) -> bool:
@@ -171,7 +171,7 @@ class Scales:
             return self._is_only_here(maker.operands[0], maker)
         return graph.roles[value] != "input"
 
-    def largest_seen(self, value: int) -> float:
+    def largest_magnitude(self, value: int) -> float:
         """The largest magnitude of a value on the data."""
         found = self._seen.get(value)
         return 0.0 if found is None or found.is_empty else max(-found.low, found.high)

@@ -25,7 +25,7 @@ _DIFFERENCES = frozenset({"Softmax", "LogSoftmax"})  # a number added to every e
 
 
 @dataclass(frozen=True)
-class Stored:
+class QuantisedValue:
     """A value of the new module: integers with a scale, or something else without."""
 
     value: int
@@ -64,13 +64,13 @@ class Walk:
             scheme.on_grid,
         )
         self.builder = Builder()
-        self.stored: dict[int, Stored] = {}
+        self.stored: dict[int, QuantisedValue] = {}
         self.products: list[Product] = []
         self.notes: list[str] = []
         self.keeping, self.value_text = guarding_constants(graph.module), scheme.value_text
         self._made_values: dict[object, int] = {}  # what was made once for all
 
-    def output(self, index: int, value: int, is_own: bool) -> Stored:
+    def output(self, index: int, value: int, is_own: bool) -> QuantisedValue:
         """An output: integers of the model's own where it has them, the next state in floats."""
         imported = self.imported.outputs.get(index)
         if imported is not None:
@@ -80,7 +80,7 @@ class Walk:
         if is_own and is_cast and self._is_plain(op.operands[0]):
             return self.stored[op.operands[0]]  # the host casts: f16 has not all of i32
         stored = self.stored.get(value)
-        return stored if is_own and stored is not None else Stored(self.floats(value))
+        return stored if is_own and stored is not None else QuantisedValue(self.floats(value))
 
     def _is_plain(self, value: int) -> bool:
         """Whether a computed value is no float."""
@@ -92,24 +92,26 @@ class Walk:
             self._made_values[key] = make()
         return self._made_values[key]
 
-    def integers(self, value: int, wanted: Affine | None = None) -> Stored:
+    def integers(self, value: int, wanted: Affine | None = None) -> QuantisedValue:
         """A value as integers, of a scale that is asked for."""
         array = self.graph.constants.get(value)
         if array is not None:
             affine = wanted or affine_of_constant(array)
             key = (value, affine)
             data = affine.quantise(array)
-            return Stored(self.make_once(key, lambda: self.builder.constant(data, "i8")), affine)
+            return QuantisedValue(
+                self.make_once(key, lambda: self.builder.constant(data, "i8")), affine
+            )
         stored = self.stored[value]
         affine = wanted or stored.affine or self.scales.of(value)
         if stored.affine == affine:
             return stored
         key = (value, affine)
         if stored.affine is None:
-            return Stored(
+            return QuantisedValue(
                 self.make_once(key, lambda: self._quantise_island(stored.value, affine)), affine
             )
-        return Stored(self.make_once(key, lambda: self._rescale(stored, affine)), affine)
+        return QuantisedValue(self.make_once(key, lambda: self._rescale(stored, affine)), affine)
 
     def _quantise_island(self, value: int, affine: Affine) -> int:
         """Floats of an island as integers: a product, a sum and a cast where f16 has the factor.
@@ -132,14 +134,14 @@ class Walk:
         """Floats of 16 bits that count in steps from zero on as integers."""
         return self.quantize(self.builder.add("Cast", value, to="f32"), Affine(1.0, 0))
 
-    def _rescale(self, stored: Stored, affine: Affine) -> int:
+    def _rescale(self, stored: QuantisedValue, affine: Affine) -> int:
         """Integers of one scale as integers of another: bounds that hold everything."""
         assert stored.affine is not None
         real = self.real(stored)
         held = self.builder.add("Clip", real, min=stored.affine.low, max=stored.affine.high)
         return self.quantize(held, affine)
 
-    def real(self, stored: Stored) -> int:
+    def real(self, stored: QuantisedValue) -> int:
         """Integers as reals, for one use."""
         assert stored.affine is not None
         scale, zero = self.parameters(stored.affine)
@@ -208,7 +210,7 @@ class Walk:
             (value, "f32"), lambda: self.builder.add("Cast", stored.value, to="f32")
         )
 
-    def _floats_from_integers(self, value: int, stored: Stored, affine: Affine) -> int:
+    def _floats_from_integers(self, value: int, stored: QuantisedValue, affine: Affine) -> int:
         """Integers as floats of 16 bits: a cast, a sum and a product where that is exact enough.
 
         `dequantize` would be work for the slowest unit. A softmax sees differences only, and needs

@@ -34,7 +34,7 @@ def write_copies(layer: Layer, placement: Placement, writer: TaskWriter, options
             regions.append(
                 outside(where.buffer, where.offset, Affine(access.offset), access, shape)
             )
-        dst, src = _both_typed(regions[0], regions[1])
+        dst, src = _type_both_sides(regions[0], regions[1])
         # What touches no L1 belongs to no engine: they take turns, for the tokens of all would do.
         is_free = engines > 1 and not is_l1(dst.buffer) and not is_l1(src.buffer)
         engine = number % engines if is_free else None
@@ -80,7 +80,7 @@ def _cut_move(move: Move, axis: int, count: int) -> list[Move]:
     return moves
 
 
-def _both_typed(dst: Region, src: Region) -> tuple[Region, Region]:
+def _type_both_sides(dst: Region, src: Region) -> tuple[Region, Region]:
     """Both sides typed where one of them has gaps."""
     if bool(dst.elem) == bool(src.elem):
         return dst, src

@@ -31,7 +31,7 @@ class LoadParts:
         self._in_flight = min(tiling.slots, tiles) * max(1, loads)
         self._options = options
 
-    def cut(
+    def split_load(
         self, dst: Region, src: Region, *, is_in_ddr: bool, is_shared: bool
     ) -> Iterator[tuple[Region, Region]]:
         """Where each part goes and comes from; what is shared has all units for itself."""
@@ -79,15 +79,15 @@ def _cut_elements(dst: Region, src: Region, count: int) -> Iterator[tuple[Region
         strides = dense(shape)
         yield (
             replace(
-                _moved(dst, first * dense(dst.shape)[axis]),
+                _advance(dst, first * dense(dst.shape)[axis]),
                 size=prod(shape) * element_bytes(dst.elem), shape=shape, layout="", strides=strides,
             ),
             replace(
-                _moved(src, first * src.strides[axis]),
+                _advance(src, first * src.strides[axis]),
                 size=reach(shape, src.strides) * element_bytes(src.elem), shape=shape,
             ),
         )  # fmt: skip
 
 
-def _moved(region: Region, elements: int) -> Region:
+def _advance(region: Region, elements: int) -> Region:
     return replace(region, offset=region.offset.plus(elements * element_bytes(region.elem)))

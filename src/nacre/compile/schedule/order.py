@@ -78,7 +78,7 @@ class _OpenTouches:
     def __iter__(self) -> Iterator[tuple[int, Touch]]:
         return (entry for some in self._classes.values() for entry in some.held)
 
-    def near(self, wanted: Touch) -> Iterator[tuple[int, Touch]]:
+    def overlapping(self, wanted: Touch) -> Iterator[tuple[int, Touch]]:
         """All that may overlap with it."""
         for bits, some in self._classes.items():
             first = bisect_right(some.starts, wanted.start - (1 << bits))
@@ -120,7 +120,7 @@ class Order:
         found = 0
         for wanted in touches:
             held = self._open.get(wanted.buffer)
-            for number, other in () if held is None else held.near(wanted):
+            for number, other in () if held is None else held.overlapping(wanted):
                 if (wanted.writes or other.writes) and wanted.overlaps(other):
                     found |= 1 << number
         return self._names(self._latest(found))

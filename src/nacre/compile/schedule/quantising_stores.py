@@ -22,7 +22,7 @@ class QuantisingStore:
     quant: Quant
     access: Access  # of the result
 
-    def typed(self, region: Region, size: Size, layouts: Mapping[int, str]) -> Region:
+    def typed_region(self, region: Region, size: Size, layouts: Mapping[int, str]) -> Region:
         """Where the result lies, with its type: a store quantises by what its destination says."""
         shape = tile_shape(self.access.axes, size)
         layout = "" if region.strides else layouts[max(1, len(shape))]

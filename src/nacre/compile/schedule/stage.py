@@ -216,7 +216,7 @@ class _LayerSchedule:
         slot = number % self._tiling.w_slots
         for lane in lanes:
             for let in self._tasks.weights.lets(lane.engine, lane.block, slot):
-                self._writer.let(let)
+                self._writer.declare(let)
 
     # Tiles
 
@@ -227,11 +227,11 @@ class _LayerSchedule:
             tiles = [(n, tile) for n in range(layer.images) for tile in self._tiles]
             self._unroll(number, lanes, tag, [(Affine(n), tile) for n, tile in tiles])
         elif layer.images > 1 and len(self._tiles) == 1:
-            self._over_images(number, lanes, tag)
+            self._loop_over_images(number, lanes, tag)
         elif layer.images == 1:
-            self._over_rows(number, lanes, tag, Affine(), self._writer)
+            self._loop_over_rows(number, lanes, tag, Affine(), self._writer)
         else:
-            self._over_both(number, lanes, tag)
+            self._loop_over_both(number, lanes, tag)
 
     @property
     def _rounds(self) -> int:
@@ -283,7 +283,7 @@ class _LayerSchedule:
             tag, lane.engine, lane.block, image, row, x_row, size, slot, tile.above, tile.below
         )
 
-    def _over_images(self, number: int, lanes: list[_Lane], tag: str) -> None:
+    def _loop_over_images(self, number: int, lanes: list[_Lane], tag: str) -> None:
         """A loop over images of one tile each; those that do not fill a round follow it."""
         step, images = self._step, self.layer.images
         rounds = images // step
@@ -301,7 +301,7 @@ class _LayerSchedule:
         rest = [(Affine(n), tile) for n in range(rounds * step, images)]
         self._write_tiles(number, lanes, f"{tag}e", rest, self._writer)
 
-    def _over_rows(
+    def _loop_over_rows(
         self, number: int, lanes: list[_Lane], tag: str, image: Affine, writer: TaskWriter
     ) -> None:
         """A loop over tiles of whole rows without padding; the others follow it."""
@@ -327,11 +327,11 @@ class _LayerSchedule:
         rest = [(image, t) for t in self._tiles if t not in looped]
         self._write_tiles(number, lanes, f"{tag}e", rest, writer)
 
-    def _over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
+    def _loop_over_both(self, number: int, lanes: list[_Lane], tag: str) -> None:
         """Images one after the other; each is complete before the next begins."""
         self._writer.wait(self._touched_by_tiles())
         body = LoopWriter(self._writer)
-        self._over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
+        self._loop_over_rows(number, lanes, tag, Affine(0, (("n", 1),)), body)
         self._loop("n", self.layer.images, 1, body)
 
     def _slot_of_round(self, variable: str) -> Affine:

@@ -22,7 +22,7 @@ class TaskWriter:
         """A line for readers."""
         self.statements.append(Comment(text))
 
-    def let(self, let: Let) -> None:
+    def declare(self, let: Let) -> None:
         """A name, once."""
         if let.name not in self._declared:
             self._declared.add(let.name)
@@ -33,7 +33,7 @@ class TaskWriter:
         deps = self.order.conflicts(task.touches)
         for statement in task.statements(deps):
             if isinstance(statement, Let):
-                self.let(statement)
+                self.declare(statement)
             else:
                 self.statements.append(statement)
         self.order.add(task.statement.token, deps, task.touches)
@@ -101,7 +101,7 @@ class LoopWriter(TaskWriter):
         self.named.update(before)
         for statement in task.statements(deps):
             if isinstance(statement, Let):
-                self.let(statement)
+                self.declare(statement)
             else:
                 self.statements.append(statement)
         self.order.add(task.statement.token, inside, in_l1)

@@ -82,10 +82,10 @@ class LayerTasks:
         for local, access in enumerate(self.layer.operands):
             if local in self._fixed and local not in self._spaces.placed:
                 for task in self._load(position, local, access, is_shared=True):
-                    yield _as_ahead(task)
+                    yield _mark_ahead(task)
         for number, step in enumerate(self.layer.steps):
             if step.output.local in self._fixed:
-                yield _as_ahead(self._step(position, number, step, 0))
+                yield _mark_ahead(self._step(position, number, step, 0))
 
     # For every tile
 
@@ -110,10 +110,10 @@ class LayerTasks:
         """A result on its way out, perhaps as floats that become integers there."""
         where = self._placement.tensors[result.access.tensor]
         op = "store" if where.level == "L2" else "transfer"
-        dst, source = self._outside(position, result.access), Operand(result.local)
+        dst, source = self._tensor_region(position, result.access), Operand(result.local)
         if by_store is not None and by_store.step.output.local == result.local:
             source = by_store.step.inputs[0]
-            dst = by_store.typed(dst, position.size, _LAYOUTS)
+            dst = by_store.typed_region(dst, position.size, _LAYOUTS)
         name, let = self._name_local(position, source)
         token = f"{self.layer.name}_s{number or ''}{position.tag}"
         copy = Copy(token, op, dst, name, debug=self.layer.title)
@@ -132,10 +132,10 @@ class LayerTasks:
     ) -> Iterator[Task]:
         """An operand on its way to L1, by several units where tiles leave some without work."""
         name, let = self._name_local(position, Operand(local))
-        src = self._outside(position, access)
+        src = self._tensor_region(position, access)
         is_in_ddr = self._placement.tensors[access.tensor].level == "DDR"
         parts = list(
-            self._load_parts.cut(let.region, src, is_in_ddr=is_in_ddr, is_shared=is_shared)
+            self._load_parts.split_load(let.region, src, is_in_ddr=is_in_ddr, is_shared=is_shared)
         )
         for number, (dst, part) in enumerate(parts):
             token = f"{self.layer.name}_x{local or ''}{position.tag}" + (
@@ -159,8 +159,8 @@ class LayerTasks:
         touches.append(touch_of(let.region, True))
         token = f"{self.layer.name}_c{number or ''}{position.tag}"
         attributes = {
-            **self._window(position, step),
-            **self._repeats(position, step),
+            **self._window_attributes(position, step),
+            **self._repeat_attributes(position, step),
             **step.attributes,
         }
         value = self.layer.makes[number] if self.layer.makes else None
@@ -199,7 +199,7 @@ class LayerTasks:
             region = replace(region, layout="", strides=access.strides)
         return name, Let(name, region)
 
-    def _window(self, position: TilePosition, step: Step) -> dict[str, object]:
+    def _window_attributes(self, position: TilePosition, step: Step) -> dict[str, object]:
         window = self.layer.window
         if window is None or step is not self.layer.steps[self.layer.sliding]:
             return {}
@@ -213,7 +213,7 @@ class LayerTasks:
         groups = window.groups or position.size.columns
         return {**given, "dilations": window.dilations, "groups": groups}
 
-    def _repeats(self, position: TilePosition, step: Step) -> dict[str, object]:
+    def _repeat_attributes(self, position: TilePosition, step: Step) -> dict[str, object]:
         """How an operand is stretched: its last elements are repeated along axes of size 1."""
         if not step.repeats:
             return {}
@@ -243,13 +243,13 @@ class LayerTasks:
             operand.layout or layout or _LAYOUTS[max(1, len(shape))], quant=operand.quant,
         )  # fmt: skip
         if operand.local in self._fixed:
-            region = self._part_of_shared(
+            region = self._shared_region(
                 region, tile_shape(operand.axes or local.axes, self._whole)
             )
         name = self._name(position, operand)
         return name, Let(name, region)
 
-    def _part_of_shared(self, region: Region, whole: tuple[int, ...]) -> Region:
+    def _shared_region(self, region: Region, whole: tuple[int, ...]) -> Region:
         """What a smaller tile takes of a value that all tiles share: it lies as the whole does."""
         strides, own = dense(whole), dense(region.shape)
         if all(n == 1 or a == b for n, a, b in zip(region.shape, strides, own, strict=True)):
@@ -260,7 +260,7 @@ class LayerTasks:
     def _resident(self, position: TilePosition, operand: Operand) -> tuple[str, Let]:
         """A part of a tensor that stays in L1."""
         access, local = self._spaces.placed[operand.local], self.layer.locals[operand.local]
-        region = self._outside(position, access)
+        region = self._tensor_region(position, access)
         shape = tile_shape(operand.axes or local.axes, position.size)
         layout = operand.layout or ("NHWC" if self.layer.window and len(shape) == 4 else "")
         region = replace(region, elem=operand.elem or local.elem, quant=operand.quant)
@@ -271,13 +271,13 @@ class LayerTasks:
         return name, Let(name, region)
 
     def _name(self, position: TilePosition, operand: Operand) -> str:
-        ending = "" if operand.quant is None else f"q{self._quants(operand)}"
+        ending = "" if operand.quant is None else f"q{self._quant_number(operand)}"
         ending += "w" if operand.layout else ""
         ending += "m" if operand.elem else ""
         ending += "r" if operand.local in self._reshaped and operand.axes else ""
         return f"{self.layer.name}_V{operand.local}{ending}{position.tag}"
 
-    def _quants(self, operand: Operand) -> int:
+    def _quant_number(self, operand: Operand) -> int:
         """The number of a scale among those that a value is read under."""
         seen = [
             o.quant
@@ -288,7 +288,7 @@ class LayerTasks:
         assert operand.quant is not None
         return list(dict.fromkeys(seen)).index(operand.quant)
 
-    def _outside(self, position: TilePosition, access: Access) -> Region:
+    def _tensor_region(self, position: TilePosition, access: Access) -> Region:
         """The part of a tensor that a tile reads or writes, where it lies."""
         where = self._placement.tensors[access.tensor]
         first = self._blocks[position.block][0]
@@ -309,5 +309,5 @@ def _locals_of_several_shapes(layer: Layer) -> frozenset[int]:
     return frozenset(local for local, found in shapes.items() if len(found) > 1)
 
 
-def _as_ahead(task: Task) -> Task:
+def _mark_ahead(task: Task) -> Task:
     return replace(task, statement=replace(task.statement, ahead=True))

@@ -70,7 +70,7 @@ class _Writer:
             self._release(place)
             match statement:
                 case Let():
-                    self._let(statement)
+                    self._record_let(statement)
                     self._made.append(statement)
                 case Copy() | Compute():
                     self._task(place, statement)
@@ -87,11 +87,11 @@ class _Writer:
                     self._made.append(statement)
         return tuple(self._made)
 
-    def _let(self, let: Let) -> None:
+    def _record_let(self, let: Let) -> None:
         if let.region.buffer in self._engine_of:
             self._engine_of[let.name] = self._engine_of[let.region.buffer]
 
-    def _engines(self, task: Copy | Compute) -> Iterable[int]:
+    def _engines_of(self, task: Copy | Compute) -> Iterable[int]:
         """The engine that a task runs on; one that may run anywhere counts for all."""
         if isinstance(task, Copy) and task.engine is not None:
             return [task.engine]
@@ -120,7 +120,7 @@ class _Writer:
     # Tasks
 
     def _task(self, place: int, task: Copy | Compute) -> None:
-        engines = list(self._engines(task))
+        engines = list(self._engines_of(task))
         deps = self._open_deps(task.deps)
         self._lives.add(task.token, place, deps)
         if any(not self._has_lane(e, task.token) for e in engines):
@@ -187,7 +187,7 @@ class _Writer:
             chains.count += begun
             chains.free -= lanes - begun
             chains.free += lanes  # everything in the loop is done where it ends
-        self._made.append(self._without_settled(loop))
+        self._made.append(self._without_settled_deps(loop))
         self._settle(tokens_named_by(loop), place + 1)
 
     def _early_ends(self, chains: _TokenChains, named: Collection[str]) -> int:
@@ -203,10 +203,10 @@ class _Writer:
             return loop
         return replace(loop, window=max(1, (self._limit - held) // count))
 
-    def _without_settled(self, loop: Loop) -> Loop:
+    def _without_settled_deps(self, loop: Loop) -> Loop:
         """A loop whose tasks do not name what everything comes after."""
         body = tuple(
-            self._without_settled(s)
+            self._without_settled_deps(s)
             if isinstance(s, Loop)
             else replace(s, deps=self._open_deps(s.deps))
             if isinstance(s, Copy | Compute)

@@ -48,7 +48,7 @@ def cheapest_tiling(problem: TileProblem) -> tuple[float, Tiling] | None:
     if shapes is None:
         return None
     slots = np.arange(1, problem.machine.most_slots + 1)
-    ways = [_way(problem, shapes, most, slots) for most in _most_abreast(problem)]
+    ways = [_evaluate_sharing(problem, shapes, most, slots) for most in _most_abreast(problem)]
     cycles = np.stack([way.cycles for way in ways], axis=1)  # by size, way, slots
     least = cycles.min(initial=inf)
     if least == inf:
@@ -152,23 +152,23 @@ def _shapes(problem: TileProblem) -> _Shapes | None:
         parts.append(_Shapes(sizes.rows, sizes.columns, needed, costs, lanes))
     if not parts:
         return None
-    made: _Shapes = _joined(parts, np.argsort(np.concatenate(places)))
+    made: _Shapes = _concatenate(parts, np.argsort(np.concatenate(places)))
     return made
 
 
-def _joined(parts: Sequence[Any], order: Column) -> Any:  # noqa: ANN401 - columns of any kind
+def _concatenate(parts: Sequence[Any], order: Column) -> Any:  # noqa: ANN401 - columns of any kind
     """Columns behind each other; 1 wide, since each has a row for every size and no slots."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)[order, None]
     names = [one.name for one in fields(parts[0])]
-    return type(parts[0])(*(_joined([getattr(p, n) for p in parts], order) for n in names))
+    return type(parts[0])(*(_concatenate([getattr(p, n) for p in parts], order) for n in names))
 
 
 # What they cost
 
 
 @dataclass(frozen=True, eq=False)
-class _Shares:
+class _EngineShares:
     """What of a layer one engine computes; columns over sizes."""
 
     engines: Column  # that take part
@@ -177,12 +177,12 @@ class _Shares:
     blocks: Column
 
     @staticmethod
-    def of(layer: Layer, shapes: _Shapes, engines: int, most_abreast: int) -> _Shares:
+    def of(layer: Layer, shapes: _Shapes, engines: int, most_abreast: int) -> _EngineShares:
         blocks = -(-layer.columns // shapes.columns)
         tiles = layer.images * -(-layer.rows // shapes.rows)
         abreast = np.minimum(most_abreast, blocks)
         rows = np.minimum(engines // most_abreast, tiles)
-        return _Shares(rows * abreast, abreast, -(-tiles // rows), -(-blocks // abreast))
+        return _EngineShares(rows * abreast, abreast, -(-tiles // rows), -(-blocks // abreast))
 
     @property
     def count(self) -> Column:
@@ -191,7 +191,7 @@ class _Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
+class _EngineSharing:
     """One way to share out tiles of every size among engines, with one in flight or more."""
 
     cycles: Cycles  # by size and slots; infinite where it does not fit
@@ -211,10 +211,12 @@ def _most_abreast(problem: TileProblem) -> list[int]:
     return [1, *(n for n in range(engines, 1, -1) if engines % n == 0)]
 
 
-def _way(problem: TileProblem, shapes: _Shapes, most_abreast: int, slots: Column) -> _Way:
+def _evaluate_sharing(
+    problem: TileProblem, shapes: _Shapes, most_abreast: int, slots: Column
+) -> _EngineSharing:
     """What tiles cost where engines share out rows, columns, or both."""
     layer, machine, needed = problem.layer, problem.machine, shapes.footprints
-    shares = _Shares.of(layer, shapes, machine.engines, most_abreast)
+    shares = _EngineShares.of(layer, shapes, machine.engines, most_abreast)
     most = np.minimum(2, shares.blocks)
     w_slots = np.where(needed.total(slots, most) > problem.room, 1, most)
     total = needed.total(slots, w_slots)
@@ -225,14 +227,14 @@ def _way(problem: TileProblem, shapes: _Shapes, most_abreast: int, slots: Column
     is_legal &= (slots <= shares.count) & (total <= problem.room)
     if most_abreast > 1 and not problem.around.kept_columns:
         is_legal &= shapes.columns < layer.columns
-    return _Way(np.where(is_legal, cycles, inf), w_slots, shares.engines, shares.abreast)
+    return _EngineSharing(np.where(is_legal, cycles, inf), w_slots, shares.engines, shares.abreast)
 
 
 def _cycles(
     layer: Layer,
     machine: TileMachine,
     shapes: _Shapes,
-    shares: _Shares,
+    shares: _EngineShares,
     slots: Column,
     w_slots: Column,
     is_first: bool,
@@ -276,7 +278,7 @@ def _chain(costs: TileCosts, in_flight: Column) -> Cycles:
     return costs.chain - costs.longest + costs.longest / parts
 
 
-def _busiest_unit(machine: TileMachine, costs: TileCosts, shares: _Shares) -> Cycles:
+def _busiest_unit(machine: TileMachine, costs: TileCosts, shares: _EngineShares) -> Cycles:
     """The work of the unit that has most of it."""
     count = shares.count
     # Engines that share out rows want the same weights, which come from DDR once.

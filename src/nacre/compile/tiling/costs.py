@@ -123,11 +123,11 @@ def tile_costs(
             from_ddr += to_l1
     return TileCosts(
         work["NMU"], work["CSTL"], work["VPU"], work["DMA"], work["sDMA"], chain, longest,
-        _paths(loads, has_outside, device, longest), weights, to_l1, from_ddr, shared,
+        _units_of_load(loads, has_outside, device, longest), weights, to_l1, from_ddr, shared,
     )  # fmt: skip
 
 
-def _paths(loads: int, has_outside: bool, device: Device, longest: Cycles) -> Cycles:
+def _units_of_load(loads: int, has_outside: bool, device: Device, longest: Cycles) -> Cycles:
     """Units that bring one load of a tile; what comes from DDR, from a share of those there."""
     units = load_units(device)
     if has_outside:

@@ -16,7 +16,7 @@ import numpy as np
 from nacre.compile.partition.layers import Access, Axes, Axis, Layer, Local, Packed, Result, Step
 from nacre.compile.partition.tensors import Tensor
 from nacre.compile.partition.views import dense
-from nacre.compile.tiling.fusing_turns import join_turn, joins_turn
+from nacre.compile.tiling.fusing_transposes import fuse_transpose, fuses_transpose
 
 _ONE_PLACE = {"pads": (0, 0, 0, 0), "strides": (1, 1), "dilations": (1, 1), "groups": 1}
 
@@ -38,8 +38,8 @@ def join_layers(first: Layer, second: Layer, number: int) -> JoinedLayer | None:
     tensor = first.results[0].access.tensor
     if sum(access.tensor == tensor for access in second.operands) != 1:
         return None
-    if joins_turn(first, second):
-        layer = join_turn(first, second)
+    if fuses_transpose(first, second):
+        layer = fuse_transpose(first, second)
         return None if layer is None else JoinedLayer(layer, {})
     if second.main == "linear" and first.main in ("window", "linear"):
         return _join_behind(first, second, number)
@@ -116,7 +116,7 @@ class _Frame:
             axes = self.axes(access.axes, layer.columns)
             if axes is None or len(axes) == 1:
                 return None if axes is None else replace(access, axes=axes)
-            image = self._image(access, layer)
+            image = self._image_stride(access, layer)
             if image is None:
                 return None
             row, column = access.strides
@@ -125,7 +125,7 @@ class _Frame:
 
         return move
 
-    def _image(self, access: Access, layer: Layer) -> int | None:
+    def _image_stride(self, access: Access, layer: Layer) -> int | None:
         """From one picture to the next; None where the pictures are not those of the frame."""
         pixels = self.height * self.width
         if layer.images == self.images and layer.rows == pixels:

@@ -24,7 +24,7 @@ def with_accesses(layer: Layer, move: Callable[[int, Access], Access]) -> Layer:
     return replace(layer, operands=operands, results=results)
 
 
-def by_groups(layer: Layer, count: int) -> list[Layer] | None:
+def split_by_groups(layer: Layer, count: int) -> list[Layer] | None:
     """A convolution of several groups as several, of so many groups each."""
     window, packed = layer.window, layer.packed
     assert window is not None

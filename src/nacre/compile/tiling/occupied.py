@@ -15,7 +15,7 @@ class Span(NamedTuple):
     last: int
 
 
-class Occupied:
+class OccupiedSpans:
     """The spans of a memory, found by layer.
 
     Most live for a few layers, whatever the length of the model: those that are alive with one are
@@ -41,7 +41,7 @@ class Occupied:
     def lowest_gap(self, size: int, first: int, last: int) -> int:
         """The lowest offset at which nothing else lives at the same time."""
         offset = 0
-        for span in sorted(self._alive(first, last)):
+        for span in sorted(self._alive_spans(first, last)):
             if offset + size <= span.begin:
                 break
             offset = max(offset, span.end)
@@ -52,7 +52,7 @@ class Occupied:
         """Where all that was ever there ends."""
         return max((span.end for span in self._spans), default=0)
 
-    def _alive(self, first: int, last: int) -> Iterator[Span]:
+    def _alive_spans(self, first: int, last: int) -> Iterator[Span]:
         for level, by_place in self._by_life.items():
             # A life is shorter than a place of its level: it reaches into the next one at most.
             places = range((first >> level) - 1, (last >> level) + 1)

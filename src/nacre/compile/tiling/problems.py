@@ -83,7 +83,7 @@ def tile_problem(
         frozenset(n for t, n in numbers.items() if t in resident),
         frozenset(n for t, n in numbers.items() if partition.is_in_ddr(t)),
         resident.holds_weights(layer),
-        _kept_columns(layer, resident, options),
+        _resident_columns(layer, resident, options),
         layer.packed is not None and layer.packed.key in partition.recurring_weights,
     )
     is_one_engine = bool(around.in_l1) or (around.has_weights and not around.kept_columns)
@@ -94,7 +94,7 @@ def tile_problem(
     )
 
 
-def _kept_columns(layer: Layer, resident: Residency, options: Options) -> int:
+def _resident_columns(layer: Layer, resident: Residency, options: Options) -> int:
     """The columns whose weights each engine keeps, where they are shared out."""
     engines = options.device.num_engines
     if engines == 1 or not keeps_weights(layer) or not resident.holds_weights(layer):
@@ -129,12 +129,12 @@ def _without_names(layer: Layer) -> tuple[Layer, dict[int, int]]:
 
 def _without_values(packed: Packed) -> Packed:
     """Weights of the same shape that take no memory."""
-    bias = None if packed.bias is None else _of_shape(packed.bias)
-    groups = tuple(replace(part, array=_of_shape(part.array)) for part in packed.groups)
-    return Packed(_of_shape(packed.array), bias, packed.elem, packed.bias_elem, groups=groups)
+    bias = None if packed.bias is None else _empty_array(packed.bias)
+    groups = tuple(replace(part, array=_empty_array(part.array)) for part in packed.groups)
+    return Packed(_empty_array(packed.array), bias, packed.elem, packed.bias_elem, groups=groups)
 
 
-def _of_shape(array: Array) -> Array:
+def _empty_array(array: Array) -> Array:
     return np.broadcast_to(np.int8(0), array.shape)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
-from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.occupied import OccupiedSpans
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import columns_of_engine, keeps_weights
 
@@ -75,7 +75,7 @@ def residency(partition: Partition, options: Options, zone: int, most_macs: int)
         first, last = lives[tensor]
         return sizes[tensor] * (last - first + 1), tensor
 
-    taken = Occupied()
+    taken = OccupiedSpans()
     users = users_of_weights(partition, most)
     weights = _shared_weights(partition, users, zone, taken)
     kept_by = {
@@ -117,7 +117,7 @@ def weights_lifetime(layers: Sequence[Layer], users: Sequence[int]) -> tuple[int
 
 
 def _shared_weights(
-    partition: Partition, users: Mapping[Key, list[int]], zone: int, occupied: Occupied
+    partition: Partition, users: Mapping[Key, list[int]], zone: int, occupied: OccupiedSpans
 ) -> dict[Key, int]:
     """Weights of several layers that fit in half of the zone together."""
     offsets: dict[Key, int] = {}
@@ -133,7 +133,7 @@ def _shared_weights(
 
 
 def _resident_weights(
-    partition: Partition, users: Mapping[Key, list[int]], occupied: Occupied, engines: int
+    partition: Partition, users: Mapping[Key, list[int]], occupied: OccupiedSpans, engines: int
 ) -> tuple[dict[Key, int], dict[str, int]]:
     """Weights that layers keep for each other, behind all else; and where tiles begin with them."""
     offsets: dict[Key, int] = {}
@@ -166,12 +166,12 @@ def _weights_of(layer: Layer, columns: int) -> int:
 class HighWaterMarks:
     """The end of all that is there while a layer runs, by the number of the layer."""
 
-    def __init__(self, count: int, occupied: Occupied) -> None:
+    def __init__(self, count: int, occupied: OccupiedSpans) -> None:
         self._ends = np.zeros(count, np.int64)
         for span in occupied:
-            self._raise(span.end, span.first, span.last)
+            self._raise_ends(span.end, span.first, span.last)
 
-    def _raise(self, end: int, first: int, last: int) -> None:
+    def _raise_ends(self, end: int, first: int, last: int) -> None:
         part = self._ends[first : last + 1]
         np.maximum(part, end, out=part)
 
@@ -182,7 +182,7 @@ class HighWaterMarks:
     def add(self, size: int, first: int, last: int) -> int:
         """Something more, behind all that is there at the time; where it begins."""
         begin = self.top(first, last)
-        self._raise(begin + size, first, last)
+        self._raise_ends(begin + size, first, last)
         return begin
 
 

@@ -12,7 +12,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.layer_parts import column_layer, number_parts
-from nacre.compile.tiling.occupied import Occupied
+from nacre.compile.tiling.occupied import OccupiedSpans
 from nacre.compile.tiling.residency import HighWaterMarks, users_of_weights, weights_lifetime
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import columns_of_engine
@@ -27,7 +27,7 @@ def keep_shared_weights(partition: Partition, options: Options, part: float) -> 
     if "residency" in options.disabled:
         return partition
     room, layers = int(options.l1_bytes * part), partition.layers
-    heights, engines = HighWaterMarks(len(layers), Occupied()), options.device.num_engines
+    heights, engines = HighWaterMarks(len(layers), OccupiedSpans()), options.device.num_engines
     cut: dict[int, list[Layer]] = {}
     for users in sorted(users_of_weights(partition).values(), key=lambda found: -len(found)):
         if len(users) < _LEAST_USES or not all(_may_be_cut(layers[user]) for user in users):

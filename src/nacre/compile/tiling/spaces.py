@@ -65,12 +65,14 @@ class _SpaceAssignment:
         }
         for local, access in enumerate(layer.operands):
             if not access.stays and local not in placed:
-                self._home[local] = self._new(local, local in self._shared)
+                self._home[local] = self._add_space(local, local in self._shared)
         for number, step in enumerate(layer.steps):
             if step.output.local in self._shared:
-                self._home[step.output.local] = self._new(step.output.local, True)
+                self._home[step.output.local] = self._add_space(step.output.local, True)
                 continue
-            self._place(number, step.output.local, step.in_place, [i.local for i in step.inputs])
+            self._assign_space(
+                number, step.output.local, step.in_place, [i.local for i in step.inputs]
+            )
         self._settle_results(placed)
         return Spaces(tuple(self._home), len(self._fixed), tuple(self._fixed), placed)
 
@@ -86,7 +88,7 @@ class _SpaceAssignment:
                     placed[local] = result.access
                     self._home[local] = None
 
-    def _place(self, number: int, local: int, in_place: bool, inputs: list[int]) -> None:
+    def _assign_space(self, number: int, local: int, in_place: bool, inputs: list[int]) -> None:
         taken = {
             self._home[other]
             for other, home in enumerate(self._home)
@@ -96,9 +98,9 @@ class _SpaceAssignment:
             if space not in taken and not self._fixed[space] and signature == self._shape(local):
                 self._home[local] = space
                 return
-        self._home[local] = self._new(local, False)
+        self._home[local] = self._add_space(local, False)
 
-    def _new(self, local: int, fixed: bool) -> int:
+    def _add_space(self, local: int, fixed: bool) -> int:
         self._fixed.append(fixed)
         self._signature.append(self._shape(local))
         return len(self._fixed) - 1

@@ -90,7 +90,7 @@ def _tile_layers(
             cycles.append(0.0)
             continue
         chosen = best_tiling(layer, partition, options, resident, next_weights, is_first=is_first)
-        if chosen is None or _comes_alone(layer, chosen[1], options, resident):
+        if chosen is None or _is_single_buffered(layer, chosen[1], options, resident):
             narrow = best_tiling(
                 layer, partition, options, resident, next_weights,
                 narrow_columns=True, is_first=is_first,
@@ -99,7 +99,7 @@ def _tile_layers(
         if chosen is None and not is_last:
             return None
         if chosen is None:
-            refused.append(_no_fit(layer, partition, options))
+            refused.append(_no_tile_finding(layer, partition, options))
             continue
         cycles.append(chosen[0])
         if layer.name in loaded_by:
@@ -111,7 +111,9 @@ def _tile_layers(
     return Tilings(tuple(tilings[::-1]), resident, tuple(cycles[::-1]), weights)
 
 
-def _comes_alone(layer: Layer, tiling: Tiling, options: Options, resident: Residency) -> bool:
+def _is_single_buffered(
+    layer: Layer, tiling: Tiling, options: Options, resident: Residency
+) -> bool:
     """Whether L1 holds one block of weights, or one tile, so that each waits for the last."""
     if tiling.w_slots == 1 and tiling.columns < layer.columns:
         return True
@@ -157,7 +159,7 @@ def best_tiling(
     )
 
 
-def _no_fit(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
+def _no_tile_finding(layer: Layer, partition: Partition, options: Options) -> Diagnostic:
     values = [op.value_id for op in layer.operations]
     name = f"`{layer.name}`{nodes_text(partition.legal, values)}"
     span = place_of(partition.legal, values)

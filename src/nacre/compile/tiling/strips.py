@@ -16,7 +16,7 @@ from nacre.compile.options import Options
 from nacre.compile.partition.layers import Access, Axes, Layer, Local
 from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.candidates import equal_parts
-from nacre.compile.tiling.layer_parts import by_groups, number_parts, with_accesses
+from nacre.compile.tiling.layer_parts import number_parts, split_by_groups, with_accesses
 from nacre.compile.tiling.residency import Residency
 from nacre.compile.tiling.stage import best_tiling, fits
 
@@ -123,7 +123,7 @@ class _LayerCutter:
         for narrow_columns in (False, True):  # narrow blocks of columns are the last resort
             if fits(layer, self._options, narrow_columns=narrow_columns):
                 return self._cheaper_strips(layer, narrow_columns) or [layer]
-            parts = self._cut(layer, narrow_columns)
+            parts = self._cheapest_cut(layer, narrow_columns)
             if parts is not None:
                 return parts
         return [layer]
@@ -144,7 +144,7 @@ class _LayerCutter:
         )
         return float("inf") if found is None else found[0]
 
-    def _cut(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
+    def _cheapest_cut(self, layer: Layer, narrow_columns: bool) -> list[Layer] | None:
         """The cheapest way to cut a layer along one axis, or along several."""
         axes = [*_axes(layer)]
         candidates = [self._cheapest(make, size, narrow_columns) for make, size in axes]
@@ -153,7 +153,7 @@ class _LayerCutter:
             return min(ways, key=lambda way: way[0])[1]
         for make, size in axes:  # as thin as can be along one, then along another
             thin = make(1) if size > 1 else None
-            parts = [self._cut(part, narrow_columns) for part in thin or ()]
+            parts = [self._cheapest_cut(part, narrow_columns) for part in thin or ()]
             if thin and all(part is not None for part in parts):
                 return [layer for part in parts for layer in part or ()]
         return None
@@ -190,14 +190,14 @@ def _axes(layer: Layer) -> Iterator[tuple[Callable[[int], list[Layer] | None], i
     """Ways to cut a layer: parts of about a size, and the largest size."""
     window = layer.window
     if window is not None and window.groups > 1:
-        yield lambda count: by_groups(layer, count), window.groups
+        yield lambda count: split_by_groups(layer, count), window.groups
     for axis in _AXES.get(layer.main, _no_axes)(layer):
         if axis.size > 1:
             yield _strip_maker(layer, axis), axis.size
 
 
 def _strip_maker(layer: Layer, axis: Axis) -> Callable[[int], list[Layer] | None]:
-    return lambda count: _in_strips(layer, axis, count)
+    return lambda count: _cut_into_strips(layer, axis, count)
 
 
 def _no_axes(layer: Layer) -> list[Axis]:
@@ -259,7 +259,7 @@ _AXES: Mapping[str, Callable[[Layer], list[Axis]]] = {
 # Layers of strips
 
 
-def _in_strips(layer: Layer, axis: Axis, count: int) -> list[Layer] | None:
+def _cut_into_strips(layer: Layer, axis: Axis, count: int) -> list[Layer] | None:
     runs = axis.runs(layer, count)
     if runs is None:
         return None
@@ -267,16 +267,16 @@ def _in_strips(layer: Layer, axis: Axis, count: int) -> list[Layer] | None:
     if min(total, images * len(runs)) > _MOST_PARTS:
         return None
     if images > 1 and total > images * len(runs):
-        alone = (_image(layer, number) for number in range(images))
+        alone = (_single_image(layer, number) for number in range(images))
         parts = [_strip_layer(one, axis, run) for one in alone for run in runs]
     elif images > 1:
-        parts = [_strip_layer(layer, axis, one) for run in runs for one in _each(run)]
+        parts = [_strip_layer(layer, axis, one) for run in runs for one in _single_strips(run)]
     else:
         parts = [_strip_layer(layer, axis, run) for run in runs]
     return number_parts(layer, parts)
 
 
-def _each(run: StripRun) -> Iterator[StripRun]:
+def _single_strips(run: StripRun) -> Iterator[StripRun]:
     """The strips of a run one by one."""
     strip = run.strip
     for number in range(run.count):
@@ -285,7 +285,7 @@ def _each(run: StripRun) -> Iterator[StripRun]:
         yield StripRun(moved)
 
 
-def _image(layer: Layer, number: int) -> Layer:
+def _single_image(layer: Layer, number: int) -> Layer:
     """A layer of one image of several."""
 
     def move(access: Access) -> Access:
@@ -313,7 +313,9 @@ def _strip_layer(layer: Layer, axis: Axis, run: StripRun) -> Layer:
         return replace(access, axes=axes, offset=offset, image=image)
 
     part = with_accesses(layer, move)
-    locals_ = tuple(_narrow(value, local, axis, strip) for local, value in enumerate(layer.locals))
+    locals_ = tuple(
+        _narrow_local(value, local, axis, strip) for local, value in enumerate(layer.locals)
+    )
     window = layer.window
     if window is not None and axis.sliding is not None:
         window = replace(window, sides=strip.sides)
@@ -329,7 +331,7 @@ def _strip_layer(layer: Layer, axis: Axis, run: StripRun) -> Layer:
     )
 
 
-def _narrow(value: Local, local: int, axis: Axis, strip: Strip) -> Local:
+def _narrow_local(value: Local, local: int, axis: Axis, strip: Strip) -> Local:
     at = axis.axis_of.get(local)
     if at is None or not isinstance(value.axes[at], int):
         return value

@@ -59,7 +59,7 @@ def equalise_channels(legal: Legal, data: Samples, observer: Observer) -> Legal:
     for pair in pairs:
         factors = _best_factors(graph, pair, seen[pair.stored], observer)
         if factors is not None:
-            _put_factors(graph, pair, factors, changed)
+            _apply_factors(graph, pair, factors, changed)
     operations = tuple(
         op if changed.get(op.value_id) is graph.constants.get(op.value_id) else
         with_data(op, changed[op.value_id]) for op in legal.module.operations
@@ -144,7 +144,7 @@ def _step_noise(op: CoreOperation, weights: Array) -> Array:
     return np.asarray(np.square(most.astype(np.float64) / HIGH) / 12.0)
 
 
-def _put_factors(
+def _apply_factors(
     graph: Graph, pair: ChannelPair, factors: Array, changed: dict[int, Array]
 ) -> None:  # fmt: skip
     """Divide what makes channels, multiply what reads them."""

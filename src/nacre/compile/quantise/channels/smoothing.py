@@ -32,7 +32,7 @@ def smooth_channels(legal: Legal, data: Samples) -> Legal:
     products = _products(module)
     if not products:
         return legal
-    reaches = _reaches(module, data, frozenset(products))
+    reaches = _channel_magnitudes(module, data, frozenset(products))
     factors = {
         norm: made
         for norm, users in products.items()
@@ -50,7 +50,9 @@ def _products(module: Module) -> dict[int, list[int]]:
     return found
 
 
-def _reaches(module: Module, data: Samples, wanted: frozenset[int]) -> Mapping[int, Array]:
+def _channel_magnitudes(
+    module: Module, data: Samples, wanted: frozenset[int]
+) -> Mapping[int, Array]:
     """The largest magnitude of each channel."""
     runner, feeds = StepwiseRunner(module), SampleFeeds(data, module)
     largest: dict[int, Array] = {}
@@ -97,16 +99,16 @@ def _rewrite(
         else:
             new = builder.add(op.opcode, *operands, **op.attributes)
         ids[op.value_id] = new
-        _note(origins, legal, op.value_id, new)
+        _copy_origin(origins, legal, op.value_id, new)
         if op.value_id in factors:
             inverse = builder.constant((1 / factors[op.value_id]).astype(np.float32))
             divided[op.value_id] = builder.add("BinOp", new, inverse, op="Mul")
-            _note(origins, legal, op.value_id, divided[op.value_id])
+            _copy_origin(origins, legal, op.value_id, divided[op.value_id])
     outputs = tuple(ids[value] for value in module.outputs)
     escaped = {ids[value]: reason for value, reason in legal.escaped.items()}
     return replace(legal, module=builder.module(*outputs), origins=origins, escaped=escaped)
 
 
-def _note(origins: dict[int, tuple[int, ...]], legal: Legal, old: int, new: int) -> None:
+def _copy_origin(origins: dict[int, tuple[int, ...]], legal: Legal, old: int, new: int) -> None:
     if old in legal.origins:
         origins[new] = legal.origins[old]

@@ -19,7 +19,7 @@ from nacre.compile.quantise.prequantised.walk import (
     ScaledNumbers,
     StoredReals,
     Walk,
-    reals_of,
+    dequantise,
 )
 from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
@@ -74,7 +74,7 @@ def _table(walk: Walk, op: CoreOperation) -> bool:
     if reals.affine is None:
         return False
     rows = walk.builder.constant(
-        reals_of(table, np.float32(scale_and_zero[0]), np.int64(scale_and_zero[1])), "f32"
+        dequantise(table, np.float32(scale_and_zero[0]), np.int64(scale_and_zero[1])), "f32"
     )
     others = [walk.value(operand) for operand in op.operands[1:]]
     picked = walk.builder.add(op.opcode, rows, *others, **op.attributes)
@@ -145,7 +145,7 @@ def _dequantized_constant(
     if scale.size > 1:
         shape[axis] = scale.size
     wide = np.broadcast_to(zero.astype(np.int64).ravel(), (scale.size,))
-    return reals_of(array, scale.reshape(shape), wide.reshape(shape))
+    return dequantise(array, scale.reshape(shape), wide.reshape(shape))
 
 
 def _position_of_largest(walk: Walk, op: CoreOperation) -> bool:
@@ -250,7 +250,7 @@ def _product(walk: Walk, op: CoreOperation) -> bool:
         shape = [1] * array.ndim
         shape[0 if is_first else -1] = -1
         w: int | None = walk.builder.constant(
-            reals_of(array, scales.reshape(shape), zeros.reshape(shape)), "f32"
+            dequantise(array, scales.reshape(shape), zeros.reshape(shape)), "f32"
         )
     else:
         is_one = scales.size == 1
@@ -262,10 +262,10 @@ def _product(walk: Walk, op: CoreOperation) -> bool:
     if bias is not None:
         units = np.float32(given["x_scale"]) * scales
         operands.append(walk.builder.constant((bias * units.astype(np.float64)), "f32"))
-    return _stored_result(walk, op, op.opcode[1:], operands)
+    return _add_unfused(walk, op, op.opcode[1:], operands)
 
 
-def _stored_result(walk: Walk, op: CoreOperation, opcode: str, operands: list[int]) -> bool:
+def _add_unfused(walk: Walk, op: CoreOperation, opcode: str, operands: list[int]) -> bool:
     """The float operation behind a fused one."""
     given = OPS[op.opcode].with_defaults(op.attributes)
     own = {a.name for a in OPS[opcode].attributes}
@@ -283,13 +283,13 @@ def _binary(walk: Walk, op: CoreOperation) -> bool:
         for value, side in zip(op.operands, "ab", strict=True)
     ]
     operands = [side for side in sides if side is not None]
-    return len(operands) == 2 and _stored_result(walk, op, "BinOp", operands)
+    return len(operands) == 2 and _add_unfused(walk, op, "BinOp", operands)
 
 
 def _pool(walk: Walk, op: CoreOperation) -> bool:
     given = OPS["QPool"].with_defaults(op.attributes)
     x = walk.reals(op.operands[0], given["x_scale"], given["x_zero"])
-    return x is not None and _stored_result(walk, op, _POOLS[str(given["op"])], [x])
+    return x is not None and _add_unfused(walk, op, _POOLS[str(given["op"])], [x])
 
 
 FORMS: Mapping[str, Callable[[Walk, CoreOperation], bool]] = {

@@ -155,7 +155,7 @@ class Walk:
         """The floats for stored integers under a scale; None where nothing is known of them."""
         array = self.constant(source)
         if array is not None:
-            reals = reals_of(array, np.float32(scale), np.int64(zero))
+            reals = dequantise(array, np.float32(scale), np.int64(zero))
             return self.builder.constant(reals, "f32")
         stored = self.stored.get(source)
         if stored is None or not np.isfinite(stored.scale) or not stored.scale:
@@ -180,7 +180,7 @@ class Walk:
         return self.builder.add("BinOp", value, self.builder.constant(np.float32(number)), op=op)
 
 
-def reals_of(array: Array, scale: Array | np.float32, zero: Array | np.int64) -> Array:
+def dequantise(array: Array, scale: Array | np.float32, zero: Array | np.int64) -> Array:
     """`(stored - zero) * scale` in f32, the difference exact."""
     steps = (array.astype(np.int64) - zero).astype(np.float32)
     return np.asarray(steps * scale)

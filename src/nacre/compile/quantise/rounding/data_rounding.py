@@ -121,7 +121,7 @@ class DataRounding:
                 tried = _WAYS[method](steps, moments.sums)
                 if tried is None:
                     continue
-                own = _lost(steps, tried, moments.sums)
+                own = _column_losses(steps, tried, moments.sums)
                 is_better = own < lost * (1 - _LEAST_GAIN)
                 stored = np.where(is_better[..., None], tried, stored)
                 lost = np.where(is_better, own, lost)
@@ -160,13 +160,13 @@ def _moments(
 def _losses(one: _Candidate, moments: Moments) -> tuple[Array, float]:
     """What the nearest integers lose for each column, and how much of the product that is."""
     steps = one.steps
-    lost = _lost(steps, weight_rows(one.op, one.stored).astype(np.float32), moments.sums)
+    lost = _column_losses(steps, weight_rows(one.op, one.stored).astype(np.float32), moments.sums)
     units = np.square(one.scales.astype(np.float64)).reshape(lost.shape)
-    signal = float((_lost(steps, np.zeros_like(steps), moments.sums) * units).sum())
+    signal = float((_column_losses(steps, np.zeros_like(steps), moments.sums) * units).sum())
     return lost, float((lost * units).sum()) / signal if signal > 0 else 0.0
 
 
-def _lost(steps: Array, tried: Array, moments: Array) -> Array:
+def _column_losses(steps: Array, tried: Array, moments: Array) -> Array:
     """What each column [groups, columns] loses, in units of its scale."""
     errors = tried - steps
     return np.asarray(
@@ -180,7 +180,7 @@ def _work(method: str, steps: Array) -> float:
     return STEPS * once if method == "adaround" else once + 3.0 * groups * depth**3
 
 
-def _by_feedback(steps: Array, moments: Array) -> Array | None:
+def _round_by_feedback(steps: Array, moments: Array) -> Array | None:
     """One input after the other; None of many groups, of which each is its own sum."""
     if len(steps) > _MOST_GROUPS:
         return None
@@ -193,8 +193,8 @@ def _by_feedback(steps: Array, moments: Array) -> Array | None:
     return np.stack(kept).astype(np.float32)
 
 
-def _by_learning(steps: Array, moments: Array) -> Array:
+def _round_by_learning(steps: Array, moments: Array) -> Array:
     return np.clip(round_adaptively(steps, moments), -HIGH, HIGH)
 
 
-_WAYS = {"gptq": _by_feedback, "adaround": _by_learning}
+_WAYS = {"gptq": _round_by_feedback, "adaround": _round_by_learning}

@@ -28,7 +28,7 @@ def round_with_feedback(
     None where the moments say nothing, or are no numbers.
     """
     columns, depth = weights.shape
-    damped = _damped(moments)
+    damped = _damp(moments)
     spread = None if damped is None else _error_propagation(damped)
     if damped is None or spread is None:
         return None
@@ -67,7 +67,7 @@ def _round_block(
     left[last:] -= spread[first:last, last:].T @ lost
 
 
-def _damped(moments: Array) -> Array | None:
+def _damp(moments: Array) -> Array | None:
     """Moments to which something is added, so that they can be inverted."""
     mean = float(np.diagonal(moments).mean())
     if not (np.isfinite(moments).all() and mean > 0):

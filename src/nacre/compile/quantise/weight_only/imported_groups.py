@@ -34,14 +34,14 @@ def imported_groups(module: Module) -> Mapping[bytes, RoundedWeights]:
     found: dict[bytes, RoundedWeights] = {}
     for op in module.operations:
         for weights in _weights(module, op):
-            held = weights.as_stored()
+            held = weights.to_rounded()
             if held is not None:
-                found[fingerprint(weights.as_f16())] = held
+                found[fingerprint(weights.to_f16())] = held
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Brought:
+class _ImportedWeights:
     """Weights [columns, depth] as a model has them; all else is [columns, groups]."""
 
     integers: Array
@@ -50,7 +50,7 @@ class _Brought:
     zeros: Array | None = None
     minimums: Array | None = None
 
-    def as_f16(self) -> Array:
+    def to_f16(self) -> Array:
         """The weights as the compiler meets them: in the type of the scales, then rounded."""
         group = self.integers.shape[1] // self.scales.shape[1]
         moved = self.integers.astype(np.int32)
@@ -64,7 +64,7 @@ class _Brought:
             made: Array = real.astype(np.float16)
         return made
 
-    def as_stored(self) -> RoundedWeights | None:
+    def to_rounded(self) -> RoundedWeights | None:
         """The same as a plan holds them; None where f16 has no such scale or minimum."""
         shift, wide = _SHIFTS[self.dtype], self.scales.astype(np.float64)
         scales, zeros, minimums = wide.astype(np.float16), None, None
@@ -84,7 +84,7 @@ class _Brought:
         return RoundedWeights(integers, scales, dtype, zeros, minimums)
 
 
-def _weights(module: Module, op: CoreOperation) -> Iterator[_Brought]:
+def _weights(module: Module, op: CoreOperation) -> Iterator[_ImportedWeights]:
     """The weights that an operation makes of constants; of one scale for all, both ways round."""
     if op.opcode == "Reshape":
         yield from _with_minimums(module, op)
@@ -101,12 +101,12 @@ def _weights(module: Module, op: CoreOperation) -> Iterator[_Brought]:
     integers, *parts = known
     for is_turned in _orientations(parts[0], given["axis"] % 2, given["block"]):
         own = integers.T if is_turned else integers
-        scales, *zeros = (_by_group(part, len(own), is_turned) for part in parts)
+        scales, *zeros = (_scales_by_group(part, len(own), is_turned) for part in parts)
         if own.shape[1] % scales.shape[1] == 0:
-            yield _Brought(own, dtype, scales, *zeros)
+            yield _ImportedWeights(own, dtype, scales, *zeros)
 
 
-def _with_minimums(module: Module, op: CoreOperation) -> Iterator[_Brought]:
+def _with_minimums(module: Module, op: CoreOperation) -> Iterator[_ImportedWeights]:
     found = grouped_weights_of(module, op.value_id)
     if found is None or found.minimums is None:
         return
@@ -115,7 +115,7 @@ def _with_minimums(module: Module, op: CoreOperation) -> Iterator[_Brought]:
     dtype = module.by_id[found.integers].type.dtype
     if integers is None or scales is None or least is None or found.zeros or dtype not in _SHIFTS:
         return
-    yield _Brought(integers, dtype, scales, None, least[..., 0])
+    yield _ImportedWeights(integers, dtype, scales, None, least[..., 0])
 
 
 def _orientations(scales: Array, axis: int, block: int) -> Iterator[bool]:
@@ -128,7 +128,7 @@ def _orientations(scales: Array, axis: int, block: int) -> Iterator[bool]:
         yield axis == 1
 
 
-def _by_group(part: Array, columns: int, is_turned: bool) -> Array:
+def _scales_by_group(part: Array, columns: int, is_turned: bool) -> Array:
     """Scales or zero points [columns, groups]."""
     if part.ndim == 2:
         return part.T if is_turned else part

@@ -57,7 +57,7 @@ def quantise_weights(legal: Legal, options: Options) -> Legal:
     )
     assert legal.source is not None
     imported = imported_groups(legal.source)
-    quantiser = _WeightQuantiser(options, imported, _calibrated(legal, options, imported))
+    quantiser = _WeightQuantiser(options, imported, _round_for_data(legal, options, imported))
     made = apply_once(replace(legal.module, labels=numbers), {"Linear": [quantiser.linear]})
     legal = replace(legal, notes=(*legal.notes, *quantiser.notes()))
     if not quantiser.ratios:
@@ -68,7 +68,7 @@ def quantise_weights(legal: Legal, options: Options) -> Legal:
     return replace(changed, escaped=escaped, losses=_losses(changed, quantiser.ratios))
 
 
-def _calibrated(
+def _round_for_data(
     legal: Legal, options: Options, imported: Mapping[bytes, RoundedWeights]
 ) -> dict[bytes, CalibratedWeights]:
     """Weights that are rounded for the calibration data, by what they are in f16."""
@@ -112,7 +112,7 @@ class _WeightQuantiser:
         imported: Mapping[bytes, RoundedWeights],
         calibrated: Mapping[bytes, CalibratedWeights],
     ) -> None:
-        self._imported, self._calibrated = imported, calibrated
+        self._imported, self._round_for_data = imported, calibrated
         self._options = options
         self._known: dict[int, tuple[int, float]] = {}
         self.ratios: list[float] = []  # signal over noise of the weights of each product
@@ -134,7 +134,7 @@ class _WeightQuantiser:
         if weights is None or not _is_worth_integers(site.op, weights):
             return None
         if value not in self._known:
-            found = self._rounded(weights)
+            found = self._round_weights(weights)
             if found is None:
                 self._undivided += 1
                 return None
@@ -143,13 +143,13 @@ class _WeightQuantiser:
         self.ratios.append(ratio)
         return site.add("Linear", x, stored, *bias)
 
-    def _rounded(self, weights: Array) -> CalibratedWeights | None:
+    def _round_weights(self, weights: Array) -> CalibratedWeights | None:
         """Weights as the model brought them, or rounded; None where no group divides them."""
         shared = shared_roundings()
-        is_known_by_print = self._imported or self._calibrated or shared is not None
+        is_known_by_print = self._imported or self._round_for_data or shared is not None
         print_ = fingerprint(weights) if is_known_by_print else b""
-        if print_ in self._calibrated:
-            return self._calibrated[print_]
+        if print_ in self._round_for_data:
+            return self._round_for_data[print_]
         imported, group = self._imported.get(print_), _group_of(weights, self._options)
         if imported is not None:
             return CalibratedWeights(imported, _ratio(weights, imported))

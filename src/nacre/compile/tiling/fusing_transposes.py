@@ -17,18 +17,18 @@ _LAYOUTS = {2: "MN", 3: "ABC"}  # by the number of axes
 _PRODUCTS = frozenset({"window", "linear", "pool"})
 
 
-def joins_turn(first: Layer, second: Layer) -> bool:
+def fuses_transpose(first: Layer, second: Layer) -> bool:
     """Whether one of two layers is a transposition that may run in the tiles of the other."""
     return (first.main == "turn" and second.main in _PRODUCTS) or (
         first.main in _PRODUCTS and second.main == "turn"
     )
 
 
-def join_turn(first: Layer, second: Layer) -> Layer | None:
+def fuse_transpose(first: Layer, second: Layer) -> Layer | None:
     """Two layers of which one is a transposition as one; None where that has no form."""
     if first.main == "turn":
-        return _turn_before(first, second)
-    return _turn_behind(first, second)
+        return _fuse_transpose_before(first, second)
+    return _fuse_transpose_behind(first, second)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class _Pixels:
         return (self.width * pixel, pixel) if len(self.axes) == 2 else (pixel,)
 
 
-def _turn_behind(first: Layer, turn: Layer) -> Layer | None:
+def _fuse_transpose_behind(first: Layer, turn: Layer) -> Layer | None:
     """A layer whose result leaves its tiles channel by channel."""
     result, given = first.results[0], turn.operands[0]
     seen = _Pixels.of(result.access, first.rows, first.columns)
@@ -95,7 +95,7 @@ def _turn_behind(first: Layer, turn: Layer) -> Layer | None:
         attributes={"perm": (rank - 1, *range(rank - 1))},
     )
     return replace(
-        _with_both(first, turn, first),
+        _with_names_of_both(first, turn, first),
         locals=(*first.locals, Local(axes, turn.locals[last.output.local].elem)),
         steps=(*first.steps, step),
         results=(Result(local, turn.results[0].value, access),),
@@ -103,7 +103,7 @@ def _turn_behind(first: Layer, turn: Layer) -> Layer | None:
     )
 
 
-def _turn_before(turn: Layer, second: Layer) -> Layer | None:
+def _fuse_transpose_before(turn: Layer, second: Layer) -> Layer | None:
     """A layer that loads its operand channel by channel and turns it in its tiles."""
     made = turn.results[0].access
     x = second.steps[second.sliding].inputs[0].local
@@ -131,12 +131,12 @@ def _turn_before(turn: Layer, second: Layer) -> Layer | None:
         output=_as_matrix(first.output, local, (*axes[1:], axes[0])),
         attributes={"perm": (*range(1, rank), 0)},
     )
-    steps = tuple(_reading(one, x, local) for one in second.steps)
+    steps = tuple(_redirect_reads(one, x, local) for one in second.steps)
     operands = tuple(access if at == x else a for at, a in enumerate(second.operands))
     locals_ = [*second.locals, old]
     locals_[x] = Local(axes, old.elem)
     return replace(
-        _with_both(turn, second, second),
+        _with_names_of_both(turn, second, second),
         operands=operands,
         locals=tuple(locals_),
         steps=(step, *steps),
@@ -166,16 +166,18 @@ def _is_same_place(first: Layer, second: Layer, x: int = 0) -> bool:
     return first.images == second.images and (first.images == 1 or written.image == read.image)
 
 
-def _reading(step: Step, old: int, new: int) -> Step:
+def _redirect_reads(step: Step, old: int, new: int) -> Step:
     """A step that reads another local value, as it read the old one."""
 
-    def moved(operand: Operand) -> Operand:
+    def replace_local(operand: Operand) -> Operand:
         return replace(operand, local=new) if operand.local == old else operand
 
-    return replace(step, inputs=tuple(map(moved, step.inputs)), output=moved(step.output))
+    return replace(
+        step, inputs=tuple(map(replace_local, step.inputs)), output=replace_local(step.output)
+    )
 
 
-def _with_both(first: Layer, second: Layer, host: Layer) -> Layer:
+def _with_names_of_both(first: Layer, second: Layer, host: Layer) -> Layer:
     """The host under the names of both."""
     return replace(
         host,
