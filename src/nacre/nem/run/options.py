@@ -18,7 +18,7 @@ Uninitialized = Literal["poison", "zero"]
 HISTORY_BYTES = 512 * 1024 * 1024
 
 
-def _numpy() -> Backends:
+def _numpy_backend() -> Backends:
     return MappingProxyType({"": NumpyBackend()})
 
 
@@ -35,7 +35,7 @@ class RunOptions:
     fuse: bool = False  # chains of tasks stream: the values between them are never written
     observed: tuple[str, ...] = ()  # buffers that are looked at, and so never streamed
     history_bytes: int = 0  # 0: steps cannot be taken back
-    backends: Backends = field(default_factory=_numpy)
+    backends: Backends = field(default_factory=_numpy_backend)
     inputs: Mapping[str, Any] = field(default_factory=dict)  # arrays by buffer
     imports: tuple[Import, ...] = ()  # buffers whose contents are the host's
     constant: tuple[str, ...] = ()  # buffers that the host never changes between runs

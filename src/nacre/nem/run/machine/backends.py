@@ -152,7 +152,7 @@ class NpmBackend:
         names = _NMU_OPERANDS.get(opcode)
         options = _without_defaults(function, opcode, attrs)
         if inputs and _takes_precision(function, opcode):
-            options = {"precision": _precision(inputs[0]), **options}
+            options = {"precision": _precision_name(inputs[0]), **options}
         if names is None:
             result = function(*inputs, **options)
         else:
@@ -173,7 +173,7 @@ def _takes_precision(function: Callable[..., Any], opcode: str) -> bool:
         return False
 
 
-def _precision(data: RegionView) -> str:
+def _precision_name(data: RegionView) -> str:
     """The vendor's name of the numbers that an operation computes in: `fp16`, `bf16`, `int8`."""
     if data.elem is None:
         return "fp16"
@@ -272,18 +272,18 @@ def _bind_guarded(bind: Callable[[str, Call], Run], opcode: str, call: Call) -> 
     try:
         bound = bind(opcode, call)
     except (Exception, SystemExit) as error:
-        raise BackendError(_failure(error)) from None
+        raise BackendError(_describe_failure(error)) from None
 
     def run(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Fault | None:
         try:
             return bound(inputs, outputs)
         except (Exception, SystemExit) as error:
-            return Fault("backend", _failure(error))
+            return Fault("backend", _describe_failure(error))
 
     return run
 
 
-def _failure(error: BaseException) -> str:
+def _describe_failure(error: BaseException) -> str:
     return f"{type(error).__name__}: {safe(str(error))}"
 
 
@@ -305,7 +305,7 @@ def _bind_through_views(backend: ComputeBackend, opcode: str, call: Call) -> Run
             returned = backend.execute(opcode, views, target, dict(attrs))
             results = _results(returned, copies, call)
         except (Exception, SystemExit) as error:  # a stranger's code can fail in any way
-            return Fault("backend", _failure(error))
+            return Fault("backend", _describe_failure(error))
         for output, result in zip(outputs, results, strict=True):
             output[...] = result
         return None

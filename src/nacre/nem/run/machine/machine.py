@@ -70,11 +70,11 @@ class Machine:
             bound = self._bind(self.plan.program.task_at[position])
             if bound is None:
                 return None
-            bound = BoundsCheckedAction(bound) if self._allowed else self._stream(bound)
+            bound = BoundsCheckedAction(bound) if self._allowed else self._streamed(bound)
             action = self._actions[position] = bound
         return action
 
-    def _stream(self, action: Action) -> Action:
+    def _streamed(self, action: Action) -> Action:
         """The same, where its output is never written to memory."""
         for operand in action.task.operands:
             if operand.access == "write" and self.memory.is_streamed(operand):
@@ -145,7 +145,7 @@ class Machine:
             span = self.plan.program.span(task.node.op)
             name = getattr(backend, "name", type(backend).__name__)
             if not supports(backend, opcode):
-                findings.append(self._unsupported(task, name))
+                findings.append(self._unsupported_finding(task, name))
             elif self._is_ordered(task) and not is_deterministic(backend):
                 message = f"backend `{name}` does not declare itself deterministic"
                 asked = _UNORDERED if self._ordered else "remove `@deterministic`"
@@ -158,7 +158,7 @@ class Machine:
         """Whether floats are accumulated in a fixed order: asked for here, or for everything."""
         return self._ordered or must_be_deterministic(task)
 
-    def _unsupported(self, task: Task, backend: str) -> Diagnostic:
+    def _unsupported_finding(self, task: Task, backend: str) -> Diagnostic:
         span, opcode = self.plan.program.span(task.node.op), operation_name(task)
         message = f"backend `{backend}` does not support {backquote(opcode)}"
         call = f"set_opcode_backend({json.dumps(opcode, ensure_ascii=False)}, backend)"

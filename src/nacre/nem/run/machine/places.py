@@ -41,7 +41,7 @@ class Place(NamedTuple):
         """Which of the bytes are meant; None: all of them."""
         if self.layout is None or self.layout.is_dense:
             return None
-        return _touched(self.layout)
+        return _touched_mask(self.layout)
 
 
 class Places(NamedTuple):
@@ -57,7 +57,7 @@ def elements(storage: Storage, layout: Layout, offset: int) -> Place:
 
 
 @lru_cache(maxsize=256)
-def _touched(layout: Layout) -> Mask:
+def _touched_mask(layout: Layout) -> Mask:
     mask = np.zeros(layout.span, np.bool_)
     layout.put_flags(mask, 0, True)
     return mask

@@ -49,9 +49,9 @@ class RaceDetector:
             self._replay(order)
         self._turn[step] = len(order)
         for buffer, _, low, high in self._footprints.touched_runs(task, row, "read"):
-            self._read(step, buffer, low, high)
+            self._record_read(step, buffer, low, high)
         for buffer, _, low, high in self._footprints.touched_runs(task, row, "write"):
-            self._write(step, buffer, low, high)
+            self._record_write(step, buffer, low, high)
 
     def note_undo(self, remaining: int) -> None:
         """Steps were taken back, all but the first so many."""
@@ -69,20 +69,20 @@ class RaceDetector:
             if isinstance(statement, Task):
                 self.note_step(step, statement, int(self._steps.row[step]), range(turn))
 
-    def _shadow(self, buffer: int) -> _Shadow:
+    def _shadow_of(self, buffer: int) -> _Shadow:
         if buffer not in self._shadows:
             size = self._steps.plan.program.buffers[buffer].size or 0
             self._shadows[buffer] = _Shadow(np.zeros(size, np.int32))
         return self._shadows[buffer]
 
-    def _read(self, step: int, buffer: int, low: int, high: int) -> None:
-        shadow = self._shadow(buffer)
+    def _record_read(self, step: int, buffer: int, low: int, high: int) -> None:
+        shadow = self._shadow_of(buffer)
         for writer in distinct(shadow.writer[low:high].astype(np.int64)).tolist():
             self._require_order(writer - 1, step, buffer, "reads", "writes")
         shadow.readers.append((step, low, high))
 
-    def _write(self, step: int, buffer: int, low: int, high: int) -> None:
-        shadow = self._shadow(buffer)
+    def _record_write(self, step: int, buffer: int, low: int, high: int) -> None:
+        shadow = self._shadow_of(buffer)
         for writer in distinct(shadow.writer[low:high].astype(np.int64)).tolist():
             self._require_order(writer - 1, step, buffer, "writes", "writes")
         readers = []

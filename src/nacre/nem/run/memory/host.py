@@ -147,19 +147,19 @@ class Host:
         ready = []
         for key, data in inputs.items():
             try:
-                ready.append(self._target(key, data))
+                ready.append(self._find_target(key, data))
             except InputError as error:
                 findings += error.diagnostics
         if findings:
             raise InputError(findings)
         for buffer, offset, raw in ready:
-            self._put(buffer, offset, raw)
+            self._write_bytes(buffer, offset, raw)
 
     def write_buffer(self, key: str, data: object) -> None:
         """Fill a buffer, or with `NAME@OFFSET` a part of it."""
-        self._put(*self._target(key, data))
+        self._write_bytes(*self._find_target(key, data))
 
-    def _target(self, key: str, data: object) -> tuple[Buffer, int, Bytes]:
+    def _find_target(self, key: str, data: object) -> tuple[Buffer, int, Bytes]:
         name, at, offset_text = str(key).partition("@")
         buffer = self._buffer(name)
         self._require_mutable(name)
@@ -205,7 +205,7 @@ class Host:
             )
         return _pack_elements(buffer, array) if array.dtype == _UNTYPED else None
 
-    def _put(self, buffer: Buffer, offset: int, raw: Bytes) -> None:
+    def _write_bytes(self, buffer: Buffer, offset: int, raw: Bytes) -> None:
         storage = self._memory.storage(buffer)
         self._stepper.note_host_write(storage, offset, offset + raw.size)
         storage.data[offset : offset + raw.size] = raw

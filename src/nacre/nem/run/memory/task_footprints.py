@@ -21,7 +21,7 @@ class TaskFootprints:
         self._plan = plan
         self._by_task: dict[int, list[tuple[int, Access, Footprint]]] = {}
 
-    def _of_task(self, task: Task) -> list[tuple[int, Access, Footprint]]:
+    def _footprints_of_task(self, task: Task) -> list[tuple[int, Access, Footprint]]:
         footprints = self._by_task.get(task.position)
         if footprints is None:
             footprints = []
@@ -37,7 +37,7 @@ class TaskFootprints:
         self, task: Task, row: int, access: Access | None = None
     ) -> Iterator[TouchedRun]:
         """The runs of bytes of an instance; of one kind of access, or of both."""
-        for buffer, kind, footprint in self._of_task(task):
+        for buffer, kind, footprint in self._footprints_of_task(task):
             if access is None or kind == access:
                 start = footprint.low_at(row)
                 for low, high in footprint.pattern(row).runs.tolist():

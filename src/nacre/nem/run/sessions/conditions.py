@@ -129,15 +129,15 @@ class CurrentValues:
         if constant is not None:
             return constant
         if self.step is None:
-            return self._let(name, ())
+            return self._value_of_let(name, ())
         steps = self.scope.regions.steps
         statement = steps.statement(self.step)
         for loop, value in zip(statement.loops, steps.iteration(self.step), strict=True):
             if loop.variable.name == name:
                 return value
-        return self._let(name, tuple(loop.position for loop in statement.loops))
+        return self._value_of_let(name, tuple(loop.position for loop in statement.loops))
 
-    def _let(self, name: str, around: tuple[int, ...]) -> Number | None:
+    def _value_of_let(self, name: str, around: tuple[int, ...]) -> Number | None:
         for let in self.scope.program.lets:
             let_loops = tuple(loop.position for loop in let.loops)
             if let.name != name or around[: len(let_loops)] != let_loops:

@@ -25,7 +25,7 @@ class Frontier:
         self._node: list[int] = steps.node.tolist()
         self._done = bytearray(graph.size)
         self.ready: list[int] = []
-        self._settle(np.flatnonzero(waits_for == 0).tolist())
+        self._complete_nodes(np.flatnonzero(waits_for == 0).tolist())
 
     def is_ready(self, step: int) -> bool:
         """Whether a step may run now."""
@@ -39,9 +39,9 @@ class Frontier:
     def complete(self, step: int) -> list[int]:
         """Take a ready step; the nodes that are complete by it, for `undo` and for watchers."""
         del self.ready[bisect_left(self.ready, step)]
-        return self._settle([self._node[step]], step)
+        return self._complete_nodes([self._node[step]], step)
 
-    def _settle(self, nodes: list[int], taken_step: int = -1) -> list[int]:
+    def _complete_nodes(self, nodes: list[int], taken_step: int = -1) -> list[int]:
         """Complete nodes, and those that then hold nothing back; steps become ready instead."""
         completed: list[int] = []
         stack = nodes[::-1]

@@ -41,8 +41,8 @@ class InvariantBytes:
         """Where its bytes come from."""
         writers = self._writers.get(place.storage.buffer.index)
         if writers is None:
-            return self._unwritten(place.storage)
-        found = _distinct(writers, place)
+            return self._origin_of_unwritten(place.storage)
+        found = _distinct_writers(writers, place)
         steps = frozenset(found - {_VARYING, _UNWRITTEN})
         is_left = _UNWRITTEN in found and place.storage.buffer.memory != "DDR"
         return Origin(steps, len(steps) == len(found), is_left)
@@ -61,13 +61,13 @@ class InvariantBytes:
         """Whether the host says that its bytes never change."""
         return place.storage.buffer.name in self._constant
 
-    def _unwritten(self, storage: Storage) -> Origin:
+    def _origin_of_unwritten(self, storage: Storage) -> Origin:
         if storage.buffer.name in self._constant:
             return _CONSTANT
         return _FROM_HOST if storage.buffer.memory == "DDR" else _LEFT_OVER
 
 
-def _distinct(writers: Writers, place: Place) -> set[int]:
+def _distinct_writers(writers: Writers, place: Place) -> set[int]:
     """All that wrote bytes of a place; mostly one did."""
     part, mask = writers[place.low : place.high], place.mask
     if mask is not None:

@@ -67,7 +67,7 @@ class Pausable(Inspection):
             whole_number(loop_iter, "the iteration")
         if not (condition is None or isinstance(condition, str) or callable(condition)):
             raise host_error("a condition is text or a function of the session")
-        asked = self._condition(condition) if isinstance(condition, str) else condition
+        asked = self._parse_step_condition(condition) if isinstance(condition, str) else condition
         return Breakpoint(task, line, loop_iter, asked)
 
     def _breakpoint_line(self, line: int) -> int:
@@ -77,7 +77,7 @@ class Pausable(Inspection):
         except UnknownNameError as error:
             raise host_error(str(error)) from None
 
-    def _condition(self, text: str) -> Condition:
+    def _parse_step_condition(self, text: str) -> Condition:
         """The condition of a breakpoint: about the step that comes next."""
         parsed = self._parse_condition(text)
         # Of the session that asks: a debugger that begins again takes its stops along.

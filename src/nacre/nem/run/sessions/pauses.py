@@ -53,7 +53,7 @@ class Pauses:
         if self._passed == step:
             return None
         if not self._stepper.order:
-            admitted = self._at_start(session)
+            admitted = self._breakpoint_at_start(session)
         here = admitted or self._breakpoint_at(step, session)
         if here is not None:
             self._passed = step
@@ -78,7 +78,7 @@ class Pauses:
                 return watch
         return None
 
-    def _at_start(self, session: Inspection) -> Breakpoint | None:
+    def _breakpoint_at_start(self, session: Inspection) -> Breakpoint | None:
         """A breakpoint on an iteration that is admitted before any step runs."""
         frontier, graph = self._stepper.frontier, self._stepper.steps.graph
         grids = self._stepper.steps.plan.grids

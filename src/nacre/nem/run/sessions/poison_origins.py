@@ -69,7 +69,7 @@ class PoisonOrigins:
     def _last_copy(self, gap: Gap, rank: Column, before: int) -> tuple[int, Gap] | None:
         """The last copy onto a gap's first byte, and what it copied."""
         writers = []
-        for task, operand in self._writers(gap.buffer):
+        for task, operand in self._writing_operands(gap.buffer):
             if task.op in ("transfer", "store"):
                 steps = self._steps_covering(task, operand, gap.low)
                 ranks = rank[steps]
@@ -88,13 +88,13 @@ class PoisonOrigins:
         """The first step that writes a gap's first byte and has not been taken."""
         left = [
             int(steps[rank[steps] < 0].min())
-            for task, operand in self._writers(gap.buffer)
+            for task, operand in self._writing_operands(gap.buffer)
             if (steps := self._steps_covering(task, operand, gap.low)).size
             and (rank[steps] < 0).any()
         ]
         return min(left, default=None)
 
-    def _writers(self, buffer: Buffer) -> Iterator[tuple[Task, Operand]]:
+    def _writing_operands(self, buffer: Buffer) -> Iterator[tuple[Task, Operand]]:
         for task in self.steps.plan.program.tasks:
             for operand in task.operands:
                 region = operand.region

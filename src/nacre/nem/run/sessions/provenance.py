@@ -50,7 +50,7 @@ def who_wrote(
         # What the host wrote after so many steps is younger than the step before it.
         for after, _, low, high in hosts:
             if after == number:
-                _claim(unknown, writer, turn, located, low, high, _HOST, -1)
+                _mark_writer(unknown, writer, turn, located, low, high, _HOST, -1)
         if number == 0:
             break
         step = order[number - 1]
@@ -58,12 +58,12 @@ def who_wrote(
         if isinstance(statement, Task):
             for buffer, _, low, high in footprints.written_runs(statement, int(steps.row[step])):
                 if buffer == located.buffer.index:
-                    _claim(unknown, writer, turn, located, low, high, step, number - 1)
+                    _mark_writer(unknown, writer, turn, located, low, high, step, number - 1)
     writer[unknown & written] = _HOST  # written before the session's first step
-    return _runs(writer, turn, located, steps)
+    return _written_runs(writer, turn, located, steps)
 
 
-def _claim(
+def _mark_writer(
     unknown: np.ndarray, writer: np.ndarray, turn: np.ndarray, located: LocatedRegion,
     low: int, high: int, who: int, when: int,
 ) -> None:  # fmt: skip
@@ -78,7 +78,7 @@ def _claim(
     unknown[part] = False
 
 
-def _runs(
+def _written_runs(
     writer: np.ndarray, turn: np.ndarray, located: LocatedRegion, steps: Steps
 ) -> list[WrittenRun]:
     changes = np.flatnonzero((np.diff(writer) != 0) | (np.diff(turn) != 0)) + 1

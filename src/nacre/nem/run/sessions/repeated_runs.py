@@ -72,7 +72,7 @@ class Recording:
         noted = self._steps[step] = _Step(action, row, is_invariant, frozenset())
         may_hold = not is_invariant and action.can_hold(row)
         for number, (place, origin) in enumerate(zip(places.reads, origins, strict=True)):
-            array = self._hold(place, origin) if may_hold and origin.is_invariant else None
+            array = self._held_elements(place, origin) if may_hold and origin.is_invariant else None
             if array is None:
                 noted.sources |= origin.steps
             else:
@@ -80,7 +80,7 @@ class Recording:
         for place in places.writes:
             self._bytes.note(place, step if is_invariant else None)
 
-    def _hold(self, place: Place, origin: Origin) -> Array | None:
+    def _held_elements(self, place: Place, origin: Origin) -> Array | None:
         """Elements that invariant steps made; None where there is no need or no room."""
         if not origin.steps:
             return None
@@ -96,7 +96,7 @@ class Recording:
 
     def calls(self) -> list[PreparedCall]:
         """What is left to do in a run, in order."""
-        needed = self._needed()
+        needed = self._needed_steps()
         return [
             (step, noted.action.prepare(noted.row, self._inputs(noted)))
             for step, noted in self._steps.items()
@@ -107,21 +107,21 @@ class Recording:
         """What is held for a step: f32 where it would make that of halves, and all find room."""
         if not (self._may_widen and noted.action.widens(noted.row)):
             return noted.held
-        return {number: self._widened(array) for number, array in noted.held.items()}
+        return {number: self._widen(array) for number, array in noted.held.items()}
 
     @cached_property
     def _may_widen(self) -> bool:
         """Whether there is room for f32 in the place of halves."""
         return sum(a.nbytes for a in self._held.values() if a.dtype == np.float16) <= self._left
 
-    def _widened(self, array: Array) -> Array:
+    def _widen(self, array: Array) -> Array:
         if array.dtype != np.float16:
             return array
         if id(array) not in self._wide:
             self._wide[id(array)] = widen_to_f32(array)
         return self._wide[id(array)]
 
-    def _needed(self) -> set[int]:
+    def _needed_steps(self) -> set[int]:
         """Invariant steps whose bytes somebody takes from memory."""
         needed: set[int] = set()
         for step in reversed(self._steps):  # sources come before who takes them

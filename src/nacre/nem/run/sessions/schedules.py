@@ -48,10 +48,10 @@ class RandomOrder:
     def choose(self, frontier: Frontier, taken: int) -> int | None:
         """One of the ready steps."""
         ready = frontier.ready
-        return ready[_mix(self.seed, taken) % len(ready)] if ready else None
+        return ready[_splitmix64(self.seed, taken) % len(ready)] if ready else None
 
 
-def _mix(seed: int, number: int) -> int:
+def _splitmix64(seed: int, number: int) -> int:
     """A well-stirred function of both: splitmix64."""
     mask = (1 << 64) - 1
     value = (seed * 0x9E3779B97F4A7C15 + (number + 1) * 0xD1B54A32D192ED03) & mask

@@ -70,7 +70,7 @@ class Session(Pausable):
         if n is None:
             return self._step()
         results: list[state.StepResult] = []
-        for _ in range(_count(n)):
+        for _ in range(_step_count(n)):
             result = self._step()
             if result.status == "finished":
                 break
@@ -163,7 +163,7 @@ class Session(Pausable):
 
         result = self._run_while(go_on)
         if not left:
-            return self._result("paused", f"{_iteration(self.steps, step)} is complete")
+            return self._result("paused", f"{_describe_iteration(self.steps, step)} is complete")
         return result
 
     def _next_loop(self) -> Loop | None:
@@ -217,7 +217,7 @@ class Session(Pausable):
         """Take steps back; the names of those that were, fewer at the start of what is kept."""
         self.memory.require_open()
         taken_back = []
-        for _ in range(_count(n)):
+        for _ in range(_step_count(n)):
             step = self._stepper.step_back()
             if step is None:
                 break
@@ -262,7 +262,7 @@ class Session(Pausable):
         return self._result("paused", reason or f"back before {self.steps.name(step)}")
 
 
-def _count(value: object) -> int:
+def _step_count(value: object) -> int:
     """How many steps a caller means."""
     number = whole_number(value, "the number of steps")
     if number < 0:
@@ -270,6 +270,6 @@ def _count(value: object) -> int:
     return number
 
 
-def _iteration(steps: Steps, step: int) -> str:
+def _describe_iteration(steps: Steps, step: int) -> str:
     loop = steps.statement(step).loops[-1]
     return f"iteration {loop.variable.name}={steps.iteration(step)[-1]}"

@@ -105,7 +105,7 @@ class Stepper:
         position, row = int(self.steps.position[step]), int(self.steps.row[step])
         findings = len(self.machine.findings.diagnostics)
         is_task = self._actions[position]
-        action, before = self._carry_out(position, row) if is_task else (None, [])
+        action, before = self._run_instance(position, row) if is_task else (None, [])
         if is_task and action is None:
             self.failed = step
             return None
@@ -118,7 +118,7 @@ class Stepper:
             self._history.add(Change(step, before, completed, findings))
         return completed
 
-    def _carry_out(self, position: int, row: int) -> tuple[Action | None, list[SavedBytes]]:
+    def _run_instance(self, position: int, row: int) -> tuple[Action | None, list[SavedBytes]]:
         """Run an instance: what ran and what it overwrote; no action where it could not."""
         before: list[SavedBytes] = []
         try:
@@ -154,13 +154,13 @@ class Stepper:
         try:
             for number, (position, row) in enumerate(zip(positions, rows, strict=True)):
                 if is_task[position] and not run(position, row):
-                    return self._stop_at(chunk, number)
+                    return self._fail_at(chunk, number)
         except KeyboardInterrupt:  # whoever goes on goes on with this step
             self.order.extend(chunk[:number])
             raise
         except Exception as error:
             self.machine.explain(position, row, error)
-            return self._stop_at(chunk, number)
+            return self._fail_at(chunk, number)
         self.order.extend(chunk)
         return True
 
@@ -170,14 +170,14 @@ class Stepper:
         try:
             for step, call in calls:
                 if not call():
-                    return self._stop_at(range(self.steps.count), step)
+                    return self._fail_at(range(self.steps.count), step)
         except Exception as error:
             self.machine.explain(int(self.steps.position[step]), int(self.steps.row[step]), error)
-            return self._stop_at(range(self.steps.count), step)
+            return self._fail_at(range(self.steps.count), step)
         self.order.extend(range(self.steps.count))
         return True
 
-    def _stop_at(self, chunk: Sequence[int], number: int) -> bool:
+    def _fail_at(self, chunk: Sequence[int], number: int) -> bool:
         """The steps of a chunk before one that failed have been taken."""
         self.failed = chunk[number]
         self.order.extend(chunk[:number])

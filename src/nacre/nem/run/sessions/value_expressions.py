@@ -197,17 +197,17 @@ class _Parser:
     def __init__(self, text: str, wanted: str, is_name: Callable[[str], bool]) -> None:
         self._text, self._wanted, self._is_name = text.strip(), wanted, is_name
         if len(text) > _MOST_CHARACTERS:
-            raise self._fail()
+            raise self._syntax_error()
         self._tokens: list[str] = []
         self._at, self._depth, at = 0, 0, 0
         while at < len(self._text):
             match = _TOKEN.match(self._text, at)
             if match is None:
-                raise self._fail()
+                raise self._syntax_error()
             self._tokens.append(match[0].strip())
             at = match.end()
 
-    def _fail(self) -> UnknownNameError:
+    def _syntax_error(self) -> UnknownNameError:
         return UnknownNameError(f"{backquote(self._text)} is no {self._wanted}")
 
     @property
@@ -224,7 +224,7 @@ class _Parser:
     def expect_end(self) -> None:
         """Nothing may follow."""
         if self._next:
-            raise self._fail()
+            raise self._syntax_error()
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """Comparisons joined by `and`."""
@@ -237,7 +237,7 @@ class _Parser:
         left = self.sum()
         op = self.accept(*_COMPARISONS)
         if op is None:
-            raise self._fail()
+            raise self._syntax_error()
         return Comparison(op, left, self.sum())
 
     def sum(self) -> Node:
@@ -259,11 +259,11 @@ class _Parser:
             raise UnknownNameError(
                 f"{backquote(self._text)} is nested more than {_MOST_DEPTH} deep"
             )
-        node = self._inner()
+        node = self._unary()
         self._depth -= 1
         return node
 
-    def _inner(self) -> Node:
+    def _unary(self) -> Node:
         if self.accept("-"):
             if self.accept(str(1 << 63)):  # alone it does not fit
                 return Literal(-(1 << 63))
@@ -271,7 +271,7 @@ class _Parser:
         if self.accept("("):
             node = self.sum()
             if not self.accept(")"):
-                raise self._fail()
+                raise self._syntax_error()
             return node
         token = self._next
         self._at += 1
@@ -279,7 +279,7 @@ class _Parser:
             return _literal(token)
         reference = parse_reference(token) if token else None
         if reference is None or token in _WORDS:
-            raise self._fail()
+            raise self._syntax_error()
         return self._name_node(reference)
 
     def _name_node(self, reference: Reference) -> Node:
@@ -294,7 +294,7 @@ class _Parser:
         inner = parse_reference(self._next) if self._next else None
         self._at += 1
         if inner is None or not self.accept(")"):
-            raise self._fail()
+            raise self._syntax_error()
         return Statistic(reference.name, inner)
 
 

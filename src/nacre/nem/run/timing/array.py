@@ -80,7 +80,7 @@ def shape_cycles(shape: ProductShape, macs: Values, rate: int, profile: TimingPr
     issued = tiles.count * figures.issue
     loading = figures.weight_bandwidth
     loaded = _ceil(shape.weight_bytes, loading) if loading else 0
-    return _larger(computed, fetched) + issued + loaded
+    return _maximum(computed, fetched) + issued + loaded
 
 
 class _Tiles(Struct, frozen=True, eq=False):
@@ -105,7 +105,7 @@ def _padded_macs(macs: Values, shape: ProductShape, tiles: _Tiles, figures: Tile
     full_depth = _ceil(shape.depth, depth) * depth
     full_channels = _ceil(shape.channels, channels) * channels
     filled = shape.planes * shape.height * shape.width * shape.depth * shape.channels
-    taps = _ceil(macs // _larger(filled, 1), _folded_taps(shape, depth, figures.taps))
+    taps = _ceil(macs // _maximum(filled, 1), _folded_taps(shape, depth, figures.taps))
     return taps * (tiles.places * full_depth * full_channels)
 
 
@@ -128,7 +128,7 @@ def _ceil(value: Values, divisor: int) -> Values:
     return -(-value // divisor)
 
 
-def _larger(a: Values, b: Values) -> Values:
+def _maximum(a: Values, b: Values) -> Values:
     """The larger of two, row by row; plain integers may be larger than those of a column."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)

@@ -35,7 +35,7 @@ class Bounds:
 
 def bounds(timeline: Timeline) -> Bounds:
     """The lower bounds of a timed plan."""
-    by_unit = _by_unit(timeline)
+    by_unit = _work_by_unit(timeline)
     by_type: dict[str, int] = defaultdict(int)
     for name, cycles in by_unit.items():
         unit = name.partition("@")[0]
@@ -49,7 +49,7 @@ def bounds(timeline: Timeline) -> Bounds:
     )
 
 
-def _by_unit(timeline: Timeline) -> dict[str, int]:
+def _work_by_unit(timeline: Timeline) -> dict[str, int]:
     """Work that is bound to a pool, over its instances; a bound instance counts for itself."""
     placement = timeline.placement
     by_unit: dict[str, int] = {}

@@ -50,7 +50,7 @@ def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | C
     costs = [call_cycles(task, s.call, unit, profile) for s in task_signatures.distinct]
     if task_signatures.index is None:
         return costs[0]
-    return _by_row(costs, task_signatures.index)
+    return _expand_rows(costs, task_signatures.index)
 
 
 def call_cycles(task: Task, call: Call | None, unit: str, profile: TimingProfile) -> int:
@@ -108,7 +108,7 @@ def latency_of(task: Task, unit: str, profile: TimingProfile) -> int:
     return profile.scale(copy_rate(task, unit, profile).latency, unit)
 
 
-def _by_row(values: list[int], index: list[int]) -> Column:
+def _expand_rows(values: list[int], index: list[int]) -> Column:
     column: Column = np.array(values, np.int64)[np.array(index)]
     return column
 
@@ -208,8 +208,8 @@ def _copied_runs(task: Task, unit: str, grid: Grid) -> tuple[int | Column, int |
     regions = (source.region, target.region)
     parts = tuple(part for r in regions for part in (*(r.shape or ()), *(r.strides or ())))
     if all(isinstance(part, int) for part in parts):
-        return _runs(regions, None, 0)
-    by_row = np.array([_runs(regions, grid, row) for row in range(grid.rows)], np.int64)
+        return _copy_runs(regions, None, 0)
+    by_row = np.array([_copy_runs(regions, grid, row) for row in range(grid.rows)], np.int64)
     return by_row[:, 0], by_row[:, 1]
 
 
@@ -234,7 +234,7 @@ def _run_overhead(unit: str, profile: TimingProfile) -> int:
     return profile.get("DMA", "burst") or 0 if unit in ("DMA", "sDMA") else 0
 
 
-def _runs(regions: tuple[Region, Region], grid: Grid | None, row: int) -> tuple[int, int]:
+def _copy_runs(regions: tuple[Region, Region], grid: Grid | None, row: int) -> tuple[int, int]:
     """How many runs of bytes a copy of elements consists of, and how long one is at most.
 
     Without a grid regions are the same in every row. Where a store quantises, the runs of either
@@ -272,7 +272,7 @@ def copied_bytes(task: Task, grid: Grid) -> int | Column:
         for s in task_signatures.distinct
         if s.layouts[0]
     ]
-    return sizes[0] if task_signatures.index is None else _by_row(sizes, task_signatures.index)
+    return sizes[0] if task_signatures.index is None else _expand_rows(sizes, task_signatures.index)
 
 
 def decompressed_bytes(region: Region, grid: Grid) -> int | Column:
@@ -293,7 +293,11 @@ def ddr_bytes(task: Task, grid: Grid) -> int | Column:
         task_signatures = signatures(task, grid)
         calls = [s.call for s in task_signatures.distinct if s.call is not None]
         sizes = [sum(_ceil(t.count * t.elem.bits, 8) for t in call.outputs) for call in calls]
-        return sizes[0] if task_signatures.index is None else _by_row(sizes, task_signatures.index)
+        return (
+            sizes[0]
+            if task_signatures.index is None
+            else _expand_rows(sizes, task_signatures.index)
+        )
     levels = copy_levels(task)
     return copied_bytes(task, grid) * levels.count(DDR) if DDR in levels else 0
 

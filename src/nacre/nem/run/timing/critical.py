@@ -68,7 +68,7 @@ class _CauseFinder:
                 holder = self._ddr_holder(start)
             if holder is not None:
                 return holder, "unit"
-            return self._ended_at(start, int(t.placement.engine[step])), "token"
+            return self._step_ending_at(start, int(t.placement.engine[step])), "token"
         return self._last_dependence(step, ready)
 
     def _unit_holder(self, step: int, start: int) -> int | None:
@@ -88,7 +88,7 @@ class _CauseFinder:
         found = np.flatnonzero((self._ddr_until == start) & (self._t.start < start))
         return int(found[0]) if found.size else None
 
-    def _ended_at(self, time: int, engine: int) -> int | None:
+    def _step_ending_at(self, time: int, engine: int) -> int | None:
         found = self._steps_ending(time)
         own = [s for s in found if int(self._t.placement.engine[s]) == engine]
         return (own or found or [None])[0]  # type: ignore[list-item]

@@ -80,11 +80,11 @@ def time_fused(before: TimedResult, fusion: Fusion) -> FusedResult:
     with stage("timing: fused tasks"):
         timed = [(time_chains(before, plan.chains), plan) for plan in different.values()]
     timed.append((before, _leave_out_all(fusion)))
-    after, plan = min(timed, key=_rank)
+    after, plan = min(timed, key=_rank_key)
     return FusedResult(before, after, plan)
 
 
-def _rank(timed: tuple[TimedResult, Fusion]) -> tuple[bool, int, int]:
+def _rank_key(timed: tuple[TimedResult, Fusion]) -> tuple[bool, int, int]:
     """The quickest comes first; of equals, the one that fuses most."""
     result, plan = timed
     return result.timeline.is_stuck, result.cycles, -len(_links(plan))
@@ -99,7 +99,7 @@ def _leave_out_slow_readers(timeline: Timeline, fusion: Fusion) -> Fusion:
     cuts = {}
     for chain in fusion.chains:
         if _unit(timeline, chain.head) == "NMU":
-            head, *others = (int(work.sum()) for work in _works(timeline, chain))
+            head, *others = (int(work.sum()) for work in _work_of_members(timeline, chain))
             slow = next((at for at, work in enumerate(others) if work > head), None)
             if slow is not None:
                 cuts[id(chain)] = slow
@@ -152,7 +152,7 @@ def _unit(timeline: Timeline, task: Task) -> str:
     return timeline.placement.pools[int(timeline.placement.pool[step, 0])].unit
 
 
-def _works(timeline: Timeline, chain: Chain) -> Iterator[Column]:
+def _work_of_members(timeline: Timeline, chain: Chain) -> Iterator[Column]:
     """The cycles of each member beyond its latency."""
     for task, rows in zip(chain.tasks, _rows(timeline.steps, chain), strict=True):
         latency = latency_of(task, _unit(timeline, task), timeline.profile)
@@ -163,7 +163,7 @@ def _chain_durations(timeline: Timeline, chain: Chain) -> Column:
     """Cycles of a chain in every iteration: all latencies, and the longest work."""
     units = ((task, _unit(timeline, task)) for task in chain.tasks)
     latency = sum(latency_of(task, unit, timeline.profile) for task, unit in units)
-    works: Column = np.max(list(_works(timeline, chain)), axis=0)
+    works: Column = np.max(list(_work_of_members(timeline, chain)), axis=0)
     return works + latency
 
 

@@ -18,7 +18,7 @@ _SHOWN_CHAINS = 20
 def fused_text(result: FusedResult) -> str:
     """Cycles without and with, the chains, and why other pairs are not fused."""
     program = result.before.timeline.steps.plan.program
-    parts = [_sentence(result), "", _cycles_table(result)]
+    parts = [_summary(result), "", _cycles_table(result)]
     if result.chains:
         parts += ["", _chain_table(result, program)]
     if result.refusals:
@@ -26,7 +26,7 @@ def fused_text(result: FusedResult) -> str:
     return "\n".join(parts)
 
 
-def _sentence(result: FusedResult) -> str:
+def _summary(result: FusedResult) -> str:
     was, now = result.before.cycles, result.after.cycles
     if not result.chains:
         return f"nothing is fused; the run takes {was} cycles"

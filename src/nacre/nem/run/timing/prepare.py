@@ -23,10 +23,10 @@ def columns(
         has_token = np.zeros_like(has_token)
     queue, rows = _queues(placement, has_token)
     arrays = {
-        **_by_step(steps, placement, queue, counts_tokens=bool(has_token.any())),
-        **_by_node(steps),
-        **_by_queue(rows, queue),
-        **_by_unit(placement, token_limits),
+        **_step_columns(steps, placement, queue, counts_tokens=bool(has_token.any())),
+        **_node_columns(steps),
+        **_queue_columns(rows, queue),
+        **_unit_columns(placement, token_limits),
         "is_wait": is_wait,
         "has_token": has_token,
         "heaps": np.zeros(steps.count + 1, np.int64),
@@ -42,14 +42,14 @@ def _max_pending_events(placement: Placement, is_wait: Column) -> int:
     return sum(pool.count for pool in placement.pools) + without_unit + 2
 
 
-def _by_step(
+def _step_columns(
     steps: Steps, placement: Placement, queue: Column, *, counts_tokens: bool
 ) -> dict[str, Column]:
     count = steps.count
     first_name, name = np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
     if counts_tokens:
-        first_name, name = _names(steps)
-    left, mixed = _namers(count, first_name, name)
+        first_name, name = _tokens_named(steps)
+    left, mixed = _count_namers(count, first_name, name)
     return {
         "duration": placement.duration,
         "shared": placement.shared,
@@ -68,7 +68,7 @@ def _by_step(
     }
 
 
-def _by_node(steps: Steps) -> dict[str, Column]:
+def _node_columns(steps: Steps) -> dict[str, Column]:
     graph = steps.graph
     open_edges = np.bincount(graph.targets, minlength=graph.size)
     roots = np.flatnonzero(open_edges == 0)[::-1]
@@ -87,7 +87,7 @@ def _by_node(steps: Steps) -> dict[str, Column]:
     }
 
 
-def _by_queue(rows: Column, queue: Column) -> dict[str, Column]:
+def _queue_columns(rows: Column, queue: Column) -> dict[str, Column]:
     sizes = np.bincount(queue, minlength=len(rows))
     return {
         "pool": rows[:, [0, 1]].reshape(-1),
@@ -100,7 +100,7 @@ def _by_queue(rows: Column, queue: Column) -> dict[str, Column]:
     }
 
 
-def _by_unit(placement: Placement, token_limits: list[int]) -> dict[str, Column]:
+def _unit_columns(placement: Placement, token_limits: list[int]) -> dict[str, Column]:
     instances = sum(pool.count for pool in placement.pools)
     engines = len(token_limits)
     return {
@@ -152,14 +152,14 @@ def named_steps(steps: Steps) -> tuple[Column, Column]:
     return np.concatenate([empty, *targets]), np.concatenate([empty, *sources])
 
 
-def _names(steps: Steps) -> tuple[Column, Column]:
+def _tokens_named(steps: Steps) -> tuple[Column, Column]:
     """The steps whose tokens each step names, side by side."""
     named, namer = named_steps(steps)
     order = np.argsort(namer, kind="stable")
     return np.searchsorted(namer[order], np.arange(steps.count + 1)), named[order]
 
 
-def _namers(count: int, first_name: Column, name: Column) -> tuple[Column, Column]:
+def _count_namers(count: int, first_name: Column, name: Column) -> tuple[Column, Column]:
     """How many steps name each token, and the exclusive or of their numbers."""
     left = np.bincount(name, minlength=count)
     mixed = np.zeros(count, np.int64)

@@ -141,7 +141,7 @@ class StepCosts:
         engine_of_row = np.broadcast_to(engine, rows.shape)
         self._engine[rows] = engine_of_row
         for slot, unit in enumerate(binding.units):
-            self._cell[rows, slot] = self._cells_of(task, unit)
+            self._cell[rows, slot] = self._cost_index(task, unit)
             if unit in DEVICE_UNITS:
                 self._pool[rows, slot] = index[unit, None]
             else:
@@ -150,9 +150,9 @@ class StepCosts:
             if unit == binding.unit and binding.index is not None:
                 self._bound[rows, slot] = binding.index
         if touches_ddr(task):
-            self._cell[rows, _SLOTS] = self._cells_of(task, DDR)
+            self._cell[rows, _SLOTS] = self._cost_index(task, DDR)
 
-    def _cells_of(self, task: Task, unit: str) -> int | Column:
+    def _cost_index(self, task: Task, unit: str) -> int | Column:
         """Where the costs of a task on a unit stand among all: one place, or one for every row."""
         grid = self.steps.grid(task)
         key = cost_key(task, unit, grid)

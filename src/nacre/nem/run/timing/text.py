@@ -119,17 +119,19 @@ def tag_table(result: TimedResult) -> str:
 
 def path_text(result: TimedResult) -> str:
     """The critical path in one line, its middle left out where it is long."""
-    return _path([result.timeline.steps.name(link.step) for link in result.critical_path])
+    return _shorten_path([result.timeline.steps.name(link.step) for link in result.critical_path])
 
 
 def node_path(result: TimedResult, nodes: Nodes) -> str:
     """The critical path as the model's nodes, each once in a row."""
     statements = (result.timeline.steps.statement(link.step) for link in result.critical_path)
     tokens = (one.token for one in statements if isinstance(one, Task))
-    return _path([node for node, _ in groupby(nodes.get(token or "", "-") for token in tokens)])
+    return _shorten_path(
+        [node for node, _ in groupby(nodes.get(token or "", "-") for token in tokens)]
+    )
 
 
-def _path(names: list[str]) -> str:
+def _shorten_path(names: list[str]) -> str:
     if len(names) > _SHOWN_LINKS:
         half = _SHOWN_LINKS // 2
         names = [*names[:half], f"... {len(names) - 2 * half} more ...", *names[-half:]]
@@ -141,14 +143,14 @@ def comparison(before: TimedResult, after: TimedResult, changes: str) -> str:
     rows: list[tuple[object, ...]] = [("cycles", *_cycles(before, after))]
     for name in ("compute", "dma", "ddr", "chain"):
         was, now = getattr(before.bounds, name), getattr(after.bounds, name)
-        rows.append((f"bound: {name}", was, now, _change(was, now)))
+        rows.append((f"bound: {name}", was, now, _describe_change(was, now)))
     for cause in CAUSES:
         was, now = before.stall_totals[cause], after.stall_totals[cause]
-        rows.append((f"waits: {cause}", was, now, _change(was, now)))
+        rows.append((f"waits: {cause}", was, now, _describe_change(was, now)))
     units = dict.fromkeys([*before.cycles_by_unit, *after.cycles_by_unit])
     for unit in units:
         was, now = before.cycles_by_unit.get(unit, 0), after.cycles_by_unit.get(unit, 0)
-        rows.append((f"busy: {unit}", was, now, _change(was, now)))
+        rows.append((f"busy: {unit}", was, now, _describe_change(was, now)))
     table = align_table(("", "as it is", changes, "change"), rows)
     return f"{table}\n\nas it is: {before.sentence()}\n{changes}: {after.sentence()}"
 
@@ -162,7 +164,7 @@ def _cycles(before: TimedResult, after: TimedResult) -> tuple[object, object, st
     return was, now, "-"
 
 
-def _change(was: int, now: int) -> str:
+def _describe_change(was: int, now: int) -> str:
     if was == now:
         return "="
     return f"{100 * (now - was) / was:+.0f}%" if was else "new"

@@ -143,7 +143,7 @@ def run_events(steps: Steps, placement: Placement, limits: list[int], *, compile
     else:
         simulated = columns(steps, placement, limits, _as_list)
         with _event_stage(simulated, steps.count):
-            events.simulate(_as_fast_columns(simulated), steps.count)
+            events.simulate(_copy_to_fast_columns(simulated), steps.count)
     return simulated
 
 
@@ -158,7 +158,7 @@ class _FastColumns:
     __slots__ = Columns._fields
 
 
-def _as_fast_columns(simulated: Columns) -> Columns:
+def _copy_to_fast_columns(simulated: Columns) -> Columns:
     fast: Any = _FastColumns()
     for name in Columns._fields:
         setattr(fast, name, getattr(simulated, name))

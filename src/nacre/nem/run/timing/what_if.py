@@ -84,7 +84,7 @@ def change_device(device: Device, changes: Mapping[str, int]) -> Device:
     return changed
 
 
-def _near(key: str, known: list[str]) -> str:
+def _suggestion(key: str, known: list[str]) -> str:
     """The figure that was meant, and those of its unit; of all where there is no such unit."""
     group = key.partition(".")[0]
     begun = [name for name in known if name.lower().startswith(key.lower())]
@@ -97,7 +97,7 @@ def _near(key: str, known: list[str]) -> str:
 def _problem(key: str, value: object) -> str | None:
     known = known_keys()
     if key not in known:
-        return f"no figure {backquote(key)}; {_near(key, known)}"
+        return f"no figure {backquote(key)}; {_suggestion(key, known)}"
     group, _, name = key.partition(".")
     bounds = bounds_of(group, name)
     if bounds is None or not bounds.admit(as_integer(value)):
