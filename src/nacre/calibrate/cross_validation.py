@@ -16,14 +16,14 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class HeldOutTimes:
     """Modelled times of every row by a fit that did not see its group."""
 
     times: Floats
     folds: tuple[int, ...]
 
 
-def cross_validate(problem: Problem, groups: Sequence[str], found: Values) -> LeftOut | None:
+def cross_validate(problem: Problem, groups: Sequence[str], found: Values) -> HeldOutTimes | None:
     """Fits without each part of the groups, from the values found; None for a single group."""
     names = sorted(set(groups))
     count = min(FOLDS, len(names))
@@ -39,4 +39,4 @@ def cross_validate(problem: Problem, groups: Sequence[str], found: Values) -> Le
             values = refit_values(replace(problem, used=~inside), found)
             times[inside] = problem.rows.times(values)[inside]
             done += 1
-    return LeftOut(times, tuple(folds.tolist()))
+    return HeldOutTimes(times, tuple(folds.tolist()))

@@ -37,11 +37,11 @@ def _band(ratios: Floats, groups: Names) -> tuple[float, float]:
     """The middle 80 % of ratios, wider where rows or their groups are few."""
     tail = (1 - COVERED) / 2
     low, middle, high = np.quantile(ratios, [tail, 0.5, 1 - tail], method="weibull")
-    widening = _widening(len(set(groups.tolist())))
+    widening = _widening_factor(len(set(groups.tolist())))
     return float(middle + widening * (low - middle)), float(middle + widening * (high - middle))
 
 
-def _widening(groups: int) -> float:
+def _widening_factor(groups: int) -> float:
     """How much wider a band of a few groups has to be to hold as much of the next one.
 
     Rows of a group are off together, so that groups are what was drawn: Student's quantile beside

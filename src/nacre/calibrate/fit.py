@@ -13,7 +13,7 @@ from nacre.base.diagnostics import Diagnostic, InputError
 from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
 from nacre.base.source import whole_file
-from nacre.calibrate.cross_validation import LeftOut, cross_validate
+from nacre.calibrate.cross_validation import HeldOutTimes, cross_validate
 from nacre.calibrate.errors import error_band
 from nacre.calibrate.free_figures import FreeFigure, Key, Range, fixed_figures, free_figures
 from nacre.calibrate.identifiability import Combination, identify
@@ -84,7 +84,7 @@ class Fit:
     measured: Floats  # cycles or microseconds, row by row
     before: Floats  # as the device was
     modelled: Floats  # as it is fitted
-    left_out: LeftOut | None  # None where all rows are of one group
+    left_out: HeldOutTimes | None  # None where all rows are of one group
     overall: ErrorBand
     classes: Mapping[str, ErrorBand]
     alike: tuple[Combination, ...]

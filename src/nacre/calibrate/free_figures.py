@@ -73,7 +73,7 @@ class FreeFigure:
         high = min(self.high, max(known, 1) * _START_FACTOR)
         return (low, high) if low < high else (self.low, self.high)
 
-    def place(self, value: float) -> float:
+    def ladder_position(self, value: float) -> float:
         """Where a value lies on the ladder."""
         rungs = self.ladder
         if value <= rungs[0]:

@@ -84,10 +84,10 @@ def _slopes(problem: Problem, values: Values) -> tuple[Floats, list[float]]:
     """By figure: how logarithms of times change from rung to rung, and what a rung is in units."""
     columns, spacings = [], []
     for place, figure in enumerate(problem.free):
-        at = figure.place(values[place])
+        at = figure.ladder_position(values[place])
         low = int(figure.value(max(0.0, at - _RUNGS)))
         high = round(figure.value(min(len(figure.ladder) - 1.0, at + _RUNGS)))
-        distance = figure.place(high) - figure.place(low)
+        distance = figure.ladder_position(high) - figure.ladder_position(low)
         moved = [(*values[:place], v, *values[place + 1 :]) for v in (low, high)]
         below, above = (problem.residuals_near(values, other) for other in moved)
         columns.append((above - below) / distance)

@@ -90,7 +90,7 @@ def _descend_by_paths(problem: Problem, start: Values) -> Values:
     best, loss, reach = start, problem.loss(start), float(_REACH)
     for _ in range(_MOST_TIMINGS):
         line = _Interpolation(problem, best, best)
-        at = line.places(best)
+        at = line.ladder_positions(best)
         highs = np.array([len(f.ladder) - 1.0 for f in line.ladders])
         lows, highs = np.maximum(0.0, at - reach), np.minimum(highs, at + reach)
         found = _solve(line, best, lows, highs, _STEPS_ON_PATHS)
@@ -110,7 +110,7 @@ def _solve(line: _Interpolation, start: Values, lows: Floats, highs: Floats, mos
 
     found = least_squares(
         line.residuals,
-        np.clip(line.places(start), lows + _INSIDE, highs - _INSIDE),
+        np.clip(line.ladder_positions(start), lows + _INSIDE, highs - _INSIDE),
         line.slopes,
         bounds=(lows, highs),
         loss="soft_l1",
@@ -121,7 +121,7 @@ def _solve(line: _Interpolation, start: Values, lows: Floats, highs: Floats, mos
         gtol=1e-8,
         max_nfev=most,
     )
-    return line.rounded(found.x)
+    return line.round_to_ladder(found.x)
 
 
 class _Interpolation:
@@ -134,18 +134,18 @@ class _Interpolation:
         self._last: tuple[Floats, tuple[Floats, Floats, Floats]] | None = None
 
     def residuals(self, places: Floats) -> Floats:
-        base, slopes, shares = self._around(places)
+        base, slopes, shares = self._cached_slopes(places)
         return base + slopes @ shares
 
     def slopes(self, places: Floats) -> Floats:
-        return self._around(places)[1]
+        return self._cached_slopes(places)[1]
 
-    def places(self, values: Values) -> Floats:
+    def ladder_positions(self, values: Values) -> Floats:
         """Where values lie on the ladders."""
         moved = [values[place] for place in self._problem.movable]
-        return np.array([f.place(v) for f, v in zip(self.ladders, moved, strict=True)])
+        return np.array([f.ladder_position(v) for f, v in zip(self.ladders, moved, strict=True)])
 
-    def rounded(self, places: Floats) -> Values:
+    def round_to_ladder(self, places: Floats) -> Values:
         return self._values([round(f.value(x)) for f, x in zip(self.ladders, places, strict=True)])
 
     def _values(self, moved: Sequence[int]) -> Values:
@@ -154,7 +154,7 @@ class _Interpolation:
             values[place] = value
         return tuple(values)
 
-    def _around(self, places: Floats) -> tuple[Floats, Floats, Floats]:
+    def _cached_slopes(self, places: Floats) -> tuple[Floats, Floats, Floats]:
         if self._last is None or not np.array_equal(self._last[0], places):  # asked for twice
             self._last = (places.copy(), self._slopes_around(places))
         return self._last[1]

@@ -18,11 +18,11 @@ _WORST = 5  # rows that are shown
 
 def fit_text(fit: Fit) -> str:
     """Figures, errors, the worst rows and what the rows cannot tell, in a page of text."""
-    parts = [_head(fit), _figure_table(fit), _error_table(fit), _worst_table(fit)]
+    parts = [_headline(fit), _figure_table(fit), _error_table(fit), _worst_table(fit)]
     return "\n\n".join(["\n".join(part) for part in parts])
 
 
-def _head(fit: Fit) -> list[str]:
+def _headline(fit: Fit) -> list[str]:
     before = float(np.median(np.abs(fit.before / fit.measured - 1)))
     after = float(np.median(np.abs(fit.modelled / fit.measured - 1)))
     return [

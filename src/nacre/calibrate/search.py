@@ -71,7 +71,7 @@ def starting_values(problem: Problem, count: int, seed: int) -> list[Values]:
 
 
 def _place_value(figure: FreeFigure, share: float) -> int:
-    low, high = (figure.place(value) for value in figure.start_range)
+    low, high = (figure.ladder_position(value) for value in figure.start_range)
     return round(figure.value(low + share * (high - low)))
 
 

@@ -75,16 +75,16 @@ def _placed_blocks(measured: MeasuredBinding, runs: BoundRuns) -> dict[str, Any]
     found = [by_position.get(task.position, []) for task in runs.tasks]
     return {
         "count": pack_list(len(blocks) for blocks in found),
-        "waits": pack_words(_together(map(_waits_text, blocks)) for blocks in found),
-        "signal": pack_words(_together(map(_signal_text, blocks)) for blocks in found),
-        "chained": pack_words(_together(map(_chain_text, blocks)) for blocks in found),
-        "format": pack_words(_together(block.format for block in blocks) for blocks in found),
+        "waits": pack_words(_join_texts(map(_waits_text, blocks)) for blocks in found),
+        "signal": pack_words(_join_texts(map(_signal_text, blocks)) for blocks in found),
+        "chained": pack_words(_join_texts(map(_chain_text, blocks)) for blocks in found),
+        "format": pack_words(_join_texts(block.format for block in blocks) for blocks in found),
         "merged_into": pack_column(runs.merged_into),
         "layer": pack_words(layers.get(task.position, "") for task in runs.tasks),
     }
 
 
-def _together(texts: Iterable[str]) -> str:
+def _join_texts(texts: Iterable[str]) -> str:
     """Texts of the blocks of a statement; several where its loop became several repeats."""
     return "; or ".join(dict.fromkeys(text for text in texts if text))
 

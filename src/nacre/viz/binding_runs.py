@@ -127,13 +127,13 @@ class BoundRuns:
         most = len(found)
         return tuple(sorted(found, key=lambda u: most if u.engine is None else u.engine))
 
-    def _on_page(self, side: str) -> Column:
+    def _page_units(self, side: str) -> Column:
         """The number on the page of every unit of a run; -1 stays as it is."""
         numbers = {u.number: at for at, u in enumerate(self.units) if u.side == side}
         return np.array([*(numbers[n] for n in range(len(numbers))), -1], np.int64)
 
     def _unit_slots(self, side: str) -> list[Column]:
-        columns, on_page = getattr(self, side), self._on_page(side)
+        columns, on_page = getattr(self, side), self._page_units(side)
         return [on_page[columns[name]] for name in _UNIT_COLUMNS if name in columns]
 
     def unit_rows(self) -> list[dict[str, Any]]:

@@ -139,7 +139,7 @@ class Answer:
         if start.role != "tile":
             return [list(maker.shared_loads(0))[start.task]]
         for let in maker.weights.lets(0, block, 0):
-            writer.let(let)
+            writer.declare(let)
         tile = choice.tiles[row]
         size = replace(
             layer.size(tile.rows, choice.blocks[block][1]), rows=tile.rows, x_rows=tile.x_rows

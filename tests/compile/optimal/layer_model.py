@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from nacre.compile.partition.layers import Access, Cut, Layer
+from nacre.compile.partition.layers import Access, Layer, TileCut
 from tests.compile.optimal.chain_bounds import conflict
 from tests.compile.optimal.model_writer import GRAIN, ModelWriter, OptionalTask, Sum
 from tests.compile.optimal.tile_choices import (
@@ -51,9 +51,9 @@ class LayerModel:
             cut: [k for k, c in enumerate(choices) if c.pattern.cut == cut]
             for cut in self._patterns
         }
-        self._shared: dict[Cut, list[OptionalTask]] = {}
+        self._shared: dict[TileCut, list[OptionalTask]] = {}
         self._weights: list[OptionalTask] = []
-        self._tiles: dict[tuple[Cut, int], list[OptionalTask]] = {}
+        self._tiles: dict[tuple[TileCut, int], list[OptionalTask]] = {}
         if writer.has_tasks:
             self._add_tasks()
             self._add_boxes()
@@ -88,7 +88,7 @@ class LayerModel:
             for q in range(max(self.choices[k].count for k in self._of_cut[pattern.cut])):
                 self._tiles[pattern.cut, q] = self._tile_tasks(q, pattern)
 
-    def _with_tile(self, cut: Cut, q: int) -> list[int]:
+    def _with_tile(self, cut: TileCut, q: int) -> list[int]:
         """The choices in which there is a tile."""
         return [k for k in self._of_cut[cut] if q < self.choices[k].count]
 
@@ -113,7 +113,7 @@ class LayerModel:
                     writer.after(tasks[n], self._weights[block], literal)
         return tasks
 
-    def _blocks(self, cut: Cut, q: int) -> Iterator[tuple[int, cp_model.IntVar]]:
+    def _blocks(self, cut: TileCut, q: int) -> Iterator[tuple[int, cp_model.IntVar]]:
         """The blocks that a tile may have, and whether it has them."""
         found: dict[int, list[cp_model.IntVar]] = {}
         for k in self._with_tile(cut, q):
@@ -133,7 +133,7 @@ class LayerModel:
         for block, task in enumerate(self._weights):
             self._weights_box(block, task)
 
-    def _shared_box(self, cut: Cut, pattern: TilePattern, space: int) -> None:
+    def _shared_box(self, cut: TileCut, pattern: TilePattern, space: int) -> None:
         writer, home = self._writer, ("shared", space)
         first = next(n for n, t in enumerate(pattern.shared) if home in t.writes)
         task, end = self._shared[cut][first], writer.time()
@@ -216,7 +216,7 @@ class LayerModel:
             if ("tensor", tensor) in (*task.reads, *task.writes)
         ]
 
-    def _reach(self, cut: Cut, q: int, access: Access) -> Reach:
+    def _reach(self, cut: TileCut, q: int, access: Access) -> Reach:
         """What a tile touches, over the choices in which it is there."""
         ks, parts = self._with_tile(cut, q), list[Part]()
         for k in ks:

@@ -10,7 +10,7 @@ import numpy as np
 from nacre.base.term_columns import Column
 from nacre.compile.geometry import Tile, tiles
 from nacre.compile.options import Options
-from nacre.compile.partition.layers import Access, Cut, Layer
+from nacre.compile.partition.layers import Access, Layer, TileCut
 from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.costs import TileSizes, copy_cycles, step_cycles, weight_work
 from nacre.compile.tiling.spaces import Spaces, align_up, space_columns, spaces_of
@@ -39,7 +39,7 @@ class TileTask:
 class TilePattern:
     """What tiles that cut the same axes do."""
 
-    cut: Cut
+    cut: TileCut
     spaces: Spaces
     shared: tuple[TileTask, ...]  # once for all tiles
     tasks: tuple[TileTask, ...]  # of each tile
@@ -85,7 +85,7 @@ def tile_choices(
     if layer.images != 1 or layer.main not in ("linear", "window", "pool", "map"):
         raise UnsupportedGraphError(f"{layer.main} of {layer.images} images")
     found: list[TileChoice] = []
-    patterns: dict[Cut, TilePattern] = {}
+    patterns: dict[TileCut, TilePattern] = {}
     columns = range(1, layer.columns + 1) if layer.cuts_columns else [layer.columns]
     for count in columns:
         blocks = -(-layer.columns // count)
@@ -113,7 +113,9 @@ def _least_bytes(choice: TileChoice) -> int:
     )
 
 
-def _pattern(layer: Layer, partition: Partition, cut: Cut, resident: frozenset[int]) -> TilePattern:
+def _pattern(
+    layer: Layer, partition: Partition, cut: TileCut, resident: frozenset[int]
+) -> TilePattern:
     spaces = spaces_of(layer, cut, resident & {*layer.reads, *layer.writes})
     if any(step.repeats for step in layer.steps) or any(a.stays for a in layer.operands):
         raise UnsupportedGraphError("an operand that is stretched or stays")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import nacre
 from nacre.base.diagnostics import InputError
 from nacre.compile.options import Options, Precision
-from nacre.compile.partition.layers import Cut, Layer
+from nacre.compile.partition.layers import Layer, TileCut
 from nacre.compile.pipeline import Compiled, run_stages
 from nacre.compile.placement.buffer_reuse import reuse_chains
 from nacre.compile.placement.stage import L1Layout
@@ -127,7 +127,7 @@ def test_values_of_a_tile_that_are_needed_at_the_same_time_have_their_own_spaces
     made = compiled(case, "npm4k")
     for layer in made.cut.layers:
         for cuts in (False, True):
-            homes = spaces_of(layer, Cut(True, cuts), frozenset()).of_local
+            homes = spaces_of(layer, TileCut(True, cuts), frozenset()).of_local
             for a, b in combinations(range(len(homes)), 2):
                 if homes[a] is not None and homes[a] == homes[b]:
                     assert _takes_over(layer, a, b) or _takes_over(layer, b, a), (layer, a, b)
@@ -150,7 +150,7 @@ def test_a_space_is_used_again() -> None:
     chained = [x for x in made.cut.layers if len(x.steps) > 1]
     assert chained
     for layer in chained:
-        spaces = spaces_of(layer, Cut(True, False), frozenset())
+        spaces = spaces_of(layer, TileCut(True, False), frozenset())
         values = [home for home in spaces.of_local if home is not None]
         assert len(set(values)) < len(values)
 

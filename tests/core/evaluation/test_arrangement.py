@@ -12,7 +12,7 @@ from hypothesis import given
 from nacre.base.diagnostics import InputError
 from nacre.core.builder import Builder
 from nacre.core.evaluation import plan
-from nacre.core.evaluation.axis_orders import as_it_stands
+from nacre.core.evaluation.axis_orders import keep_order
 from nacre.core.evaluation.evaluate import CoreSession
 from nacre.core.module import Module
 from nacre.core.values import Array, Literal
@@ -31,7 +31,7 @@ def inputs_of(module: Module, seed: int = 0) -> Feeds:
 def one_by_one(module: Module, feeds: Feeds) -> list[Array]:
     """The outputs of a session in which every value lies as the module has it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "arrange", as_it_stands)
+        patch.setattr(plan, "arrange", keep_order)
         patch.setattr(plan, "find_finished_steps", lambda module, weights: [])
         return CoreSession(module).run(feeds)
 
@@ -110,7 +110,7 @@ def test_states_keep_their_order() -> None:
     module = net.build.module(net.build.add("ReluNan", y))
     session, feeds = CoreSession(module), {"x": inputs_of(module)["x"]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "arrange", as_it_stands)
+        patch.setattr(plan, "arrange", keep_order)
         plain = CoreSession(module)
     for _ in range(3):
         np.testing.assert_array_equal(session.run(feeds)[0], plain.run(feeds)[0])

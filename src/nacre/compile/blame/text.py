@@ -47,7 +47,7 @@ def _tensor_lines(blame: Blame, most: int) -> Iterator[str]:
 def _cells(tensor: TensorNoise) -> tuple[str, ...]:
     scale = "" if tensor.scale is None else f"{tensor.scale:.4g}, {tensor.zero}"
     return (
-        _short(safe(tensor.node)),
+        _shorten_name(safe(tensor.node)),
         safe(tensor.layer) or "-",
         tensor.opcode,
         tensor.elem,
@@ -67,7 +67,7 @@ def _row(cells: tuple[str, ...]) -> str:
     ).rstrip()
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """The end of a long name: that is where names of nodes differ."""
     return name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"
 
@@ -94,7 +94,7 @@ def _remedy_lines(blame: Blame) -> Iterator[str]:
     for remedy in blame.remedies:
         share = 100 * remedy.cycles / (blame.cycles or 1)
         yield (
-            f"  {_short(safe(remedy.node)):<{_LONGEST}} {remedy.cycles:+,} cycles "
+            f"  {_shorten_name(safe(remedy.node)):<{_LONGEST}} {remedy.cycles:+,} cycles "
             f"({share:+.1f} %), {_gains_text(remedy)}"
         )
 
@@ -127,7 +127,7 @@ def _node_lines(found: PlanComparison, most: int) -> Iterator[str]:
     yield f"  {'node':<{_LONGEST}} {'A':>12} {'B':>12}"
     for node in found.nodes:
         if id(node) in chosen:
-            name = _short(safe(node.node))
+            name = _shorten_name(safe(node.node))
             yield f"  {name:<{_LONGEST}} {_side(node, 0):>12} {_side(node, 1):>12}"
 
 
@@ -144,15 +144,15 @@ def _side(node: NodePair, side: int) -> str:
 
 
 def _layer_lines(found: PlanComparison, most: int) -> Iterator[str]:
-    first = sorted(found.layers, key=_apart, reverse=True)[:most]
+    first = sorted(found.layers, key=_cycle_difference, reverse=True)[:most]
     yield f"cycles (the {len(first)} of {len(found.layers):,} groups of layers that differ most):"
     yield f"  {'nodes':<{_LONGEST}} {'A':>12} {'B':>12} {'B - A':>12}"
     for layer in first:
         more = f" and {len(layer.nodes) - 1} more" if len(layer.nodes) > 1 else ""
-        name = _short(safe(layer.nodes[0]) + more)
+        name = _shorten_name(safe(layer.nodes[0]) + more)
         a, b = layer.cycles
         yield f"  {name:<{_LONGEST}} {a:>12,} {b:>12,} {b - a:>+12,}"
 
 
-def _apart(layer: LayerPair) -> int:
+def _cycle_difference(layer: LayerPair) -> int:
     return abs(layer.cycles[1] - layer.cycles[0])

@@ -61,7 +61,7 @@ def values_beyond_f16(module: Module, source: Module) -> OutOfF16Range:
     small = {value for value in floats if 0 < largest.get(value, 0.0) < _SMALL}
     cancelling = cancelling_values(module, largest)
     counted = {operand for value in cancelling for operand in module.by_id[value].operands}
-    telling = _telling_values(module, small, largest, counted.union(module.outputs))
+    telling = _significant_values(module, small, largest, counted.union(module.outputs))
     values, faded = frozenset(large | telling), frozenset(small - telling)
     return OutOfF16Range(values, largest, faded, (alone - faded) | cancelling)
 
@@ -78,7 +78,7 @@ def notes_on_small_outputs(module: Module, beyond: OutOfF16Range) -> Iterator[st
         )
 
 
-def _telling_values(
+def _significant_values(
     module: Module, small: set[int], largest: Mapping[int, float], counted: set[int]
 ) -> set[int]:
     """Of small values those that are `counted` or made large again; what only fades may be lost."""

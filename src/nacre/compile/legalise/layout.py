@@ -105,10 +105,10 @@ def layout(
     laid_out = replace(legal, module=module, escaped=escaped, lacking=lacking)
     laid_out = without_labels(laid_out)
     _require_writable(laid_out)
-    return replace(laid_out, notes=(*dict.fromkeys(notes), *_beyond(laid_out)))
+    return replace(laid_out, notes=(*dict.fromkeys(notes), *_overflow_notes(laid_out)))
 
 
-def _beyond(legal: Legal) -> Iterator[str]:
+def _overflow_notes(legal: Legal) -> Iterator[str]:
     """Notes on integers that may not fit what they become."""
     module, source = legal.module, legal.source
     wide = 0

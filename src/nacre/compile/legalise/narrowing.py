@@ -22,7 +22,7 @@ _BIASED = frozenset({"Linear", "Conv"})
 
 
 @dataclass(frozen=True, eq=False)
-class Narrowed:
+class NarrowedElements:
     """Elements in their new type, and how many of them are others."""
 
     array: Array
@@ -55,7 +55,7 @@ def _count_words(count: int) -> tuple[str, str, str]:
     return (f"{count} elements", "are", "they") if count > 1 else ("1 element", "is", "it")
 
 
-def narrow(array: Array, element: ElementType, *, keeps_nonzero: bool) -> Narrowed:
+def narrow(array: Array, element: ElementType, *, keeps_nonzero: bool) -> NarrowedElements:
     """Elements in another type, moved inside its range where they lie beyond.
 
     Infinities stay. Where they keep something from 0, no element becomes 0 that is not.
@@ -69,15 +69,15 @@ def narrow(array: Array, element: ElementType, *, keeps_nonzero: bool) -> Narrow
             held = np.where(outside, np.clip(array, low, high), array) if beyond else array
     narrowed = held.astype(element.dtype)
     if element.kind != "float":
-        return Narrowed(narrowed, beyond)
+        return NarrowedElements(narrowed, beyond)
     # What is 0 stays 0, so that others are told by counting.
     count = int(np.count_nonzero(array)) - int(np.count_nonzero(narrowed))
     if count and keeps_nonzero:
         least = np.copysign(_least(element), array.astype(np.float64))
         small = (array != 0) & (narrowed == 0)
         narrowed = np.where(small, least, narrowed).astype(element.dtype)
-        return Narrowed(narrowed, beyond, 0, count)
-    return Narrowed(narrowed, beyond, count)
+        return NarrowedElements(narrowed, beyond, 0, count)
+    return NarrowedElements(narrowed, beyond, count)
 
 
 def store_floats(array: Array, element: ElementType) -> Array:

@@ -30,12 +30,12 @@ def leave_transposes_to_host(legal: Legal) -> Legal:
     input_axes: dict[str, Axes] = {}
     for op in module.inputs:
         name = str(op.attributes["name"])
-        while name not in kept and (found := _turn_input(module, op.value_id)) is not None:
+        while name not in kept and (found := _transpose_input(module, op.value_id)) is not None:
             module, axes = found
             input_axes[name] = _compose(input_axes.get(name), axes)
     output_axes: dict[int, Axes] = {}
     for index in range(legal.outputs):
-        while (found := _turn_output(module, index)) is not None:
+        while (found := _transpose_output(module, index)) is not None:
             module, axes = found
             output_axes[index] = _compose(output_axes.get(index), axes)
     if module is legal.module:
@@ -48,7 +48,7 @@ def _compose(first: Axes | None, then: Axes) -> Axes:
     return then if first is None else tuple(first[axis] for axis in then)
 
 
-def _turn_input(module: Module, value: int) -> tuple[Module, Axes] | None:
+def _transpose_input(module: Module, value: int) -> tuple[Module, Axes] | None:
     """The module with an input as its transpositions make it; None where it is read otherwise."""
     users = _users_of(module)
     same_elements = {value}  # the input, and what only casts it
@@ -71,7 +71,7 @@ def _turn_input(module: Module, value: int) -> tuple[Module, Axes] | None:
     return _rebuild(module, changed, instead), order
 
 
-def _turn_output(module: Module, index: int) -> tuple[Module, Axes] | None:
+def _transpose_output(module: Module, index: int) -> tuple[Module, Axes] | None:
     """The module with an output as a layer makes it; None where no transposition stands there."""
     users = _users_of(module)
     casts: list[CoreOperation] = []

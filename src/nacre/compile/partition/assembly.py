@@ -130,7 +130,11 @@ class _MemoryAssignment:
                 return
             part, maker = view, makers.get(value)
         is_free = value not in self.assigned and value not in self.module.outputs
-        if maker is not None and is_free and _fits(maker, part, value in self._with_products):
+        if (
+            maker is not None
+            and is_free
+            and _can_write_with_gaps(maker, part, value in self._with_products)
+        ):
             self.assigned[value] = part
 
     def _parts(self, item: Item, target: View) -> Iterator[tuple[int, View]]:
@@ -293,7 +297,7 @@ def _is_strided(item: Item) -> bool:
     return run * GRAPH_TYPES[item.op.type.dtype].bits // 8 % _RUN == 0
 
 
-def _fits(maker: Item, part: View, is_with_product: bool) -> bool:
+def _can_write_with_gaps(maker: Item, part: View, is_with_product: bool) -> bool:
     """Whether a task can write its result with these gaps."""
     if maker.kind not in (*_FLEXIBLE, "linear"):
         return False

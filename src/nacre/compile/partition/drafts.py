@@ -10,7 +10,15 @@ from nacre.base.diagnostics import InternalError
 from nacre.compile.geometry import Window
 from nacre.compile.partition.grouping import Group
 from nacre.compile.partition.items import Item, ItemInput
-from nacre.compile.partition.layers import Access, Axes, Local, Operand, Packed, PackedPart, Step
+from nacre.compile.partition.layers import (
+    Access,
+    Axes,
+    Local,
+    Operand,
+    PackedPart,
+    PackedWeights,
+    Step,
+)
 from nacre.compile.partition.tensors import Memory, Tensor, ViewCopy
 from nacre.compile.partition.views import View
 from nacre.core.constants import constant_array
@@ -45,7 +53,7 @@ class Draft:
     cuts_columns: bool = False
     axes: Axes = ()  # of the result
     window: Window | None = None
-    packed: Packed | None = None
+    packed: PackedWeights | None = None
     macs: int = 0
     operands: list[Access] = field(default_factory=list)
     locals: list[Local] = field(default_factory=list)
@@ -160,7 +168,7 @@ def pack_weights(draft: Draft, item: Item, weights: Array, *, with_bias: bool = 
     parts = tuple(_group_part(draft, name, value) for name, value in item.groups.items())
     if parts:  # [groups, depth, columns]
         weights = weights.reshape(parts[0].inner[0], -1, weights.shape[-1])
-    draft.packed = Packed(
+    draft.packed = PackedWeights(
         weights,
         bias,
         values[0],

@@ -88,7 +88,7 @@ class _GroupBuilder:
         elif item.kind in ("view", "slice", "broadcast"):
             self._set_makers(item.result, self._groups_making(sources))
         else:
-            group = self._host(item) or self._begin(
+            group = self._group_to_join(item) or self._begin(
                 item, _main_kind(item), self._groups_making(sources)
             )
             self._home[item.result] = group.number
@@ -115,7 +115,7 @@ class _GroupBuilder:
         for number in needs:
             self._users[number].add(group.number)
 
-    def _host(self, item: Item) -> Group | None:
+    def _group_to_join(self, item: Item) -> Group | None:
         """The group that an item joins."""
         if not is_map(item) and item.kind != "rows":
             return None

@@ -46,7 +46,7 @@ def tile_shape(axes: Axes, size: Size) -> Dims:
     return tuple(axis if isinstance(axis, int) else getattr(size, axis) for axis in axes)
 
 
-class Cut(NamedTuple):
+class TileCut(NamedTuple):
     """Which axes of a layer its tiles cut; several images count as rows."""
 
     rows: bool
@@ -77,7 +77,7 @@ class Access:
     image: int = 0  # from one image to the next
     stays: bool = False  # read where it lies, never loaded: the table of a gather
 
-    def is_fixed(self, cut: Cut) -> bool:
+    def is_fixed(self, cut: TileCut) -> bool:
         """Whether every tile reads the same elements."""
         if self.image or self.stays:
             return False
@@ -136,7 +136,7 @@ class PackedPart:
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
+class PackedWeights:
     """Constant weights [*inner, columns] and a bias a column, block after block in memory.
 
     Weights in groups are integers [groups, depth, columns] with scales [groups, 1, columns], and
@@ -205,7 +205,7 @@ class Layer:
     columns: int = 1
     cuts_columns: bool = False
     operands: tuple[Access, ...] = ()
-    packed: Packed | None = None  # its two values follow the operands
+    packed: PackedWeights | None = None  # its two values follow the operands
     locals: tuple[Local, ...] = ()
     steps: tuple[Step, ...] = ()
     results: tuple[Result, ...] = ()
@@ -240,11 +240,11 @@ class Layer:
         found = [r.access.tensor for r in self.results] + [m.target.tensor for m in self.moves]
         return tuple(dict.fromkeys(found))
 
-    def cut(self, rows: int, columns: int) -> Cut:
+    def cut(self, rows: int, columns: int) -> TileCut:
         """What tiles of a size cut."""
-        return Cut(rows < self.rows or self.images > 1, columns < self.columns)
+        return TileCut(rows < self.rows or self.images > 1, columns < self.columns)
 
-    def fixed_locals(self, cut: Cut) -> frozenset[int]:
+    def fixed_locals(self, cut: TileCut) -> frozenset[int]:
         """Values that are the same for all tiles: shared operands, and those stretched."""
         fixed = {i for i, access in enumerate(self.operands) if access.is_fixed(cut)}
         for step in self.steps:

@@ -17,10 +17,10 @@ def supports(device: Device, opcode: str, elem: str, form: str) -> bool:
         ".with_bias" if "with a bias" in form else ".no_bias" if "without a bias" in form else ""
     )
     variants = (instance.id for instance in device.effective_by_opcode.get(opcode, ()))
-    return any(_takes(variant, elem) and variant.endswith(ending) for variant in variants)
+    return any(_accepts_type(variant, elem) and variant.endswith(ending) for variant in variants)
 
 
-def _takes(variant: str, elem: str) -> bool:
+def _accepts_type(variant: str, elem: str) -> bool:
     """Whether a variant names an element type; one that names none takes every type but of i4."""
     _, mark, named = variant.partition("<")
     if not mark:

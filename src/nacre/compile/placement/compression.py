@@ -16,7 +16,7 @@ import numpy as np
 from nacre.base.compression_forms import CompressionForm
 from nacre.base.weight_compression import best_form, compress
 from nacre.compile.options import Options
-from nacre.compile.partition.layers import Layer, Packed, element_bytes
+from nacre.compile.partition.layers import Layer, PackedWeights, element_bytes
 from nacre.compile.tiling.spaces import align_up
 from nacre.compile.tiling.tiling import Tiling
 from nacre.core.values import Array
@@ -87,7 +87,7 @@ class BlockCompressor:
         return CompressedBlock(tuple(parts), begins, place, saved), stored
 
     def _compress(
-        self, plain: Array, count: int, packed: Packed
+        self, plain: Array, count: int, packed: PackedWeights
     ) -> tuple[CompressionForm, Array] | None:
         bits = 8 * element_bytes(packed.elem)
         form = best_form(plain, count, bits, self._entries, self._tables, self._has_sparse)

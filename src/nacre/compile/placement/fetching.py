@@ -15,7 +15,7 @@ import numpy as np
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
 from nacre.compile.partition.stage import Partition
-from nacre.compile.placement.staging import Staged
+from nacre.compile.placement.staging import StagedBlock
 from nacre.compile.tiling.occupied import OccupiedSpans
 from nacre.compile.tiling.residency import lifetimes
 from nacre.compile.tiling.spaces import align_up
@@ -65,7 +65,7 @@ class _Item:
     tensors: tuple[int, ...] = ()
 
 
-def most_on_the_way(options: Options) -> int:
+def most_tokens_in_flight(options: Options) -> int:
     """How many tokens weights may hold on their way where tiles need tokens, too."""
     return max(1, options.tokens // _TOKENS) * options.device.num_engines
 
@@ -80,17 +80,17 @@ def fetch_weights(
     outside: Set[int],
     room: int,
     options: Options,
-) -> tuple[tuple[Fetch, ...], dict[Block, Staged], dict[int, int]]:
+) -> tuple[tuple[Fetch, ...], dict[Block, StagedBlock], dict[int, int]]:
     """What travels when, and where blocks and constants lie in L2, as far as gaps there go.
 
     `blocks` and `constants` say where they begin in the weights; `others` are blocks that come
     another way. What layers read of the tensors `outside` is in DDR. There are `room` bytes of L2.
     """
     engines = options.device.num_engines
-    if not _pays(options) or "ahead" in options.disabled or options.token_reserve:
+    if not _is_second_hop_worth_it(options) or "ahead" in options.disabled or options.token_reserve:
         return (), {}, {}
     layers = partition.layers
-    most = most_on_the_way(options)
+    most = most_tokens_in_flight(options)
     used = [0] * len(layers)  # tokens of weights on their way, by the layer that runs
     fetches: list[Fetch] = []
     arriving: list[tuple[_Item, int]] = []  # and where in L2
@@ -104,8 +104,8 @@ def fetch_weights(
         # One engine has one queue: what is in it before the way is free holds up its inputs.
         free = clock.free_layer if engines == 1 else 0
         for at in range(max(earliest, begin, min(free, item.first)), item.first + 1):
-            for parts in clock.numbers_of_parts(item, at, most):
-                on_the_way = clock.layers_on_the_way(item, at, parts)
+            for parts in clock.part_counts(item, at, most):
+                on_the_way = clock.layers_in_flight(item, at, parts)
                 if at == item.first or max(used[place] for place in on_the_way) + parts <= most:
                     break
             else:
@@ -134,18 +134,18 @@ def _places_in_l2(
     arriving: Iterable[tuple[_Item, int]],
     blocks: Mapping[Block, int],
     constants: Mapping[int, int],
-) -> tuple[dict[Block, Staged], dict[int, int]]:
+) -> tuple[dict[Block, StagedBlock], dict[int, int]]:
     """Where the blocks and the constants of items lie that begin at these bytes of L2."""
-    staged: dict[Block, Staged] = {}
+    staged: dict[Block, StagedBlock] = {}
     moved: dict[int, int] = {}
     for item, offset in arriving:
         shift = offset - item.source
-        staged.update({b: Staged(blocks[b] + shift, is_first=False) for b in item.blocks})
+        staged.update({b: StagedBlock(blocks[b] + shift, is_first=False) for b in item.blocks})
         moved.update({tensor: constants[tensor] + shift for tensor in item.tensors})
     return staged, moved
 
 
-def _pays(options: Options) -> bool:
+def _is_second_hop_worth_it(options: Options) -> bool:
     """Whether a second hop is worth it: several engines share one way, or the hop is short."""
     if options.device.num_engines > 1:
         return True
@@ -166,7 +166,7 @@ class _Clock:
         """Whether what travels takes most of the time: then nothing is a better use of tokens."""
         return 3 * sum(self._shared(item) for item in items) > float(self._starts[-1])
 
-    def numbers_of_parts(self, item: _Item, at: int, tokens: int) -> list[int]:
+    def part_counts(self, item: _Item, at: int, tokens: int) -> list[int]:
         """How many tasks an item may come in: all it is worth, and fewer that are well in time.
 
         Where tokens are few, items of one task each keep the sDMAs busy for longest; where they are
@@ -204,7 +204,7 @@ class _Clock:
         begin = self._begin(at)
         return min(self._layer_at(begin + self._alone(item, parts)) + 1, item.first)
 
-    def layers_on_the_way(self, item: _Item, at: int, parts: int) -> range:
+    def layers_in_flight(self, item: _Item, at: int, parts: int) -> range:
         """The layers that run while an item is likely to hold tokens.
 
         Small ones are many, and what is wrong about when each arrives adds up.
@@ -273,12 +273,12 @@ def _constants(partition: Partition, begins: Mapping[int, int]) -> Iterator[_Ite
         if size > _SMALL:
             yield item
         elif small and small[-1].source + small[-1].size != source:
-            yield _together(small)
+            yield _join_constants(small)
             small = [item]
         else:
             small.append(item)
     if small:
-        yield _together(small)
+        yield _join_constants(small)
 
 
 def _large_tables(partition: Partition) -> frozenset[int]:
@@ -293,7 +293,7 @@ def _large_tables(partition: Partition) -> frozenset[int]:
     return frozenset(tensor for tensor, rows in taken.items() if sizes[tensor] > rows)
 
 
-def _together(items: Sequence[_Item]) -> _Item:
+def _join_constants(items: Sequence[_Item]) -> _Item:
     """Constants behind each other as one."""
     tensors = tuple(tensor for item in items for tensor in item.tensors)
     last = max(item.last for item in items)

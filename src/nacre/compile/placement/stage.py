@@ -23,7 +23,7 @@ from nacre.compile.placement.compression import (
 )
 from nacre.compile.placement.fetching import Fetch, fetch_weights
 from nacre.compile.placement.ports import COMPRESSED, L2, SPILL, WEIGHTS, ports_of
-from nacre.compile.placement.staging import Staged, staged_blocks
+from nacre.compile.placement.staging import StagedBlock, staged_blocks
 from nacre.compile.program import Buffer
 from nacre.compile.tiling.footprints import Footprint, footprint
 from nacre.compile.tiling.occupied import OccupiedSpans
@@ -89,7 +89,9 @@ class Placement:
     outputs: tuple[str, ...]  # buffers in order
     l2_peak: int
     l2_bound: int  # no placement can do with less
-    staged: Mapping[tuple[str, int], Staged] = field(default_factory=dict)  # layer, block: in L2
+    staged: Mapping[tuple[str, int], StagedBlock] = field(
+        default_factory=dict
+    )  # layer, block: in L2
     compressed: Mapping[tuple[str, int], CompressedBlock] = field(default_factory=dict)
     saved: Mapping[str, int] = field(default_factory=dict)  # bytes of compressed weights, by layer
     fetches: tuple[Fetch, ...] = ()  # weights on their way to L2, in their order
@@ -276,7 +278,7 @@ def _pack_weights(
     tilings: tuple[Tiling, ...],
     weights: _Weights,
     compressor: BlockCompressor | None,
-    staged: Mapping[tuple[str, int], Staged],
+    staged: Mapping[tuple[str, int], StagedBlock],
 ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], CompressedBlock]]:
     """Weights as the tiles use them: a block of columns after the other, its bias behind it.
 

@@ -19,7 +19,7 @@ from nacre.compile.tiling.stage import Tilings
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedBlock:
     """Where a block of weights begins in L2, and whether this layer has to bring it there."""
 
     offset: int
@@ -28,11 +28,11 @@ class Staged:
 
 def staged_blocks(
     layers: tuple[Layer, ...], tiled: Tilings, occupied: OccupiedSpans, options: Options
-) -> dict[tuple[str, int], Staged]:
+) -> dict[tuple[str, int], StagedBlock]:
     """Blocks by layer and number, as far as gaps between what is taken hold them."""
     if "residency" in options.disabled:
         return {}
-    staged: dict[tuple[str, int], Staged] = {}
+    staged: dict[tuple[str, int], StagedBlock] = {}
     for users in _users(layers, tiled).values():
         if len(users) < RECURRING:
             continue
@@ -46,7 +46,7 @@ def staged_blocks(
                 break
             occupied.add(offset, size, first, last)
             for user in users:
-                staged[layers[user].name, number] = Staged(offset, user == users[0])
+                staged[layers[user].name, number] = StagedBlock(offset, user == users[0])
     return staged
 
 

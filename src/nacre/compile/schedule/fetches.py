@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.compile.options import Options
 from nacre.compile.partition.layers import Layer
-from nacre.compile.placement.fetching import Fetch, most_on_the_way
+from nacre.compile.placement.fetching import Fetch, most_tokens_in_flight
 from nacre.compile.placement.ports import L2, WEIGHTS
 from nacre.compile.placement.stage import Placement
 from nacre.compile.program import Affine, Arrived, Copy, Region
@@ -21,7 +21,7 @@ class FetchTasks:
 
     def __init__(self, placement: Placement, options: Options) -> None:
         self._placement, self._engines = placement, options.device.num_engines
-        self._most = most_on_the_way(options)
+        self._most = most_tokens_in_flight(options)
         self._turn = 0
         self._pending = list(placement.fetches)
         self._on_way: dict[int, list[str]] = {}  # tokens, by the layer when they are done

@@ -12,7 +12,15 @@ import numpy.typing as npt
 from nacre.base.elements import GRAPH_TYPES
 from nacre.base.term_columns import Column, IntOrColumn, Values
 from nacre.compile.options import Options
-from nacre.compile.partition.layers import Access, Axes, Cut, Layer, Packed, Step, element_bytes
+from nacre.compile.partition.layers import (
+    Access,
+    Axes,
+    Layer,
+    PackedWeights,
+    Step,
+    TileCut,
+    element_bytes,
+)
 from nacre.compile.tiling.tiling import columns_of_engine, keeps_weights
 from nacre.nem.model.devices import Device
 from nacre.nem.run.timing.array import ProductShape, shape_cycles
@@ -33,10 +41,10 @@ class TileSizes:
     rows: Column
     x_rows: Column
     columns: Column
-    cut: Cut
+    cut: TileCut
 
     @staticmethod
-    def of(layer: Layer, rows: Column, columns: Column, cut: Cut) -> TileSizes:
+    def of(layer: Layer, rows: Column, columns: Column, cut: TileCut) -> TileSizes:
         """Tiles of so many rows and columns."""
         window = layer.window
         x_rows = rows
@@ -151,7 +159,7 @@ def layer_weight_cycles(layer: Layer, options: Options) -> int:
 
 
 def weight_cycles(
-    packed: Packed, columns: IntOrColumn, device: Device, profile: TimingProfile
+    packed: PackedWeights, columns: IntOrColumn, device: Device, profile: TimingProfile
 ) -> IntOrColumn:
     """How long the weights of some columns are on their way to L1.
 
@@ -164,7 +172,7 @@ def weight_cycles(
     return profile.at(unit, "latency") + -(-packed.block_bytes(columns) // width)
 
 
-def weight_work(packed: Packed, columns: Column, profile: TimingProfile) -> Column:
+def weight_work(packed: PackedWeights, columns: Column, profile: TimingProfile) -> Column:
     """How long one unit would be busy with the weights of some columns."""
     size = packed.block_bytes(columns)
     return profile.at("sDMA", "latency") + -(-size // profile.at("sDMA", "bandwidth"))

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from nacre.base.term_columns import Column
-from nacre.compile.partition.layers import Cut, Layer
+from nacre.compile.partition.layers import Layer, TileCut
 from nacre.compile.tiling.costs import TileSizes
 from nacre.compile.tiling.residency import Residency
 from nacre.compile.tiling.spaces import Spaces, align_up, space_columns, spaces_of
@@ -86,7 +86,7 @@ def sizes_by_cut(layer: Layer, rows: Column, columns: Column) -> Iterator[tuple[
     are_cut_columns = columns < layer.columns
     for cut_rows in (False, True):
         for cut_columns in (False, True):
-            cut = Cut(cut_rows, cut_columns)
+            cut = TileCut(cut_rows, cut_columns)
             at = np.flatnonzero((are_cut_rows == cut_rows) & (are_cut_columns == cut_columns))
             if len(at):
                 yield at, TileSizes.of(layer, rows[at], columns[at], cut)

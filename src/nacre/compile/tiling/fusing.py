@@ -13,7 +13,16 @@ from math import prod
 
 import numpy as np
 
-from nacre.compile.partition.layers import Access, Axes, Axis, Layer, Local, Packed, Result, Step
+from nacre.compile.partition.layers import (
+    Access,
+    Axes,
+    Axis,
+    Layer,
+    Local,
+    PackedWeights,
+    Result,
+    Step,
+)
 from nacre.compile.partition.tensors import Tensor
 from nacre.compile.partition.views import dense
 from nacre.compile.tiling.fusing_transposes import fuse_transpose, fuses_transpose
@@ -232,7 +241,7 @@ class _LayerJoiner:
             self._operands.append(access)
         return self._operands.index(access)
 
-    def _weights(self, packed: Packed) -> int:
+    def _weights(self, packed: PackedWeights) -> int:
         depth, columns = packed.array.shape
         shape = (depth, columns) if len(self._frame.lead) == 1 else (1, 1, depth, columns)
         return self._constant(packed.array, shape, packed.elem)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nacre.compile.geometry import Window
-from nacre.compile.partition.layers import Access, Axes, Layer, Packed
+from nacre.compile.partition.layers import Access, Axes, Layer, PackedWeights
 
 
 def number_parts(whole: Layer, parts: list[Layer]) -> list[Layer]:
@@ -36,7 +36,9 @@ def split_by_groups(layer: Layer, count: int) -> list[Layer] | None:
     return number_parts(layer, parts)
 
 
-def _group_layer(layer: Layer, packed: Packed, window: Window, first: int, count: int) -> Layer:
+def _group_layer(
+    layer: Layer, packed: PackedWeights, window: Window, first: int, count: int
+) -> Layer:
     each = layer.columns // window.groups
     depth = packed.inner[-1]  # input channels of a group
     x = layer.steps[0].inputs[0].local
@@ -76,7 +78,7 @@ def column_layer(layer: Layer, first: int, count: int) -> Layer:
     return replace(part, columns=count, macs=layer.macs * count // layer.columns)
 
 
-def packed_part(packed: Packed, first: int, count: int) -> Packed:
+def packed_part(packed: PackedWeights, first: int, count: int) -> PackedWeights:
     """The weights of some columns."""
     part = slice(first, first + count)
     return replace(
@@ -89,7 +91,7 @@ def packed_part(packed: Packed, first: int, count: int) -> Packed:
     )
 
 
-def with_weights(layer: Layer, packed: Packed) -> Layer:
+def with_weights(layer: Layer, packed: PackedWeights) -> Layer:
     """A layer that multiplies by other weights."""
     assert layer.packed is not None
     step, old = layer.steps[0], layer.packed.quant

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nacre.compile.options import Options
-from nacre.compile.partition.layers import Access, Layer, Operand, Packed, Result, Step
+from nacre.compile.partition.layers import Access, Layer, Operand, PackedWeights, Result, Step
 from nacre.compile.partition.stage import Partition
 from nacre.compile.tiling.costs import Surroundings
 from nacre.compile.tiling.residency import Residency
@@ -127,11 +127,13 @@ def _without_names(layer: Layer) -> tuple[Layer, dict[int, int]]:
     ), numbers
 
 
-def _without_values(packed: Packed) -> Packed:
+def _without_values(packed: PackedWeights) -> PackedWeights:
     """Weights of the same shape that take no memory."""
     bias = None if packed.bias is None else _empty_array(packed.bias)
     groups = tuple(replace(part, array=_empty_array(part.array)) for part in packed.groups)
-    return Packed(_empty_array(packed.array), bias, packed.elem, packed.bias_elem, groups=groups)
+    return PackedWeights(
+        _empty_array(packed.array), bias, packed.elem, packed.bias_elem, groups=groups
+    )
 
 
 def _empty_array(array: Array) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nacre.base.term_columns import Column, IntOrColumn
-from nacre.compile.partition.layers import Access, Cut, Layer, element_bytes
+from nacre.compile.partition.layers import Access, Layer, TileCut, element_bytes
 from nacre.compile.tiling.costs import TileSizes
 
 ALIGN = 64  # of everything in L1
@@ -29,7 +29,7 @@ class Spaces:
     placed: Mapping[int, Access] = field(default_factory=dict)  # values that are parts of tensors
 
 
-def spaces_of(layer: Layer, cut: Cut, resident: frozenset[int]) -> Spaces:
+def spaces_of(layer: Layer, cut: TileCut, resident: frozenset[int]) -> Spaces:
     """Spaces for operands and results of steps; a value may take that of one that is done.
 
     `resident` are tensors that lie in L1 as they are: they need no space.
@@ -38,7 +38,7 @@ def spaces_of(layer: Layer, cut: Cut, resident: frozenset[int]) -> Spaces:
 
 
 class _SpaceAssignment:
-    def __init__(self, layer: Layer, cut: Cut, resident: frozenset[int]) -> None:
+    def __init__(self, layer: Layer, cut: TileCut, resident: frozenset[int]) -> None:
         self._layer, self._resident = layer, resident
         self._home: list[int | None] = [None] * len(layer.locals)
         self._fixed: list[bool] = []

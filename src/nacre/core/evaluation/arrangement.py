@@ -16,12 +16,12 @@ import numpy as np
 from nacre.base.elements import GRAPH_TYPES
 from nacre.core.constants import CONSTANTS, kernel_type
 from nacre.core.evaluation.axis_orders import (
-    Arranged,
+    ArrangedModule,
     Arranger,
     Order,
     Rule,
-    as_it_stands,
     identity_order,
+    keep_order,
 )
 from nacre.core.module import CoreOperation, Module, Shape
 from nacre.core.ops import OPS
@@ -34,10 +34,10 @@ _INTEGERS = frozenset({"signed", "unsigned"})
 _INEXACT = frozenset({"Prod"})  # whose bits depend on the order of what is reduced
 
 
-def arrange(module: Module) -> Arranged:
+def arrange(module: Module) -> ArrangedModule:
     """A module as it is best computed."""
     if not any(_is_convolution(module, op) for op in module.operations):
-        return as_it_stands(module)
+        return keep_order(module)
     arranger = Arranger(module)
     for index, op in enumerate(module.operations):
         arranger.take(index, op, _RULES.get(op.opcode))

@@ -15,7 +15,7 @@ Order = tuple[int, ...]  # for every axis in memory, which axis of the value it 
 
 
 @dataclass(frozen=True)
-class Arranged:
+class ArrangedModule:
     """A module on values as they lie; what leaves it lies as it did."""
 
     source: Module
@@ -23,9 +23,9 @@ class Arranged:
     origins: Sequence[int]  # for each operation, the place in the source of the one it is there for
 
 
-def as_it_stands(module: Module) -> Arranged:
+def keep_order(module: Module) -> ArrangedModule:
     """A module whose values lie in their own order."""
-    return Arranged(module, module, range(len(module)))
+    return ArrangedModule(module, module, range(len(module)))
 
 
 def identity_order(rank: int) -> Order:
@@ -70,7 +70,7 @@ class Arranger:
         elif rule is None or not rule(self, op):
             self.add(op, identity_order(op.type.rank), map(self.form, op.operands), op.attributes)
 
-    def result(self) -> Arranged:
+    def result(self) -> ArrangedModule:
         """The module, with what leaves it as it was."""
         source = self.source
         for value in {*source.outputs, *(state.output for state in source.states)}:
@@ -81,7 +81,7 @@ class Arranger:
                 given = attributes({"new_shape": type_.shape})
                 self._append(CoreOperation(value, "Reshape", (other,), given, type_))
         module = Module(tuple(self._operations), source.outputs, source.states)
-        return Arranged(source, module, self._origins)
+        return ArrangedModule(source, module, self._origins)
 
     # What lies there
 

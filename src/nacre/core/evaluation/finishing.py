@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from nacre.core.constants import kernel_type
-from nacre.core.evaluation.fusion import Fused, Weights
+from nacre.core.evaluation.fusion import FusedStep, Weights
 from nacre.core.evaluation.memory import OVERWRITING
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
@@ -49,7 +49,7 @@ class _Finder:
         return user if len(user.operands) == 1 and user.type == op.type else None
 
 
-def find_finished_steps(module: Module, weights: Weights) -> Iterator[Fused]:
+def find_finished_steps(module: Module, weights: Weights) -> Iterator[FusedStep]:
     """The steps that convolutions and their neighbours come to."""
     convolutions = [op for op in module.operations if op.opcode == "Conv"]
     finder = _Finder(module) if convolutions else None
@@ -64,7 +64,7 @@ def find_finished_steps(module: Module, weights: Weights) -> Iterator[Fused]:
         run = bind_arranged(call, finish, is_moved=before is not None)
         last = op if behind is None else behind
         gone = {part.value_id for part in (before, op) if part not in (None, last)}
-        yield Fused(finder.index[last.value_id], (x, *op.operands[1:]),
+        yield FusedStep(finder.index[last.value_id], (x, *op.operands[1:]),
                     {last.value_id: kernel_type(last.type)}, run, frozenset(gone))  # fmt: skip
 
 

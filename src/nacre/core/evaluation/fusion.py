@@ -73,7 +73,7 @@ _ENDS: Mapping[_Pattern, tuple[tuple[_Pattern, ...], Run]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Fused:
+class FusedStep:
     """A step that does the work of several operations, or of one in another type."""
 
     index: int  # of the operation in whose place it runs
@@ -143,7 +143,7 @@ class Weights:
     widened: Collection[int]  # those of which a run may keep floats
 
 
-def find_fused_steps(module: Module, weights: Weights) -> list[Fused]:
+def find_fused_steps(module: Module, weights: Weights) -> list[FusedStep]:
     """The steps that chains in a module come to."""
     if not any(op.opcode == _SCALE.opcode for op in module.operations):
         return []
@@ -208,12 +208,12 @@ def _known_weight(product: CoreOperation, weights: Weights) -> Constant | None:
     return Constant(weights.constants[weight], may_be_widened, zero)
 
 
-def _fused_centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
+def _fused_centring(finder: _Finder, match: _Match, is_float: bool) -> FusedStep:
     scale, centred = match.values[_SCALE], match.values[_CENTRED]
     results = {value: _kernel_type(finder, value) for value in (scale, centred)}
     if is_float:
         results[centred] = _as_float(finder, centred)
-    return Fused(
+    return FusedStep(
         min(finder.index[value] for value in match.produced),  # it needs nothing but x
         (match.values[_X],),
         results,
@@ -222,7 +222,7 @@ def _fused_centring(finder: _Finder, match: _Match, is_float: bool) -> Fused:
     )
 
 
-def _fused_product(finder: _Finder, op: CoreOperation, weights: Weights) -> Fused:
+def _fused_product(finder: _Finder, op: CoreOperation, weights: Weights) -> FusedStep:
     """A product of integers, each of them in f32; weights that may be widened are kept so."""
     known = _known_weight(op, weights)
     assert known is not None
@@ -237,7 +237,7 @@ def _fused_product(finder: _Finder, op: CoreOperation, weights: Weights) -> Fuse
     else:
         given = _with_weights(bind(Call(types, (y,), attributes)), partial(_weights_in_f32, known))
     index = finder.index[op.value_id]
-    return Fused(index, op.operands[:1], {op.value_id: y}, given, frozenset())
+    return FusedStep(index, op.operands[:1], {op.value_id: y}, given, frozenset())
 
 
 def _weights_in_f32(known: Constant) -> Array:
@@ -256,10 +256,10 @@ def _with_weights(run: Run, weights: Callable[[], Array]) -> Run:
     return run_with_weights
 
 
-def _fused_ending(finder: _Finder, end: _Pattern, match: _Match) -> Fused:
+def _fused_ending(finder: _Finder, end: _Pattern, match: _Match) -> FusedStep:
     parts, run = _ENDS[end]
     value, product = match.values[end], match.values[_PRODUCT]
-    return Fused(
+    return FusedStep(
         finder.index[value],
         tuple(match.values[part] for part in parts),
         {value: _kernel_type(finder, value)},

@@ -11,10 +11,10 @@ from nacre.base.diagnostics import InputError, has_errors
 from nacre.base.source import Span
 from nacre.core.constants import constant_array, kernel_type
 from nacre.core.evaluation.arrangement import arrange
-from nacre.core.evaluation.axis_orders import Arranged, as_it_stands
+from nacre.core.evaluation.axis_orders import ArrangedModule, keep_order
 from nacre.core.evaluation.constants import stored_weights
 from nacre.core.evaluation.finishing import find_finished_steps
-from nacre.core.evaluation.fusion import Fused, Weights, find_fused_steps
+from nacre.core.evaluation.fusion import FusedStep, Weights, find_fused_steps
 from nacre.core.evaluation.lifetimes import layout_of_values, require_affordable_peak
 from nacre.core.evaluation.memory import OVERWRITING
 from nacre.core.evaluation.run import Plan, operation_span, refusal
@@ -37,7 +37,7 @@ def make_plan(module: Module, ordered: bool) -> Plan:
     if has_errors(found):
         raise InputError(found)
     peak = require_affordable_peak(module, _types(module))
-    arranged = as_it_stands(module) if ordered else arrange(module)
+    arranged = keep_order(module) if ordered else arrange(module)
     constants = {
         op.value_id: array
         for op in arranged.module.operations
@@ -58,7 +58,7 @@ def _types(module: Module) -> dict[int, KernelType]:
     return {op.value_id: known[op.type] for op in module.operations}
 
 
-def _plan(arranged: Arranged, weights: Weights, peak: int, ordered: bool) -> Plan:
+def _plan(arranged: ArrangedModule, weights: Weights, peak: int, ordered: bool) -> Plan:
     module, types, constants = arranged.module, _types(arranged.module), weights.constants
     kept = {*module.outputs, *(state.output for state in module.states)}
     # What is new in every run cannot be looked into ahead of it.
@@ -81,7 +81,7 @@ def _plan(arranged: Arranged, weights: Weights, peak: int, ordered: bool) -> Pla
 
 
 def _steps(
-    arranged: Arranged, fused: Iterable[Fused], ready: Collection[int], bind: _Binder
+    arranged: ArrangedModule, fused: Iterable[FusedStep], ready: Collection[int], bind: _Binder
 ) -> Iterable[Step]:
     """What is to be computed, in order; some values are there without."""
     by_index = {one.index: one for one in fused}
@@ -107,7 +107,7 @@ class _Binder:
 
     def __init__(
         self,
-        arranged: Arranged,
+        arranged: ArrangedModule,
         types: dict[int, KernelType],
         weights: Weights,
         ordered: bool,

@@ -29,7 +29,7 @@ def require_numbers(writer: MlirWriter) -> None:
 def elementwise(function: Callable[..., Scalar]) -> Callable[[MlirWriter], Value]:
     """A lowering from `function(body, *elements)`, whose elements are wide and broadcast."""
 
-    def lowered(writer: MlirWriter) -> Value:
+    def lower(writer: MlirWriter) -> Value:
         require_numbers(writer)
 
         def code(body: RegionBody, *elements: Scalar) -> Scalar:
@@ -38,7 +38,7 @@ def elementwise(function: Callable[..., Scalar]) -> Callable[[MlirWriter], Value
 
         return writer.add_elementwise("result", writer.operands, writer.type, code)
 
-    return lowered
+    return lower
 
 
 def binop(writer: MlirWriter) -> Value:

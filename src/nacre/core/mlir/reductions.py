@@ -31,13 +31,13 @@ def mean(writer: MlirWriter) -> Value:
     held = compute_type(dtype) if is_float(dtype) else "i64"
     total = _reduce(writer, held, _add)
 
-    def divided(body: RegionBody, x: Scalar) -> Scalar:
+    def divide(body: RegionBody, x: Scalar) -> Scalar:
         operation = "arith.divf" if is_float(held) else "arith.divsi"
         return body.cast(body.add_uniform(operation, x, body.constant(count, held)), dtype)
 
     type_ = TensorType(dtype, total.type.shape)
     return reshape_value(
-        writer, writer.add_elementwise("mean", [total], type_, divided), writer.type.shape
+        writer, writer.add_elementwise("mean", [total], type_, divide), writer.type.shape
     )
 
 
@@ -62,7 +62,7 @@ def _mean_of_parts(writer: MlirWriter, count: int) -> Value:
         )
         return body.arithmetic("Add", total, body.arithmetic("Sub", value, below))
 
-    def joined(body: RegionBody, wholes: Scalar, rests: Scalar) -> Scalar:
+    def join(body: RegionBody, wholes: Scalar, rests: Scalar) -> Scalar:
         divisor, zero = body.constant(count, "i64"), body.constant(0, "i64")
         down = body.arithmetic("Add", wholes, body.add_uniform("arith.divsi", rests, divisor))
         is_cut = body.compare("Ne", body.add_uniform("arith.remsi", rests, divisor), zero)
@@ -70,7 +70,7 @@ def _mean_of_parts(writer: MlirWriter, count: int) -> Value:
         return body.cast(body.arithmetic("Add", down, body.cast(is_below, "i64")), dtype)
 
     sums = [_reduce(writer, "i64", code) for code in (add_whole, add_rest)]
-    return writer.add_elementwise("mean", sums, TensorType(dtype, sums[0].type.shape), joined)
+    return writer.add_elementwise("mean", sums, TensorType(dtype, sums[0].type.shape), join)
 
 
 def _axes(writer: MlirWriter) -> Shape:

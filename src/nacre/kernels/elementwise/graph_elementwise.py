@@ -33,7 +33,7 @@ from nacre.kernels.movement.views import moves_outputs
 from nacre.kernels.numbers.graph_functions import (
     OPERATIONS,
     UNARY,
-    InRoom,
+    WithWorkspace,
     number,
     real_function,
     select,
@@ -141,7 +141,7 @@ def _blocks(function: Function) -> Run:
         inputs: Sequence[Array | None], outputs: Sequence[Array], room: Scratch
     ) -> Iterator[FixedCall]:
         for x, y in _parts(present(inputs[0]), outputs[0]):
-            if isinstance(function, InRoom):
+            if isinstance(function, WithWorkspace):
                 yield partial(function.compute, x, y, room(function.use, x.shape, x.dtype))
             else:
                 yield partial(function, x, out=y)

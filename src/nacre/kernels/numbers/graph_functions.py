@@ -42,7 +42,7 @@ Make = Callable[[Attributes, "np.dtype[Any]", bool], Function]
 
 
 @dataclass(frozen=True, slots=True)
-class InRoom:
+class WithWorkspace:
     """A function that needs memory beside its operand and its result."""
 
     use: str
@@ -174,7 +174,7 @@ def _hard_swish(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> F
         result: Array = np.multiply(held, room, out)
         return result
 
-    return InRoom("hard swish", compute)
+    return WithWorkspace("hard swish", compute)
 
 
 def _gelu(attributes: Attributes, wide: np.dtype[Any], ordered: bool) -> Function:

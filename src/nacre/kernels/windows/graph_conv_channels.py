@@ -13,7 +13,7 @@ from nacre.kernels.interface.fixed import FixedCall, Scratch
 from nacre.kernels.interface.long_rows import repeats
 from nacre.kernels.interface.shapes import Dims
 from nacre.kernels.windows.graph_conv_columns import Geometry
-from nacre.kernels.windows.graph_conv_slabs import Block, PartedSlabs, Slabs
+from nacre.kernels.windows.graph_conv_slabs import Block, Slabs, StridedSlabs
 from nacre.kernels.windows.graph_conv_sums import sums_call
 
 _F32 = np.dtype(np.float32)
@@ -69,7 +69,7 @@ def _terms(rank: int) -> str:
 
 def _by_parts(slabs: Slabs, use: Geometry, weights: Array) -> Callable[[Scratch], Multiply]:
     """The same where windows leave elements out: rows are taken apart, and sums of parts added."""
-    parted = PartedSlabs(use.sliding, slabs.rows, use.channels, use.outputs)
+    parted = StridedSlabs(use.sliding, slabs.rows, use.channels, use.outputs)
     counts, channels, rank = use.sliding.counts, use.outputs, len(use.sliding.counts)
     each, terms = repeats(counts[-1], channels, _length(use)), _terms(rank)
     run, pitch = each * channels, parted.width * channels

@@ -154,7 +154,7 @@ class Slabs:
 
 
 @dataclass(frozen=True, eq=False)
-class PartedSlabs(Slabs):
+class StridedSlabs(Slabs):
     """Slabs whose rows are taken apart by the strides of windows along the last axis.
 
     Element t of part r is element r + t * stride: under one place of a window the elements of all

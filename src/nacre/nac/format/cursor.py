@@ -35,7 +35,7 @@ class Cursor:
         self.at = at
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The bytes that are left."""
         return self._end - self.at
 
@@ -45,8 +45,8 @@ class Cursor:
 
     def take(self, length: int, what: str) -> memoryview:
         """So many bytes, not copied."""
-        if length > self.left:
-            message = f"{what} needs {length:,} bytes, {self.left:,} are left"
+        if length > self.remaining:
+            message = f"{what} needs {length:,} bytes, {self.remaining:,} are left"
             raise Broken(NAC04, self.position(), message)
         start = self.at
         self.at = start + length
@@ -91,7 +91,7 @@ class Cursor:
         """A count, then so many records of at least so many bytes each."""
         start = self.at
         count = self.u32(f"the number of {what}")
-        if MOST_RECORDS < count <= self.left // least:
+        if MOST_RECORDS < count <= self.remaining // least:
             message = f"{count:,} {what}, at most {MOST_RECORDS:,} can be told apart"
             raise Broken(NAC15, self.position(start), message)
         return self.take_records(count, least, what, read, start)
@@ -100,9 +100,8 @@ class Cursor:
         self, count: int, least: int, what: str, read: Callable[[], Record], start: int
     ) -> tuple[Record, ...]:
         """So many records; refused before the first where they cannot all be there."""
-        if count * least > self.left:
-            message = (
-                f"{count:,} {what} need {count * least:,} bytes or more, {self.left:,} are left"
-            )
+        if count * least > self.remaining:
+            needed = f"{count:,} {what} need {count * least:,} bytes or more"
+            message = f"{needed}, {self.remaining:,} are left"
             raise Broken(NAC12, self.position(start), message)
         return tuple([read() for _ in range(count)])

@@ -58,7 +58,7 @@ def decode_steps(bytecode: bytes, base: int = 0) -> tuple[tuple[Step, ...], tupl
     cursor = Cursor(memoryview(bytecode), "ORCH")
     steps: list[Step] = []
     starts: list[int] = []
-    while cursor.left:
+    while cursor.remaining:
         start = cursor.at
         try:
             steps.append(_step(cursor))

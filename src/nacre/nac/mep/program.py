@@ -93,8 +93,10 @@ def _section(view: memoryview, reading: ReadContext) -> Plan:
         raise Broken(NAC05, Position(0, "ORCH"), f"the tag is {tag!r}, expected {TAG!r}")
     cursor = Cursor(view, "ORCH", len(TAG))
     plan = orch.read(cursor, reading)
-    if cursor.left:
-        raise Broken(NAC84, cursor.position(), f"{cursor.left:,} bytes follow the last constant")
+    if cursor.remaining:
+        raise Broken(
+            NAC84, cursor.position(), f"{cursor.remaining:,} bytes follow the last constant"
+        )
     return plan
 
 

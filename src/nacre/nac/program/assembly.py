@@ -156,7 +156,9 @@ class Assembler:
             if len(given) > MOST_ARGUMENTS:
                 raise limit_error("argument", f"{len(given):,} arguments, at most {MOST_ARGUMENTS}")
             first = self._first_in_reach(len(arguments))
-            reached = tuple(self._bring_near(a, first) if isinstance(a, Ref) else a for a in stored)
+            reached = tuple(
+                self._reload_if_far(a, first) if isinstance(a, Ref) else a for a in stored
+            )
         return self._add(_Call(name, given, reached))
 
     def _stored_key(self, value: ConstantValue) -> _Key:
@@ -171,7 +173,7 @@ class Assembler:
         # What is loaded for one of them moves the instruction away from the others.
         return len(self._steps) + operands - MOST_DISTANCE
 
-    def _bring_near(self, value: Ref, first: int) -> Ref:
+    def _reload_if_far(self, value: Ref, first: int) -> Ref:
         """An operand that is not too far back: a weight is loaded again."""
         if value.index >= first:
             return value
@@ -201,7 +203,7 @@ class Assembler:
 
     def _output(self, variant: int, given: Sequence[Ref]) -> Instruction:
         first = self._first_in_reach(len(given))
-        values = [self._bring_near(value, first) for value in given]
+        values = [self._reload_if_far(value, first) for value in given]
         here = len(self._steps)
         zeros = (0,) * len(values)
         return Instruction(OUTPUT, variant, (len(values), *zeros), _offsets(values, here))
@@ -213,7 +215,7 @@ class Assembler:
 
     def begin_branches(self, predicate: Ref) -> Ref:
         """A choice between two branches that follow; how long they are is said at their end."""
-        predicate = self._bring_near(predicate, self._first_in_reach(1))
+        predicate = self._reload_if_far(predicate, self._first_in_reach(1))
         return self.branch(predicate, 0, 0)
 
     def end_branches(self, choice: Ref, true_length: int, false_length: int) -> None:

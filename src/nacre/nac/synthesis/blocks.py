@@ -130,9 +130,9 @@ def _bottleneck(made: Layers, x: Value, width: int, s: Settings) -> Value:
 
 
 def _convnext(made: Layers, x: Value, width: int, s: Settings) -> Value:
-    y = made.turn(made.conv(x, x.width, s.kernel, groups=x.width, gain=1.0), (0, 2, 3, 1))
+    y = made.transpose(made.conv(x, x.width, s.kernel, groups=x.width, gain=1.0), (0, 2, 3, 1))
     y = _mlp(made, made.norm(y, s.norm if s.norm in ("layer", "rms") else "layer"), x.width, s)
-    return made.add(x, made.turn(y, (0, 3, 1, 2)))
+    return made.add(x, made.transpose(y, (0, 3, 1, 2)))
 
 
 def _fire(made: Layers, x: Value, width: int, s: Settings) -> Value:
@@ -155,7 +155,7 @@ def _norm(made: Layers, x: Value, width: int, s: Settings) -> Value:
 
 def _tokens(made: Layers, x: Value, width: int, s: Settings) -> Value:
     batch, channels, *places = x.shape
-    return made.turn(made.reshape(x, (batch, channels, prod(places))), (0, 2, 1))
+    return made.transpose(made.reshape(x, (batch, channels, prod(places))), (0, 2, 1))
 
 
 def _flatten(made: Layers, x: Value, width: int, s: Settings) -> Value:

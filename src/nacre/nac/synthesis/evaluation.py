@@ -9,7 +9,7 @@ from nacre.nac.run.model import NacModel
 from nacre.nac.synthesis.derivation import Derivation, write_module
 from nacre.nac.synthesis.examples import Examples
 from nacre.nac.synthesis.search import Score
-from nacre.nac.synthesis.short_training import Course, Trained, train
+from nacre.nac.synthesis.short_training import Course, TrainingOutcome, train
 from nacre.nac.synthesis.synthesise import Cycles
 
 
@@ -23,7 +23,7 @@ class Evaluator:
     examples: Examples
     cycles: Cycles
     course: Course = Course()  # noqa: RUF009 - frozen
-    trained: dict[Derivation, Trained] = field(default_factory=dict)
+    trained: dict[Derivation, TrainingOutcome] = field(default_factory=dict)
     _scores: dict[Derivation, Score | None] = field(default_factory=dict)
 
     def __call__(self, derivation: Derivation) -> Score | None:

@@ -146,9 +146,9 @@ class Layers:
         return self._add(x.shape, "GroupNorm", x, scale, bias, groups=groups)
 
     def _channels_last(self, x: Value, opcode: str, *operands: Value) -> Value:
-        last = self.turn(x, (0, 2, 3, 1)) if len(x.shape) == 4 else x
+        last = self.transpose(x, (0, 2, 3, 1)) if len(x.shape) == 4 else x
         made = self._add(last.shape, opcode, last, *operands, axis=len(x.shape) - 1)
-        return self.turn(made, (0, 3, 1, 2)) if len(x.shape) == 4 else made
+        return self.transpose(made, (0, 3, 1, 2)) if len(x.shape) == 4 else made
 
     def act(self, x: Value, kind: str) -> Value:
         """An activation."""
@@ -189,7 +189,7 @@ class Layers:
         kept = tuple(1 for _ in axes) if keep else ()
         return self._add((x.shape[0], x.width, *kept), "Mean", x, axes=axes, keepdims=keep)
 
-    def turn(self, x: Value, order: Sequence[int]) -> Value:
+    def transpose(self, x: Value, order: Sequence[int]) -> Value:
         """The axes in another order."""
         shape = tuple(x.shape[axis] for axis in order)
         return self._add(shape, "Transpose", x, permutation=list(order))

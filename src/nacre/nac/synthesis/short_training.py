@@ -33,7 +33,7 @@ class Course(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainingOutcome:
     """What came of it: the share of right answers on what was not trained on, losses, weights."""
 
     accuracy: float
@@ -41,7 +41,7 @@ class Trained:
     weights: Mapping[str, Array]
 
 
-def train(derivation: Derivation, examples: Examples, course: Course) -> Trained:
+def train(derivation: Derivation, examples: Examples, course: Course) -> TrainingOutcome:
     """A network trained from drawn weights; the same course gives the same result."""
     inputs, labels = examples.train
     batch = min(course.batch, len(labels))
@@ -63,7 +63,7 @@ def train(derivation: Derivation, examples: Examples, course: Course) -> Trained
         if not np.isfinite(losses[-1]):
             break
         weights |= descent.step(weights, dict(zip(names, gradients, strict=True)))
-    return Trained(_accuracy(derivation, examples, batch, weights), tuple(losses), weights)
+    return TrainingOutcome(_accuracy(derivation, examples, batch, weights), tuple(losses), weights)
 
 
 def _batches(count: int, batch: int, course: Course) -> Iterator[Array]:

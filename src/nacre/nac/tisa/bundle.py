@@ -53,21 +53,21 @@ def _split(raw: bytes) -> Bundle:
         message = f"the bytes begin with {raw[:4]!r}, neither with {MAGIC!r} nor with {_PROC!r}"
         raise Broken(NAC60, cursor.position(0), message)
     manifest = bytes(cursor.take(cursor.u32("the length of the manifest"), "the manifest"))
-    if not cursor.left:
+    if not cursor.remaining:
         return Bundle(manifest)
     start = cursor.at
     if bytes(cursor.take(4, "the tag of a section")) != _RSRC:
         raise Broken(NAC05, Position(start, "RSRC"), f"behind the manifest stands no {_RSRC!r}")
     files: dict[str, bytes] = {}
     count = cursor.u32("the number of resources")
-    for _ in range(min(count, cursor.left)):
+    for _ in range(min(count, cursor.remaining)):
         name = cursor.text(cursor.u16("the length of a name"), "the name of a resource")
         data = bytes(cursor.take(cursor.u32("the length of a resource"), f"`{name}`"))
         if name in files:
             raise Broken(NAC14, Position(start, "RSRC"), f"resource `{name}` is defined twice")
         files[name] = data
-    if len(files) < count or cursor.left:
-        message = f"{len(files)} of {count} resources, and {cursor.left} bytes behind them"
+    if len(files) < count or cursor.remaining:
+        message = f"{len(files)} of {count} resources, and {cursor.remaining} bytes behind them"
         raise Broken(NAC05, Position(cursor.at, "RSRC"), message)
     return Bundle(manifest, files)
 

@@ -198,7 +198,7 @@ def pad_batch(encodings: list[Encoding], padding: Padding | None) -> list[Encodi
 _PADDING_GROWTH = 64  # ids for each of the texts
 
 
-def asked_truncation(max_length: int, side: str) -> Truncation:
+def requested_truncation(max_length: int, side: str) -> Truncation:
     """How a call wants texts to be cut."""
     length = _integer("max_length", max_length)
     cut = Truncation(length, direction=_direction("truncate_from", side))
@@ -207,7 +207,7 @@ def asked_truncation(max_length: int, side: str) -> Truncation:
     return cut
 
 
-def asked_padding(
+def requested_padding(
     length: int, index: int | None, side: str | None, usual: Padding | None
 ) -> Padding:
     """How a call wants texts to be padded; what it does not say is as the tokenizer has it."""

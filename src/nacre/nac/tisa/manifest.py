@@ -47,7 +47,7 @@ def read(manifest: bytes | memoryview) -> tuple[Instruction, ...]:
         message = f"the manifest begins with {head!r} and version {version}, not {MAGIC!r} and 1"
         raise Broken(NAC60, cursor.position(0), message)
     instructions: list[Instruction] = []
-    while cursor.left:
+    while cursor.remaining:
         instructions.append(_instruction(cursor, len(instructions)))
     return tuple(instructions)
 
@@ -90,8 +90,10 @@ def _instruction(cursor: Cursor, index: int) -> Instruction:
 
 def _require_meaning(operation: Operation, operands: tuple[Operand, ...], inner: Cursor) -> None:
     """Refuse operands that are well-formed and mean nothing."""
-    if inner.left:
-        raise Broken(NAC62, inner.position(), f"{operation.name} has {inner.left} bytes too many")
+    if inner.remaining:
+        raise Broken(
+            NAC62, inner.position(), f"{operation.name} has {inner.remaining} bytes too many"
+        )
     if operation.name == "UNICODE_NORM" and operands[0] not in FORMS:
         message = f"{operands[0]!r} is no normal form; they are {', '.join(FORMS)}"
         raise Broken(NAC62, inner.position(0), message)
@@ -198,11 +200,11 @@ def _id(cursor: Cursor, what: str) -> int:
 
 
 def _bytes(cursor: Cursor, what: str) -> bytes:
-    return bytes(cursor.take(cursor.left, what))
+    return bytes(cursor.take(cursor.remaining, what))
 
 
 def _rest8(cursor: Cursor, what: str) -> str | None:
-    return _text8(cursor, what) if cursor.left else None
+    return _text8(cursor, what) if cursor.remaining else None
 
 
 _READERS: Mapping[Field, Callable[[Cursor, str], Operand]] = MappingProxyType(

@@ -16,9 +16,9 @@ from nacre.nac.tisa.character_data import WHITE_SPACE
 from nacre.nac.tisa.characters import code_points
 from nacre.nac.tisa.composition import (
     Composer,
-    asked_padding,
-    asked_truncation,
     pad_batch,
+    requested_padding,
+    requested_truncation,
     truncate_texts,
 )
 from nacre.nac.tisa.decoder_inference import infer_decoder
@@ -45,7 +45,7 @@ from nacre.nac.tisa.options import (
 )
 from nacre.nac.tisa.resources import VOCABULARY, Vocabulary, read_vocabulary
 from nacre.nac.tisa.streaming import TextStream
-from nacre.nac.tisa.text.spans import BytePlaces, Spans, span_of
+from nacre.nac.tisa.text.spans import BytePositions, Spans, span_of
 
 _WHITE = "".join(map(chr, code_points(WHITE_SPACE)))
 Text = str | tuple[str, str]  # a text, or a pair of them
@@ -124,7 +124,7 @@ class TisaProgram:
         """
         cut, padding = self.options.truncation, self.options.padding
         if max_length is not None:
-            cut = asked_truncation(max_length, truncate_from)
+            cut = requested_truncation(max_length, truncate_from)
             added = (
                 self._composer.special_token_count(1 if pair is None else 2)
                 if add_special_tokens
@@ -134,7 +134,7 @@ class TisaProgram:
                 message = f"{max_length} ids have no room for the {added} special tokens alone"
                 raise refusal(NAC70, message)
         if pad_to is not None:
-            padding = asked_padding(pad_to, pad_id, pad_on, self._usual_padding)
+            padding = requested_padding(pad_to, pad_id, pad_on, self._usual_padding)
         if pair is not None or cut is not None or padding is not None:
             whole = text if pair is None else (text, pair)
             return self._encode_batch([whole], add_special_tokens, cut, padding, False)[0].ids
@@ -282,7 +282,7 @@ class TisaProgram:
         check_text(text)
         budget = Budget(len(text))
         rows: list[tuple[int, tuple[int, int], str, int]] = []
-        outside = BytePlaces(text)
+        outside = BytePositions(text)
         with _limits(text):
             for word, (part, token, spans) in enumerate(self._cut(text, budget, 0)):
                 if token is None:

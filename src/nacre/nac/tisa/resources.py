@@ -91,15 +91,15 @@ def _wide_scores(cursor: Cursor, entries: tuple[Entry, ...]) -> tuple[float, ...
 
 
 def _require_end(cursor: Cursor, name: str) -> None:
-    if cursor.left:
-        raise Broken(NAC65, cursor.position(), f"`{name}` has {cursor.left} bytes too many")
+    if cursor.remaining:
+        raise Broken(NAC65, cursor.position(), f"`{name}` has {cursor.remaining} bytes too many")
 
 
 def _entries(cursor: Cursor) -> tuple[tuple[Entry, ...], tuple[int, ...]]:
     what = f"the entries of `{VOCABULARY}`"
     count = cursor.u32(f"the number of {what}")
-    if count * (4 + _LEAST_ENTRY) > cursor.left:
-        message = f"`{VOCABULARY}` cannot hold {count:,} entries in {cursor.left:,} bytes"
+    if count * (4 + _LEAST_ENTRY) > cursor.remaining:
+        message = f"`{VOCABULARY}` cannot hold {count:,} entries in {cursor.remaining:,} bytes"
         raise Broken(NAC65, cursor.position(0), message)
     offsets = cursor.u32s(count, what)
     begin = cursor.at

@@ -54,7 +54,7 @@ class BackendChoice:
         self._chosen[opcode] = chosen
 
 
-class FirstOf:
+class FirstSupporting:
     """The first of several backends that supports an opcode."""
 
     name = AUTO
@@ -104,7 +104,7 @@ def _load_or_refuse(backend: AnyBackend) -> ComputeBackend:
 def _preferred_backend() -> ComputeBackend:
     """The vendor's library where it is installed, with the kernels for what it lacks."""
     try:
-        return FirstOf(load_backend("npm"), NumpyBackend())
+        return FirstSupporting(load_backend("npm"), NumpyBackend())
     except BackendError:
         return NumpyBackend()
 

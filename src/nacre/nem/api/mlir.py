@@ -9,7 +9,7 @@ from nacre.base.source import MAX_SOURCE_BYTES, Source
 from nacre.nem.api.documents import TEXT_NAME, require_text
 from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.mlir.export import export_source
-from nacre.nem.mlir.importing import Imported, import_source
+from nacre.nem.mlir.importing import ImportedText, import_source
 from nacre.nem.mlir.module_places import move_to_operations
 from nacre.nem.mlir.origins import operation_places, origin_source
 from nacre.nem.model.files import default_roots
@@ -42,7 +42,7 @@ def check_mlir(
     return findings(imported, CheckOptions(device=device, strict=strict))
 
 
-def findings(imported: Imported, options: CheckOptions) -> list[Diagnostic]:
+def findings(imported: ImportedText, options: CheckOptions) -> list[Diagnostic]:
     """What is wrong with a program that was read from a module.
 
     Includes are looked for from the file that its locations name, where that lies in the module's

@@ -123,7 +123,7 @@ class _Pen:
         self._batch.begins[name] = self.at
         self.at = self.at + children.gather() + len(after) * is_there
 
-    def joined(self, parts: Sequence[tuple[str, str | Integers]]) -> None:
+    def joined_width(self, parts: Sequence[tuple[str, str | Integers]]) -> None:
         """Optional nodes with their labels, a comma and a blank between those that are there."""
         has_any = np.zeros(self._batch.count, bool)
         for name, label in parts:
@@ -138,7 +138,7 @@ class _Pen:
             self.at = self.at + children.gather()
             has_any |= is_there
 
-    def many(self, name: str, gap: str = ", ", before: str = "", after: str = "") -> None:
+    def list_width(self, name: str, gap: str = ", ", before: str = "", after: str = "") -> None:
         """A list of nodes; what stands around it only where it has some."""
         children = self._batch.children[name]
         if not children.size:
@@ -156,7 +156,7 @@ class _Pen:
 
     def decorators(self) -> None:
         """All of them, each with a blank before it."""
-        self.many("decorators", " ", " ")
+        self.list_width("decorators", " ", " ")
 
 
 def _binary(pen: _Pen) -> None:
@@ -168,7 +168,7 @@ def _binary(pen: _Pen) -> None:
 
 def _list(pen: _Pen) -> None:
     pen.write("[")
-    pen.many("items")
+    pen.list_width("items")
     pen.write("]")
 
 
@@ -176,7 +176,7 @@ def _quant(pen: _Pen) -> None:
     pen.scalar("form")
     pen.write("(")
     plural = (pen.is_true("form") > 0).astype(np.int64)
-    pen.joined(
+    pen.joined_width(
         [
             ("axis", "axis="),
             ("group_size", "group_size="),
@@ -189,7 +189,7 @@ def _quant(pen: _Pen) -> None:
 
 def _type(pen: _Pen) -> None:
     words = [("name", "type="), ("elem", "elem="), ("shape", "shape="), ("layout", "layout=")]
-    pen.joined([*words, ("strides", "strides="), ("quant", "quant=")])
+    pen.joined_width([*words, ("strides", "strides="), ("quant", "quant=")])
 
 
 def _compressed(pen: _Pen) -> None:
@@ -198,7 +198,7 @@ def _compressed(pen: _Pen) -> None:
     pen.scalar("form")
     brackets = np.array([len("()"), 0])[pen.is_true("form")]
     pen.at = pen.at + (brackets > 0)
-    pen.joined([("bits", "bits="), ("tables", "tables=")])
+    pen.joined_width([("bits", "bits="), ("tables", "tables=")])
     pen.at = pen.at + (brackets > 0)
 
 
@@ -221,7 +221,7 @@ def _decorator(pen: _Pen) -> None:
     lengths = pen._batch.children["args"].lengths
     assert lengths is not None
     pen.at = pen.at + (lengths >= 0)
-    pen.many("args")
+    pen.list_width("args")
     pen.at = pen.at + (lengths >= 0)
 
 
@@ -271,14 +271,14 @@ def _copy(pen: _Pen) -> None:
     _task_head(pen)
     pen.node("dst", "(dst=")
     pen.node("src", ", src=")
-    pen.many("deps", before=", deps=[", after="]")
+    pen.list_width("deps", before=", deps=[", after="]")
     pen.write(")")
     pen.decorators()
 
 
 def _wait(pen: _Pen) -> None:
     pen.write("wait(")
-    pen.many("tokens")
+    pen.list_width("tokens")
     pen.write(")")
 
 
@@ -289,10 +289,10 @@ def _attribute(pen: _Pen) -> None:
 
 def _compute(pen: _Pen) -> None:
     _task_head(pen)
-    pen.many("inputs", before=" in ")
-    pen.many("outputs", before=" out ")
-    pen.many("deps", before=" deps=[", after="]")
-    pen.many("attributes", " ", " ")
+    pen.list_width("inputs", before=" in ")
+    pen.list_width("outputs", before=" out ")
+    pen.list_width("deps", before=" deps=[", after="]")
+    pen.list_width("attributes", " ", " ")
     pen.decorators()
 
 
@@ -306,10 +306,10 @@ def _loop(pen: _Pen) -> None:
 
 
 def _document(pen: _Pen) -> None:
-    pen.many("includes", "")
+    pen.list_width("includes", "")
     pen.optional("device")
     pen.optional("header")
-    pen.many("body", "")
+    pen.list_width("body", "")
 
 
 def _between(before: str, name: str, after: str = "") -> Callable[[_Pen], None]:

@@ -105,11 +105,11 @@ class _Fixer:
         self, known: Sequence[_KnownFinding], checked: CheckResult, source: Source
     ) -> tuple[list[Diagnostic], bool]:
         """The findings that were not there before, and whether there are fewer than before."""
-        left = Counter(one.on_line(source) for one in known)
+        left = Counter(one.finding_key(source) for one in known)
         asked = self._asked_findings(checked)
         new = []
         for one in asked:
-            key = _KnownFinding.of(one, source).on_line(source)
+            key = _KnownFinding.of(one, source).finding_key(source)
             left[key] -= 1
             if left[key] < 0:
                 new.append(one)
@@ -138,7 +138,7 @@ class _KnownFinding(Struct, frozen=True):
             return self
         return _KnownFinding(self.says, moved_offset(edits, self.offset))
 
-    def on_line(self, source: Source) -> tuple[tuple[str, ...], int]:
+    def finding_key(self, source: Source) -> tuple[tuple[str, ...], int]:
         """What makes it the same finding before and after: what it says, and on which line."""
         return self.says, self.line if self.offset is None else source.position(self.offset)[0]
 

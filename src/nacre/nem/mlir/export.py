@@ -22,7 +22,7 @@ from nacre.nem.mlir.values import (
     value_attribute,
 )
 from nacre.nem.mlir.write_config import write_device, write_family
-from nacre.nem.mlir.writer import OperationWriter, Typed
+from nacre.nem.mlir.writer import OperationWriter, TypedValue
 from nacre.nem.spec.opcodes import OPCODES
 from nacre.nem.syntax.ast import (
     Broken,
@@ -192,11 +192,11 @@ def _write_region(
     w.write(op, attributes, [buffer], w.define(node.name.name, "region"))
 
 
-def _operands(w: OperationWriter, nodes: Iterable[Operand]) -> list[Typed]:
+def _operands(w: OperationWriter, nodes: Iterable[Operand]) -> list[TypedValue]:
     return [_operand(w, node.value) for node in nodes]
 
 
-def _operand(w: OperationWriter, value: NameRef | RegionExpr) -> Typed:
+def _operand(w: OperationWriter, value: NameRef | RegionExpr) -> TypedValue:
     if isinstance(value, NameRef):
         return w.find(value.name, "region")
     buffer = w.find(value.buffer.name, "buffer")

@@ -19,7 +19,7 @@ from nacre.nem.syntax.parser import parse
 _STEM = re.compile(r"token(_+)")
 
 
-class Imported(Struct, frozen=True):
+class ImportedText(Struct, frozen=True):
     """The canonical text of a module, and its lines with the places that the module names."""
 
     text: str
@@ -27,7 +27,7 @@ class Imported(Struct, frozen=True):
     module: Source
 
 
-def import_source(source: Source) -> Imported:
+def import_source(source: Source) -> ImportedText:
     """The document of a module; InputError where it is none (MLR02 to MLR04, MLR06)."""
     require_xdsl(source.name)
     from nacre.nem.mlir.dialect import nem_context
@@ -53,7 +53,7 @@ def import_source(source: Source) -> Imported:
             message = "the text of this module would not mean what its operations say"
             help_ = "a name or a string in it is read as something else: give it another one"
             raise InputError([MLR03.at(module.span(module.module), message, help=help_)])
-        return Imported(format_parsed(parsed), tuple(read.rows), source)
+        return ImportedText(format_parsed(parsed), tuple(read.rows), source)
 
 
 def _stem(text: str) -> str:

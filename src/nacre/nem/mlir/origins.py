@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nacre.base.source import MAX_SOURCE_BYTES, Source
-from nacre.nem.mlir.importing import Imported
+from nacre.nem.mlir.importing import ImportedText
 from nacre.nem.mlir.module_places import Place
 from nacre.nem.mlir.operation_spans import OperationSpan, operation_spans
 from nacre.nem.mlir.rows import Mark, Row
@@ -18,7 +18,7 @@ from nacre.nem.syntax.lexer import LOOKAHEAD, tokenize
 from nacre.nem.syntax.parser import parse
 
 
-def origin_source(imported: Imported) -> Source | None:
+def origin_source(imported: ImportedText) -> Source | None:
     """The text that a module comes from, under its name there; None where it is not known."""
     marks = [mark for row in imported.rows for mark in row.marks[:1]]
     files = {mark.file for mark in marks}
@@ -33,7 +33,7 @@ def origin_source(imported: Imported) -> Source | None:
     return source if is_same else None
 
 
-def operation_places(imported: Imported, canonical: Source) -> list[tuple[int, Place]]:
+def operation_places(imported: ImportedText, canonical: Source) -> list[tuple[int, Place]]:
     """Where statements begin in the canonical text, and where their operations stand."""
     spans = operation_spans(parse(canonical).document, tokenize(canonical).starts)
     heads = [row for row in imported.rows if not row.is_closing]

@@ -57,7 +57,7 @@ class _Body:
         self._op = op
         self._left = deque(body_of(op))
 
-    def every(self, name: str, read: Callable[[NemOperation], Read]) -> tuple[Read, ...]:
+    def entries_named(self, name: str, read: Callable[[NemOperation], Read]) -> tuple[Read, ...]:
         """The entries of that name that come next."""
         nodes = []
         while self._left and self._left[0].signature.name == name:
@@ -106,8 +106,8 @@ def family_of(op: NemOperation) -> TypeFamily:
     """A type family."""
     entries, body = op.attributes, _Body(op)
     params = list_of(entries["parameters"], _parameter_of) if "parameters" in entries else ()
-    operands = body.every("operand_binding", _operand_binding)
-    attributes = body.every("attribute_binding", _attribute_binding)
+    operands = body.entries_named("operand_binding", _operand_binding)
+    attributes = body.entries_named("attribute_binding", _attribute_binding)
     variants = body.one("variants", _variants_of)
     body.finish()
     if variants is None:
@@ -126,7 +126,7 @@ def _attribute_binding(op: NemOperation) -> AttributeBinding:
 
 def _variants_of(op: NemOperation) -> tuple[VariantDecl, ...]:
     body = _Body(op)
-    variants = body.every("variant", _variant_of)
+    variants = body.entries_named("variant", _variant_of)
     body.finish()
     return variants
 
@@ -166,7 +166,7 @@ def _topology_of(op: NemOperation) -> Topology:
 
 def _units_of(op: NemOperation) -> tuple[UnitCount, ...]:
     body = _Body(op)
-    units = body.every("units", _unit_of)
+    units = body.entries_named("units", _unit_of)
     body.finish()
     return units
 
@@ -177,7 +177,7 @@ def _unit_of(op: NemOperation) -> UnitCount:
 
 def _engine_of(op: NemOperation) -> PerEngine:
     body = _Body(op)
-    units = body.every("units", _unit_of)
+    units = body.entries_named("units", _unit_of)
     l1_size = body.one("l1_size_bytes", lambda o: expression_of(o.attributes["size"]))
     body.finish()
     return PerEngine(0, 0, units, l1_size, 0)
@@ -185,14 +185,14 @@ def _engine_of(op: NemOperation) -> PerEngine:
 
 def _characteristics_of(op: NemOperation) -> CharacteristicsBlock:
     body = _Body(op)
-    groups = body.every("characteristics", _group_of)
+    groups = body.entries_named("characteristics", _group_of)
     body.finish()
     return CharacteristicsBlock(0, 0, groups)
 
 
 def _group_of(op: NemOperation) -> UnitCharacteristics:
     body = _Body(op)
-    entries = body.every("characteristic", _characteristic_of)
+    entries = body.entries_named("characteristic", _characteristic_of)
     body.finish()
     return UnitCharacteristics(0, 0, word_of(op.attributes["unit"]), entries)
 
@@ -203,7 +203,7 @@ def _characteristic_of(op: NemOperation) -> Characteristic:
 
 def _block_of(op: NemOperation) -> VariantBlock:
     body = _Body(op)
-    variants = body.every("variant_ref", _variant_ref_of)
+    variants = body.entries_named("variant_ref", _variant_ref_of)
     body.finish()
     return VariantBlock(0, 0, variants)
 

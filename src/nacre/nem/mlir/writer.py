@@ -14,7 +14,7 @@ from nacre.nem.mlir.values import quote
 TERMINATOR = "omp.terminator"
 
 
-class Typed(NamedTuple):
+class TypedValue(NamedTuple):
     """A value of the module: its name in the text, and its type."""
 
     name: str
@@ -36,7 +36,7 @@ class OperationWriter:
         self._names: dict[str, int] = {}
         self._numbers = 0
         self._location = ""
-        self._values: Scopes[Typed] = Scopes()
+        self._values: Scopes[TypedValue] = Scopes()
         self.lines: list[str] = []
 
     def begin(self) -> list[str]:
@@ -59,8 +59,8 @@ class OperationWriter:
         self,
         name: str,
         attributes: Iterable[str],
-        operands: Sequence[Typed] = (),
-        result: Typed | None = None,
+        operands: Sequence[TypedValue] = (),
+        result: TypedValue | None = None,
     ) -> None:
         """An operation without a body."""
         entries = ", ".join(attributes)
@@ -70,7 +70,7 @@ class OperationWriter:
             f"{braces}{_type_text(operands, result)}{self._location}"
         )
 
-    def _head(self, name: str, operands: Sequence[Typed], result: Typed | None) -> str:
+    def _head(self, name: str, operands: Sequence[TypedValue], result: TypedValue | None) -> str:
         assignment = f"{result.name} = " if result is not None else ""
         return f'{assignment}"nem.{name}"({", ".join(operand.name for operand in operands)})'
 
@@ -90,11 +90,11 @@ class OperationWriter:
         braces = f" {{{entries}}}" if entries else ""
         self.lines.append(f"{self._indent}}}){braces} : () -> (){location}")
 
-    def define(self, name: str, type_: str) -> Typed:
+    def define(self, name: str, type_: str) -> TypedValue:
         """A new value, under a name that resembles the one in the program."""
         count = self._names[name] = self._names.get(name, 0) + 1
         # `$` is in no name of the language: what has one cannot be meant by another.
-        value = Typed(f"%{name}" if count == 1 else f"%{name}${count}", type_)
+        value = TypedValue(f"%{name}" if count == 1 else f"%{name}${count}", type_)
         self._values.define(name, value)
         return value
 
@@ -102,12 +102,12 @@ class OperationWriter:
         """A name that is no operand: of a constant, or a loop's variable."""
         self._values.define(name, None)
 
-    def unnamed(self, type_: str) -> Typed:
+    def unnamed(self, type_: str) -> TypedValue:
         """A new value without a name in the program."""
         self._numbers += 1
-        return Typed(f"%{self._numbers - 1}", type_)
+        return TypedValue(f"%{self._numbers - 1}", type_)
 
-    def find(self, name: str, type_: str) -> Typed:
+    def find(self, name: str, type_: str) -> TypedValue:
         """The value of that name; one that is looked up later where no operation defines it."""
         value = self._values.find(name)
         if value is not None and value.type == type_:
@@ -117,6 +117,6 @@ class OperationWriter:
         return result
 
 
-def _type_text(operands: Sequence[Typed], result: Typed | None) -> str:
+def _type_text(operands: Sequence[TypedValue], result: TypedValue | None) -> str:
     types = ", ".join(f"!nem.{operand.type}" for operand in operands)
     return f" : ({types}) -> {f'!nem.{result.type}' if result is not None else '()'}"

@@ -140,10 +140,8 @@ def _explain(source: Source, text: str, start: int) -> Diagnostic:
         )
     if text[0] in ".0123456789":
         fix = _number_fix(span)
-        return LEX03.at(
-            span, f"{backquote(text)} is not a number", help=_mend_number(text), fix=fix
-        )
-    return LEX01.at(span, f"unexpected character {_describe(text)}", help=_mend_character(text))
+        return LEX03.at(span, f"{backquote(text)} is not a number", help=_fix_number(text), fix=fix)
+    return LEX01.at(span, f"unexpected character {_describe(text)}", help=_fix_character(text))
 
 
 def _number_fix(span: Span) -> Fix | None:
@@ -162,7 +160,7 @@ def _number_fix(span: Span) -> Fix | None:
     return None
 
 
-def _mend_number(text: str) -> str:
+def _fix_number(text: str) -> str:
     if text[0] == ".":
         return f"a float needs digits on both sides of the point: `0{text}`"
     if text.count(".") > 1:
@@ -185,7 +183,7 @@ def _describe(text: str) -> str:
     return f"U+{ord(first):04X} ({name})"
 
 
-def _mend_character(text: str) -> str | None:
+def _fix_character(text: str) -> str | None:
     if text[0] in "%!&|~^":
         return "the operators are `+`, `-`, `*`, `/` and `mod`"
     if text[0] in "'`\u2018\u2019\u201c\u201d":

@@ -13,9 +13,9 @@ from nacre.nac.tisa.budget import Budget, BudgetError
 from nacre.nac.tisa.hub.pre_tokenizers import GPT2
 from nacre.nac.tisa.patterns.network import is_nullable
 from nacre.nac.tisa.patterns.nodes import (
+    AdjacentCharacter,
     Chars,
     Choice,
-    Near,
     Node,
     PatternError,
     Repeat,
@@ -46,7 +46,7 @@ def _larger(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     )  # fmt: skip
 
 
-NEAR = st.builds(Near, st.booleans(), st.booleans(), LETTERS)
+NEAR = st.builds(AdjacentCharacter, st.booleans(), st.booleans(), LETTERS)
 TREES: st.SearchStrategy[Node] = st.recursive(LETTERS | NEAR, _larger, max_leaves=6)
 
 

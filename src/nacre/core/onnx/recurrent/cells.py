@@ -103,7 +103,7 @@ class Weights(Struct, frozen=True):
 
     matrix: Tensor
 
-    def cut(self, node: OnnxNode, start: int, end: int) -> Weights:
+    def slice_rows(self, node: OnnxNode, start: int, end: int) -> Weights:
         """Some rows of them."""
         return Weights(slice_tensor(node, self.matrix, 0, start, end))
 

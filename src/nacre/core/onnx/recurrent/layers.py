@@ -247,7 +247,7 @@ class _Direction(Struct, frozen=True):
         node, hidden = self.node, self.sizes.hidden
         whole, parts, start = self.weights_of(2, self.index), [], 0
         for gates in self.kind.products:
-            parts.append(whole.cut(node, start, start + gates * hidden))
+            parts.append(whole.slice_rows(node, start, start + gates * hidden))
             start += gates * hidden
         return Cell(
             node,

@@ -25,7 +25,7 @@ class StoredWeights(Weights, frozen=True):
 
     scale: Tensor
 
-    def cut(self, node: OnnxNode, start: int, end: int) -> Weights:
+    def slice_rows(self, node: OnnxNode, start: int, end: int) -> Weights:
         """All of them: an LSTM has one product with its state."""
         if (start, end) != (0, shape_of(node, self.matrix)[0]):
             raise ValueError("stored weights are not cut")

@@ -76,7 +76,7 @@ def _tensor(
         rule = NAC37 if problem.rule is NAC04 else problem.rule
         reading.report(rule, place, f"tensor {id_}: {problem.message}")
         return None
-    if cursor.left:
+    if cursor.remaining:
         message = f"tensor {id_} has {len(meta):,} bytes of metadata, its fields take {cursor.at:,}"
         reading.report(NAC37, place, message)
         return None

@@ -14,7 +14,7 @@ _COUNT_BYTES = 4
 
 def read(cursor: Cursor, reading: ReadContext) -> Bytes:
     """All bytes behind the tag."""
-    return cursor.take(max(cursor.left, _COUNT_BYTES), "the section")
+    return cursor.take(max(cursor.remaining, _COUNT_BYTES), "the section")
 
 
 def write(content: Bytes) -> Bytes:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Listed
 
-from nacre.nac.tisa.patterns.nodes import Chars, Choice, Near, Node, PatternError, Repeat, Sequence
+from nacre.nac.tisa.patterns.nodes import (
+    AdjacentCharacter,
+    Chars,
+    Choice,
+    Node,
+    PatternError,
+    Repeat,
+    Sequence,
+)
 
 _MOST_NODES = 1 << 17
 
@@ -47,7 +55,7 @@ class Network:
             self.classes.append(chars)
         return found
 
-    def condition(self, near: Near, following: int) -> int:
+    def condition(self, near: AdjacentCharacter, following: int) -> int:
         """A node that only threads in the right place pass."""
         self.looks_back |= not near.ahead
         member = -1 if near.chars is None else self.member(near.chars)
@@ -109,7 +117,7 @@ def _node(network: Network, node: Node, following: int) -> int:
     match node:
         case Chars():
             return network.add(_TAKE, network.member(node), following)
-        case Near():
+        case AdjacentCharacter():
             return network.condition(node, following)
         case Sequence(parts):
             for part in reversed(parts):
@@ -149,7 +157,7 @@ def is_nullable(node: Node) -> bool:
     match node:
         case Chars():
             return False
-        case Near():
+        case AdjacentCharacter():
             return True
         case Sequence(parts):
             return all(is_nullable(part) for part in parts)

@@ -32,7 +32,7 @@ class Chars(Struct, frozen=True):
     negated: bool = False
 
 
-class Near(Struct, frozen=True):
+class AdjacentCharacter(Struct, frozen=True):
     """A condition on the character in front (`ahead` False) or behind; `chars` None: an edge."""
 
     ahead: bool
@@ -61,7 +61,7 @@ class Repeat(Struct, frozen=True):
     greedy: bool = True
 
 
-Node = Chars | Near | Sequence | Choice | Repeat
+Node = Chars | AdjacentCharacter | Sequence | Choice | Repeat
 
 WORD_CATEGORIES = ("L", "M", "Nd", "Nl", "Pc")
 SPACE = Chars(WHITE_SPACE)

@@ -14,9 +14,9 @@ from nacre.nac.tisa.patterns.classes import ClassReader, Dialect, fold_letter
 from nacre.nac.tisa.patterns.named_classes import WORD_OF_PATTERNS
 from nacre.nac.tisa.patterns.nodes import (
     ANY,
+    AdjacentCharacter,
     Chars,
     Choice,
-    Near,
     Node,
     PatternError,
     Repeat,
@@ -36,7 +36,7 @@ _RETURN = single_character("\r")
 _LINE_END = Choice(
     (
         Sequence((_RETURN, _NEWLINE)),
-        Sequence((_RETURN, Near(True, True, _NEWLINE))),
+        Sequence((_RETURN, AdjacentCharacter(True, True, _NEWLINE))),
         Chars(((0xA, 0xC), (0x85, 0x85), (0x2028, 0x2029))),
     )
 )
@@ -134,12 +134,19 @@ class _Reader(ClassReader):
         if character == "\\":
             return self._escape(folded)
         if character == "$" and self._dialect == "hub":
-            return Near(True, True, negate(_NEWLINE))
+            return AdjacentCharacter(True, True, negate(_NEWLINE))
         if character == "^" and self._dialect == "hub":
             # Where a line begins that has a character.
-            return Sequence((Near(False, True, negate(_NEWLINE)), Near(True, False, ANY)))
+            return Sequence(
+                (
+                    AdjacentCharacter(False, True, negate(_NEWLINE)),
+                    AdjacentCharacter(True, False, ANY),
+                )
+            )
         if character == "$" and self._dialect == "tiktoken":
-            return Near(True, False)  # the end of the text, whatever its last line ends with
+            return AdjacentCharacter(
+                True, False
+            )  # the end of the text, whatever its last line ends with
         if character in "^$":
             raise PatternError("a `^` or `$`, which is not the same everywhere", start)
         if character in "*+?{":
@@ -170,14 +177,14 @@ class _Reader(ClassReader):
         self._close(start)
         if not isinstance(body, Chars):
             raise PatternError("a condition on more than one character", start)
-        return Near(ahead, refused, body)
+        return AdjacentCharacter(ahead, refused, body)
 
     def _escape(self, folded: bool) -> Node:
         start = self.at - 1
         if self._accept("A"):
-            return Near(False, False)
+            return AdjacentCharacter(False, False)
         if self._accept("z"):
-            return Near(True, False)
+            return AdjacentCharacter(True, False)
         if self._dialect == "hub":
             for mark, node in _HUB_ESCAPES.items():
                 if self._accept(mark):
@@ -201,7 +208,7 @@ def _possessive(part: Node, bounds: Bounds, start: int) -> Node:
     """As many as there are, all of them: behind those of a class stands none of it."""
     if not isinstance(part, Chars):
         raise PatternError("a possessive repetition of more than one character", start)
-    is_over = Near(True, True, part)
+    is_over = AdjacentCharacter(True, True, part)
     least, most = bounds
     if bounds == (0, 1):
         return Choice((part, is_over))
@@ -220,7 +227,7 @@ def _is_condition(part: Node) -> bool:
         case Sequence(parts) | Choice(parts):
             return bool(parts) and all(map(_is_condition, parts))
         case _:
-            return isinstance(part, Near)
+            return isinstance(part, AdjacentCharacter)
 
 
 def _letters_of(parts: list[Node]) -> str:
@@ -250,7 +257,12 @@ def _word_edge(is_edge: bool) -> Node:
     """Between a character of a word and none of it, or not."""
     return Choice(
         tuple(
-            Sequence((Near(False, before, WORD_OF_PATTERNS), Near(True, after, WORD_OF_PATTERNS)))
+            Sequence(
+                (
+                    AdjacentCharacter(False, before, WORD_OF_PATTERNS),
+                    AdjacentCharacter(True, after, WORD_OF_PATTERNS),
+                )
+            )
             for before in (False, True)
             for after in (False, True)
             if (before is not after) is is_edge

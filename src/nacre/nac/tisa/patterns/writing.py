@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from nacre.nac.tisa.patterns.nodes import Chars, Choice, Near, Node, Repeat, Sequence, quote
+from nacre.nac.tisa.patterns.nodes import (
+    AdjacentCharacter,
+    Chars,
+    Choice,
+    Node,
+    Repeat,
+    Sequence,
+    quote,
+)
 
 _PRINTABLE = range(0x21, 0x7F)
 _IN_CLASS = frozenset("\\[]^-&|~")
@@ -13,7 +21,7 @@ def pattern_text(node: Node) -> str:
     match node:
         case Chars():
             return chars_text(node)
-        case Near():
+        case AdjacentCharacter():
             return _near(node)
         case Sequence(parts):
             return "".join(_group(part, Choice) for part in parts)
@@ -34,7 +42,7 @@ def _bounds(least: int, most: int | None) -> str:
     return short or f"{{{least},{'' if most is None else most}}}"
 
 
-def _near(node: Near) -> str:
+def _near(node: AdjacentCharacter) -> str:
     if node.chars is None:
         return "\\z" if node.ahead else "\\A"
     return f"(?{'' if node.ahead else '<'}{'!' if node.negated else '='}{chars_text(node.chars)})"

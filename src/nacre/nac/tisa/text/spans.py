@@ -46,7 +46,7 @@ def is_at_start(spans: Spans) -> bool:
     return not spans or spans[0][0] == 0
 
 
-class BytePlaces:
+class BytePositions:
     """Where bytes of a text stand among its characters.
 
     Bytes that a fragment does not have are taken for some of the whole text, which is what the

@@ -114,10 +114,10 @@ class _SeenWrites:
         seen = np.empty_like(event)
         seen[order] = np.maximum(latest - offset, _NOBODY)  # below: a write to another class
         is_read = ~events.is_write[event]
-        return cls._of_reads(event[is_read], seen[is_read])
+        return cls._distinct_writes(event[is_read], seen[is_read])
 
     @classmethod
-    def _of_reads(cls, read: Column, write: Column) -> _SeenWrites:
+    def _distinct_writes(cls, read: Column, write: Column) -> _SeenWrites:
         """Each write of a read once."""
         starts = np.flatnonzero(np.diff(read, prepend=_NOBODY))
         if not starts.size:

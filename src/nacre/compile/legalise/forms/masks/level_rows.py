@@ -42,16 +42,18 @@ def _bounds(site: RewriteSite, value: int) -> _Bounds | None:
         return None
     known = constant_array(op)
     if known is not None:
-        return _of_constant(known)
+        return _bounds_of_constant(known)
     if op.opcode == "Where":
-        return _of_parts([_bounds(site, operand) for operand in op.operands[1:]], is_row=False)
+        return _bounds_of_parts(
+            [_bounds(site, operand) for operand in op.operands[1:]], is_row=False
+        )
     if op.opcode == "Concat":
         is_row = int(str(op.attributes["axis"])) in (-1, op.type.rank - 1)
-        return _of_parts([_bounds(site, operand) for operand in op.operands], is_row=is_row)
+        return _bounds_of_parts([_bounds(site, operand) for operand in op.operands], is_row=is_row)
     if op.opcode == "Cast" and site.type(op.operands[0]).dtype == "bool":
         return _Bounds(0.0, 1.0, 0.0)
     if op.opcode == "BinOp" and op.attributes["op"] in _SUMS:
-        return _of_sum(str(op.attributes["op"]), *(_bounds(site, x) for x in op.operands))
+        return _bounds_of_sum(str(op.attributes["op"]), *(_bounds(site, x) for x in op.operands))
     if op.opcode in _SAME_VALUES:
         found = _bounds(site, op.operands[0])
         shape = site.type(op.operands[0]).shape
@@ -60,14 +62,14 @@ def _bounds(site: RewriteSite, value: int) -> _Bounds | None:
     return None
 
 
-def _of_constant(array: Array) -> _Bounds | None:
+def _bounds_of_constant(array: Array) -> _Bounds | None:
     if array.dtype.kind != "f" or not array.size or not np.isfinite(array).all():
         return None
     rows = array.max(axis=-1) if array.ndim else array
     return _Bounds(float(array.min()), float(array.max()), float(rows.min()))
 
 
-def _of_sum(op: str, a: _Bounds | None, b: _Bounds | None) -> _Bounds | None:
+def _bounds_of_sum(op: str, a: _Bounds | None, b: _Bounds | None) -> _Bounds | None:
     """Of sums, differences and products: ends of the one with ends of the other."""
     if a is None or b is None:
         return None
@@ -75,7 +77,7 @@ def _of_sum(op: str, a: _Bounds | None, b: _Bounds | None) -> _Bounds | None:
     return _Bounds(min(made), max(made), min(made))
 
 
-def _of_parts(parts: list[_Bounds | None], *, is_row: bool) -> _Bounds | None:
+def _bounds_of_parts(parts: list[_Bounds | None], *, is_row: bool) -> _Bounds | None:
     """Of values chosen from parts; where parts make up a row, it has the largest of all."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):

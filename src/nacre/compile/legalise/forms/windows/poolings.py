@@ -111,13 +111,16 @@ def _pool_axes_in_turn(site: RewriteSite, x: int, padding: float) -> int:
             x = pad_axis(site, x, at + 1, axis.begin, axis.end, padding)
             reach = (site.op.type.shape[at + 1] - 1) * axis.stride + window
             hanging = max(0, reach - site.type(x).shape[at + 1])  # of windows rounded up
-            shapes = {"kernel": _along(at, window, 1), "strides": _along(at, axis.stride, 1)}
-            pads = (0, 0, *_along(at, hanging, 0))
+            shapes = {
+                "kernel": _sizes_along(at, window, 1),
+                "strides": _sizes_along(at, axis.stride, 1),
+            }
+            pads = (0, 0, *_sizes_along(at, hanging, 0))
             x = site.add(_MEANS.get(opcode, opcode), x, layout="NHWC", pads=pads, **shapes)
     return x
 
 
-def _along(at: int, size: int, other: int) -> Ints:
+def _sizes_along(at: int, size: int, other: int) -> Ints:
     """A size along one of two axes, and what the other one has."""
     return (size, other) if at == 0 else (other, size)
 
@@ -199,15 +202,17 @@ def mean_beyond_border(site: RewriteSite) -> int | None:
 
 def _mean_along(site: RewriteSite, x: int, at: int, axis: Axis) -> int:
     """The mean of windows along one axis."""
-    given: dict[str, object] = {"layout": "NHWC", "kernel": _along(at, axis.window, 1)}
-    given["strides"] = _along(at, axis.stride, 1)
+    given: dict[str, object] = {"layout": "NHWC", "kernel": _sizes_along(at, axis.window, 1)}
+    given["strides"] = _sizes_along(at, axis.stride, 1)
     if max(axis.begin, axis.end) <= _MOST_PADDING:
-        pads = (*_along(at, axis.begin, 0), *_along(at, axis.end, 0))
+        pads = (*_sizes_along(at, axis.begin, 0), *_sizes_along(at, axis.end, 0))
         return site.add("AvgPool", x, pads=pads, **given)
     padded = pad_axis(site, x, at + 1, axis.begin, axis.end)
     counts = [axis.elements(number, with_padding=False) for number in range(axis.count)]
     factors: Array = axis.window / np.maximum(np.array(counts, np.float64), 1)
-    literal = site.literal(factors.reshape(1, *_along(at, axis.count, 1), 1), site.op.type.dtype)
+    literal = site.literal(
+        factors.reshape(1, *_sizes_along(at, axis.count, 1), 1), site.op.type.dtype
+    )
     return site.add("BinOp", site.add("AvgPool", padded, **given), literal, op="Mul")
 
 

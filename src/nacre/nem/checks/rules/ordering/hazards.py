@@ -60,7 +60,7 @@ def _explain(
         f"{later} {_verb(second)} bytes {conflict.low}..{conflict.high - 1} of "
         f"`{_buffer(second)}` that {earlier} {_verb(first)}; {_why(conflict)}",
         related=related if first.operand is not second.operand else (),
-        help=_mend(conflict) if cause is None else _mend_there(cause),
+        help=_mend(conflict) if cause is None else _fix_there(cause),
     )
     reasons = explanation(facts.program, conflict)
     return replace(diagnostic, data={**witness(conflict), "explanation": reasons})
@@ -115,7 +115,7 @@ def _why(conflict: Conflict) -> str:
     return "no `deps`, `wait` or `endloop` orders the two"
 
 
-def _mend_there(cause: Conflict) -> str:
+def _fix_there(cause: Conflict) -> str:
     first, second = _task_words(cause.first.task), _task_words(cause.second.task)
     return (
         f"nothing here: once {second} waits for {first}, which is reported too, "
