@@ -38,7 +38,7 @@ Step = tuple[str, int, int, bool]  # what, channels, stride, an activation
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every group of products that has a form is made, however long it takes."""
     group_always(monkeypatch)
-    monkeypatch.setattr(fusing, "joins_turn", lambda *_: False)
+    monkeypatch.setattr(fusing, "fuses_transpose", lambda *_: False)
 
 
 def group_always(monkeypatch: pytest.MonkeyPatch) -> None:

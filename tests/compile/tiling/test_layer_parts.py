@@ -35,7 +35,7 @@ def test_parts_of_groups_compute_what_the_whole_does(
         parts.append(len(made or ()))
         return made
 
-    monkeypatch.setattr(strips, "by_groups", noted)
+    monkeypatch.setattr(strips, "split_by_groups", noted)
     module = grouped(groups, each, depth)
     require_right(module)  # the bits of the legalised module
     assert max(parts) > 1

@@ -78,9 +78,7 @@ def estimate(
     is_stand_in = options.precision == "i8" and calibration is None and not brings_scales(module)
     ranges = _describe_scales(options.precision, calibration, is_stand_in)
     if is_stand_in:
-        options = replace(
-            options, calibration=_random_calibration(module, ddr_bytes), fallback=False
-        )
+        options = replace(options, calibration=_random_data(module, ddr_bytes), fallback=False)
     recorder = _StageRecorder(on_stage)
     base = Estimate(
         target,
@@ -101,7 +99,7 @@ def estimate(
     return replace(base, **partial, plan=plan, most_cycles=most)
 
 
-def _random_calibration(module: Module, ddr_bytes: int) -> Calibration | None:
+def _random_data(module: Module, ddr_bytes: int) -> Calibration | None:
     """Random calibration data; none for inputs that DDR cannot hold, which are refused anyway."""
     if are_beyond(module.input_types.values(), ddr_bytes):
         return None
