@@ -140,7 +140,7 @@ def test_what_tokens_took_follows_from_the_steps(bundle: LlmBundle, draft: LlmBu
     time, counts = bundle.speculation_time(runner, draft), runner.counts
     known = bundle.time()
     own = counts.checks * known.verify_cycles + (1 + counts.singles) * known.decode_cycles
-    guessing = runner.runners[1].taken.total() * draft.time().decode_cycles
+    guessing = runner.runners[1].step_counts.total() * draft.time().decode_cycles
     assert time.cycles == own + guessing
     assert time.cycles_per_token == time.cycles / 7
     assert bundle.draft_tokens == 3

@@ -11,7 +11,7 @@ import pytest
 from nacre.base.diagnostics import InputError
 from nacre.llm.gguf.file import parse_gguf
 from nacre.llm.rules import tokenizer as tokenizer_rules
-from nacre.llm.tokenizer.cuts import CUTS
+from nacre.llm.tokenizer.pre_tokenizers import PRE_TOKENIZERS
 from nacre.llm.tokenizer.tokenizer import Tokenizer
 from tests.llm.gguf_bytes import ARRAY, BOOL, F32, I32, TEXT, U32, Pair, gguf_bytes
 
@@ -59,7 +59,7 @@ def trained(cut_name: str) -> tuple[Any, list[str], list[str]]:
     import json
 
     pre = tokenizers.pre_tokenizers
-    cut = CUTS[cut_name]
+    cut = PRE_TOKENIZERS[cut_name]
     steps = [pre.Digits(individual_digits=True)] if cut.has_single_digits else []
     if cut.pattern is not None:
         steps.append(pre.Split(tokenizers.Regex(cut.pattern), "isolated"))

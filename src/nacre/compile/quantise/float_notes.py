@@ -61,14 +61,18 @@ def round_to_half(array: Array) -> Array:
 
 
 def notes_beyond_f16(
-    graph: Graph, islands: FloatIslands, seen: Observations, value_text: ValueText
+    graph: Graph, islands: FloatIslands, observations: Observations, value_text: ValueText
 ) -> Iterator[str]:
     """A note on floats that were seen where f16 has only infinities."""
     hiding = hiding_values(graph.module)
     reached: dict[int, float] = {}
     for value in sorted(islands.floats - graph.wide):  # which stay f32
-        if value in seen.histograms and graph.is_float(value) and value not in graph.constants:
-            ends = seen.histograms[value]
+        if (
+            value in observations.histograms
+            and graph.is_float(value)
+            and value not in graph.constants
+        ):
+            ends = observations.histograms[value]
             hides = ends.low >= _NEAR * hiding.get(value, 0.0)
             reached[value] = ends.high if hides else max(-ends.low, ends.high)
     beyond = [value for value, most in reached.items() if most > _MOST_HALF]

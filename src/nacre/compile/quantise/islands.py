@@ -37,7 +37,7 @@ class FloatIslands:
 
 def find_float_islands(
     graph: Graph,
-    seen: Mapping[int, Histogram],
+    histograms: Mapping[int, Histogram],
     forced: Set[int],
     states: Set[int],
     scaled: Set[int] | None = None,
@@ -55,7 +55,7 @@ def find_float_islands(
     floats = set(states) | _sources_in_floats(graph, parts)
     shrinks = scaled is None
     for op in graph.module.operations:
-        if graph.is_float(op.value_id) and _starts_island(graph, op, seen, forced, scaled):
+        if graph.is_float(op.value_id) and _starts_island(graph, op, histograms, forced, scaled):
             floats.add(op.value_id)
     _extend_down(graph, floats, shrinks, integers)
     if scaled is None:
@@ -110,7 +110,7 @@ def _is_before_floats(graph: Graph, value: int, floats: Set[int]) -> bool:
 def _starts_island(
     graph: Graph,
     op: CoreOperation,
-    seen: Mapping[int, Histogram],
+    histograms: Mapping[int, Histogram],
     forced: Set[int],
     scaled: Set[int] | None,
 ) -> bool:
@@ -123,7 +123,7 @@ def _starts_island(
         is_known = len(graph.computed_operands(op)) < len(op.operands)
         if is_known == (scaled is not None):
             return True
-    if role == "map" and is_dangerous(graph, op, seen):
+    if role == "map" and is_dangerous(graph, op, histograms):
         return True
     if scaled is not None and _has_own_scale(graph, op):
         sources = all(

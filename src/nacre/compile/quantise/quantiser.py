@@ -141,10 +141,10 @@ def quantise(
     module = legal.module
     graph, runner = Graph(module, frozenset(brought.scales)), StepwiseRunner(module, legal)
     forced, integers = forced_values(legal, source, precision_map or {}, graph)
-    seen = _observe(graph, runner, data)
+    observations = _observe(graph, runner, data)
     if not brought and "uneven" not in without:
-        forced |= uneven_concats(graph, seen.histograms, OBSERVERS[observer]) - integers
-    attempt = _Attempt(legal, source, graph, runner, data, seen, observer, brought, without,
+        forced |= uneven_concats(graph, observations.histograms, OBSERVERS[observer]) - integers
+    attempt = _Attempt(legal, source, graph, runner, data, observations, observer, brought, without,
                        integers, accuracy_db, wide)  # fmt: skip
     plain = attempt.quantise(forced)
     if plain.report.missed_outputs and data is not None and not brought:
@@ -173,11 +173,11 @@ def _refine_inputs(attempt: _Attempt, plain: Quantised, forced: Set[int]) -> Qua
 
     Those that add most noise come first. None where that is not to be had so, or not needed.
     """
-    graph, seen = attempt.graph, attempt.seen.histograms
+    graph, histograms = attempt.graph, attempt.observations.histograms
     if not plain.report.missed_outputs or "parts" in attempt.without:
         return None
     able = [v for v in graph.roles if v not in forced and takes_parts(graph, v, attempt.wide)]
-    order = noisiest_products(graph, seen, OBSERVERS[attempt.observer], able)
+    order = noisiest_products(graph, histograms, OBSERVERS[attempt.observer], able)
     best = attempt.quantise(forced, frozenset(order)) if order else plain
     if best.report.missed_outputs:
         return None
@@ -236,7 +236,7 @@ class _Attempt:
     graph: Graph
     runner: StepwiseRunner
     data: Samples | None
-    seen: Observations
+    observations: Observations
     observer: str
     imported: QuantisedPort
     without: Set[str]
@@ -253,9 +253,18 @@ class _Attempt:
         states = _states(source, graph)
         own = set(fixed) if is_own else None
         islands = find_float_islands(
-            graph, self.seen.histograms, forced, states, own, self.integers, self.wide, parts
+            graph,
+            self.observations.histograms,
+            forced,
+            states,
+            own,
+            self.integers,
+            self.wide,
+            parts,
         )
-        scales = Scales(graph, islands, self.seen.histograms, OBSERVERS[self.observer], fixed)
+        scales = Scales(
+            graph, islands, self.observations.histograms, OBSERVERS[self.observer], fixed
+        )
         searched = self.observer == "mse" and not is_own
         value_text = partial(note_name, legal, source)
         scheme = StorageScheme(
@@ -267,7 +276,7 @@ class _Attempt:
             samples = [stored for _, stored in pairs]
             rewritten = self.rounding.apply(rewritten, samples) if self.rounding else rewritten
             if "bias" not in self.without:
-                rewritten = correct_biases(rewritten, self.seen.means, samples)
+                rewritten = correct_biases(rewritten, self.observations.means, samples)
         rewritten = replace(rewritten, module=dead_code(rewritten.module))
         layers = {
             value: layer_name(legal, source, value)
@@ -284,7 +293,7 @@ class _Attempt:
         inputs, outputs = ports_of(source, graph.module, rewritten, self.imported)
         notes = (
             *self.imported.notes,
-            *notes_beyond_f16(graph, islands, self.seen, value_text),
+            *notes_beyond_f16(graph, islands, self.observations, value_text),
             *notes_without_integers(graph, islands, value_text),
         )
         return Quantised(_legal_on_integers(legal, rewritten, notes), inputs, outputs, report)

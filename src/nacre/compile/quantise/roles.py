@@ -205,38 +205,44 @@ def bounds_of(op: CoreOperation) -> tuple[float, float] | None:
     return float(filled["min"]), float(filled["max"])
 
 
-def is_dangerous(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+def is_dangerous(graph: Graph, op: CoreOperation, histograms: Mapping[int, Histogram]) -> bool:
     """Whether steps of equal size would lose what a steep function makes of small elements."""
     name = str(op.attributes.get("op", op.opcode))
     found = _DANGERS.get(name)
-    return found is not None and found(graph, op, seen)
+    return found is not None and found(graph, op, histograms)
 
 
-def _value_range(graph: Graph, value: int, seen: Mapping[int, Histogram]) -> tuple[float, float]:
+def _value_range(
+    graph: Graph, value: int, histograms: Mapping[int, Histogram]
+) -> tuple[float, float]:
     if value in graph.constants:
         array = graph.constants[value]
         return float(array.min()), float(array.max())
-    found = seen.get(value)
+    found = histograms.get(value)
     return (found.low, found.high) if found is not None and not found.is_empty else (0.0, 0.0)
 
 
-def _comes_near_zero(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+def _comes_near_zero(graph: Graph, op: CoreOperation, histograms: Mapping[int, Histogram]) -> bool:
     """The last operand comes close to 0, compared with its greatest magnitude."""
-    low, high = _value_range(graph, op.operands[-1], seen)
+    low, high = _value_range(graph, op.operands[-1], histograms)
     least = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
     return least <= _STEEP * max(abs(low), abs(high))
 
 
-def _divides_by_near_zero(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
-    return scale_factor(graph, op) is None and _comes_near_zero(graph, op, seen)
+def _divides_by_near_zero(
+    graph: Graph, op: CoreOperation, histograms: Mapping[int, Histogram]
+) -> bool:
+    return scale_factor(graph, op) is None and _comes_near_zero(graph, op, histograms)
 
 
-def _exponent_overflows(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
-    low, high = _value_range(graph, op.operands[0], seen)
+def _exponent_overflows(
+    graph: Graph, op: CoreOperation, histograms: Mapping[int, Histogram]
+) -> bool:
+    low, high = _value_range(graph, op.operands[0], histograms)
     return high - low > _MOST_EXPONENT
 
 
-def _is_steep_power(graph: Graph, op: CoreOperation, seen: Mapping[int, Histogram]) -> bool:
+def _is_steep_power(graph: Graph, op: CoreOperation, histograms: Mapping[int, Histogram]) -> bool:
     """Squares are fine, whatever else is not."""
     array = graph.constants.get(op.operands[1])
     return array is None or not bool(np.isin(array, (1.0, 2.0)).all())

@@ -30,11 +30,11 @@ class Scales:
         self,
         graph: Graph,
         islands: FloatIslands,
-        seen: Mapping[int, Histogram],
+        histograms: Mapping[int, Histogram],
         observer: Observer,
         given: Mapping[int, Affine],
     ) -> None:
-        self._graph, self._islands, self._seen = graph, islands, seen
+        self._graph, self._islands, self._histograms = graph, islands, histograms
         self._observer, self._given = observer, given
         self._parents: dict[int, int] = {}
         self._fixed: dict[int, Affine] = {}  # of groups, by the model itself
@@ -173,7 +173,7 @@ class Scales:
 
     def largest_magnitude(self, value: int) -> float:
         """The largest magnitude of a value on the data."""
-        found = self._seen.get(value)
+        found = self._histograms.get(value)
         return 0.0 if found is None or found.is_empty else max(-found.low, found.high)
 
     def _choose(self, root: int) -> Affine:
@@ -195,8 +195,8 @@ class Scales:
         wide = [v for v in members if self._graph.op(v).opcode in ("Concat", "Pad")]
         total = Histogram()
         for value in dict.fromkeys((*computed, *wide)):
-            if value in self._seen:
-                total = total.merge(self._seen[value])
+            if value in self._histograms:
+                total = total.merge(self._histograms[value])
         if total.is_empty:
             return affine_of_range(0.0, 0.0)
         affine = self._observer(total, self._function_of_members(computed))

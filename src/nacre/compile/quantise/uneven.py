@@ -27,7 +27,7 @@ _TAKES_FLOATS = frozenset({"island", "plain", "pair"})
 
 
 def uneven_concats(
-    graph: Graph, seen: Mapping[int, Histogram], observer: Observer
+    graph: Graph, histograms: Mapping[int, Histogram], observer: Observer
 ) -> frozenset[int]:
     """The results of `Concat` that are better joined in floats, each part out of its own scale.
 
@@ -35,7 +35,7 @@ def uneven_concats(
     to an output, to what works on floats, or to a part that is taken back and has a scale of its
     own. Products take all parts in one scale again, so floats before them would be for nothing.
     """
-    sizes = _StepSizes(graph, seen, observer)
+    sizes = _StepSizes(graph, histograms, observer)
     finest = _finest_steps(sizes)
     lossy = [value for value, least in finest.items() if _loses_a_part(sizes, value, least)]
     if not lossy:
@@ -47,8 +47,10 @@ def uneven_concats(
 class _StepSizes:
     """The steps that values would have alone."""
 
-    def __init__(self, graph: Graph, seen: Mapping[int, Histogram], observer: Observer) -> None:
-        self.graph, self.seen, self._observer = graph, seen, observer
+    def __init__(
+        self, graph: Graph, histograms: Mapping[int, Histogram], observer: Observer
+    ) -> None:
+        self.graph, self.histograms, self._observer = graph, histograms, observer
         self.step = cache(self._step)
 
     def _step(self, value: int) -> float:
@@ -56,7 +58,7 @@ class _StepSizes:
 
         What is 0, or the same number everywhere, carries nothing. A single element may.
         """
-        histogram = self.seen.get(value)
+        histogram = self.histograms.get(value)
         if histogram is None or histogram.is_empty or not histogram.reach:
             return inf
         step = self._observer(histogram, None).scale
@@ -68,7 +70,7 @@ def _loses_a_part(sizes: _StepSizes, value: int, least: float) -> bool:
     """Whether the scale of a `Concat` is too coarse for a part, and floats of 16 bits hold all."""
     if sizes.graph.op(value).opcode != "Concat" or least == inf:
         return False
-    whole = sizes.seen[value]
+    whole = sizes.histograms[value]
     step = sizes.step(value)
     fits = max(-whole.low, whole.high) <= _MOST_HALF
     return fits and MOST_RATIO * least <= step < inf
@@ -119,7 +121,7 @@ def _needs_of_readers(
         yield 0.0
     for user in graph.users.get(value, []):
         role = graph.roles[user.value_id]
-        if role in _TAKES_FLOATS or (role == "map" and is_dangerous(graph, user, sizes.seen)):
+        if role in _TAKES_FLOATS or (role == "map" and is_dangerous(graph, user, sizes.histograms)):
             yield 0.0
         elif not _keeps_floats(sizes, user):
             yield 1.0  # it is stored in its own scale there

@@ -53,7 +53,7 @@ class BatchRunner:
         self.steps += 1
         logits, *made = self._step({TOKENS: ids, POSITION: positions, **self._caches})
         for at in tokens:
-            self.texts[at].keep([rows[at] for rows in made], 1)
+            self.texts[at].store_rows([rows[at] for rows in made], 1)
         return {at: logits[at] for at in tokens}
 
 

@@ -228,7 +228,7 @@ class LlmBundle:
         }
         if self.verify is not None:
             plans["check", self.context] = self.verify
-        taken = {kind: count for kind, count in runner.taken.items() if kind in plans}
+        taken = {kind: count for kind, count in runner.step_counts.items() if kind in plans}
         return sum(count * plans[kind].time().cycles for kind, count in taken.items())
 
     @property

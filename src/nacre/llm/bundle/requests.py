@@ -113,5 +113,5 @@ def require_draft(target: Model, draft: Model, count: int | None) -> Bundle:
 
 
 def _tokens(bundle: Model) -> Sequence[object]:
-    said = bundle.head.metadata.get(_TOKENS, ())
-    return said if isinstance(said, Sequence) else ()
+    tokens = bundle.head.metadata.get(_TOKENS, ())
+    return tokens if isinstance(tokens, Sequence) else ()

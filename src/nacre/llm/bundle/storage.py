@@ -167,7 +167,7 @@ def _remove_others(folder: Path, made: _Manifest) -> None:
 
 
 def _manifest_bytes(made: _Manifest) -> bytes:
-    said = {
+    content = {
         "format": _FORMAT,
         "context": made.context,
         "chunk": made.chunk,
@@ -177,35 +177,36 @@ def _manifest_bytes(made: _Manifest) -> bytes:
         "shorter": {str(rows): name for rows, name in made.shorter.items()},
         **made.optional,
     }
-    return json.dumps(said, indent=2).encode() + b"\n"
+    return json.dumps(content, indent=2).encode() + b"\n"
 
 
 def load_parts(folder: Path, checked: CheckedBundles | None = None) -> StoredBundle:
     """Read it; every part must fit the others."""
     name = str(folder)
-    said = _read_manifest(folder)
-    head = read_gguf(folder / said.head)
+    manifest = _read_manifest(folder)
+    head = read_gguf(folder / manifest.head)
     config = sizes_of(head)
-    require_sizes(config, name, said.context, said.chunk)
+    require_sizes(config, name, manifest.context, manifest.chunk)
     above = OpenFiles(folder)
-    has_prefill = said.chunk > 1
-    parts = (said.decode, *([said.prefill] if has_prefill else ()), *said.shorter.values(),
-             *said.optional.values())  # fmt: skip
+    has_prefill = manifest.chunk > 1
+    prefills = [manifest.prefill] if has_prefill else []
+    optional_parts = manifest.optional.values()
+    parts = (manifest.decode, *prefills, *manifest.shorter.values(), *optional_parts)
     read = {part: Bundle.of(load_plan(folder / part, above, checked)) for part in parts}
-    decode = read[said.decode]
-    prefill = read[said.prefill] if has_prefill else decode
-    shorter = {rows: read[part] for rows, part in said.shorter.items()}
-    _require_plan(decode, config, said.context, 1, name)
-    _require_plan(prefill, config, said.context, said.chunk, name)
+    decode = read[manifest.decode]
+    prefill = read[manifest.prefill] if has_prefill else decode
+    shorter = {rows: read[part] for rows, part in manifest.shorter.items()}
+    _require_plan(decode, config, manifest.context, 1, name)
+    _require_plan(prefill, config, manifest.context, manifest.chunk, name)
     for rows, plan in shorter.items():
         _require_plan(plan, config, rows, 1, name)
-    optional = {kind: read[part] for kind, part in said.optional.items()}
+    optional = {kind: read[part] for kind, part in manifest.optional.items()}
     _require_encoder(optional.get(ENCODER), config, name)
     for kind, plan in optional.items():
         if kind == ENCODER:
             continue
-        _require_plan(plan, config, said.context, max(2, tokens_of(plan)), name, kind)
-    return StoredBundle(prefill, decode, said.context, said.chunk, head, shorter, optional)
+        _require_plan(plan, config, manifest.context, max(2, tokens_of(plan)), name, kind)
+    return StoredBundle(prefill, decode, manifest.context, manifest.chunk, head, shorter, optional)
 
 
 def tokens_of(plan: Bundle) -> int:
@@ -219,31 +220,31 @@ def _read_manifest(folder: Path) -> _Manifest:
     if isinstance(source, Unreadable):
         raise refusal(LLM08, str(folder), f"`{MANIFEST}` {source.reason}")
     try:
-        said = json.loads(source.text)
+        parsed = json.loads(source.text)
     except (ValueError, RecursionError) as error:
         raise refusal(LLM08, str(folder), f"`{MANIFEST}` is no JSON: {error}") from None
-    if not isinstance(said, dict) or said.get("format") != _FORMAT:
+    if not isinstance(parsed, dict) or parsed.get("format") != _FORMAT:
         raise refusal(LLM08, str(folder), f"`{MANIFEST}` is not of format {_FORMAT}")
-    context, chunk = said.get("context"), said.get("chunk")
+    context, chunk = parsed.get("context"), parsed.get("chunk")
     if type(context) is not int or type(chunk) is not int:
         raise refusal(LLM08, str(folder), f"`{MANIFEST}` has no numbers `context` and `chunk`")
-    names = [said.get(key) for key in ("head", "decode", "prefill")]
+    names = [parsed.get(key) for key in ("head", "decode", "prefill")]
     for name, form in zip(names, (_HEAD_PART, _PART, _PART), strict=True):
         if not isinstance(name, str) or form.fullmatch(name) is None:
             message = f"`{MANIFEST}` lacks the names of what lies beside it, with their hashes"
             raise refusal(LLM08, str(folder), message)
     head, decode, prefill = map(str, names)
-    shorter = _read_shorter(said, context, folder)
-    optional = {kind: str(said[kind]) for kind in _OPTIONAL if kind in said}
+    shorter = _read_shorter(parsed, context, folder)
+    optional = {kind: str(parsed[kind]) for kind in _OPTIONAL if kind in parsed}
     if not all(_PART.fullmatch(part) for part in optional.values()):
         message = f"`{MANIFEST}` lacks the names of what lies beside it, with their hashes"
         raise refusal(LLM08, str(folder), message)
     return _Manifest(context, chunk, head, decode, prefill, shorter, optional)
 
 
-def _read_shorter(said: Mapping[str, object], context: int, folder: Path) -> dict[int, str]:
+def _read_shorter(parsed: Mapping[str, object], context: int, folder: Path) -> dict[int, str]:
     """Plans of fewer rows, the least first."""
-    given = said.get("shorter", {})
+    given = parsed.get("shorter", {})
     found: dict[int, str] = {}
     for rows, name in given.items() if isinstance(given, dict) else ():
         is_size = is_digits(rows) and len(rows) < _MOST_DIGITS and 0 < int(rows) < context

@@ -85,11 +85,11 @@ def configuration_of(name: str, values: JsonObject) -> Configuration:
     """That of a configuration's values."""
     architecture = _architecture(name, values)
     _require_built(name, architecture, values)
-    said = {**architecture.defaults, **{k: v for k, v in values.items() if v is not None}}
+    parsed = {**architecture.defaults, **{k: v for k, v in values.items() if v is not None}}
     family = architecture.family
     metadata: dict[str, Value] = {"general.architecture": family}
     for key, names in _KEYS.items():
-        value = next((said[n] for n in names if n in said), None)
+        value = next((parsed[n] for n in names if n in parsed), None)
         if value is not None:
             if not isinstance(value, bool | int | float | str):
                 message = f"`{names[0]}` is {backquote(str(value))}, expected a number"
@@ -100,12 +100,12 @@ def configuration_of(name: str, values: JsonObject) -> Configuration:
         metadata[f"{family}.attention.sliding_window"] = window
     factors: dict[str, Array] = {}
     if FAMILIES[family].positions == "rotary":
-        keys, factors = rotary_keys(name, said, config_from(name, metadata, None))
+        keys, factors = rotary_keys(name, parsed, config_from(name, metadata, None))
         metadata |= {f"{family}.{key}": value for key, value in keys.items()}
     if "query_pre_attn_scalar" in architecture.defaults:
-        scalar = said["query_pre_attn_scalar"]
+        scalar = parsed["query_pre_attn_scalar"]
         _require_query_scale(name, scalar, config_from(name, metadata, None))
-    tied = said.get("tie_word_embeddings", architecture.is_tied)
+    tied = parsed.get("tie_word_embeddings", architecture.is_tied)
     if not isinstance(tied, bool):
         message = f"`tie_word_embeddings` is {backquote(str(tied))}, expected true or false"
         raise refusal(LLM02, name, message)
@@ -125,10 +125,12 @@ def _architecture(name: str, values: JsonObject) -> Architecture:
 
 def _require_built(name: str, architecture: Architecture, values: JsonObject) -> None:
     """Refuse what would make another model of it."""
-    said = next((values[n] for n in _ACTIVATIONS if values.get(n) is not None), None)
-    if said is not None and said not in architecture.activations:
+    parsed = next((values[n] for n in _ACTIVATIONS if values.get(n) is not None), None)
+    if parsed is not None and parsed not in architecture.activations:
         wanted = " or ".join(map(backquote, architecture.activations))
-        message = f"the activation is {backquote(str(said))}, expected {wanted}: that is not built"
+        message = (
+            f"the activation is {backquote(str(parsed))}, expected {wanted}: that is not built"
+        )
         raise refusal(LLM05, name, message)
     for key, wanted_value in _EXPECTED.items():
         value = values.get(key)

@@ -27,9 +27,9 @@ def read_json_object(path: Path, limit: int = _MOST_BYTES) -> JsonObject:
 def parse_json_object(text: str, name: str) -> JsonObject:
     """The object that a text is."""
     try:
-        said = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise refusal(LLM02, name, f"this is no JSON: {error}") from None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise refusal(LLM02, name, "this is no mapping of names to values")
-    return said
+    return parsed

@@ -23,11 +23,11 @@ _BUILT = ("default", "linear", "llama3", "longrope")
 
 
 def rotary_keys(
-    name: str, said: Mapping[str, Any], config: Config
+    name: str, parsed: Mapping[str, Any], config: Config
 ) -> tuple[dict[str, Value], dict[str, Array]]:
     """Keys of GGUF, and tensors of factors that divide the frequencies."""
-    scaling = _scaling(name, said)
-    reader = _Reader(name, said, scaling)
+    scaling = _scaling(name, parsed)
+    reader = _Reader(name, parsed, scaling)
     share = reader.number("partial_rotary_factor", reader.number_if_given("rotary_pct", 1.0))
     size = int(config.head_size * share) if share <= 1 else 0
     if not 0 < size <= _MOST_DIMENSIONS:
@@ -52,9 +52,9 @@ def rotary_keys(
     raise refusal(LLM05, name, message, f"built are {', '.join(_BUILT)}")
 
 
-def _scaling(name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+def _scaling(name: str, parsed: Mapping[str, Any]) -> Mapping[str, Any]:
     """`rope_parameters`, which older versions call `rope_scaling`."""
-    found = said.get("rope_parameters", said.get("rope_scaling"))
+    found = parsed.get("rope_parameters", parsed.get("rope_scaling"))
     if found is None:
         return {}
     if not isinstance(found, dict):
@@ -66,17 +66,17 @@ def _scaling(name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
 class _Reader:
     """Numbers beside the scaling, which may hold them itself."""
 
-    def __init__(self, name: str, said: Mapping[str, Any], scaling: Mapping[str, Any]) -> None:
-        self.name, self._said, self._scaling = name, said, scaling
+    def __init__(self, name: str, parsed: Mapping[str, Any], scaling: Mapping[str, Any]) -> None:
+        self.name, self._parsed, self._scaling = name, parsed, scaling
 
     def number_if_given(self, key: str, default: float) -> float:
         """A number under the name that it has elsewhere."""
-        return self.number(key, default) if key in self._said else default
+        return self.number(key, default) if key in self._parsed else default
 
     def number(self, key: str, default: float | None = None) -> float:
         """A number above 0 that f32 holds."""
         value = self._scaling.get(key)
-        value = self._said.get(key, default) if value is None else value
+        value = self._parsed.get(key, default) if value is None else value
         if not _is_factor(value):
             shown = "missing" if value is None else backquote(str(value)[:40])
             raise refusal(LLM02, self.name, f"`{key}` is {shown}, expected a number above 0")
@@ -84,7 +84,7 @@ class _Reader:
 
     def has(self, key: str) -> bool:
         """Whether a key says something."""
-        return self._scaling.get(key) is not None or self._said.get(key) is not None
+        return self._scaling.get(key) is not None or self._parsed.get(key) is not None
 
     def factors(self, key: str, count: int) -> Array:
         """A list of so many numbers above 0."""

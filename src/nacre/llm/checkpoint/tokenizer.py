@@ -33,8 +33,8 @@ def folder_tokenizer_keys(folder: Path, values: JsonObject) -> dict[str, Value]:
         raise refusal(LLM10, str(path), f"the file {source.reason}")
     settings = _read_object(folder / SETTINGS)
     template = _text_of(folder / TEMPLATE) or _template(settings)
-    said = {**values, **_read_object(folder / GENERATION)}
-    return _keys(str(path), source.text, settings, template, said)
+    parsed = {**values, **_read_object(folder / GENERATION)}
+    return _keys(str(path), source.text, settings, template, parsed)
 
 
 def tokenizer_keys(name: str, tokenizer: Any, values: JsonObject) -> dict[str, Value]:  # noqa: ANN401
@@ -55,8 +55,8 @@ def tokenizer_keys(name: str, tokenizer: Any, values: JsonObject) -> dict[str, V
 def _keys(
     name: str, document: str, settings: JsonObject, template: str, values: JsonObject
 ) -> dict[str, Value]:
-    said = parse_json_object(document, name)
-    rows = dict(_rows(name, said))
+    parsed = parse_json_object(document, name)
+    rows = dict(_rows(name, parsed))
     known = max(rows, default=-1) + 1
     size = values.get("vocab_size")
     # Models have rows for tokens that are not there, up to a round number.
@@ -75,7 +75,7 @@ def _keys(
         f"{_PREFIX}token_type": types,
     }
     places = {text: at for at, (text, _) in rows.items()}
-    before, behind = _control_tokens(name, said.get("post_processor"), places)
+    before, behind = _control_tokens(name, parsed.get("post_processor"), places)
     begin = before if before is not None else _role(settings, values, "bos", places)
     if begin is not None:
         keys[f"{_PREFIX}bos_token_id"] = begin
@@ -91,9 +91,9 @@ def _keys(
     return keys
 
 
-def _rows(name: str, said: JsonObject) -> Iterator[tuple[int, tuple[str, TokenType]]]:
+def _rows(name: str, parsed: JsonObject) -> Iterator[tuple[int, tuple[str, TokenType]]]:
     """Tokens by their places; those that were added stand last."""
-    model = said.get("model")
+    model = parsed.get("model")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(vocabulary, dict):
         pairs: Iterable[tuple[object, object]] = vocabulary.items()
@@ -103,7 +103,7 @@ def _rows(name: str, said: JsonObject) -> Iterator[tuple[int, tuple[str, TokenTy
         raise refusal(LLM10, name, "the tokenizer has no vocabulary: `model.vocab`")
     for text, at in pairs:
         yield _place(name, text, at), (str(text), TokenType.NORMAL)
-    added = said.get("added_tokens")
+    added = parsed.get("added_tokens")
     for row in added if isinstance(added, list) else ():
         if isinstance(row, dict):
             kind = TokenType.CONTROL if row.get("special") is True else TokenType.USER
@@ -158,11 +158,11 @@ def _processors(name: str, processor: object) -> Iterator[dict[str, Any]]:
             yield one
 
 
-def _mappings(name: str, said: object) -> list[dict[str, Any]]:
+def _mappings(name: str, parsed: object) -> list[dict[str, Any]]:
     """The parts of a post-processor; InputError where one is no mapping."""
-    rows = [] if said is None else said
+    rows = [] if parsed is None else parsed
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        message = f"a part of the post-processor is {backquote(str(said))}, expected mappings"
+        message = f"a part of the post-processor is {backquote(str(parsed))}, expected mappings"
         raise refusal(LLM10, name, message)
     return rows
 

@@ -43,27 +43,27 @@ def window_of(name: str, architecture: Architecture, values: JsonObject) -> int 
 
 
 def _is_switched_on(name: str, architecture: Architecture, values: JsonObject) -> bool:
-    said = values.get("use_sliding_window")
-    if said is not None and not isinstance(said, bool):
-        message = f"`use_sliding_window` is {backquote(str(said))}, expected true or false"
+    parsed = values.get("use_sliding_window")
+    if parsed is not None and not isinstance(parsed, bool):
+        message = f"`use_sliding_window` is {backquote(str(parsed))}, expected true or false"
         raise refusal(LLM02, name, message)
-    return architecture.has_windows or said is True
+    return architecture.has_windows or parsed is True
 
 
 def _kinds(name: str, values: JsonObject) -> list[str] | None:
     """What each layer sees, where the configuration says so."""
-    said = values.get("layer_types", values.get("attention_layers"))
-    if said is None and "attention_types" in values:
-        said = _expand_repeats(values["attention_types"]) or values["attention_types"]
-    if said is None and values.get("max_window_layers") is not None:
-        said = _from_layer(name, values)
-    if said is None:
+    parsed = values.get("layer_types", values.get("attention_layers"))
+    if parsed is None and "attention_types" in values:
+        parsed = _expand_repeats(values["attention_types"]) or values["attention_types"]
+    if parsed is None and values.get("max_window_layers") is not None:
+        parsed = _from_layer(name, values)
+    if parsed is None:
         return None
-    if not isinstance(said, list) or not all(map(_is_kind, said)):
+    if not isinstance(parsed, list) or not all(map(_is_kind, parsed)):
         known = ", ".join(sorted(_WINDOWED | _WHOLE))
-        message = f"what layers see is {backquote(str(said)[:60])}, expected a list of {known}"
+        message = f"what layers see is {backquote(str(parsed)[:60])}, expected a list of {known}"
         raise refusal(LLM05, name, message)
-    return said
+    return parsed
 
 
 def _is_kind(kind: object) -> bool:

@@ -55,10 +55,10 @@ class EncoderDecoderConfig:
     @property
     def metadata(self) -> dict[str, Value]:
         """The same under keys, as a bundle keeps them."""
-        said: dict[str, Value] = {"general.architecture": self.kind}
+        keys: dict[str, Value] = {"general.architecture": self.kind}
         for field in fields(self)[1:]:
-            said[f"{self.kind}.{field.name}"] = getattr(self, field.name)
-        return said
+            keys[f"{self.kind}.{field.name}"] = getattr(self, field.name)
+        return keys
 
 
 def kind_of(metadata: Mapping[str, Value]) -> Kind | None:
@@ -70,7 +70,7 @@ def config_of_metadata(name: str, metadata: Mapping[str, Value]) -> EncoderDecod
     """What a bundle kept; InputError where it cannot be."""
     kind = kind_of(metadata)
     assert kind is not None  # who calls this has seen to it
-    said: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
     for field in fields(EncoderDecoderConfig)[1:]:
         value = metadata.get(f"{kind}.{field.name}")
         wanted = {"int": int, "float": float, "bool": bool}.get(str(field.type), str)
@@ -78,8 +78,8 @@ def config_of_metadata(name: str, metadata: Mapping[str, Value]) -> EncoderDecod
         if not is_right or (wanted is str and value not in _ACTIVATIONS.values()):
             message = f"`{kind}.{field.name}` is {backquote(str(value)[:40])}"
             raise refusal(LLM02, name, f"{message}, expected {wanted.__name__}")
-        said[field.name] = value
-    config = EncoderDecoderConfig(kind=kind, **said)
+        numbers[field.name] = value
+    config = EncoderDecoderConfig(kind=kind, **numbers)
     for key in ("layers", "kv_heads", "head_size", "vocabulary", "context", "source"):
         if getattr(config, key) < 1:
             raise refusal(LLM02, name, f"`{kind}.{key}` is 0, expected 1 or more")
@@ -89,8 +89,8 @@ def config_of_metadata(name: str, metadata: Mapping[str, Value]) -> EncoderDecod
 
 def config_of_values(name: str, values: Mapping[str, Any], source: int) -> EncoderDecoderConfig:
     """That of a `config.json`, for a source of at most so many tokens where these are tokens."""
-    said = _Values(name, values)
-    found = _t5(said, source) if values.get("model_type") == "t5" else _whisper(said)
+    reader = _Values(name, values)
+    found = _t5(reader, source) if values.get("model_type") == "t5" else _whisper(reader)
     _require_start(name, found)
     return found
 
@@ -140,58 +140,60 @@ class _Values:
         return known
 
 
-def _t5(said: _Values, source: int) -> EncoderDecoderConfig:
-    heads, layers = said.count("num_heads", 8), said.count("num_layers", 6)
-    buckets = said.count("relative_attention_num_buckets", 32, least=4)
-    distance = said.count("relative_attention_max_distance", 128)
+def _t5(reader: _Values, source: int) -> EncoderDecoderConfig:
+    heads, layers = reader.count("num_heads", 8), reader.count("num_layers", 6)
+    buckets = reader.count("relative_attention_num_buckets", 32, least=4)
+    distance = reader.count("relative_attention_max_distance", 128)
     if distance <= buckets // 2 or buckets % 4:
         message = f"{buckets} buckets of relative positions up to {distance} cannot be"
-        raise refusal(LLM02, said.name, message)
-    is_gated, activation = _feed_forward(said)
-    scales = said.flag("scale_decoder_outputs", said.flag("tie_word_embeddings", True))
-    width = said.count("d_model", 512)
+        raise refusal(LLM02, reader.name, message)
+    is_gated, activation = _feed_forward(reader)
+    scales = reader.flag("scale_decoder_outputs", reader.flag("tie_word_embeddings", True))
+    width = reader.count("d_model", 512)
     return EncoderDecoderConfig(
-        kind="t5", encoder_layers=layers, layers=said.count("num_decoder_layers", layers),
-        width=width, encoder_heads=heads, kv_heads=heads, head_size=said.count("d_kv", 64),
-        encoder_ff=said.count("d_ff", 2048), ff=said.count("d_ff", 2048),
-        vocabulary=said.count("vocab_size", 32_128),
-        context=said.count("n_positions", _UNSAID_CONTEXT), source=source, mels=0,
-        buckets=buckets, distance=distance, epsilon=said.number("layer_norm_epsilon", 1e-6),
+        kind="t5", encoder_layers=layers, layers=reader.count("num_decoder_layers", layers),
+        width=width, encoder_heads=heads, kv_heads=heads, head_size=reader.count("d_kv", 64),
+        encoder_ff=reader.count("d_ff", 2048), ff=reader.count("d_ff", 2048),
+        vocabulary=reader.count("vocab_size", 32_128),
+        context=reader.count("n_positions", _UNSAID_CONTEXT), source=source, mels=0,
+        buckets=buckets, distance=distance, epsilon=reader.number("layer_norm_epsilon", 1e-6),
         output_scale=width**-0.5 if scales else 1.0, activation=activation, is_gated=is_gated,
-        start=said.count("decoder_start_token_id", said.count("pad_token_id", 0, least=0), least=0),
+        start=reader.count(
+            "decoder_start_token_id", reader.count("pad_token_id", 0, least=0), least=0
+        ),
     )  # fmt: skip
 
 
-def _feed_forward(said: _Values) -> tuple[bool, Activation]:
+def _feed_forward(reader: _Values) -> tuple[bool, Activation]:
     """Whether T5's products are gated, and by what."""
     key = "feed_forward_proj"
-    words = str(said.values.get(key) or "relu")
+    words = str(reader.values.get(key) or "relu")
     if words == "gated-gelu":
         return True, "gelu_tanh"
     gate, _, word = words.rpartition("-")
     if gate not in ("", "gated"):
         message = f"`{key}` is {backquote(words[:40])}, which is not built"
-        raise refusal(LLM05, said.name, message)
-    return gate == "gated", said.activation(key, word)
+        raise refusal(LLM05, reader.name, message)
+    return gate == "gated", reader.activation(key, word)
 
 
-def _whisper(said: _Values) -> EncoderDecoderConfig:
-    heads, width = said.count("decoder_attention_heads", 6), said.count("d_model", 384)
-    encoder_heads = said.count("encoder_attention_heads", 6)
+def _whisper(reader: _Values) -> EncoderDecoderConfig:
+    heads, width = reader.count("decoder_attention_heads", 6), reader.count("d_model", 384)
+    encoder_heads = reader.count("encoder_attention_heads", 6)
     if width % heads or encoder_heads != heads:
         message = f"{width} elements are {encoder_heads} heads in one part, {heads} in the other"
-        raise refusal(LLM05, said.name, f"{message}: heads of one size are built")
-    if said.flag("scale_embedding", False):
-        raise refusal(LLM05, said.name, "`scale_embedding` is on, which is not built")
+        raise refusal(LLM05, reader.name, f"{message}: heads of one size are built")
+    if reader.flag("scale_embedding", False):
+        raise refusal(LLM05, reader.name, "`scale_embedding` is on, which is not built")
     return EncoderDecoderConfig(
-        kind="whisper", encoder_layers=said.count("encoder_layers", 4),
-        layers=said.count("decoder_layers", 4), width=width, encoder_heads=encoder_heads,
-        kv_heads=heads, head_size=width // heads, encoder_ff=said.count("encoder_ffn_dim", 1536),
-        ff=said.count("decoder_ffn_dim", 1536), vocabulary=said.count("vocab_size", 51_865),
-        context=said.count("max_target_positions", 448),
-        source=said.count("max_source_positions", 1500), mels=said.count("num_mel_bins", 80),
+        kind="whisper", encoder_layers=reader.count("encoder_layers", 4),
+        layers=reader.count("decoder_layers", 4), width=width, encoder_heads=encoder_heads,
+        kv_heads=heads, head_size=width // heads, encoder_ff=reader.count("encoder_ffn_dim", 1536),
+        ff=reader.count("decoder_ffn_dim", 1536), vocabulary=reader.count("vocab_size", 51_865),
+        context=reader.count("max_target_positions", 448),
+        source=reader.count("max_source_positions", 1500), mels=reader.count("num_mel_bins", 80),
         buckets=0, distance=0, epsilon=1e-5, output_scale=1.0,
-        activation=said.activation("activation_function",
-                                   said.values.get("activation_function") or "gelu"),
-        is_gated=False, start=said.count("decoder_start_token_id", 50_257, least=0),
+        activation=reader.activation("activation_function",
+                                   reader.values.get("activation_function") or "gelu"),
+        is_gated=False, start=reader.count("decoder_start_token_id", 50_257, least=0),
     )  # fmt: skip

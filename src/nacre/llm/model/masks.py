@@ -28,16 +28,16 @@ class StepMasks:
     ) -> None:
         self._b, self._position, self._places = b, position, places
         self._context, self._tokens, self._texts = context, tokens, texts
-        self._made: dict[int | None, int] = {}
+        self._masks: dict[int | None, int] = {}
 
     def of_window(self, window: int | None) -> int:
         """That of layers which see so many tokens, their own counted; None: all of them."""
         if window is not None and window >= self._context:
             window = None
-        if window not in self._made:
+        if window not in self._masks:
             old, new = self._old(window), self._new(window)
-            self._made[window] = self._b.add("Concat", old, new, axis=-1)
-        return self._made[window]
+            self._masks[window] = self._b.add("Concat", old, new, axis=-1)
+        return self._masks[window]
 
     def _old(self, window: int | None) -> int:
         """Rows of the cache before the position are seen, those in the window of a token."""

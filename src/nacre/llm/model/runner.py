@@ -161,7 +161,9 @@ class Runner:
         self.cache_dtype = np.dtype(cache_dtype)
         self._fixed: Mapping[str, npt.NDArray[Any]] = {}
         self.position = 0
-        self.taken: Counter[tuple[StepKind, int]] = Counter()  # steps by kind and rows of the cache
+        self.step_counts: Counter[tuple[StepKind, int]] = (
+            Counter()
+        )  # steps by kind and rows of the cache
 
     @property
     def remaining(self) -> int:
@@ -196,9 +198,9 @@ class Runner:
     def feed_all(self, tokens: Sequence[int], size: int, step: RunStep) -> Logits:
         """Read tokens by a step of `size` that gives the logits after each; of all of these."""
         self.require_room([0] * size)
-        self.taken["check", self.context] += 1
+        self.step_counts["check", self.context] += 1
         logits, *made = step(self.inputs(tokens, size, self.context))
-        self.keep(made, len(tokens))
+        self.store_rows(made, len(tokens))
         found: Logits = logits[: len(tokens)]
         return found
 
@@ -221,9 +223,9 @@ class Runner:
         given = self.inputs(tokens, size, rows)
         if size > 1:
             given[LAST] = np.array([len(tokens) - 1], np.int32)
-        self.taken["chunk" if size > 1 else "token", rows] += 1
+        self.step_counts["chunk" if size > 1 else "token", rows] += 1
         logits, *made = step(given)
-        self.keep(made, len(tokens))
+        self.store_rows(made, len(tokens))
         last: Logits = logits[0]
         return last
 
@@ -238,7 +240,7 @@ class Runner:
             **self._fixed,
         }
 
-    def keep(self, made: Sequence[npt.NDArray[Any]], count: int) -> None:
+    def store_rows(self, made: Sequence[npt.NDArray[Any]], count: int) -> None:
         """Put the first rows that a step made into the cache, and go on behind them."""
         end = self.position + count
         for (name, cache), row in zip(self._caches.items(), made, strict=True):

@@ -61,9 +61,11 @@ def read_onnx_decoder(file: str | os.PathLike[str]) -> OnnxSource:
     path = Path(file)
     graph = read_graph(path)
     folder = next((f for f in (path.parent, path.parent.parent) if _has_settings(f)), path.parent)
-    said = _read_object(folder / CONFIGURATION)
-    decoder = GraphDecoder.of(graph, _context(str(folder), said, _read_object(folder / _SETTINGS)))
-    metadata = {**folder_tokenizer_keys(folder, said), **decoder.config.metadata}
+    parsed = _read_object(folder / CONFIGURATION)
+    decoder = GraphDecoder.of(
+        graph, _context(str(folder), parsed, _read_object(folder / _SETTINGS))
+    )
+    metadata = {**folder_tokenizer_keys(folder, parsed), **decoder.config.metadata}
     return OnnxSource(str(path), MappingProxyType(metadata), decoder)
 
 
@@ -75,10 +77,10 @@ def _read_object(path: Path) -> JsonObject:
     return read_json_object(path) if os.path.lexists(path) else {}
 
 
-def _context(name: str, said: JsonObject, settings: JsonObject) -> int:
+def _context(name: str, parsed: JsonObject, settings: JsonObject) -> int:
     """The positions that a model knows, as the files beside it have them."""
     model = settings.get("model")
-    known = [said[key] for key in _CONTEXT_KEYS if key in said]
+    known = [parsed[key] for key in _CONTEXT_KEYS if key in parsed]
     if isinstance(model, dict) and "context_length" in model:
         known.append(model["context_length"])
     for count in known:

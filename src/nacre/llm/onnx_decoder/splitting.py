@@ -15,7 +15,7 @@ from nacre.core.module import CoreOperation
 from nacre.core.ops import OPS
 from nacre.llm.model.masks import StepMasks
 from nacre.llm.model.problems import refusal
-from nacre.llm.onnx_decoder.known import known_array
+from nacre.llm.onnx_decoder.folding import fold_to_array
 from nacre.llm.onnx_decoder.split_values import (
     Split,
     moved_axis,
@@ -149,7 +149,7 @@ class Splitter:
             or isinstance(low, Split)
         ):
             return None
-        number, type_ = known_array(self.b, low), self.b.type_of(condition)
+        number, type_ = fold_to_array(self.b, low), self.b.type_of(condition)
         is_low = number is not None and number.size == 1 and number.item() <= _LOW
         seen = self._read(condition, is_hidden=is_hidden) if is_low and type_.rank else None
         return None if seen is None or not self._is_last(scores) else self._with_mask(scores, seen)
@@ -237,7 +237,7 @@ class Splitter:
 
     def _read(self, mask: int, *, is_hidden: bool = False) -> Visibility | None:
         """What a mask lets tokens see; it must be the same however long the text is."""
-        array = known_array(self.b, mask)
+        array = fold_to_array(self.b, mask)
         if array is None:
             return None
         seen = read_mask(~array if is_hidden else array, self.context, self.tokens)

@@ -53,9 +53,9 @@ class _StepWriter:
         self._places = position if tokens == 1 else b.add("BinOp", position, offsets, op="Add")
         given = {graph.ports.tokens: ids, graph.positions: self._places}
         given |= {port.past: v for port, v in zip(graph.ports.caches, caches, strict=True)}
-        self._given = {name: self._as_input(name, value) for name, value in given.items()}
+        self._inputs = {name: self._as_input(name, value) for name, value in given.items()}
         masks = StepMasks(b, position, self._places, context, tokens)
-        parts = {self._given[port.past]: at for at, port in enumerate(graph.ports.caches)}
+        parts = {self._inputs[port.past]: at for at, port in enumerate(graph.ports.caches)}
         self._splitter = Splitter(graph.name, b, parts, masks, (context, tokens))
         self._values: dict[int, Value] = {}
 
@@ -68,7 +68,7 @@ class _StepWriter:
         for op in source.operations:
             table = found.tables.get(op.value_id)
             if op.opcode == "Input":
-                self._values[op.value_id] = self._given[str(op.attributes["name"])]
+                self._values[op.value_id] = self._inputs[str(op.attributes["name"])]
             elif table is not None:
                 self._values[op.value_id] = self._rows(op, table)
             elif op.value_id in head:

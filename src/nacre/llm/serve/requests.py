@@ -68,85 +68,85 @@ class ChatRequest(GenerationRequest):
 
 def read_completion(body: bytes) -> CompletionRequest:
     """A request for a completion; RequestProblem says what is wrong with it."""
-    said = _object(body)
-    prompt = said.get("prompt")
+    parsed = _object(body)
+    prompt = parsed.get("prompt")
     if isinstance(prompt, list) and len(prompt) == 1:
         prompt = prompt[0]
     if not isinstance(prompt, str):
         raise RequestProblem("`prompt` must be one text", parameter="prompt")
-    tokens = _count(said, "max_tokens")
+    tokens = _count(parsed, "max_tokens")
     return CompletionRequest(
-        prompt=prompt, **_common_options(said, _DEFAULT_TOKENS if tokens is None else tokens)
+        prompt=prompt, **_common_options(parsed, _DEFAULT_TOKENS if tokens is None else tokens)
     )
 
 
 def read_chat(body: bytes) -> ChatRequest:
     """A request for an answer; RequestProblem says what is wrong with it."""
-    said = _object(body)
-    messages = said.get("messages")
+    parsed = _object(body)
+    messages = parsed.get("messages")
     if not isinstance(messages, list) or not 1 <= len(messages) <= _MOST_MESSAGES:
         message = f"`messages` must be a list of 1 to {_MOST_MESSAGES:,} messages"
         raise RequestProblem(message, parameter="messages")
-    tokens = _count(said, "max_completion_tokens")
-    tokens = _count(said, "max_tokens") if tokens is None else tokens
-    return ChatRequest(messages=tuple(map(_message, messages)), **_common_options(said, tokens))
+    tokens = _count(parsed, "max_completion_tokens")
+    tokens = _count(parsed, "max_tokens") if tokens is None else tokens
+    return ChatRequest(messages=tuple(map(_message, messages)), **_common_options(parsed, tokens))
 
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(body.decode())
+        parsed = json.loads(body.decode())
     except (ValueError, RecursionError) as error:
         message = f"the body is no JSON in UTF-8: {safe(str(error))[:200]}"
         raise RequestProblem(message, "invalid_json") from None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise RequestProblem("the body must be an object", "invalid_json")
     for name, nothing in _UNSUPPORTED.items():
-        value = said.get(name)
+        value = parsed.get(name)
         if value is not None and value not in nothing:
             raise RequestProblem(f"`{name}` is not supported", "unsupported_value", name)
-    return said
+    return parsed
 
 
-def _message(said: object) -> Mapping[str, str]:
-    if not isinstance(said, dict) or not isinstance(said.get("role"), str):
+def _message(parsed: object) -> Mapping[str, str]:
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("role"), str):
         raise RequestProblem("a message must have a `role`", parameter="messages")
-    content = said.get("content")
+    content = parsed.get("content")
     if isinstance(content, list):
         content = "".join(map(_part, content))
     if not isinstance(content, str):
         raise RequestProblem("a message must have a text as `content`", parameter="messages")
-    return {"role": said["role"], "content": content}
+    return {"role": parsed["role"], "content": content}
 
 
-def _part(said: object) -> str:
-    text = said.get("text") if isinstance(said, dict) and said.get("type") == "text" else None
+def _part(parsed: object) -> str:
+    text = parsed.get("text") if isinstance(parsed, dict) and parsed.get("type") == "text" else None
     if not isinstance(text, str):
         raise RequestProblem("contents other than texts are not read", parameter="messages")
     return text
 
 
-def _common_options(said: Mapping[str, Any], max_tokens: int | None) -> dict[str, Any]:
+def _common_options(parsed: Mapping[str, Any], max_tokens: int | None) -> dict[str, Any]:
     """What both kinds of requests have."""
-    options = said.get("stream_options")
+    options = parsed.get("stream_options")
     usage = options.get("include_usage", False) if isinstance(options, dict) else False
-    seed = _count(said, "seed", 0, _MOST_SEED)
+    seed = _count(parsed, "seed", 0, _MOST_SEED)
     return {
         "max_tokens": max_tokens,
         "sampling": Sampling(
-            temperature=_number(said, "temperature", 0.0, 2.0),
-            top_p=_number(said, "top_p", 1e-6, 1.0),
+            temperature=_number(parsed, "temperature", 0.0, 2.0),
+            top_p=_number(parsed, "top_p", 1e-6, 1.0),
             seed=0 if seed is None else seed,
         ),
-        "stops": _stops(said),
-        "is_streamed": _flag(said, "stream"),
+        "stops": _stops(parsed),
+        "is_streamed": _flag(parsed, "stream"),
         "wants_usage": usage is True,
     }
 
 
 def _count(
-    said: Mapping[str, Any], name: str, least: int = 1, most: int = _MOST_TOKENS
+    parsed: Mapping[str, Any], name: str, least: int = 1, most: int = _MOST_TOKENS
 ) -> int | None:
-    value = said.get(name)
+    value = parsed.get(name)
     if value is None:
         return None
     if type(value) is not int or not least <= value <= most:
@@ -155,9 +155,9 @@ def _count(
     return value
 
 
-def _number(said: Mapping[str, Any], name: str, least: float, most: float) -> float:
+def _number(parsed: Mapping[str, Any], name: str, least: float, most: float) -> float:
     """A number, 1 where there is none."""
-    value = said.get(name)
+    value = parsed.get(name)
     if value is None:
         return 1.0
     if type(value) not in (int, float) or not least <= value <= most:  # as NaN is not
@@ -165,15 +165,15 @@ def _number(said: Mapping[str, Any], name: str, least: float, most: float) -> fl
     return float(value)
 
 
-def _flag(said: Mapping[str, Any], name: str) -> bool:
-    value = said.get(name)
+def _flag(parsed: Mapping[str, Any], name: str) -> bool:
+    value = parsed.get(name)
     if value not in (None, True, False):
         raise RequestProblem(f"`{name}` must be true or false", parameter=name)
     return bool(value)
 
 
-def _stops(said: Mapping[str, Any]) -> tuple[str, ...]:
-    value = said.get("stop")
+def _stops(parsed: Mapping[str, Any]) -> tuple[str, ...]:
+    value = parsed.get("stop")
     stops = [] if value is None else [value] if isinstance(value, str) else value
     is_list = isinstance(stops, list) and len(stops) <= _MOST_STOPS
     if not is_list or not all(isinstance(stop, str) and stop for stop in stops):

@@ -173,13 +173,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._event(form.usage(usage) if request.wants_usage else None)
                 self.wfile.write(b"data: [DONE]\n\n")
 
-    def _event(self, said: Json | None) -> None:
-        if said is not None:
-            self.wfile.write(b"data: " + json.dumps(said).encode() + b"\n\n")
+    def _event(self, content: Json | None) -> None:
+        if content is not None:
+            self.wfile.write(b"data: " + json.dumps(content).encode() + b"\n\n")
             self.wfile.flush()
 
-    def _send(self, said: Json, status: HTTPStatus = HTTPStatus.OK) -> None:
-        body = json.dumps(said).encode()
+    def _send(self, content: Json, status: HTTPStatus = HTTPStatus.OK) -> None:
+        body = json.dumps(content).encode()
         with contextlib.suppress(OSError):
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

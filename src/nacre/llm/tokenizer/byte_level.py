@@ -7,7 +7,7 @@ import json
 from nacre.base.excerpt import backquote
 from nacre.llm.model.problems import refusal
 from nacre.llm.rules.tokenizer import LLM10, LLM11
-from nacre.llm.tokenizer.cuts import CUTS, Cut
+from nacre.llm.tokenizer.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 from nacre.llm.tokenizer.vocabulary import TokenType, Vocabulary
 from nacre.nac.tisa import TisaProgram, compile_tokenizer, load
 from nacre.nac.tisa.characters import byte_alphabet
@@ -15,15 +15,15 @@ from nacre.nac.tisa.characters import byte_alphabet
 
 def byte_level_program(vocabulary: Vocabulary) -> TisaProgram:
     """The program; InputError for what is not known, or does not fit."""
-    cut = CUTS.get(vocabulary.pattern)
+    cut = PRE_TOKENIZERS.get(vocabulary.pattern)
     if cut is None:
-        said = backquote(vocabulary.pattern) if vocabulary.pattern else "not said"
-        message = f"how texts are cut is {said} (`tokenizer.ggml.pre`), which has no name here"
-        raise refusal(LLM10, vocabulary.file, message, f"known are {', '.join(CUTS)}")
+        shown = backquote(vocabulary.pattern) if vocabulary.pattern else "not said"
+        message = f"how texts are cut is {shown} (`tokenizer.ggml.pre`), which has no name here"
+        raise refusal(LLM10, vocabulary.file, message, f"known are {', '.join(PRE_TOKENIZERS)}")
     return load(compile_tokenizer(json.dumps(_document(vocabulary, cut))))
 
 
-def _document(vocabulary: Vocabulary, cut: Cut) -> dict[str, object]:
+def _document(vocabulary: Vocabulary, cut: PreTokenizer) -> dict[str, object]:
     ids = {token: at for at, token in enumerate(vocabulary.tokens)}
     added = vocabulary.ids_of_type(TokenType.USER)
     byte_level = {"type": "ByteLevel", "add_prefix_space": vocabulary.adds_space}
@@ -73,7 +73,7 @@ def _merges(vocabulary: Vocabulary, ids: dict[str, int]) -> list[list[str]]:
     return pairs
 
 
-def _pre_tokenizer(cut: Cut, adds_space: bool) -> dict[str, object]:
+def _pre_tokenizer(cut: PreTokenizer, adds_space: bool) -> dict[str, object]:
     is_own = cut.pattern is None
     steps: list[dict[str, object]] = []
     if cut.has_single_digits:

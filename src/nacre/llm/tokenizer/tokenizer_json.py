@@ -17,17 +17,17 @@ def json_program(vocabulary: Vocabulary, *, finds_control: bool = False) -> Tisa
     the white space that each takes along.
     """
     try:
-        said = json.loads(vocabulary.document)
+        parsed = json.loads(vocabulary.document)
     except (ValueError, RecursionError) as error:
         raise refusal(LLM10, vocabulary.file, f"the tokenizer is no JSON: {error}") from None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise refusal(LLM10, vocabulary.file, "the tokenizer is no mapping of names to values")
-    added = said.get("added_tokens")
+    added = parsed.get("added_tokens")
     kept = [
         row
         for row in (added if isinstance(added, list) else ())
         if finds_control or not (isinstance(row, dict) and row.get("special") is True)
     ]
-    plain = {**said, "added_tokens": kept, "post_processor": None}
+    plain = {**parsed, "added_tokens": kept, "post_processor": None}
     plain |= {"truncation": None, "padding": None}
     return load(compile_tokenizer(json.dumps(plain)))

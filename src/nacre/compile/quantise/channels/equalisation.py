@@ -54,10 +54,10 @@ def equalise_channels(legal: Legal, data: Samples, observer: Observer) -> Legal:
     pairs = tuple(channel_pairs(graph))
     if not pairs:
         return legal
-    seen = _observe(legal, data, {pair.stored for pair in pairs})
+    channel_values = _observe(legal, data, {pair.stored for pair in pairs})
     changed = dict(graph.constants)
     for pair in pairs:
-        factors = _best_factors(graph, pair, seen[pair.stored], observer)
+        factors = _best_factors(graph, pair, channel_values[pair.stored], observer)
         if factors is not None:
             _apply_factors(graph, pair, factors, changed)
     operations = tuple(
@@ -86,20 +86,20 @@ def _observe(legal: Legal, data: Samples, wanted: set[int]) -> Mapping[int, _Cha
 
 
 def _best_factors(
-    graph: Graph, pair: ChannelPair, seen: _Channels, observer: Observer
+    graph: Graph, pair: ChannelPair, channel_values: _Channels, observer: Observer
 ) -> Array | None:  # fmt: skip
     """What each channel is divided by; None where nothing is gained."""
     readers = [graph.op(reader) for reader in pair.readers]
-    if not np.isfinite(seen.rows).all() or not seen.reach.any():
+    if not np.isfinite(channel_values.rows).all() or not channel_values.reach.any():
         return None
     weights = [by_input_channel(op, graph.constants[op.operands[1]]) for op in readers]
     most = np.max([np.abs(own).max(axis=1) for own in weights], axis=0)
-    ones = np.ones(len(seen.reach), np.float32)
-    tried = {share: _factors(seen.reach, most, share) for share in _SHARES}
+    ones = np.ones(len(channel_values.reach), np.float32)
+    tried = {share: _factors(channel_values.reach, most, share) for share in _SHARES}
     noises: dict[float | None, float] = {
-        share: _noise(graph, readers, seen, one, observer) for share, one in tried.items()
+        share: _noise(graph, readers, channel_values, one, observer) for share, one in tried.items()
     }
-    noises[None] = _LEAST_GAIN * _noise(graph, readers, seen, ones, observer)
+    noises[None] = _LEAST_GAIN * _noise(graph, readers, channel_values, ones, observer)
     best = min(noises, key=lambda share: noises[share])
     return None if best is None else tried[best]
 
@@ -115,11 +115,11 @@ def _factors(reach: Array, most: Array, share: float) -> Array:
 
 
 def _noise(
-    graph: Graph, readers: Sequence[CoreOperation], seen: _Channels, factors: Array,
+    graph: Graph, readers: Sequence[CoreOperation], channel_values: _Channels, factors: Array,
     observer: Observer,
 ) -> float:  # fmt: skip
     """What rounding of the channels and of the weights behind adds to products, over their size."""
-    rows = seen.rows / factors
+    rows = channel_values.rows / factors
     histogram = Histogram()
     histogram.add(rows)
     affine = observer(histogram, None)

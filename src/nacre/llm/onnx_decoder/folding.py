@@ -12,7 +12,7 @@ from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
 
 
-def known_array(b: Builder, value: int) -> npt.NDArray[Any] | None:
+def fold_to_array(b: Builder, value: int) -> npt.NDArray[Any] | None:
     """The elements of a value; None where they depend on an input."""
     op = b.operation(value)
     array = constant_array(op)

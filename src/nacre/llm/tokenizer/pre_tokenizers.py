@@ -19,7 +19,7 @@ _GPT4O = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class PreTokenizer:
     """A way to cut: digits one by one first, or a pattern; GPT-2's own where there is none."""
 
     names: tuple[str, ...]
@@ -29,18 +29,20 @@ class Cut:
 
 
 _ROWS = (
-    Cut(names=("gpt-2", "phi-2", "mpt", "olmo", "jina-es", "jina-de", "roberta-bpe")),
-    Cut(names=("smollm", "starcoder", "refact", "command-r", "codeshell"), has_single_digits=True),
-    Cut(
+    PreTokenizer(names=("gpt-2", "phi-2", "mpt", "olmo", "jina-es", "jina-de", "roberta-bpe")),
+    PreTokenizer(
+        names=("smollm", "starcoder", "refact", "command-r", "codeshell"), has_single_digits=True
+    ),
+    PreTokenizer(
         names=("llama-bpe", "llama-v3", "llama3", "smaug-bpe", "falcon3", "pixtral"),
         pattern=_LLAMA3,
         takes_words=True,
     ),
-    Cut(
+    PreTokenizer(
         names=("qwen2", "stablelm2", "deepseek-r1-qwen", "megrez", "hunyuan"),
         pattern=_LLAMA3.replace("{1,3}", ""),
     ),
-    Cut(names=("gpt-4o", "llama4"), pattern=_GPT4O),
+    PreTokenizer(names=("gpt-4o", "llama4"), pattern=_GPT4O),
 )
 
-CUTS = MappingProxyType({name: row for row in _ROWS for name in row.names})
+PRE_TOKENIZERS = MappingProxyType({name: row for row in _ROWS for name in row.names})
