@@ -248,23 +248,15 @@ class _Attempt:
     def quantise(self, forced: Set[int], parts: Set[int] = frozenset()) -> Quantised:
         """The module with these values in floats, and inputs of these products in 16 bits."""
         legal, graph, source = self.legal, self.graph, self.source
+        histograms = self.observations.histograms
         fixed = _imported_affines(graph, self.imported)
         is_own = bool(self.imported)  # the model's own scales are taken as they are
         states = _states(source, graph)
         own = set(fixed) if is_own else None
         islands = find_float_islands(
-            graph,
-            self.observations.histograms,
-            forced,
-            states,
-            own,
-            self.integers,
-            self.wide,
-            parts,
+            graph, histograms, forced, states, own, self.integers, self.wide, parts
         )
-        scales = Scales(
-            graph, islands, self.observations.histograms, OBSERVERS[self.observer], fixed
-        )
+        scales = Scales(graph, islands, histograms, OBSERVERS[self.observer], fixed)
         searched = self.observer == "mse" and not is_own
         value_text = partial(note_name, legal, source)
         scheme = StorageScheme(
