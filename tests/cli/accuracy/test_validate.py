@@ -182,6 +182,41 @@ def test_what_proves_nothing_has_a_status_of_its_own_and_asks_for_data(
     assert json.loads(capsys.readouterr().out)["verdict"] == "inconclusive"
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_an_output_that_proves_nothing_leaves_the_others_as_they_were_judged(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Further draws are for it alone, and stay where a plan on integers was calibrated."""
+    builder = Builder()
+    x = builder.input("x", "f32", (8, 32))
+    h = builder.add("Linear", x, builder.constant(values((16, 32), 99)))
+    below = builder.add("BinOp", h, builder.constant(np.float32(-100)), op="Add")
+    module = builder.module(builder.add("Relu", h), builder.add("Relu", below))
+    data = [{"x": values((8, 32), 100 + at)} for at in range(16)]
+    nacre.compile(module, "npm4k", "i8", calibration=data).save(tmp_path / "b")
+    given = ["validate", tmp_path / "b", "--seed", seed, "--format", "json"]
+    assert run(*given) == INCONCLUSIVE
+    alive, dead = json.loads(capsys.readouterr().out)["outputs"]
+    assert alive["ok"]
+    assert alive["value"] > 30
+    assert "is 0 everywhere" in dead["problem"]
+
+
+def test_a_draw_that_is_too_large_for_one_output_is_not_held_against_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = Builder()
+    x = builder.input("x", "f32", (4, 8))
+    grown = builder.add("Unary", builder.add("BinOp", x, x, op="Add"), op="Exp2")
+    below = builder.add("BinOp", x, builder.constant(np.float32(-1e4)), op="Add")
+    module = builder.module(grown, builder.add("Relu", below))  # f16 has no 2 to the power 20
+    nacre.compile(module, "npm4k", "f16").save(tmp_path / "b")
+    assert run("validate", tmp_path / "b", "--format", "json") == INCONCLUSIVE
+    alive, dead = json.loads(capsys.readouterr().out)["outputs"]
+    assert alive["ok"]
+    assert not dead["ok"]
+
+
 def test_a_network_that_no_input_moves_is_not_valid_on_random_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -160,3 +160,33 @@ def test_noise_as_loud_as_a_quiet_signal_misses_the_bound_of_ratios_at_f16_too()
     assert output.sqnr is not None
     assert output.sqnr < SQNR_DB
     assert measure_accuracy("y", module, module.outputs[0], "f16", expected, expected).is_met
+
+
+def shifted(factor: float, offset: float) -> Body:
+    def body(builder: Builder, x: int) -> int:
+        small = builder.add("BinOp", x, number(builder, factor), op="Mul")
+        return builder.add("BinOp", small, number(builder, offset), op="Add")
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("factor", "offset", "precision"),
+    [(1e-2, 1000.0, "f16"), (5e-2, 1000.0, "f16"), (1e-6, 1.0, "f16"), (1e-2, 1000.0, "i8"),
+     (1e-2, -1000.0, "f16")],
+)  # fmt: skip
+def test_a_plan_that_keeps_nothing_of_what_varies_is_not_valid(
+    factor: float, offset: float, precision: str
+) -> None:
+    """All of the signal is a number that every element has."""
+    bundle = bundle_of(shifted(factor, offset), precision)
+    validation = bundle.validate({"x": values(SHAPE, 3)})
+    (output,) = validation.outputs
+    assert not validation.ok
+    assert validation.verdict == "inconclusive"
+    assert "by less than the error" in output.problem
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1.0, 100.0), (30.0, 1000.0), (0.1, 0.0)])
+def test_what_varies_by_more_than_the_error_is_valid(factor: float, offset: float) -> None:
+    assert bundle_of(shifted(factor, offset)).validate({"x": values(SHAPE, 3)}).ok

@@ -203,12 +203,58 @@ def test_what_is_not_there_is_refused_with_what_is(
         (lambda i: i.ddr_read_tensor(0, (2,), "zz"), "`dtype` is no type of numbers"),
         (lambda i: i.ddr_read_tensor(0, (2,), object), "`dtype` is object"),
         (lambda i: i.ddr_read_tensor(0, (2,), "U4"), "`dtype` is <U4"),
+        (lambda i: i.ddr_read_tensor(0, (2,), "i8"), "`i8`, which is int8 in NEM and int64 to"),
+        (lambda i: i.ddr_read_tensor(0, (2,), "u8"), "which is uint8 in NEM and uint64 to NumPy"),
+        (lambda i: i.ddr_read_tensor(0, (2,), "i4"), "which is int4 in NEM and int32 to NumPy"),
+        (lambda i: i.ddr_read_tensor(0, (2,), "u4"), "which is uint4 in NEM and uint32 to NumPy"),
+        (lambda i: i.ddr_read_tensor(0, (2,), "f16"), "which is float16 in NEM and"),
+        (lambda i: i.ddr_write_tensor(0, np.ma.zeros(4)), "the data is a masked array"),
+        (lambda i: i.ddr_write(0, np.ma.masked_array([1, 2], [0, 1])), "is a masked array"),
     ],
 )
 def test_what_does_not_lie_in_ddr_is_refused(
     call: Callable[[NemInterpreter], object], says: str
 ) -> None:
     assert says in refusal(lambda: call(NemInterpreter(ddr_size=4096)))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("f32", np.float32), ("i16", np.int16), ("u32", np.uint32), ("bf16", ml_dtypes.bfloat16)],
+)
+def test_names_that_mean_one_thing_are_types_of_tensors(name: str, dtype: Any) -> None:  # noqa: ANN401
+    interp = NemInterpreter(ddr_size=4096)
+    array = np.array([1, 2, 3], dtype)
+    interp.ddr_write_tensor(8, array)
+    found = interp.ddr_read_tensor(8, (3,), name)
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
+
+
+@pytest.mark.parametrize("elem", ["i8", "i4"])
+def test_masked_arrays_fill_no_buffer(elem: str) -> None:
+    interp = NemInterpreter()
+    size = 4 if elem == "i4" else 8
+    text = f"""buffer A : L2 (size={size})
+buffer Y : L2 (size={size})
+let a = region(A, 0, {size}) elem={elem}, shape=[8], layout=C
+let y = region(Y, 0, {size}) elem={elem}, shape=[8], layout=C
+tS = transfer.async(dst=y, src=a)
+"""
+    masked = np.ma.masked_array(np.arange(8, dtype=np.int8) % 4, [1, 0] * 4)
+    session = interp.start(interp.load_string(text), inputs={"A": bytes(size)})
+    assert "masked array" in refusal(lambda: session.write_buffer("A", masked))
+    assert "masked array" in refusal(lambda: interp.run(interp.load_string(text), {"A": masked}))
+
+
+def test_several_buffers_are_written_or_none() -> None:
+    session = start()
+    session.write_buffers({"A@0": np.full(16, 7, np.uint8), "B": bytes(64)})
+    assert session.peek("A", 0, 16) == bytes([7] * 16)
+    with pytest.raises(InputError) as caught:
+        session.write_buffers({"A": bytes(64), "Q": b"", "B": bytes(3)})
+    assert len(caught.value.diagnostics) == 2
+    assert session.peek("A", 0, 16) == bytes([7] * 16)
 
 
 def test_the_edges_of_ddr_belong_to_it() -> None:

@@ -25,17 +25,21 @@ input_option = repeated_option(
 
 
 def validate_on_random(bundle: Bundle, seed: int) -> tuple[Validation, dict[str, Any]]:
-    """On the first of several draws of which the model makes something that can be compared."""
-    from nacre.compile.bundle.validation import validate_bundle
+    """Each output on the first of several draws of which the model makes something to compare."""
+    from nacre.compile.bundle.validation import join_validations, validate_bundle
     from nacre.compile.sampling.draw import ATTEMPTS
 
+    found: list[Validation] = []
+    drawn: list[dict[str, Any]] = []
     for attempt in range(ATTEMPTS):
         others = random_inputs(bundle, seed + 1, attempt)
-        inputs = random_inputs(bundle, seed, attempt)
-        validation = validate_bundle(bundle, inputs, others=others)
-        if validation.verdict != "inconclusive":
+        drawn.append(random_inputs(bundle, seed, attempt))
+        found.append(validate_bundle(bundle, drawn[-1], others=others))
+        joined = join_validations(found)
+        if joined.verdict != "inconclusive":
             break
-    return validation, inputs
+    decided = next((at for at, one in enumerate(found) if one.verdict == joined.verdict), 0)
+    return joined, drawn[decided]
 
 
 def compare_on_random(first: Bundle, second: Bundle, seed: int) -> PlanComparison:
@@ -51,7 +55,7 @@ def compare_on_random(first: Bundle, second: Bundle, seed: int) -> PlanCompariso
 
 def random_inputs(bundle: Bundle, seed: int, attempt: int = 0) -> dict[str, Any]:
     """A draw; what nothing says more of lies where the calibration data lay."""
-    from nacre.compile.sampling.draw import draw_inputs
+    from nacre.compile.sampling.draw import SIZES, draw_inputs
     from nacre.compile.sampling.input_ranges import input_ranges
 
     # Without the model as it came, what is made of inputs shows in the legalised module.
@@ -69,7 +73,9 @@ def random_inputs(bundle: Bundle, seed: int, attempt: int = 0) -> dict[str, Any]
     for port in bundle.manifest.inputs:
         is_free = port.name in arrays and ranges[port.name].kind == "any"
         if port.scale is not None and is_free:
-            arrays[port.name] = _move_into_range(port, arrays[port.name])
+            # A plan on integers has no other sizes: what lies outside is held at the ends.
+            around_zero = arrays[port.name] / SIZES[attempt]
+            arrays[port.name] = _move_into_range(port, around_zero)
     return arrays
 
 

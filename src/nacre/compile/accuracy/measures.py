@@ -171,7 +171,9 @@ class AccuracyMeter:
         made = replace(made, problem=self._seen.problem)
         if isinstance(self._sums, _Agreement):
             return made
-        return replace(made, error=self._error.value, sqnr=self._ratio.value)
+        made = replace(made, error=self._error.value, sqnr=self._ratio.value)
+        is_near = self._meaning == "reals" and made.is_met and not made.problem
+        return replace(made, problem=self._ratio.problem) if is_near else made
 
     def _bound(self) -> float:
         if isinstance(self._sums, _Agreement):
@@ -289,6 +291,10 @@ class _NoiseRatio:
     def __init__(self, zero: float = 0.0) -> None:
         self._zero = zero
         self._noise = self._signal = 0.0
+        self._low, self._high = inf, -inf
+        self._count = 0
+        self._sum = self._squares = 0.0  # from the first element on, which rounding leaves alone
+        self._first: float | None = None
 
     def add(self, found: Array, expected: Array) -> None:
         numbers = _numbers(found, expected)
@@ -298,6 +304,25 @@ class _NoiseRatio:
         a, b = numbers
         self._noise += float(np.sum((a - b) ** 2))
         self._signal += float(np.sum((b - self._zero) ** 2))
+        if not b.size:
+            return
+        self._first = float(b[0]) if self._first is None else self._first
+        away = b - self._first
+        self._count += b.size
+        self._sum, self._squares = self._sum + float(away.sum()), self._squares + float(away @ away)
+        self._low, self._high = min(self._low, float(b.min())), max(self._high, float(b.max()))
+
+    @property
+    def problem(self) -> str:
+        """Why a ratio says nothing: all of the signal is one number that every element has."""
+        if not self._count or not self._noise:
+            return ""
+        deviations = self._squares - self._sum**2 / self._count
+        if not 0 < deviations < self._noise:
+            return ""
+        return (
+            f"the reference varies from {self._low:.9g} to {self._high:.9g}, by less than the error"
+        )
 
     @property
     def value(self) -> float:

@@ -7,7 +7,7 @@ number at all, prove nothing, and what proves nothing is not valid.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -176,6 +176,32 @@ def validate_bundle(
         MODEL if expected is None else GIVEN,
         precision != "i8" and rounds_to_integers(source),
         _find_worst_layer(bundle, arrays) if not all(output.is_met for output in outputs) else None,
+    )
+
+
+def join_validations(found: Sequence[Validation]) -> Validation:
+    """Several runs of one bundle as one: each output by the first run that proves something of it.
+
+    Later inputs are larger or smaller than what models are usually given: what was put to the test
+    before is not held to them.
+    """
+    first = found[0]
+    chosen = [
+        next((at for at, one in enumerate(found) if not one.outputs[index].problem), 0)
+        for index in range(len(first.outputs))
+    ]
+    outputs = tuple(found[at].outputs[index] for index, at in enumerate(chosen))
+    run_of = {output.name: found[at] for output, at in zip(outputs, chosen, strict=True)}
+    missed = [run_of[output.name] for output in outputs if not output.is_met]
+    difference = next((o.first_difference for o in found if o.first_difference is not None), None)
+    return replace(
+        first,
+        ok=difference is None and not missed and not any(output.problem for output in outputs),
+        first_difference=difference,
+        error_by_output={name: run.error_by_output[name] for name, run in run_of.items()},
+        sqnr_by_output={name: run.sqnr_by_output[name] for name, run in run_of.items()},
+        outputs=outputs,
+        lost_most=missed[0].lost_most if missed else None,
     )
 
 

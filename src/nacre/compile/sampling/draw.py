@@ -11,8 +11,8 @@ from nacre.core.module import Module, TensorType
 from nacre.core.values import Array
 
 # How large numbers are, attempt by attempt: what saturates a network may be too large for it.
-_SIZES = (1.0, 0.1, 10.0, 0.01)
-ATTEMPTS = len(_SIZES)
+SIZES = (1.0, 0.1, 10.0, 0.01)
+ATTEMPTS = len(SIZES)
 _FEW = 16  # elements of an input that is counted one by one
 _FAR = 4.0  # sizes from 0, where an end says nothing about what inputs are like
 _EDGE = 0.02  # of a range: a logarithm is not taken at its end
@@ -29,7 +29,7 @@ def draw_inputs(
     """
     rng = np.random.default_rng(seed if not attempt else (seed, attempt))
     types, ranges = module.input_types, input_ranges(module)
-    size = _SIZES[attempt % ATTEMPTS]
+    size = SIZES[attempt % ATTEMPTS]
     longest = max((max(type_.shape, default=1) for type_ in types.values()), default=1)
     return {
         name: _draw_array(

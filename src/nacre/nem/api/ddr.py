@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nacre.base.diagnostics import InputError
+from nacre.base.elements import GRAPH_TYPES
 from nacre.base.excerpt import backquote
 from nacre.base.hints import setting
-from nacre.base.packing import UNPACKED_TYPES
+from nacre.base.packing import NIBBLE_TYPES, UNPACKED_TYPES
 from nacre.base.source import Span, read_stream, whole_file
 from nacre.nem.model.program import Buffer
 from nacre.nem.run.memory.host import (
@@ -181,10 +182,17 @@ def _shape(shape: object) -> tuple[int, ...]:
 
 
 def _number_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    own = GRAPH_TYPES[dtype].dtype if isinstance(dtype, str) and dtype in GRAPH_TYPES else None
     try:
         type_ = np.dtype(dtype)
     except (TypeError, ValueError) as error:
-        raise host_error(f"`dtype` is no type of numbers: {error}") from None
+        if own is None:
+            raise host_error(f"`dtype` is no type of numbers: {error}") from None
+        return own
+    if own is not None and own != type_:  # `i8` has 8 bits here and 8 bytes there
+        message = f"`dtype` is `{dtype}`, which is {own} in NEM and {type_} to NumPy"
+        named = f"`ml_dtypes.{own}`" if own.name in NIBBLE_TYPES else f"`numpy.{own}`"
+        raise host_error(message, f"give {named} or `numpy.{type_}`")
     is_number = type_.kind not in "USmM" and type_.name not in UNPACKED_TYPES
     if type_.hasobject or not is_number or not type_.itemsize:
         raise host_error(f"`dtype` is {type_}, expected a type of numbers")

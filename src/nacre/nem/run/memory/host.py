@@ -62,6 +62,7 @@ def raw_bytes(data: object) -> Bytes:
     """The bytes of an array of any type as memory holds it, or bytes themselves."""
     if isinstance(data, bytes | bytearray):
         return np.frombuffer(data, np.uint8)
+    _require_unmasked(data)
     try:
         array = np.asarray(data)
     except (ValueError, TypeError) as error:
@@ -78,6 +79,11 @@ def raw_bytes(data: object) -> Bytes:
     if not array.dtype.isnative:  # memory is little-endian, as every machine that runs this
         array = array.astype(array.dtype.newbyteorder("="))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _require_unmasked(data: object) -> None:
+    if isinstance(data, np.ma.MaskedArray):
+        raise host_error("the data is a masked array, expected one with all of its values")
 
 
 def whole_number(value: object, what: str) -> int:
@@ -163,6 +169,7 @@ class Host:
         name, at, offset_text = str(key).partition("@")
         buffer = self._buffer(name)
         self._require_mutable(name)
+        _require_unmasked(data)
         size = buffer.size or 0
         packed = self._pack_part(buffer, data) if at else self._pack_whole(buffer, data)
         raw = raw_bytes(data) if packed is None else packed

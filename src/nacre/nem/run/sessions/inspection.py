@@ -272,6 +272,10 @@ class Inspection(AbstractContextManager["Inspection"]):
         """Fill a buffer (or from `NAME@OFFSET` on, a part of it) with an array's bytes."""
         self._host.write_buffer(name, array)
 
+    def write_buffers(self, inputs: Mapping[str, object]) -> None:
+        """The same of several; names and sizes of all are looked at before any is written."""
+        self._host.fill(inputs)
+
     def who_wrote(self, name: str) -> list[WrittenRun]:
         """The last writer of every byte of a region or buffer."""
         located = self.locate(name)
