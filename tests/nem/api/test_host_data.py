@@ -209,7 +209,7 @@ def test_what_is_not_there_is_refused_with_what_is(
         (lambda i: i.ddr_read_tensor(0, (2,), "u4"), "which is uint4 in NEM and uint32 to NumPy"),
         (lambda i: i.ddr_read_tensor(0, (2,), "f16"), "which is float16 in NEM and"),
         (lambda i: i.ddr_write_tensor(0, np.ma.zeros(4)), "the data is a masked array"),
-        (lambda i: i.ddr_write(0, np.ma.masked_array([1, 2], [0, 1])), "is a masked array"),
+        (lambda i: i.ddr_write(0, np.ma.masked_array([1, 2], [False, True])), "is a masked array"),
     ],
 )
 def test_what_does_not_lie_in_ddr_is_refused(
@@ -241,7 +241,7 @@ let a = region(A, 0, {size}) elem={elem}, shape=[8], layout=C
 let y = region(Y, 0, {size}) elem={elem}, shape=[8], layout=C
 tS = transfer.async(dst=y, src=a)
 """
-    masked = np.ma.masked_array(np.arange(8, dtype=np.int8) % 4, [1, 0] * 4)
+    masked = np.ma.masked_array(np.arange(8, dtype=np.int8) % 4, [True, False] * 4)
     session = interp.start(interp.load_string(text), inputs={"A": bytes(size)})
     assert "masked array" in refusal(lambda: session.write_buffer("A", masked))
     assert "masked array" in refusal(lambda: interp.run(interp.load_string(text), {"A": masked}))

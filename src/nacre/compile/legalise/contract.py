@@ -16,7 +16,7 @@ from nacre.base.elements import ELEMENT_TYPES
 from nacre.compile.geometry import swap_of
 from nacre.compile.legalise.forms.masks.levelling import mask_values
 from nacre.compile.legalise.forms.types import FIXED_RESULTS
-from nacre.compile.legalise.lowerings import has_registered_form, lowering_of
+from nacre.compile.legalise.lowerings import MAP_OPCODES, has_registered_form, lowering_of
 from nacre.core.grouped_weights import grouped_weights_of
 from nacre.core.module import CoreOperation, Module
 from nacre.core.ops import OPS
@@ -162,7 +162,6 @@ def _check_quantised(candidate: Candidate) -> str | None:
     return None
 
 
-_MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "BinOp")
 _VIEWS = ("Reshape", "ExpandDims", "Squeeze", "Slice", "Concat", "Broadcast")
 _FUSED = ("QConv", "QLinear", "QPool", "QBinOp")
 LEGAL: Mapping[str, Check] = MappingProxyType(
@@ -172,7 +171,7 @@ LEGAL: Mapping[str, Check] = MappingProxyType(
         "Conv": _convolution,
         "MaxPool": _pool,
         "AvgPool": _pool,
-        **dict.fromkeys(_MAPS, _elementwise),
+        **dict.fromkeys(MAP_OPCODES, _elementwise),
         "Cast": _cast,
         **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNorm", "RmsNorm"), _row_norm),
         "Transpose": _transpose,

@@ -125,7 +125,8 @@ _ROWS = (
     Lowering("Resize", "resize", ""),
     *(Lowering(op, "gather", "gather", attributes=_first_axis) for op in ("Gather", "GatherAxis")),
 )
-
+# Functions of single elements: they go wherever elements do.
+MAP_OPCODES = tuple(dict.fromkeys(row.opcode for row in _ROWS if row.kind == "map"))
 _OWN: Mapping[tuple[str, str], Lowering] = MappingProxyType(
     {(row.opcode, row.op): row for row in _ROWS}
 )

@@ -7,6 +7,7 @@ import numpy as np
 from nacre.compile.geometry import swap_of
 from nacre.compile.legalise.forms.products.along import take_along
 from nacre.compile.legalise.forms.windows.windows import Ints, slice_axis
+from nacre.compile.legalise.lowerings import MAP_OPCODES
 from nacre.core.rewrite.site import RewriteSite, Rules
 from nacre.core.values import Array
 
@@ -170,7 +171,7 @@ def map_before_view(site: RewriteSite) -> int | None:
     return site.reshape(mapped, site.op.type.shape)
 
 
-_MAPS = ("ReluNan", "LeakyRelu", "Clip", "Silu", "Gelu", "Neg", "Exp", "Log", "Unary", "Cast")
+_MAPS_OF_ONE = tuple(opcode for opcode in MAP_OPCODES if opcode != "BinOp")
 MOVE_FORMS: Rules = {
     "DepthToSpace": [depth_to_space],
     "SpaceToDepth": [space_to_depth],
@@ -179,5 +180,5 @@ MOVE_FORMS: Rules = {
     "Tile": [tile],
     "Pad": [pad],
 }
-MOVE_AND_MAP_FORMS: Rules = {**MOVE_FORMS, **{name: [map_before_view] for name in _MAPS}}
+MOVE_AND_MAP_FORMS: Rules = {**MOVE_FORMS, **{name: [map_before_view] for name in _MAPS_OF_ONE}}
 TRANSPOSE_FORMS: Rules = {"Transpose": [idle_transpose, chain_of_swaps]}
