@@ -200,6 +200,8 @@ def _work(session: pytest.Session, groups: list[Group], queue: int, results: Con
         session.config.pluginmanager.register(_Sender(session.config, results))
         _run(session, _items(groups, queue))
         status = 0
+    except KeyboardInterrupt:
+        pass  # the caller has been interrupted, too, and says so
     except BaseException:  # whatever it is, the caller must hear of it
         traceback.print_exc()
     finally:
