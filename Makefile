@@ -35,7 +35,7 @@ demo: $(VENV)/.ready ## set up, then check, run, time and debug examples, and co
 test test-full fuzz mutate: export OMP_NUM_THREADS := 1
 
 test: $(VENV)/.ready ## set up, then run the tests that CI runs
-	@$(BIN)/python -m pytest -n $(JOBS) -m 'not full'
+	@$(BIN)/python -m pytest --forks $(JOBS) -m 'not full'
 
 $(VENV)/.full: $(VENV)/.ready
 	@$(PIP) install -c constraints.txt -e '.[dev,torch,mlir,oracles,architectures,browser,optimal]'

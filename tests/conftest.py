@@ -19,6 +19,7 @@ from tests.detection_names import define_detections
 from tests.effort import PROFILE, commit_number, leave_to_full_tier
 from tests.processor_time import ProcessorTime
 
+pytest_plugins = ["tests.forked_workers"]
 TESTS = Path(__file__).parent
 os.environ["NACRE_CACHE"] = ""  # every plan is made anew, here and in what tests start
 

@@ -48,6 +48,11 @@ def commit_number() -> int:
 def leave_to_full_tier(items: list[pytest.Item]) -> None:
     """Of tests marked `sampled(n)`, mark all but every n-th case `full`."""
     for item in items:
-        for mark in item.iter_markers("sampled"):
-            if (zlib.crc32(item.nodeid.encode()) + commit_number()) % mark.args[0]:
-                item.add_marker(pytest.mark.full)
+        if any(_is_left_out(item, mark) for mark in item.iter_markers("sampled")):
+            item.add_marker(pytest.mark.full)
+
+
+def _is_left_out(item: pytest.Item, mark: pytest.Mark) -> bool:
+    """Cases of a test have their turns one by one; `together`, where what they share takes long."""
+    name = item.nodeid.partition("[")[0] if mark.kwargs.get("together") else item.nodeid
+    return bool((zlib.crc32(name.encode()) + commit_number()) % mark.args[0])

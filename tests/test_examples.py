@@ -13,7 +13,7 @@ import pytest
 from nacre import nem
 from nacre.base.rules import RULES
 from nacre.nem.checks import catalogue
-from tools.shown_commands import Shown, Step, environment, make_folder, shown_blocks, taken
+from tools.shown_commands import WHOLE, Shown, Step, environment, make_folder, shown_blocks, taken
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [*sorted(ROOT.glob("examples/*.nem")), *sorted(ROOT.glob("examples/devices/*.nem"))]
@@ -143,9 +143,11 @@ def block_name(block: list[Step]) -> str:
 
 
 def tier(block: list[Step]) -> tuple[pytest.MarkDecorator, ...]:
-    """The README's are always run; of the others a part with every commit."""
+    """The README's are always run; of the others a part with every commit, the longer the fewer."""
     heavy = pytest.mark.heavy("every command is a process of its own, and some compile networks")
-    return (heavy,) if block[0].page == "README.md" else (heavy, pytest.mark.sampled(6))
+    if block[0].page == "README.md":
+        return (heavy,)
+    return heavy, pytest.mark.sampled(24 if block[0].page in WHOLE else 6)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from nacre.nem.plan.plan import Plan
 from tests.bind.interleavings import Key, run_by_tags, run_without
 from tests.bind.programs import PROGRAMS, checked
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def pairs(plan: Plan) -> set[tuple[Key, Key]]:
     """Every pair of task instances that the plan orders, by a walk over its graph."""

@@ -25,6 +25,8 @@ from tests.effort import scaled
 from tests.nem.plan.fusing_sketches import INPUTS, draw_body
 from tests.nem.run.programs import Items, contents, loaded, runnable, stored
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 seeds = st.integers(0, 1 << 32)
 _PLAIN = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 few = settings(max_examples=scaled(60), suppress_health_check=_PLAIN, deadline=None)

@@ -10,6 +10,8 @@ import pytest
 import nacre
 from nacre.tcb.machine.timing import time_image
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 SMALL = Path(__file__).resolve().parents[2] / "examples/uarch/small_npm4k.uarch"
 DIGITS = Path(nacre.__file__).parent / "demo/digits.onnx"
 

@@ -22,6 +22,8 @@ from neminterp import NemInterpreter
 from tests.bind.test_fusion import LINKS, change
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 HEAD = """include "npm4k.nem"
 device npm4k
 program p:

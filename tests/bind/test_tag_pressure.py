@@ -17,6 +17,8 @@ from tests.bind.interleavings import instances, run_by_tags, value
 from tests.bind.programs import PROGRAMS, checked
 from tests.bind.test_order import pairs
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def uarch_of(tags: int) -> Uarch:
     text = f"uarch few {{ tags {{ engine = {tags} device = {tags} }} }}"

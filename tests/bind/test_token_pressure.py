@@ -22,6 +22,8 @@ from tests.effort import scaled
 from tests.nem.run.timing.sketches import Machine, Sketch, program_text, programs
 from tests.tcb.machine.bound import loaded
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 MANY = """
 loop i in [0..40] @max_in_flight(20):
 x = copy A (i mod 20) * 64

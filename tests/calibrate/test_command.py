@@ -17,6 +17,8 @@ from nacre.nem.model.provenance import figures
 from tests.calibrate.hidden_device import measure, transfer
 from tests.cli.runner import Outcome, invoke
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 HEAD = "operation,bytes,from,to,cycles\n"
 SIZES = [int(100 * 1.8**place) for place in range(12)]

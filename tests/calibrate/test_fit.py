@@ -12,6 +12,8 @@ from nacre.calibrate import Measurement, fit
 from tests.calibrate.hidden_device import DEVICE, convolution, cycles_of, measure, transfer
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 SIZES = [int(64 * 1.6**place) for place in range(16)]
 TRANSFERS = [transfer(size) for size in SIZES]
 CONVOLUTIONS = [

@@ -22,6 +22,8 @@ from nacre.nem.model.target import builtin_device
 from nacre.nem.spec.opcodes import OPCODES
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 DEVICE = builtin_device("npm4k")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

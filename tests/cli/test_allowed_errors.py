@@ -10,6 +10,8 @@ import pytest
 from nacre.nem.run.machine.actions import ByteCopy
 from tests.cli.runner import Outcome, invoke
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 _CASES = Path(__file__).parents[1] / "conformance" / "cases"
 _ERROR = re.compile(r"error\[([A-Z]+\d+)\]")
 _VERBS = (

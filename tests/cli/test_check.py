@@ -14,6 +14,8 @@ import pytest
 from nacre._version import __version__
 from tests.cli.runner import Outcome, environment, invoke, nacre, nacre_here
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 
 CLEAN = "buffer A : L2 (size=64)\n"

@@ -14,6 +14,8 @@ from nacre.base.source import MAX_SOURCE_BYTES
 from nacre.nem.api import check
 from tests.cli.runner import Outcome, invoke, nacre, without_privileges
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 # Most take well below a second. A hang or a square of the length takes minutes on any machine;
 # a shared one that takes ten times as long as usual says nothing of the program.
 CPU_SECONDS = 30.0

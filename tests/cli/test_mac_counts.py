@@ -17,6 +17,8 @@ from nacre.core.storage import save
 from tests.cli.runner import invoke
 from tests.compile.models import convolution_model, linear_model
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def small() -> Module:
     return linear_model(8, 32, 16)

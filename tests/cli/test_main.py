@@ -13,6 +13,8 @@ import pytest
 from nacre._version import __version__
 from tests.cli.runner import environment, invoke, nacre
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 VERBS = ["check", "fmt", "pack", "unpack", "rule", "devices"]
 BROKEN_VERB = (
     "from nacre.cli import main\n"

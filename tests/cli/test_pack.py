@@ -10,6 +10,8 @@ from nacre import nem
 from nacre.nem import check, format, pack, unpack
 from tests.cli.runner import invoke, nacre
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 
 DEVICE = 'include "npm4k.nem"\ndevice mine extends npm4k {\n}\n'

@@ -18,6 +18,8 @@ from nacre.cli.terminal.progress import Progress
 from neminterp import NemInterpreter
 from tests.cli.runner import Outcome, environment, invoke, nacre, nacre_here
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 
 ROOT = Path(__file__).parent.parent.parent

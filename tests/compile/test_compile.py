@@ -20,6 +20,8 @@ from nacre.core.module import Module
 from nacre.nem.api import NemInterpreter
 from tests.compile.models import convolution_model, inputs_of, linear_model, models, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 DEVICES = ("npm4k", "npm_lite", "npm16k")
 
 

@@ -19,7 +19,7 @@ from tests.compile.random_graphs import Case, cases, feeds_of
 from tests.compile.reducing import reduced
 from tests.effort import PROFILE
 
-pytestmark = pytest.mark.fuzz
+pytestmark = [pytest.mark.fuzz, pytest.mark.sampled(2)]  # together they take long
 
 TINY = str(Path(__file__).with_name("npm_tiny.nem"))
 DEVICES = ("npm4k", "npm16k", "npm_lite")

@@ -16,6 +16,8 @@ from tests.compile.models import values
 from tests.compile.random_graphs import Array, Case, feeds_of
 from tests.compile.test_random_graphs import TINY, require_right
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def right(module: Module, *devices: str, precision: Precision = "f16") -> None:
     """A clean plan with the right values on every device."""

@@ -14,6 +14,8 @@ from nacre.core.importing.fallible import BranchBuilder
 from nacre.core.module import Module
 from tests.core.uses import USES, UseOf, inputs_of, module_of, type_of
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Array = npt.NDArray[Any]
 
 _FUNCTIONS = ("Add", "Div", "Mod", "Rem", "Pow", "ShiftLeft", "ShiftRight", "Min", "Xor")

@@ -18,6 +18,8 @@ from nacre.core.text.reader import parse
 from nacre.core.verify import verify
 from tests.core.modules import inputs_of, interpret, modules, same_bits
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 @given(made=modules(most_operations=25), seed=st.integers(0, 1000))
 def test_values_are_kept_bit_for_bit(made: Module, seed: int) -> None:

@@ -27,6 +27,8 @@ from nacre.core.text.reader import parse
 from nacre.core.values import Custom, Literal
 from tests.core.modules import modules
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Array = npt.NDArray[Any]
 Attributes = Mapping[str, object]
 

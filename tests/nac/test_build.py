@@ -16,6 +16,8 @@ from tests.core.models.test_real_models import EVERY_MODEL, path_of
 from tests.core.onnx.small_models import convolutional, transformer
 from tests.nac.tolerance import assert_close
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Feeds = Mapping[str, np.ndarray[Any, Any]]
 
 

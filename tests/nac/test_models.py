@@ -22,6 +22,8 @@ from tests.cli.runner import Outcome, invoke
 from tests.nac.files import FIXTURES, FOLDER
 from tests.nac.test_quantise import QUANTS
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 RNG = np.random.default_rng(0)
 TEXT = """

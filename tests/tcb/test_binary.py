@@ -29,6 +29,8 @@ from tests.tcb.broken import COPY, Value, changed, copying, counting, reading, s
 from tests.tcb.samples import sample, sample_with_host_values
 from tests.tcb.strategies import images
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 @settings(max_examples=scaled(80))
 @given(images())

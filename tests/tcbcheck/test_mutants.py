@@ -18,6 +18,8 @@ from tests.nem.run.programs import Items, loaded, runnable
 from tests.tcbcheck.mutations import ORDER_MUTATIONS, move_operand, mutate
 from tests.tcbcheck.naive_verdict import is_right, verdict
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 # Trying many orders of the larger two takes a minute.
 LARGE = ("nest", "engines")
 SMALL = [pytest.param(name, marks=pytest.mark.full if name in LARGE else ()) for name in PROGRAMS]

@@ -39,6 +39,8 @@ from tests.viz.reports import (
     gemm,
 )
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 

@@ -18,6 +18,8 @@ from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.models import values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Make = Callable[[str], Path]
 
 

@@ -16,6 +16,8 @@ from nacre.core.onnx_export.export import to_onnx
 from nacre.core.passes.runner import PIPELINE
 from tests.cli.runner import invoke, nacre, nacre_here
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 
 LAYER = """\

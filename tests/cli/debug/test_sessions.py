@@ -16,6 +16,8 @@ from nacre.nem.run.sessions.session import Session
 from neminterp import NemInterpreter
 from tests.cli.runner import Outcome, invoke, nacre, nacre_here
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 
 # Two tiles: doubled, clipped, stored. Lines matter to what is shown.

@@ -10,6 +10,8 @@ from tests.cli.runner import invoke
 from tests.llm.gguf_bytes import ARRAY, I32, TEXT, U32, Pair
 from tests.llm.reference import Sizes, llama_bytes, random_weights, reference_logits
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 TOKENS = ["<e>", "<s>", *"abcdefghijklmnopqrstuvwxy", "Ġ", "z"]
 KEYS = [

@@ -15,6 +15,8 @@ from nacre.nac import build, load, read, save, verify
 from tests.cli.runner import invoke, nacre, without_privileges
 from tests.nac.files import FOLDER
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 MLP = FOLDER / "mlp.none.v16.nac"
 

@@ -15,6 +15,8 @@ from nacre.nem.api import NemInterpreter
 from tests.bind.test_fusion import PROGRAM
 from tests.cli.runner import invoke
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 CONV = EXAMPLES / "conv2d_relu.nem"

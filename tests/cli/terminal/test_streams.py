@@ -22,6 +22,8 @@ from tests.cli.runner import environment, invoke, nacre
 from tests.effort import every
 
 onnx = pytest.importorskip("onnx")
+
+pytestmark = pytest.mark.sampled(2)  # together they take long
 helper: Any = onnx.helper
 
 Capsys = pytest.CaptureFixture[str]

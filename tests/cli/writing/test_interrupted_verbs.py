@@ -104,7 +104,8 @@ def _is_long(name: str, has_old: bool) -> bool:
     return VERBS[name].is_slow or has_old != VERBS[name].has_old
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.heavy("one of them makes what the verbs read, each tries eight faults in processes")
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("name", "has_old"),
     [pytest.param(*case, marks=[pytest.mark.full] * _is_long(*case)) for case in CASES],

@@ -17,6 +17,8 @@ from tests.cli.runner import invoke, nacre_here
 from tests.cli.writing.verbs import VERBS, make_given
 from tests.effort import every
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 
 _TARGETS = ("-o", "--output", "--trace", "--report", "--newick", "--svg")

@@ -26,6 +26,8 @@ from nacre.core.module import Module
 from tests.compile.models import Array, values
 from tests.compile.quantise.networks import mobile, named, samples
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def noise_in_db(found: Array, wanted: Array) -> float:
     """Signal over noise, element by element."""

@@ -25,6 +25,8 @@ from nacre.core.storage import Reference, referring_text, stored_constants
 from nacre.core.tensor_file import tensor_file_parts
 from tests.compile.models import convolution_model, inputs_of, linear_model, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))

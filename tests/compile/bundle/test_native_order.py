@@ -16,6 +16,8 @@ from nacre.nem.api import NemInterpreter
 from tests.cli.runner import invoke
 from tests.compile.models import Array, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 LAST = (0, 2, 3, 1)  # channels of a picture last
 SHAPE = (1, 6, 10, 12)
 

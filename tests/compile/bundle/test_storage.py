@@ -20,6 +20,8 @@ from nacre.compile.bundle.manifest import Manifest
 from nacre.compile.storage.folder import _manifest_hash, _sign
 from tests.compile.models import convolution_model, inputs_of
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

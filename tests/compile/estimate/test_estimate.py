@@ -21,6 +21,8 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import convolution_model, linear_model, models, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 _PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 

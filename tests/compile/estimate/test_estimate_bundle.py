@@ -22,6 +22,8 @@ from nacre.core.module import Module
 from tests.cli.runner import Outcome, invoke
 from tests.compile.models import convolution_model, linear_model, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Run = Callable[..., Outcome]
 
 

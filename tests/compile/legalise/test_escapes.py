@@ -19,6 +19,8 @@ from nacre.core.ops import OPS
 from neminterp import NemInterpreter
 from tests.compile.legalise.samples import Array, Sample, feeds_of, module_of
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Make = Callable[[Sample], int]
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.compile.legalise.checking import legal_of, opcodes, require_same
 from tests.compile.legalise.samples import Sample, module_of
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Make = Callable[[Sample], int | tuple[int, ...]]
 PRECISIONS = ("f32", "f16")
 

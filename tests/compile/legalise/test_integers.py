@@ -14,6 +14,8 @@ from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from tests.compile.legalise.samples import Array
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 TYPES = {"u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 
 

@@ -14,6 +14,8 @@ from nacre.core.evaluation.evaluate import evaluate
 from nacre.core.module import Module
 from nacre.core.values import Array
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 LEAST = float(np.finfo(np.float32).min)
 NEW, OLD, HEADS = 5, 3, 2
 

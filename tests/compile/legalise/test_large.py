@@ -13,6 +13,8 @@ from nacre.compile.bundle.bundle import Bundle
 from nacre.core.builder import Builder
 from tests.compile.legalise.samples import Array
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 DEVICE = "npm4k"
 RANDOM = np.random.default_rng(7)
 

@@ -19,6 +19,8 @@ from tests.compile.quantise.networks import mobile
 from tests.compile.random_graphs import feeds_of
 from tests.compile.test_random_graphs import TINY, branches_model
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Make = Callable[[Builder], int]
 COPIES = {"transfer", "store"}
 

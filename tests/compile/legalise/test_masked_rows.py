@@ -14,6 +14,8 @@ from nacre.core.module import Module
 from nacre.core.passes.inference import optimise
 from nacre.core.values import Array
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 LEAST = float(np.finfo(np.float32).min)
 HIDING = [-np.inf, LEAST, -1e9, -65504.0, -1e4]
 Q, K = (1, 2, 5, 8), (1, 2, 5, 8)

@@ -13,6 +13,8 @@ from nacre.core.values import Array
 from tests.compile.legalise.checking import legal_of
 from tests.compile.models import values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def features(guard: str, epsilon: float) -> Module:
     """Amplitudes, their powers, a bank of filters, and the logarithm."""

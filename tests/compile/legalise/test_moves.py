@@ -19,6 +19,8 @@ from nacre.core.module import Module
 from tests.compile.legalise.checking import legal_of, opcodes, require_same
 from tests.compile.models import values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def _moved(opcode: str, shape: tuple[int, ...], **attributes: object) -> Module:
     builder = Builder()

@@ -23,6 +23,8 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import Array, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 # What a node may become, by its kind in ONNX, apart from what changes types and moves elements.
 KINDS: dict[str, set[str]] = {
     "Conv": {"Conv", "QConv", "Linear", "QLinear"},

@@ -17,6 +17,8 @@ from nacre.core.module import Module
 from nacre.core.values import Array
 from nacre.nem.api.documents import check
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def network(kind: str, *, inner: int = 192, bias: bool = True) -> Module:
     """Two products, of weights that are ordinary, pruned or of a few values."""

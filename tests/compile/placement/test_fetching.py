@@ -21,6 +21,8 @@ from nacre.nem.model.devices import Device
 from tests.compile.models import inputs_of, require_any_order, values
 from tests.compile.tiling.test_tiling_strips import TINY, require_right
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 SIZE = 96
 
 

@@ -16,6 +16,8 @@ from nacre.core.module import Module
 from tests.compile.models import inputs_of, require_any_order, values
 from tests.compile.tiling.test_tiling_strips import TINY, require_right
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 STEPS = 6
 
 

@@ -14,6 +14,8 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.cli.runner import invoke
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 DATA = {"x": np.random.default_rng(1).standard_normal((6, 1, 48)).astype(np.float32)}
 

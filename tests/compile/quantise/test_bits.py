@@ -15,6 +15,8 @@ from nacre.core.builder import Builder
 from nacre.core.evaluation.evaluate import evaluate
 from tests.compile.quantise.tasks import Operand, per_channel, per_tensor, run
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Array = npt.NDArray[Any]
 MANY = settings().max_examples
 EVERY: Array = np.arange(-128, 128).astype(np.int8)

@@ -19,6 +19,8 @@ from tests.compile.legalise.test_lowering_rows import computed, tasks
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Array = np.ndarray[Any, Any]
 Shapes = Mapping[str, tuple[str, tuple[int, ...]]]
 RANDOM = np.random.default_rng(5)

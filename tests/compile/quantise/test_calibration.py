@@ -18,6 +18,8 @@ from nacre.core.module import Module
 from tests.compile.models import values
 from tests.compile.quantise.networks import legal, mobile, numbers, samples, sqnr, stored_run
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 IMAGE = (1, 16, 16, 3)
 
 

@@ -30,6 +30,8 @@ from tests.compile.quantise.networks import (
     stored_run,
 )
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Make = Callable[[Builder, int], int]
 
 

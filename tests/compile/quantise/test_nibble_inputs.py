@@ -17,6 +17,8 @@ from nacre.core.module import Module
 from nacre.core.values import Array
 from tests.cli.runner import invoke
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 Body = Callable[[Builder, str], int]
 WEIGHTS = np.random.default_rng(2).normal(size=(16, 7)).astype(np.float32)

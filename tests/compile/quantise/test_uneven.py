@@ -17,6 +17,8 @@ from tests.compile.quantise.networks import convolution, named, numbers, samples
 from tests.compile.quantise.test_forms import network, opcodes, quantised
 from tests.compile.quantise.test_sharing import linear
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 ROWS, BOXES, SCORES = 64, 4, 5
 
 

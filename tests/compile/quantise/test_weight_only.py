@@ -16,6 +16,8 @@ from nacre.core.constants import constant_array
 from nacre.core.module import Module
 from tests.compile.models import Array, inputs_of, linear_model, require_any_order, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 DEPTH, COLUMNS = 256, 80
 
 

@@ -13,6 +13,8 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import Array, require_any_order, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 ROWS, DEPTH, COLUMNS = 4, 96, 64
 
 

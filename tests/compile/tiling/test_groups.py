@@ -31,6 +31,8 @@ from tests.compile.models import inputs_of, require_any_order, values
 from tests.compile.tiling.test_tiling_strips import require_right
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Step = tuple[str, int, int, bool]  # what, channels, stride, an activation
 
 

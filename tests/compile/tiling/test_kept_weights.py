@@ -27,6 +27,8 @@ from tests.compile.placement.test_staging import recurrence
 from tests.compile.test_random_graphs import examples
 from tests.compile.tiling.test_tiling_strips import TINY, require_right
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 CELLS = ("after each other", "by turns")
 
 

@@ -23,6 +23,8 @@ from nacre.core.module import Module
 from tests.compile.models import inputs_of, require_any_order, values
 from tests.compile.tiling.test_tiling_strips import require_right
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def windows(size: int = 20, channels: int = 64) -> Module:
     """Three convolutions one after the other: weights of 72 kB, 20 rows for eight engines."""

@@ -17,6 +17,8 @@ from nacre.core.builder import Builder
 from nacre.core.module import Module
 from tests.compile.models import inputs_of, values
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 TINY = Path(__file__).parents[1] / "npm_tiny.nem"  # 16 KiB of L1, two engines
 Shape = tuple[int, ...]
 

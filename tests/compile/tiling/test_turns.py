@@ -12,6 +12,8 @@ from tests.compile.models import inputs_of, require_any_order
 from tests.compile.tiling.test_groups import Step, group_always, is_turn, network
 from tests.compile.tiling.test_tiling_strips import require_right
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 CASES: dict[str, tuple[tuple[int, ...], list[Step]]] = {
     "a window": ((1, 4, 12, 10), [("3x3", 8, 1, True)]),
     "a window with strides": ((1, 3, 15, 13), [("3x3", 8, 2, False)]),

@@ -17,6 +17,8 @@ from nacre.core.module import CoreOperation, Module, State, TensorType
 from nacre.core.text.reader import parse
 from nacre.core.values import NO_ATTRIBUTES, Word, attributes
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Array = npt.NDArray[Any]
 ADDING = """# two inputs
 %0 = Input () {name="x"} : tensor<f32[2]>

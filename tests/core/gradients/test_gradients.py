@@ -25,6 +25,8 @@ from tests.core.gradients.test_gradients_ops import differences, gradients
 from tests.core.modules import modules
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 WIDTH = (3, 4)
 F32 = TensorType("f32")
 MANY = settings(max_examples=scaled(100))

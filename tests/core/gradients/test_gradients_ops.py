@@ -18,6 +18,8 @@ from nacre.core.text.reader import parse
 from nacre.core.verify import verify
 from tests.core.gradients.gradient_cases import CASES, Array, Case
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 _STEP = 1e-6
 
 

@@ -71,6 +71,7 @@ def test_outputs_are_those_of_onnxruntime(model: RealModel) -> None:
 
 
 @pytest.mark.heavy("trained networks")
+@pytest.mark.sampled(3)
 @EVERY_MODEL
 def test_a_session_gives_the_same_bytes_in_every_run(model: RealModel) -> None:
     path_of(model.name)
@@ -96,6 +97,7 @@ def test_nudenet_is_imported_within_two_seconds() -> None:
 BLOCKS = 3 << 20
 
 
+@pytest.mark.sampled(3)
 @EVERY_MODEL
 def test_a_run_takes_less_than_three_times_the_model_and_its_values(model: RealModel) -> None:
     size = path_of(model.name).stat().st_size

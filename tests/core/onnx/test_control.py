@@ -19,6 +19,8 @@ from tests.clock import in_time
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Array = npt.NDArray[Any]
 Proto = Any  # onnx has no types of its own
 F32 = np.dtype(np.float32)

@@ -296,6 +296,7 @@ def _mutate_attribute(attribute: Any, rng: random.Random) -> None:  # noqa: ANN4
 
 
 @pytest.mark.heavy("it may be the first that reads all cases of the suite")
+@pytest.mark.sampled(3, together=True)
 @pytest.mark.parametrize("seed", range(8))
 def test_models_that_were_tampered_with(seed: int) -> None:
     """Of the cases of the suite; some inputs are bound, so that nodes are computed at import."""

@@ -25,6 +25,8 @@ from tests.core.gradients.gradient_cases import CASES, Case
 from tests.core.onnx_export.running import Array, assert_close, attempt, attempt_each, plain, run
 from tests.core.uses import USES, UseOf, inputs_of, module_of
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 ULPS = 8
 PARTS = {"f64": 1e-14, "f32": 1e-6, "f16": 1e-3, "bf16": 8e-3, "f8e4m3": 0.13, "f8e5m2": 0.25}
 

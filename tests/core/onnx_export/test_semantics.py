@@ -23,6 +23,8 @@ from tests.core.onnx_export.running import (
     run,
 )
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Loose = Any  # attributes
 
 ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, 3e38, -3e38])

@@ -20,6 +20,8 @@ from tests.core.rewrite.spelt_activations import ACTIVATIONS, Spelling
 from tests.core.rewrite.test_inference import Array, Chain, opcodes, require_kept
 from tests.core.rewrite.test_recover import exchange
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 spellings = pytest.mark.parametrize(("spelt", "named"), ACTIVATIONS.values(), ids=list(ACTIVATIONS))
 # Where powers of e leave the floats, and beyond; x * x * x leaves them later.
 EDGES = (0.0, 1e-30, 1e-4, 0.5, 1.0, 2.999, 3.0, 5.5, 11.5, 17.0, 87.0, 88.0, 88.8, 89.0, 104.0)

@@ -27,6 +27,8 @@ from tests.kernels.oracle_graph_layers import (
 )
 from tests.kernels.oracle_views import LAYOUTS, Array, Dims, assert_same, onnx_result, seeds
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 layouts = st.sampled_from(LAYOUTS)
 floats, integers = st.sampled_from(FLOATS), st.sampled_from(INTEGERS)
 sizes = st.integers(1, 4)

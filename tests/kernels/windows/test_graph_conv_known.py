@@ -16,6 +16,8 @@ from nacre.kernels.interface.runs import bare_run
 from nacre.kernels.registry import PRIMITIVES
 from nacre.kernels.windows.graph_convolution import bind_arranged, is_arranged
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Dims = tuple[int, ...]
 
 # X, weights, strides, pads, dilations, groups

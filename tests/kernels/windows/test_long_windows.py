@@ -12,6 +12,8 @@ from nacre.kernels.windows.pooling import POOLING
 from nacre.kernels.windows.sliding import Axis
 from tests.kernels.oracle_views import Array, result_of, tensor
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 MAXPOOL, AVGPOOL = POOLING
 
 

@@ -15,6 +15,8 @@ from nacre.llm.model.runner import Decoder
 from tests.llm.letters import LETTER_KEYS, LETTERS
 from tests.llm.reference import Sizes, llama_bytes, random_weights, reference_logits
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 FILE = parse_gguf(llama_bytes(LETTERS, pairs=LETTER_KEYS), "letters.gguf")
 TEXTS = [[3, 9, 4, 1, 7], [8, 2], [5, 5, 6, 20, 11, 2, 3]]
 PROMPTS = ["hello there", "a", "word", "some more"]

@@ -23,6 +23,8 @@ from tests.llm.gguf_bytes import small_file
 from tests.llm.letters import LETTER_KEYS, LETTERS
 from tests.llm.reference import llama_bytes
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 FILE = parse_gguf(llama_bytes(LETTERS, pairs=LETTER_KEYS), "letters.gguf")
 PROMPT = "hello there"
 

@@ -22,6 +22,8 @@ from tests.llm.gguf_bytes import ARRAY, Pair
 from tests.llm.letters import LETTER_KEYS, LETTERS
 from tests.llm.reference import Sizes, llama_bytes
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 CONTEXT = 24
 SMALL = Sizes(layers=1, width=16, heads=2, kv_heads=1, ff=24, context=32)
 

@@ -23,6 +23,8 @@ from tests.llm.checkpoint.folders import (
 )
 from tests.llm.letters import LETTERS as SIZES
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
 SETTINGS = {"bos_token": "<s>", "eos_token": {"content": "<e>"}, "chat_template": TEMPLATE}

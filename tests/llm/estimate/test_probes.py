@@ -18,6 +18,8 @@ from nacre.nem.model.target import builtin_device
 from tests.cli.runner import invoke
 from tests.llm.estimate.test_bounds import config
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 WITHIN = 0.03
 PRECISION: Precision = "w4f16"
 

@@ -18,6 +18,8 @@ from tests.llm.gguf_bytes import Tensor, f32_tensor, gguf_bytes
 from tests.llm.letters import LETTER_KEYS
 from tests.llm.reference import Sizes, keys_of, random_weights
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 SIZES = Sizes(layers=1, width=64, heads=4, kv_heads=2, ff=96, vocabulary=29, context=32)
 NUMBERS = {format_.name: format_ for format_ in FORMATS.values()}
 KEPT = ("Q4_0", "Q4_1", "Q8_0")

@@ -29,6 +29,8 @@ from tests.nac.files import FIXTURES, FOLDER, small
 from tests.nac.mep.carrying import carrying
 from tests.nac.strategies import files
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 SMALLEST = FOLDER / "cnn.none.v16.shim.nac"
 MOST_SECONDS = 1.0
 # All bytes of all fixtures take hours, which `make fuzz` has; 17 meets every place in a record.

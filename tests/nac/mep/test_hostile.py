@@ -25,6 +25,8 @@ from tests.effort import every
 from tests.nac.mep.programs import plans, runnable_plans
 from tests.nac.mep.running import Alphabet, Successor, refused, run
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 WEIGHTS = np.array([[1, 0, 2], [0, 1, -1]], np.float32)
 MOST_SECONDS = 1.0
 MOST_BYTES = 64 * 2**20

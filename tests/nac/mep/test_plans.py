@@ -20,6 +20,8 @@ from nacre.nac.mep.program import read
 from nacre.nac.mep.work import Model
 from tests.nac.mep.running import Alphabet, Successor
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 PLANS = (
     *("cached", "classify", "classify_text", "fill_mask", "greedy", "image_to_text", "seq2seq"),
     *("speculative", "top_k", "train"),

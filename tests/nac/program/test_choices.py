@@ -28,6 +28,8 @@ from nacre.nac.spec.instructions import CONTROL_FLOW
 from nacre.nac.verify import verify
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 SHAPE = (2, 3)
 
 

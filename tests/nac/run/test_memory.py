@@ -17,6 +17,8 @@ from nacre.nac.run.memory import Memory
 from nacre.nac.run.model import NacModel
 from tests.cli.runner import environment, invoke
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 LAYERS, WIDTH = 8, 512
 WEIGHT = WIDTH * WIDTH * 4  # bytes
 X = np.linspace(-1, 1, WIDTH, dtype=np.float32).reshape(1, WIDTH)

@@ -27,6 +27,8 @@ from tests.cli.runner import environment, invoke
 from tests.effort import scaled
 from tests.nac.program.test_choices import SHAPE, draw_module
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 WIDTH = 256
 WEIGHT = WIDTH * WIDTH * 4  # bytes
 ROWS = np.linspace(-1, 1, 4 * WIDTH, dtype=np.float32).reshape(4, WIDTH)

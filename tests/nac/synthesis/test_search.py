@@ -27,6 +27,8 @@ from nacre.nac.synthesis.variation import MUTATIONS, mutate, settle, transplant
 from tests.cli.runner import invoke
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 SHAPE = (1, 1, 8, 8)
 

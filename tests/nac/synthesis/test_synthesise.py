@@ -23,6 +23,8 @@ from tests.cli.runner import invoke
 from tests.effort import scaled
 from tests.nac.synthesis.counting import naive_macs, naive_parameters
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Capsys = pytest.CaptureFixture[str]
 SHAPES = [(1, 1, 8, 8), (2, 3, 16, 12), (1, 3, 7, 9), (1, 4, 1, 1), (1, 6, 8), (1, 12)]
 

@@ -18,6 +18,8 @@ from nacre.nem.run.machine.backends import NumpyBackend
 from nacre.nem.run.memory.arrays import RegionView
 from nacre.nem.spec.opcodes import OPCODES
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 TRIED = tried_opcodes()
 Attributes = dict[str, Any]
 

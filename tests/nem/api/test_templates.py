@@ -20,6 +20,8 @@ from nacre.nem.checks.engine import CheckOptions, check_source
 from nacre.nem.model.builtins import BASELINE_DEVICE, builtin_names
 from nacre.nem.model.target import UnknownDeviceError, builtin_device
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Array = npt.NDArray[Any]
 DEVICES = [name for name in builtin_names() if name != BASELINE_DEVICE]
 ALL = [(template, device) for device in DEVICES for template in TEMPLATE_NAMES]

@@ -29,6 +29,8 @@ from nacre.nem.checks.engine import CheckOptions, check_source
 from tests.damaged_files import mutate_sealed
 from tests.effort import scaled
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 PROGRAM = """\
 # head
 include "npm4k.nem"

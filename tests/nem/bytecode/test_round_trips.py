@@ -16,6 +16,8 @@ from nacre.nem.syntax.parser import ParseResult, parse
 from tests.compile.models import linear_model
 from tests.nem.syntax.strategies import commented_documents, documents, wide_programs
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("examples", "src/nacre/nem/spec", "tests/conformance/cases")
 

@@ -24,6 +24,8 @@ from tests.nem.syntax.strategies import commented_documents
 
 pytest.importorskip("xdsl")
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.nem"))
 SHIPPED = sorted((ROOT / "src/nacre/nem/spec").rglob("*.nem"))

@@ -27,6 +27,8 @@ from tests.nem.run.programs import (
     stored,
 )
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.nem"))
 IS_FULL = os.environ.get("NACRE_HYPOTHESIS_PROFILE") == "full"
 seeds = st.integers(0, 1 << 32)

@@ -19,6 +19,8 @@ from tests.effort import scaled
 from tests.nem.plan.fusing_programs import GEMM, HEAD, RELU, STORE
 from tests.nem.plan.fusing_sketches import INPUTS, Body, draw_body
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 seeds = st.integers(0, 1 << 32)
 CHAIN = HEAD + GEMM + RELU + STORE
 ARRAYS = {

@@ -17,6 +17,8 @@ from tests.effort import scaled
 from tests.nem.plan.mutants import pipeline
 from tests.nem.run.programs import Items, contents, loaded, runnable
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 seeds = st.integers(0, 1 << 32)
 few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 

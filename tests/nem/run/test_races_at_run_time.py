@@ -18,6 +18,8 @@ from tests.nem.plan.mutants import mutants, pipeline
 from tests.nem.plan.sketches import hazards
 from tests.nem.run.programs import Items, contents, loaded, runnable, text
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Pair = frozenset[int]  # offsets of two statements in the text; one, where a task meets itself
 
 seeds = st.integers(0, 1 << 32)

@@ -26,6 +26,8 @@ from tests.nem.run.programs import (
     stored,
 )
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 seeds = st.integers(0, 1 << 32)
 few = settings(max_examples=scaled(25), suppress_health_check=[HealthCheck.filter_too_much])
 

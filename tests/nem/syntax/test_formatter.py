@@ -15,6 +15,8 @@ from nacre.nem.syntax.layout import WIDTH
 from nacre.nem.syntax.parser import parse
 from tests.nem.syntax.strategies import commented_documents, documents, wide_programs
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 
 def formatted(text: str) -> str:
     return format_source(Source("f.nem", text))

@@ -19,6 +19,8 @@ from tests.compile.models import convolution_model, linear_model
 from tests.nem.syntax.grammar_table import RULES, Node, Text, Writer, mutants, nodes_in, read
 from tests.nem.syntax.strategies import documents
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 ROOT = Path(__file__).parents[3]
 # Limits stop the recogniser as they stop the parser; texts at them are left out.
 FILES = [

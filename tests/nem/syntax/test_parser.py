@@ -42,6 +42,8 @@ from tests.nem.syntax.strategies import (
     on_one_line,
 )
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 RECOVERY = sorted((Path(__file__).parent / "recovery").glob("*.nem"))
 
 

@@ -18,6 +18,8 @@ from tests.effort import scaled
 from tests.nem.run.timing.sketches import Sketch, program_text, scarce, sketches
 from tests.tcb.machine.bound import EXAMPLES, bound, example, loaded
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 Row = tuple[int, tuple[int, ...], int, int, tuple[str, ...]]
 
 

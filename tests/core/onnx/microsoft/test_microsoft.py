@@ -21,6 +21,8 @@ from tests.core.onnx.single_node import (
     rng,
 )
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 _SEEDS = st.integers(0, 2**32 - 1)
 _BYTES = st.sampled_from([np.int8, np.uint8])
 

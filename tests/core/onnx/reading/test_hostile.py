@@ -18,6 +18,8 @@ from nacre.base.diagnostics import InputError
 from nacre.core.onnx.importer import from_onnx
 from tests.core.onnx.small_models import convolutional, transformer
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 F32 = np.float32
 X = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
 Y = helper.make_empty_tensor_value_info("y")

@@ -12,6 +12,8 @@ from nacre.core.module import Module
 from nacre.core.passes.inference import optimise
 from tests.core.onnx.single_node import MICROSOFT, Array, NodeModel, rng
 
+pytestmark = pytest.mark.sampled(2)  # together they take long
+
 _SEEDS = st.integers(0, 2**32 - 1)
 _BYTES = st.sampled_from([np.int8, np.uint8])
 _DEPTH, _WIDTH = 72, 40  # more elements than are centred ahead of time
