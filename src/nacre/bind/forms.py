@@ -24,7 +24,6 @@ from nacre.nem.model.program import Quant as ProgramQuant
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
-    OperandType,
     TaskCall,
     attributes_of,
     lookup_at,
@@ -52,7 +51,7 @@ class TaskForm(Struct, frozen=True, eq=False):
     op: str
     attributes: tuple[tuple[str, Attribute], ...]
     is_ordered: bool
-    operands: tuple[Operand, ...]  # in the order of the task's
+    operands: tuple[Operand, ...] | None  # in the task's order; None: of the types of their regions
     units: tuple[UnitUse, ...]  # of any instance
     shared: int
     format: str
@@ -143,11 +142,13 @@ class FormBinder:
         """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
             return self._make_copy(task, lookup, row)
-        op, (call, operands) = operation_name(task), _typed_call(task, lookup)
-        primitive = primitive_of(op)
-        resolved = resolve_call(op, call)
-        if resolved is not call:
-            operands = _with_truths(task, operands, resolved)
+        op, call = operation_name(task), _plain_call(task, lookup)
+        primitive, resolved = primitive_of(op), resolve_call(op, call)
+        is_compressed = any([region_of(o).compression for o in task.operands])
+        operands = None
+        if lookup or is_compressed or resolved is not call:
+            operands = tuple([_typed(region_of(o), lookup) for o in task.operands])
+            operands = _with_truths(operands, resolved)
         return TaskForm(
             primitive.name if primitive is not None else op,
             tuple(sorted(resolved.attributes.items())),
@@ -157,8 +158,8 @@ class FormBinder:
             self._units.shared(task, row),
             "raw",
             True,
-            _reads(task.operands, len(call.inputs)),
-            any(operand.compression for operand in operands),
+            len(call.inputs),
+            is_compressed,
         )
 
     def _make_copy(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -184,7 +185,7 @@ class FormBinder:
 
     def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
         """The form of a compute task in an iteration with the quantisation of its operands."""
-        operands = list(plain.operands)
+        operands = list(plain.operands or ())
         for at, operand in enumerate(task.operands):
             quant = region_of(operand).quant
             if quant is not None:
@@ -211,31 +212,25 @@ class FormBinder:
         return replace(of, quant=self.quants.make_at(quant, rank, lookup))
 
 
-def _typed_call(task: Task, lookup: Lookup) -> tuple[TaskCall, tuple[Operand, ...]]:
-    """A compute task as a call without quantisation, and its operands, in one pass over these."""
-    inputs: list[OperandType] = []
-    outputs: list[OperandType] = []
-    operands: list[Operand] = []
-    for operand in task.operands:
-        made = _typed(region_of(operand), lookup)
-        operands.append(made)
-        of_call = inputs if operand.access == "read" else outputs
-        of_call.append(plain_type(made.elem, made.dims))
-    attributes = attributes_of(task, lookup)
-    return TaskCall(tuple(inputs), tuple(outputs), attributes), tuple(operands)
+def _plain_call(task: Task, lookup: Lookup) -> TaskCall:
+    """A compute task as a call without quantisation; what it reads comes first."""
+    operands: Any = task.operands
+    regions = [operand.region for operand in operands]
+    if lookup:
+        types = [plain_type(r.elem, resolve_symbols(r.shape, lookup)) for r in regions]
+    else:
+        types = [plain_type(region.elem, region.shape) for region in regions]
+    reads = len(task.regions("read"))
+    return TaskCall(tuple(types[:reads]), tuple(types[reads:]), attributes_of(task, lookup))
 
 
-def _with_truths(
-    task: Task, operands: tuple[Operand, ...], resolved: TaskCall
-) -> tuple[Operand, ...]:
+def _with_truths(operands: tuple[Operand, ...], resolved: TaskCall) -> tuple[Operand, ...]:
     """Operands with those as truth values that an operation means as such: they lie as bytes."""
-    reads, writes = iter(resolved.inputs), iter(resolved.outputs)
-    made = []
-    for operand, typed in zip(task.operands, operands, strict=True):
-        meant = next(reads if operand.access == "read" else writes)
-        is_truth = meant is not None and meant.elem is _TRUTH
-        made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
-    return tuple(made)
+    meant = (*resolved.inputs, *resolved.outputs)
+    return tuple([
+        replace(made, elem=_TRUTH.name) if of is not None and of.elem is _TRUTH else made
+        for made, of in zip(operands, meant, strict=True)
+    ])  # fmt: skip
 
 
 def _reads(operands: tuple[TaskOperand, ...], reads: int) -> int:

@@ -7,12 +7,14 @@ operands, of which there is one a tensor, where it is the same in every iteratio
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
 
 from nacre.nem.model.program import Loop, Region, Task, UnitIndex
 from nacre.nem.plan.calls import Symbolic, symbolic_terms
 from nacre.nem.plan.footprints import copies_elements
 from nacre.nem.plan.placement import requested_unit
+from nacre.nem.syntax.ast import Copy
 
 COPIES = ("transfer", "store")
 _NUMBERS = frozenset({int, float, str, bool})
@@ -26,73 +28,63 @@ class TaskKinds:
         self.requested: dict[int, UnitIndex] = {}  # what `@resource` asks for, by position
         self.varying: list[tuple[Symbolic, ...]] = []  # by kind: terms that no block can say
         self.keys: list[Hashable] = []  # by kind: equal ones are one kind, in other programs too
+        self.first: list[Task] = []  # by kind: the first task of it
         self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
         self._kinds: dict[Hashable, int] = {}
         self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by id
         self._deterministic: list[bool] = []  # by kind
         self._deterministic_loops: dict[int, bool] = {}  # by position
 
-    def of(self, task: Task) -> int:
-        """The kind of a task."""
-        kind = self.numbers.get(task.position)
-        if kind is not None:
-            return kind
-        op, loops, decorators = task.op, task.loops, task.decorators
-        parts: list[Hashable] = [op, bool(loops) and self._is_deterministic_in(loops)]
-        if decorators and (len(decorators) > 1 or decorators[0].name != "debug"):
-            self._add_requests(task, parts)  # more than what tools call it, which is all of most
-        if op in COPIES:
-            self._add_copy(task, parts)
-        else:
-            _add_types(task, parts)
-            if loops:
-                self._add_varying_quants(task, parts)
-            if task.attributes:
-                _add_attributes(task, parts)
-        key = tuple(parts)
-        count = len(self.keys)
-        kind = self._kinds.setdefault(key, count)  # hashed once
-        if kind == count:
-            self.keys.append(key)
-            self._deterministic.append(bool(parts[1]))
-            self.varying.append(self._varying_terms(task) if loops else ())
-        self.numbers[task.position] = kind
-        return kind
+    def look_at(self, tasks: Iterable[Task]) -> None:
+        """Find out the kinds of tasks."""
+        kinds, numbers = self._kinds, self.numbers
+        for task in tasks:
+            loops, decorators, node = task.loops, task.decorators, task.node
+            is_ordered = bool(loops) and self._is_deterministic_in(loops)
+            asked: str | None = None
+            if decorators and (len(decorators) > 1 or decorators[0].name != "debug"):
+                # More than what tools call it, which is all of most.
+                is_ordered, asked = self._requests(task, is_ordered=is_ordered)
+            key: tuple[Hashable, ...] = (task.op, is_ordered, asked)
+            if type(node) is Copy:
+                key += (None if loops else _copied_bytes(task)) or _copied_types(task)
+            else:
+                key += (len(node.inputs), *_types(task))
+                if loops:
+                    key += tuple(self._varying_quants(task))
+                if task.attributes:
+                    key += _attributes(task.op, task.attributes)
+            count = len(self.keys)
+            kind = kinds.setdefault(key, count)  # hashed once
+            if kind == count:
+                self.keys.append(key)
+                self.first.append(task)
+                self._deterministic.append(is_ordered)
+                self.varying.append(self._varying_terms(task) if loops else ())
+            numbers[task.position] = kind
 
     def is_deterministic(self, task: Task) -> bool:
         """Whether floats of a task whose kind is known are added up in a fixed order."""
         return self._deterministic[self.numbers[task.position]]
 
-    def _add_copy(self, task: Task, parts: list[Hashable]) -> None:
-        """What a copy moves; types of bytes matter only where runs of iterations differ in them."""
-        copied = None if task.loops else _copied_bytes(task)
-        if copied is not None:
-            parts += copied
-            return
-        _add_types(task, parts)
-        for operand in task.operands:
-            region = operand.region
-            if region is not None and region.buffer is not None:
-                parts += (region.quant, region.extent)
-
-    def _add_varying_quants(self, task: Task, parts: list[Hashable]) -> None:
+    def _varying_quants(self, task: Task) -> Iterator[Hashable]:
         """Quantisation that differs from iteration to iteration."""
         for at, operand in enumerate(task.operands):
             region = operand.region
-            if region is None or region.quant is None or region.buffer is None:
-                continue
-            if self._terms_in(region):
-                parts += (at, region.quant)
+            if region is not None and region.quant is not None and self._terms_in(region):
+                yield at
+                yield region.quant
 
-    def _add_requests(self, task: Task, parts: list[Hashable]) -> None:
-        """What decorators on a task ask for."""
+    def _requests(self, task: Task, *, is_ordered: bool) -> tuple[bool, str | None]:
+        """What decorators on a task ask for: an order of its sums, and a unit."""
         self.asking.add(task.position)
         if task.decorator("deterministic") is not None:
-            parts[1] = True
+            is_ordered = True
         asked = requested_unit(task)
-        if asked is not None:
-            self.requested[task.position] = asked
-            parts.append(asked.unit)
+        if asked is None:
+            return is_ordered, None
+        self.requested[task.position] = asked
+        return is_ordered, asked.unit
 
     def _varying_terms(self, task: Task) -> tuple[Symbolic, ...]:
         """The terms over loops in shapes and attributes; of a copy also in the bytes it moves."""
@@ -124,15 +116,26 @@ class TaskKinds:
         return found
 
 
-def _add_types(task: Task, parts: list[Hashable]) -> None:
+def _types(task: Task) -> list[Hashable]:
     """The types of operands, and the levels that they lie in."""
-    for operand in task.operands:
+    operands: Any = task.operands  # those of a program without errors have a region in a buffer
+    return [
+        (
+            (r := operand.region).buffer.level, r.elem, r.shape, r.strides,
+            r.compression and (r.compression.form, r.extent),
+        )
+        for operand in operands
+    ]  # fmt: skip
+
+
+def _copied_types(task: Task) -> tuple[Hashable, ...]:
+    """What a copy moves; types of bytes matter only where runs of iterations differ in them."""
+    parts: list[Hashable] = []
+    for operand, of_type in zip(task.operands, _types(task), strict=True):
         region = operand.region
-        if region is None or (buffer := region.buffer) is None:  # of a program with errors
-            continue
-        parts += (operand.access, buffer.level, region.elem, region.shape, region.strides)
-        if region.compression is not None:
-            parts += ("packed", region.compression.form, region.extent)
+        if region is not None:
+            parts += (operand.access, of_type, region.quant, region.extent)
+    return tuple(parts)
 
 
 def _copied_bytes(task: Task) -> tuple[Hashable, ...] | None:
@@ -151,15 +154,14 @@ def _copied_bytes(task: Task) -> tuple[Hashable, ...] | None:
     return "bytes", first.access, a.buffer.level, b.buffer.level, size
 
 
-def _add_attributes(task: Task, parts: list[Hashable]) -> None:
+def _attributes(op: str, attributes: Mapping[str, object]) -> tuple[Hashable, ...]:
     """Names, values and types: 1, 1.0 and true are equal and not the same."""
-    attributes = task.attributes
     values = attributes.values()
-    parts += attributes
-    parts += values
-    parts += map(type, values)
-    if task.op == "compute":  # an operation by name tells them apart in lists, too
-        parts += [tuple(map(type, value)) for value in values if type(value) is tuple]
+    parts: tuple[Hashable, ...] = (*attributes, *values, *map(type, values))
+    if op != "compute":
+        return parts
+    # An operation by name tells them apart in lists, too.
+    return (*parts, *[tuple(map(type, value)) for value in values if type(value) is tuple])
 
 
 def _terms_but_quant(task: Task) -> tuple[Symbolic, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -37,7 +37,6 @@ from nacre.nem.run.timing.costs import (
     wire_cycles,
 )
 from nacre.nem.run.timing.profile import TimingProfile
-from nacre.nem.run.timing.resources import NoUnitError
 from nacre.tcb.image import DEVICE, UnitUse
 
 
@@ -54,7 +53,7 @@ class UnitDecision(Struct, frozen=True, eq=False, gc=False):
 class _UnitChoices(Struct, frozen=True, eq=False):
     """The units on which a task can run."""
 
-    all: tuple[UnitCombination, ...]
+    all: tuple[UnitCombination, ...]  # none: the device has none for it
     units: UnitCombination  # those that it prefers
     part: str | None  # of these
 
@@ -69,19 +68,28 @@ class Target(NamedTuple):
 _CSTL, _POST_PROCESSING, _STORE_BACK = "CSTL", "CSTLA", "CSTLB"
 
 
+class UnitDecisions(Struct, frozen=True, eq=False):
+    """Where each of some tasks runs; made when asked for, since blocks follow from kinds alone."""
+
+    units: UnitBinder
+    tasks: tuple[Task, ...]
+
+    def __iter__(self) -> Iterator[UnitDecision]:
+        return map(self.units.decide, self.tasks)
+
+
 class UnitBinder:
     """Binds tasks to units of a device by the Target Resource Validity Rule."""
 
     def __init__(self, device: Device, profile: TimingProfile, cstl_parts: int) -> None:
         self.kinds = TaskKinds()
-        self._kind_of = self.kinds.of
         self._asking, self._requested = self.kinds.asking, self.kinds.requested
         self._device = device
         self._is_single = device.num_engines == 1
         self._has_parts = cstl_parts > 1
         self._profile = profile
         self.target = Target(device.digest, cstl_parts)
-        self._choices: dict[int, _UnitChoices] = {}  # by kind
+        self._choices: list[_UnitChoices] = []  # by kind
         self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
         self._rates: dict[Hashable, list[tuple[str, CopyRate]]] = {}  # of copies, by their memories
 
@@ -107,10 +115,18 @@ class UnitBinder:
         engine = fixed_engine(task)
         return None if engine is None else counters.term(engine)
 
+    def look_at(self, tasks: Sequence[Task]) -> list[Task]:
+        """Find out the units of the tasks of a program; those that the device has none for."""
+        self.kinds.look_at(tasks)
+        self._choices = [self._find_choices(task) for task in self.kinds.first]
+        if all([choices.all for choices in self._choices]):
+            return []
+        kind_of = self.kinds.numbers
+        return [task for task in tasks if not self._choices[kind_of[task.position]].all]
+
     def decide(self, task: Task) -> UnitDecision:
-        """The units of a task; NoUnitError where the device has none."""
-        kind = self._kind_of(task)
-        choices = self._choices.get(kind) or self._find_choices(task, kind)
+        """The units of a task that was looked at."""
+        choices = self._choices[self.kinds.numbers[task.position]]
         if not self._requested or (asked := self._requested.get(task.position)) is None:
             return UnitDecision(task, choices.units, "free", None, choices.part)
         way = next((way for way in choices.all if asked.unit in way), None)
@@ -120,13 +136,11 @@ class UnitBinder:
         is_exact = isinstance(index, int) and index < count
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
 
-    def _find_choices(self, task: Task, kind: int) -> _UnitChoices:
-        """The units on which tasks of a kind can run."""
+    def _find_choices(self, task: Task) -> _UnitChoices:
+        """The units on which tasks of a kind can run, by the first of them."""
         ways = self._eligible(capable_units(task))
-        if not ways:
-            raise NoUnitError(task)
-        found = self._choices[kind] = _UnitChoices(ways, ways[0], self._part(task, ways[0]))
-        return found
+        units = ways[0] if ways else ()
+        return _UnitChoices(ways, units, self._part(task, units))
 
     def _eligible(self, capable: tuple[UnitCombination, ...]) -> tuple[UnitCombination, ...]:
         """Those of some units that the device has: few kinds of tasks can run on others."""
