@@ -35,6 +35,7 @@ from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import TOP, Grid
 from nacre.nem.run.machine.actions import copy_operands
 from nacre.nem.run.machine.machine import operation_name
+from nacre.nem.run.timing.costs import touches_ddr
 from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
@@ -135,8 +136,20 @@ class FormBinder:
         if made is None:
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
-            made = self._remembered[key] = self._make(task, _NOTHING, TOP)
+            size = self._units.kinds.copied_bytes(kind)
+            if size is None:
+                made = self._make(task, _NOTHING, TOP)
+            else:
+                made = self._make_bytes(task, size)
+            self._remembered[key] = made
         return made
+
+    def _make_bytes(self, task: Task, size: int) -> TaskForm:
+        """The form of a copy of so many bytes as they are."""
+        uses, shared = self._units.copy_uses(task, size)
+        moved = Operand(_ANYWHERE, 0, _RAW, (size,))
+        is_ordered, reads = self._units.kinds.is_deterministic(task), _reads(task.operands, 1)
+        return TaskForm(task.op, (), is_ordered, (moved, moved), uses, shared, "raw", False, reads)
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
         """The form of a task but for the quantisation of its operands."""
@@ -154,8 +167,8 @@ class FormBinder:
             tuple(sorted(resolved.attributes.items())),
             self._units.kinds.is_deterministic(task),
             operands,
-            self._units.uses(task, row, call),
-            self._units.shared(task, row),
+            self._units.call_uses(task, call),
+            self._units.shared(task, row) if touches_ddr(task) else 0,
             "raw",
             True,
             len(call.inputs),

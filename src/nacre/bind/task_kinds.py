@@ -17,6 +17,7 @@ from nacre.nem.plan.placement import requested_unit
 from nacre.nem.syntax.ast import Copy
 
 COPIES = ("transfer", "store")
+_BYTES = "bytes"  # in the key of a copy of bytes as they are
 _NUMBERS = frozenset({int, float, str, bool})
 
 
@@ -27,10 +28,10 @@ class TaskKinds:
         self.asking: set[int] = set()  # positions of tasks whose decorators ask for anything
         self.requested: dict[int, UnitIndex] = {}  # what `@resource` asks for, by position
         self.varying: list[tuple[Symbolic, ...]] = []  # by kind: terms that no block can say
-        self.keys: list[Hashable] = []  # by kind: equal ones are one kind, in other programs too
+        self.keys: list[tuple[Hashable, ...]] = []  # by kind: equal ones are one kind, in other programs too
         self.first: list[Task] = []  # by kind: the first task of it
         self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
-        self._kinds: dict[Hashable, int] = {}
+        self._kinds: dict[tuple[Hashable, ...], int] = {}
         self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by id
         self._deterministic: list[bool] = []  # by kind
         self._deterministic_loops: dict[int, bool] = {}  # by position
@@ -47,7 +48,7 @@ class TaskKinds:
                 is_ordered, asked = self._requests(task, is_ordered=is_ordered)
             key: tuple[Hashable, ...] = (task.op, is_ordered, asked)
             if type(node) is Copy:
-                key += (None if loops else _copied_bytes(task)) or _copied_types(task)
+                key += _copied_bytes(task) or _copied_types(task)
             else:
                 key += (len(node.inputs), *_types(task))
                 if loops:
@@ -60,8 +61,15 @@ class TaskKinds:
                 self.keys.append(key)
                 self.first.append(task)
                 self._deterministic.append(is_ordered)
-                self.varying.append(self._varying_terms(task) if loops else ())
+                is_even = not loops or key[3] == _BYTES
+                self.varying.append(() if is_even else self._varying_terms(task))
             numbers[task.position] = kind
+
+    def copied_bytes(self, kind: int) -> int | None:
+        """How many bytes tasks of a kind copy as they are; None: they do something else."""
+        key = self.keys[kind]
+        size = key[-1] if key[3] == _BYTES else None
+        return size if type(size) is int else None
 
     def is_deterministic(self, task: Task) -> bool:
         """Whether floats of a task whose kind is known are added up in a fixed order."""
@@ -150,8 +158,16 @@ def _copied_bytes(task: Task) -> tuple[Hashable, ...] | None:
         return None
     if (a.strides or b.strides or a.quant or b.quant) and copies_elements(task):
         return None
+    if task.loops and not (_is_even(a) and _is_even(b)):
+        return None
     size = a.extent if first.access == "read" else b.extent
-    return "bytes", first.access, a.buffer.level, b.buffer.level, size
+    return _BYTES, first.access, a.buffer.level, b.buffer.level, size
+
+
+def _is_even(region: Region) -> bool:
+    """Whether a region has one extent and shape in all iterations."""
+    parts = (region.extent, *(region.shape or ()), *(region.strides or ()))
+    return _NUMBERS.issuperset(map(type, parts))
 
 
 def _attributes(op: str, attributes: Mapping[str, object]) -> tuple[Hashable, ...]:

@@ -91,6 +91,7 @@ class UnitBinder:
         self.target = Target(device.digest, cstl_parts)
         self._choices: list[_UnitChoices] = []  # by kind
         self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
+        self._latencies: dict[str, int] = {}  # of compute tasks, by unit
         self._rates: dict[Hashable, list[tuple[str, CopyRate]]] = {}  # of copies, by their memories
 
     def streams(self, tasks: Sequence[Task]) -> dict[int, int]:
@@ -160,22 +161,27 @@ class UnitBinder:
             return None
         return _STORE_BACK if task.op == "store" else _POST_PROCESSING
 
-    def uses(self, task: Task, row: Grid, call: TaskCall | None = None) -> tuple[UnitUse, ...]:
-        """The units that a task occupies, for how long in an iteration, of any instance.
-
-        `call` is what a compute task is there, where that is known.
-        """
+    def uses(self, task: Task, row: Grid) -> tuple[UnitUse, ...]:
+        """The units that a copy occupies, for how long in an iteration, of any instance."""
         profile = self._profile
         units, own_part = self._units_of(task)
         uses = []
         for name in units:
             latency = latency_of(task, name, profile)
-            if call is not None:
-                taken = call_cycles(task, call, name, profile)
-            else:
-                taken = _value(cycles(task, name, row, profile))
-            part = own_part if name == _CSTL else None
-            uses.append(UnitUse(name, latency, taken - latency, None, part))
+            taken = _value(cycles(task, name, row, profile))
+            uses.append(_use(name, latency, taken, own_part))
+        return tuple(uses)
+
+    def call_uses(self, task: Task, call: TaskCall) -> tuple[UnitUse, ...]:
+        """The same of a compute task, by what it is called with in an iteration."""
+        profile, latencies = self._profile, self._latencies
+        units, own_part = self._units_of(task)
+        uses = []
+        for name in units:
+            latency = latencies.get(name)
+            if latency is None:
+                latency = latencies[name] = latency_of(task, name, profile)
+            uses.append(_use(name, latency, call_cycles(task, call, name, profile), own_part))
         return tuple(uses)
 
     def copy_uses(self, task: Task, size: int) -> tuple[tuple[UnitUse, ...], int]:
@@ -191,8 +197,7 @@ class UnitBinder:
         for name, rate in rates:
             latency = profile.scale(rate.latency, name)
             taken = profile.scale(rate.cycles(1, size), name)
-            part = own_part if name == _CSTL else None
-            uses.append(UnitUse(name, latency, _value(taken) - latency, None, part))
+            uses.append(_use(name, latency, _value(taken), own_part))
         wires = (first == DDR) + (second == DDR)
         return tuple(uses), _value(wire_cycles(size * wires, profile)) if wires else 0
 
@@ -221,6 +226,10 @@ class UnitBinder:
     def shared(self, task: Task, row: Grid) -> int:
         """Cycles of DDR's bandwidth."""
         return _value(ddr_cycles(task, row, self._profile))
+
+
+def _use(unit: str, latency: int, taken: int, part: str | None) -> UnitUse:
+    return UnitUse(unit, latency, taken - latency, None, part if unit == _CSTL else None)
 
 
 def _value(of_row: Values) -> int:
