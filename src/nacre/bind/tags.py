@@ -230,7 +230,7 @@ def _chain_up(nodes: Iterable[OrderNode], waited: Set[OrderNode], most: int | No
                 break
         else:
             if not node.after_start:  # and after something of its body
-                chain = _chain_before(node.past, last)
+                chain = _chain_before(node.until, last)
         if chain is None and len(last) == most:
             # Whoever signalled first is likely to be over first.
             chain = min(range(len(last)), key=lambda c: last[c].position)

@@ -13,7 +13,7 @@ from typing import Any
 from nacre.nem.model.program import Loop, Region, Task, UnitIndex
 from nacre.nem.plan.calls import Symbolic, symbolic_terms
 from nacre.nem.plan.footprints import copies_elements
-from nacre.nem.plan.placement import requested_unit
+from nacre.nem.plan.placement import requested_unit, table_level
 from nacre.nem.syntax.ast import Copy
 
 COPIES = ("transfer", "store")
@@ -70,6 +70,13 @@ class TaskKinds:
         key = self.keys[kind]
         size = key[-1] if key[3] == _BYTES else None
         return size if type(size) is int else None
+
+    def way(self, kind: int) -> Hashable:
+        """What the units of tasks of a kind follow from; None: from more than is said here."""
+        key, task = self.keys[kind], self.first[kind]
+        if key[3] == _BYTES:
+            return key[:-1]  # in any size
+        return None if task.op in COPIES or table_level(task) is not None else task.op
 
     def is_deterministic(self, task: Task) -> bool:
         """Whether floats of a task whose kind is known are added up in a fixed order."""

@@ -34,13 +34,13 @@ def plural(count: int, what: str) -> str:
 def origins_of(program: Program, layers: Mapping[str, str]) -> list[Origin]:
     """The origins of tasks and waits; `layers` are those of tasks by their names."""
     tasks = program.tasks
-    starts = [task.node.start for task in tasks]
-    found = [
-        Origin(task.position, task.token or statement_name(program, task), line, layer)
-        for task, line, layer in zip(
-            tasks, _lines(program, starts), _layers(tasks, layers), strict=True
-        )
-    ]
+    found = list(map(
+        Origin,
+        [task.position for task in tasks],
+        [task.token or statement_name(program, task) for task in tasks],
+        _lines(program, [task.node.start for task in tasks]),
+        _layers(tasks, layers),
+    ))  # fmt: skip
     waits = [s for s in program.barriers if type(s) is Wait]
     if not waits:  # which is most programs
         return found
@@ -63,18 +63,18 @@ def _lines(program: Program, starts: list[int]) -> list[int]:
 
 def _layers(tasks: tuple[Task, ...], layers: Mapping[str, str]) -> list[str | None]:
     """The layers of tasks: what is said of them, or what `@debug` calls them or loops around."""
-    found: list[str | None] = []
+    found = [
+        _debug_name(decorators) if (decorators := task.decorators) else None for task in tasks
+    ]
     of_loops: dict[int, str | None] = {}  # by position of the innermost
-    for task in tasks:
-        layer = layers.get(task.name) if layers else None
-        if layer is None and (decorators := task.decorators):
-            layer = _debug_name(decorators)
-        if layer is None and task.loops:
+    for at, task in enumerate(tasks):
+        if layers and (layer := layers.get(task.name)) is not None:
+            found[at] = layer
+        elif found[at] is None and task.loops:
             innermost = task.loops[-1].position
             if innermost not in of_loops:
                 of_loops[innermost] = task.debug_name
-            layer = of_loops[innermost]
-        found.append(layer)
+            found[at] = of_loops[innermost]
     return found
 
 

@@ -58,6 +58,14 @@ class _UnitChoices(Struct, frozen=True, eq=False):
     part: str | None  # of these
 
 
+class _CopyRates(Struct, frozen=True, eq=False):
+    """How fast copies from memory to memory are, whatever their size."""
+
+    units: tuple[tuple[str, CopyRate, int], ...]  # with the latency
+    part: str | None  # of a CSTL
+    wires: int  # how often bytes go over those of DDR
+
+
 class Target(NamedTuple):
     """All that the units of a task and its cycles on them depend on, beside the task."""
 
@@ -90,9 +98,9 @@ class UnitBinder:
         self._profile = profile
         self.target = Target(device.digest, cstl_parts)
         self._choices: list[_UnitChoices] = []  # by kind
-        self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
+        self._choices_by_way: dict[Hashable, _UnitChoices] = {}
         self._latencies: dict[str, int] = {}  # of compute tasks, by unit
-        self._rates: dict[Hashable, list[tuple[str, CopyRate]]] = {}  # of copies, by their memories
+        self._rates: dict[Hashable, _CopyRates] = {}  # by their way
 
     def streams(self, tasks: Sequence[Task]) -> dict[int, int]:
         """The streams of tasks whose units are known, by position: their engines, or DEVICE."""
@@ -118,12 +126,12 @@ class UnitBinder:
 
     def look_at(self, tasks: Sequence[Task]) -> list[Task]:
         """Find out the units of the tasks of a program; those that the device has none for."""
-        self.kinds.look_at(tasks)
-        self._choices = [self._find_choices(task) for task in self.kinds.first]
+        kinds = self.kinds
+        kinds.look_at(tasks)
+        self._choices = [self._choices_of(kind, task) for kind, task in enumerate(kinds.first)]
         if all([choices.all for choices in self._choices]):
             return []
-        kind_of = self.kinds.numbers
-        return [task for task in tasks if not self._choices[kind_of[task.position]].all]
+        return [task for task in tasks if not self._choices[kinds.numbers[task.position]].all]
 
     def decide(self, task: Task) -> UnitDecision:
         """The units of a task that was looked at."""
@@ -137,18 +145,20 @@ class UnitBinder:
         is_exact = isinstance(index, int) and index < count
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
 
-    def _find_choices(self, task: Task) -> _UnitChoices:
+    def _choices_of(self, kind: int, task: Task) -> _UnitChoices:
         """The units on which tasks of a kind can run, by the first of them."""
-        ways = self._eligible(capable_units(task))
+        way = self.kinds.way(kind)
+        if way is None:
+            return self._find_choices(task)
+        found = self._choices_by_way.get(way)
+        if found is None:
+            found = self._choices_by_way[way] = self._find_choices(task)
+        return found
+
+    def _find_choices(self, task: Task) -> _UnitChoices:
+        ways = present_units(capable_units(task), self._device)
         units = ways[0] if ways else ()
         return _UnitChoices(ways, units, self._part(task, units))
-
-    def _eligible(self, capable: tuple[UnitCombination, ...]) -> tuple[UnitCombination, ...]:
-        """Those of some units that the device has: few kinds of tasks can run on others."""
-        found = self._present.get(capable)
-        if found is None:
-            found = self._present[capable] = present_units(capable, self._device)
-        return found
 
     def _decision(
         self, task: Task, units: UnitCombination, match: Match, requested: str
@@ -186,20 +196,25 @@ class UnitBinder:
 
     def copy_uses(self, task: Task, size: int) -> tuple[tuple[UnitUse, ...], int]:
         """What `uses` and `shared` are of a copy of so many bytes without gaps."""
-        profile = self._profile
-        units, own_part = self._units_of(task)
-        first, second = copy_levels(task)
-        key = (task.op, task.operands[0].access, units, first, second)
-        rates = self._rates.get(key)
+        way = self.kinds.way(self.kinds.numbers[task.position])
+        rates = None if way is None else self._rates.get(way)
         if rates is None:
-            rates = self._rates[key] = [(u, copy_rate(task, u, profile)) for u in units]
-        uses = []
-        for name, rate in rates:
-            latency = profile.scale(rate.latency, name)
+            rates = self._find_rates(task)
+            if way is not None:
+                self._rates[way] = rates
+        profile, uses = self._profile, []
+        for name, rate, latency in rates.units:
             taken = profile.scale(rate.cycles(1, size), name)
-            uses.append(_use(name, latency, _value(taken), own_part))
-        wires = (first == DDR) + (second == DDR)
+            uses.append(_use(name, latency, _value(taken), rates.part))
+        wires = rates.wires
         return tuple(uses), _value(wire_cycles(size * wires, profile)) if wires else 0
+
+    def _find_rates(self, task: Task) -> _CopyRates:
+        profile, levels = self._profile, copy_levels(task)
+        units, part = self._units_of(task)
+        rates = [(name, copy_rate(task, name, profile)) for name in units]
+        scaled = [(name, rate, profile.scale(rate.latency, name)) for name, rate in rates]
+        return _CopyRates(tuple(scaled), part, levels.count(DDR))
 
     def _units_of(self, task: Task) -> tuple[UnitCombination, str | None]:
         """The units of a task whose kind is known, and the part of a CSTL among them."""
