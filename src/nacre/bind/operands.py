@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,7 +26,7 @@ class OperandBinder:
         quants: QuantBinder,
         streamed: Collection[int] = (),
     ) -> None:
-        self._quants = quants
+        self._quants, self._known_quants = quants, quants.known
         self._places = {index: (p.memory, p.address) for index, p in placements.items()}
         self._forms: list[Operand] = []
         self._streamed = streamed  # operands of tasks whose values are never written, by id
@@ -36,7 +37,7 @@ class OperandBinder:
         if typed is None:
             known = counters.regions
             made = [
-                known.get(id(operand.region)) or self._place_region(operand, counters)
+                known.get(id(operand.region)) or self._place_region(operand.region, counters)
                 for operand in task.operands
             ]
             if self._streamed:
@@ -52,22 +53,21 @@ class OperandBinder:
             return (last,), tuple(made)
         return tuple(made[:reads]), (*made[reads:], last)
 
-    def _place_region(self, operand: TaskOperand, counters: Counters) -> Operand:
-        """An operand of the type of its region: all tasks that use it have the same."""
-        region = region_of(operand)
-        elem, buffer, dims = region.elem, region.buffer, region.shape
-        if buffer is None or elem is None or dims is None:
-            raise ValueError("a region of a program with errors")
-        quant: Quant | None = None
-        if (asked := region.quant) is not None:
-            quant = self._quants.known.get(id(asked)) or self._quants.make(asked, len(dims))
-        memory, address = self._places[buffer.index]
-        offset = region.offset
+    def _place_region(self, region: Any, counters: Counters) -> Operand:  # noqa: ANN401 - see below
+        """An operand of the type of its region: all tasks that use it have the same.
+
+        Regions of a program without errors have all that a region may lack.
+        """
+        offset, index, asked, dims = region.offset, region.buffer.index, region.quant, region.shape
+        memory, address = self._places[index]
         if type(offset) is int:
             address += offset
         else:
-            address = self._address(offset, buffer.index, counters)
-        made = Operand(memory, address, elem, dims, region.strides, quant)
+            address = self._address(offset, index, counters)
+        quant: Quant | None = None
+        if asked is not None:
+            quant = self._known_quants.get(id(asked)) or self._quants.make(asked, len(dims))
+        made = Operand(memory, address, region.elem, dims, region.strides, quant)
         counters.regions[id(region)] = made
         return made
 
