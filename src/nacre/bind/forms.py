@@ -33,9 +33,10 @@ from nacre.nem.plan.calls import (
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import TOP, Grid
+from nacre.nem.plan.placement import table_level
 from nacre.nem.run.machine.actions import copy_operands
 from nacre.nem.run.machine.machine import operation_name
-from nacre.nem.run.timing.costs import touches_ddr
+from nacre.nem.run.timing.costs import primitive_work
 from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
@@ -112,7 +113,8 @@ class FormBinder:
 
     def __init__(self, units: UnitBinder) -> None:
         self._units = units
-        self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
+        kinds = units.kinds
+        self._kinds, self._varying, self._keys = kinds.numbers, kinds.varying, kinds.keys
         self.known: dict[int, TaskForm] = {}  # by kind, those that are alike in every iteration
         self.quants = QuantBinder()
         self._remembered = remembered_forms(units.target)
@@ -120,28 +122,27 @@ class FormBinder:
     def make(self, task: Task, row_of: Callable[[], Grid]) -> TaskForm:
         """The form of a task in an iteration."""
         kind = self._kinds[task.position]
-        terms = self._varying[kind]
-        if not terms:
-            made = self.known[kind] = self._recall(task, kind)
+        if not self._varying[kind]:
+            made = self._remembered.get(self._keys[kind])
+            if made is None:
+                made = self._remember(task, kind)
+            self.known[kind] = made
             return made
         row = row_of()
-        lookup = lookup_at(terms, row, 0)
+        lookup = lookup_at(self._varying[kind], row, 0)
         made = self._make(task, lookup, row)
         return made if task.op in COPIES else self._quantised(task, made, lookup)
 
-    def _recall(self, task: Task, kind: int) -> TaskForm:
-        """The form of tasks of a kind that is alike in every iteration."""
-        key = self._units.kinds.keys[kind]
-        made = self._remembered.get(key)
-        if made is None:
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
-            size = self._units.kinds.copied_bytes(kind)
-            if size is None:
-                made = self._make(task, _NOTHING, TOP)
-            else:
-                made = self._make_bytes(task, size)
-            self._remembered[key] = made
+    def _remember(self, task: Task, kind: int) -> TaskForm:
+        """The form of tasks of a kind that is alike in every iteration, and not known."""
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        size = self._units.kinds.copied[kind]
+        if size is None:
+            made = self._make(task, _NOTHING, TOP)
+        else:
+            made = self._make_bytes(task, size)
+        self._remembered[self._keys[kind]] = made
         return made
 
     def _make_bytes(self, task: Task, size: int) -> TaskForm:
@@ -155,20 +156,22 @@ class FormBinder:
         """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
             return self._make_copy(task, lookup, row)
-        op, call = operation_name(task), _plain_call(task, lookup)
+        op, regions = operation_name(task), [region_of(operand) for operand in task.operands]
+        call = _plain_call(task, regions, lookup)
         primitive, resolved = primitive_of(op), resolve_call(op, call)
-        is_compressed = any([region_of(o).compression for o in task.operands])
+        is_compressed = any([region.compression for region in regions])
         operands = None
         if lookup or is_compressed or resolved is not call:
-            operands = tuple([_typed(region_of(o), lookup) for o in task.operands])
+            operands = tuple([_typed(region, lookup) for region in regions])
             operands = _with_truths(operands, resolved)
+        units = self._units
         return TaskForm(
             primitive.name if primitive is not None else op,
             tuple(sorted(resolved.attributes.items())),
-            self._units.kinds.is_deterministic(task),
+            units.kinds.is_deterministic(task),
             operands,
-            self._units.call_uses(task, call),
-            self._units.shared(task, row) if touches_ddr(task) else 0,
+            units.call_uses(task, call, primitive_work(primitive, resolved)),
+            0 if table_level(task) is None else units.shared(task, row),
             "raw",
             True,
             len(call.inputs),
@@ -225,15 +228,14 @@ class FormBinder:
         return replace(of, quant=self.quants.make_at(quant, rank, lookup))
 
 
-def _plain_call(task: Task, lookup: Lookup) -> TaskCall:
+def _plain_call(task: Task, regions: list[Region], lookup: Lookup) -> TaskCall:
     """A compute task as a call without quantisation; what it reads comes first."""
-    operands: Any = task.operands
-    regions = [operand.region for operand in operands]
+    typed: Any = regions  # of a program without errors
     if lookup:
-        types = [plain_type(r.elem, resolve_symbols(r.shape, lookup)) for r in regions]
+        types = [plain_type(r.elem, resolve_symbols(r.shape, lookup)) for r in typed]
     else:
-        types = [plain_type(region.elem, region.shape) for region in regions]
-    reads = len(task.regions("read"))
+        types = [plain_type(region.elem, region.shape) for region in typed]
+    reads = len([1 for operand in task.operands if operand.access == "read"])
     return TaskCall(tuple(types[:reads]), tuple(types[reads:]), attributes_of(task, lookup))
 
 

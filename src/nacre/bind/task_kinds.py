@@ -33,6 +33,7 @@ class TaskKinds:
         self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
         self._kinds: dict[tuple[Hashable, ...], int] = {}
         self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by id
+        self.copied: list[int | None] = []  # by kind: bytes that are copied as they are
         self._deterministic: list[bool] = []  # by kind
         self._deterministic_loops: dict[int, bool] = {}  # by position
 
@@ -58,18 +59,18 @@ class TaskKinds:
             count = len(self.keys)
             kind = kinds.setdefault(key, count)  # hashed once
             if kind == count:
-                self.keys.append(key)
-                self.first.append(task)
-                self._deterministic.append(is_ordered)
-                is_even = not loops or key[3] == _BYTES
-                self.varying.append(() if is_even else self._varying_terms(task))
+                self._add(task, key)
             numbers[task.position] = kind
 
-    def copied_bytes(self, kind: int) -> int | None:
-        """How many bytes tasks of a kind copy as they are; None: they do something else."""
-        key = self.keys[kind]
+    def _add(self, task: Task, key: tuple[Hashable, ...]) -> None:
+        """A kind that is new."""
         size = key[-1] if key[3] == _BYTES else None
-        return size if type(size) is int else None
+        self.keys.append(key)
+        self.first.append(task)
+        self.copied.append(size if type(size) is int else None)
+        self._deterministic.append(bool(key[1]))
+        is_even = not task.loops or key[3] == _BYTES
+        self.varying.append(() if is_even else self._varying_terms(task))
 
     def way(self, kind: int) -> Hashable:
         """What the units of tasks of a kind follow from; None: from more than is said here."""

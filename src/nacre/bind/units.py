@@ -14,7 +14,7 @@ from nacre.bind.counters import Counters, simplify
 from nacre.bind.task_kinds import TaskKinds
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
-from nacre.nem.plan.calls import TaskCall
+from nacre.nem.plan.calls import TaskCall, TaskWork
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import (
@@ -28,13 +28,13 @@ from nacre.nem.plan.placement import (
 from nacre.nem.run.timing.costs import (
     DDR,
     CopyRate,
-    call_cycles,
     copy_levels,
     copy_rate,
     cycles,
     ddr_cycles,
     latency_of,
     wire_cycles,
+    work_cycles,
 )
 from nacre.nem.run.timing.profile import TimingProfile
 from nacre.tcb.image import DEVICE, UnitUse
@@ -182,7 +182,7 @@ class UnitBinder:
             uses.append(_use(name, latency, taken, own_part))
         return tuple(uses)
 
-    def call_uses(self, task: Task, call: TaskCall) -> tuple[UnitUse, ...]:
+    def call_uses(self, task: Task, call: TaskCall, work: TaskWork) -> tuple[UnitUse, ...]:
         """The same of a compute task, by what it is called with in an iteration."""
         profile, latencies = self._profile, self._latencies
         units, own_part = self._units_of(task)
@@ -191,7 +191,8 @@ class UnitBinder:
             latency = latencies.get(name)
             if latency is None:
                 latency = latencies[name] = latency_of(task, name, profile)
-            uses.append(_use(name, latency, call_cycles(task, call, name, profile), own_part))
+            taken = work_cycles(task, call, work, name, profile)
+            uses.append(_use(name, latency, taken, own_part))
         return tuple(uses)
 
     def copy_uses(self, task: Task, size: int) -> tuple[tuple[UnitUse, ...], int]:

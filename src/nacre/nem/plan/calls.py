@@ -11,7 +11,7 @@ import numpy as np
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.term_columns import Values
 from nacre.base.terms import LoopVariable, Operation
-from nacre.kernels.interface.call import Call, Quantization, TensorType
+from nacre.kernels.interface.call import Call, Quantization, TensorType, Work
 from nacre.nem.model.program import Operand, Quant, Region, Task
 from nacre.nem.plan.grid import Grid
 
@@ -20,7 +20,7 @@ _SYMBOLIC = (LoopVariable, Operation)
 Lookup = Mapping[Symbolic, int]
 # For those below who know nothing of kernels.
 TaskCall = Call
-OperandType = TensorType
+TaskWork = Work
 # What stays as it is: a scale a channel makes long tuples of these.
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
