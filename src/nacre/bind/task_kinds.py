@@ -7,7 +7,7 @@ operands, of which there is one a tensor, where it is the same in every iteratio
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from nacre.nem.model.program import Loop, Region, Task, UnitIndex
@@ -32,31 +32,37 @@ class TaskKinds:
         self.first: list[Task] = []  # by kind: the first task of it
         self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
         self._kinds: dict[tuple[Hashable, ...], int] = {}
-        self._quant_terms: dict[int, tuple[Symbolic, ...]] = {}  # by id
+        self._plain_quants: set[int] = set()  # ids of those that no loop makes others
         self.copied: list[int | None] = []  # by kind: bytes that are copied as they are
         self._deterministic: list[bool] = []  # by kind
         self._deterministic_loops: dict[int, bool] = {}  # by position
 
     def look_at(self, tasks: Iterable[Task]) -> None:
         """Find out the kinds of tasks."""
-        kinds, numbers = self._kinds, self.numbers
+        kinds, numbers, keys = self._kinds, self.numbers, self.keys
+        is_ordered, asked = False, None
         for task in tasks:
             loops, decorators, node = task.loops, task.decorators, task.node
-            is_ordered = bool(loops) and self._is_deterministic_in(loops)
-            asked: str | None = None
-            if decorators and (len(decorators) > 1 or decorators[0].name != "debug"):
+            is_ordered = self._is_deterministic_in(loops) if loops else False
+            asked = None
+            if decorators and (decorators[0].name != "debug" or len(decorators) > 1):
                 # More than what tools call it, which is all of most.
                 is_ordered, asked = self._requests(task, is_ordered=is_ordered)
-            key: tuple[Hashable, ...] = (task.op, is_ordered, asked)
+            key: tuple[Hashable, ...]
             if type(node) is Copy:
-                key += _copied_bytes(task) or _copied_types(task)
+                moved = _copied_bytes(task) or _copied_types(task)
+                key = (task.op, is_ordered, asked, *moved)
             else:
-                key += (len(node.inputs), *_types(task))
+                key = (task.op, is_ordered, asked, len(node.inputs), *_types(task.operands))
                 if loops:
-                    key += tuple(self._varying_quants(task))
-                if task.attributes:
-                    key += _attributes(task.op, task.attributes)
-            count = len(self.keys)
+                    key += self._varying_quants(task)
+                if attributes := task.attributes:
+                    # 1, 1.0 and true are equal and not the same.
+                    values = attributes.values()
+                    key = (*key, *attributes, *values, *map(type, values))
+                    if task.op == "compute":  # which tells them apart in lists, too
+                        key += _types_of_parts(values)
+            count = len(keys)
             kind = kinds.setdefault(key, count)  # hashed once
             if kind == count:
                 self._add(task, key)
@@ -83,13 +89,16 @@ class TaskKinds:
         """Whether floats of a task whose kind is known are added up in a fixed order."""
         return self._deterministic[self.numbers[task.position]]
 
-    def _varying_quants(self, task: Task) -> Iterator[Hashable]:
+    def _varying_quants(self, task: Task) -> tuple[Hashable, ...]:
         """Quantisation that differs from iteration to iteration."""
-        for at, operand in enumerate(task.operands):
-            region = operand.region
-            if region is not None and region.quant is not None and self._terms_in(region):
-                yield at
-                yield region.quant
+        regions: Any = [operand.region for operand in task.operands]
+        quants = [id(quant) for region in regions if (quant := region.quant) is not None]
+        if self._plain_quants.issuperset(quants):
+            return ()
+        found = [(at, r.quant) for at, r in enumerate(regions) if self._terms_in(r)]
+        varying = {id(quant) for _, quant in found}
+        self._plain_quants |= set(quants) - varying
+        return tuple(found)
 
     def _requests(self, task: Task, *, is_ordered: bool) -> tuple[bool, str | None]:
         """What decorators on a task ask for: an order of its sums, and a unit."""
@@ -111,16 +120,12 @@ class TaskKinds:
         return found
 
     def _terms_in(self, region: Region) -> tuple[Symbolic, ...]:
-        """The terms in the quantisation of a region: none where no loop is around it."""
+        """The terms in the quantisation of a region."""
         quant = region.quant
-        if quant is None or not region.loops:
+        if quant is None or id(quant) in self._plain_quants:
             return ()
-        found = self._quant_terms.get(id(quant))
-        if found is None:
-            parts = (*(quant.scales or ()), *(quant.zero_points or ()))
-            is_plain = _NUMBERS.issuperset(map(type, parts))
-            found = self._quant_terms[id(quant)] = () if is_plain else tuple(symbolic_terms(quant))
-        return found
+        parts = (*(quant.scales or ()), *(quant.zero_points or ()))
+        return () if _NUMBERS.issuperset(map(type, parts)) else tuple(symbolic_terms(quant))
 
     def _is_deterministic_in(self, loops: tuple[Loop, ...]) -> bool:
         """Whether one of some loops inside each other says that all in it is."""
@@ -132,9 +137,8 @@ class TaskKinds:
         return found
 
 
-def _types(task: Task) -> list[Hashable]:
+def _types(operands: Any) -> list[Hashable]:  # noqa: ANN401 - those without errors have regions
     """The types of operands, and the levels that they lie in."""
-    operands: Any = task.operands  # those of a program without errors have a region in a buffer
     return [
         (
             (r := operand.region).buffer.level, r.elem, r.shape, r.strides,
@@ -147,7 +151,7 @@ def _types(task: Task) -> list[Hashable]:
 def _copied_types(task: Task) -> tuple[Hashable, ...]:
     """What a copy moves; types of bytes matter only where runs of iterations differ in them."""
     parts: list[Hashable] = []
-    for operand, of_type in zip(task.operands, _types(task), strict=True):
+    for operand, of_type in zip(task.operands, _types(task.operands), strict=True):
         region = operand.region
         if region is not None:
             parts += (operand.access, of_type, region.quant, region.extent)
@@ -178,14 +182,9 @@ def _is_even(region: Region) -> bool:
     return _NUMBERS.issuperset(map(type, parts))
 
 
-def _attributes(op: str, attributes: Mapping[str, object]) -> tuple[Hashable, ...]:
-    """Names, values and types: 1, 1.0 and true are equal and not the same."""
-    values = attributes.values()
-    parts: tuple[Hashable, ...] = (*attributes, *values, *map(type, values))
-    if op != "compute":
-        return parts
-    # An operation by name tells them apart in lists, too.
-    return (*parts, *[tuple(map(type, value)) for value in values if type(value) is tuple])
+def _types_of_parts(values: Iterable[object]) -> tuple[Hashable, ...]:
+    """The types of what stands in lists among values."""
+    return tuple([tuple(map(type, value)) for value in values if type(value) is tuple])
 
 
 def _terms_but_quant(task: Task) -> tuple[Symbolic, ...]:
