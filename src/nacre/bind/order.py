@@ -158,13 +158,20 @@ class _BodyWriter:
 
     def write(self, statements: Sequence[Statement]) -> OrderBody:
         """Order the body."""
-        within_chains = self._orderer.within_chains
+        chains, within_chains = self._orderer.chains, self._orderer.within_chains
+        tasks = self._tasks
         for statement in statements:
             if isinstance(statement, Task):
-                if not within_chains or statement.position not in within_chains:
-                    self._add_task(statement)
+                if chains and statement.position in chains:
+                    node = self._add_chain(statement)
+                elif within_chains and statement.position in within_chains:
+                    continue
+                else:
+                    node = tasks[statement.position] = self._add_task(statement)
+                if statement.is_sync:
+                    self._gate = node
             elif isinstance(statement, Wait):
-                tokens = [self._orderer.tasks[token] for token in statement.tokens]
+                tokens = [tasks[token] for token in statement.tokens]
                 self._gate = self._add("wait", statement.position, statement, tokens)
             else:
                 self._gate = self._add_loop(statement)
@@ -172,20 +179,16 @@ class _BodyWriter:
             self._add("done", self._loop.end, self._loop, list(self._last.values()))
         return OrderBody(self._loop, tuple(self._nodes), self._inner)
 
-    def _add_task(self, task: Task) -> None:
-        chains, position = self._orderer.chains, task.position
-        if chains and position in chains:
-            tasks, chain = self._tasks, chains[position]
-            own = {member.position for member in chain}
-            others = (dep for member in chain for dep in member.deps if dep not in own)
-            node = self._add("task", position, task, [tasks[dep] for dep in others])
-            tasks.update((position, node) for position in own)
-        else:
-            node = self._tasks[position] = self._add_single(task)
-        if task.is_sync:
-            self._gate = node
+    def _add_chain(self, last: Task) -> OrderNode:
+        """Tasks that stream into each other, by the last."""
+        tasks, chain = self._tasks, self._orderer.chains[last.position]
+        own = {member.position for member in chain}
+        others = (dep for member in chain for dep in member.deps if dep not in own)
+        node = self._add("task", last.position, last, [tasks[dep] for dep in others])
+        tasks.update((position, node) for position in own)
+        return node
 
-    def _add_single(self, task: Task) -> OrderNode:
+    def _add_task(self, task: Task) -> OrderNode:
         """A task that streams into no other; most wait for others of their body alone."""
         tasks, deps, body, gate = self._tasks, task.deps, self._position, self._gate
         before: tuple[OrderNode, ...]

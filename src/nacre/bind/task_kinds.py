@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from nacre.nem.model.program import Loop, Region, Task, UnitIndex
+from nacre.nem.model.program import Loop, Quant, Region, Task, UnitIndex
 from nacre.nem.plan.calls import Symbolic, symbolic_terms
 from nacre.nem.plan.footprints import copies_elements
 from nacre.nem.plan.placement import requested_unit, table_level
@@ -91,13 +91,13 @@ class TaskKinds:
 
     def _varying_quants(self, task: Task) -> tuple[Hashable, ...]:
         """Quantisation that differs from iteration to iteration."""
-        regions: Any = [operand.region for operand in task.operands]
-        quants = [id(quant) for region in regions if (quant := region.quant) is not None]
-        if self._plain_quants.issuperset(quants):
-            return ()
-        found = [(at, r.quant) for at, r in enumerate(regions) if self._terms_in(r)]
-        varying = {id(quant) for _, quant in found}
-        self._plain_quants |= set(quants) - varying
+        operands: Any = task.operands
+        plain, found = self._plain_quants, list[Hashable]()
+        for at, operand in enumerate(operands):
+            region = operand.region
+            quant = region.quant if region.loops else None
+            if quant is not None and id(quant) not in plain and self._terms_in(quant):
+                found += (at, quant)
         return tuple(found)
 
     def _requests(self, task: Task, *, is_ordered: bool) -> tuple[bool, str | None]:
@@ -115,17 +115,20 @@ class TaskKinds:
         """The terms over loops in shapes and attributes; of a copy also in the bytes it moves."""
         found = _terms_but_quant(task)
         for operand in task.operands:
-            if operand.region is not None and operand.region.quant is not None:
-                found += self._terms_in(operand.region)
+            region = operand.region
+            if region is not None and region.loops and region.quant is not None:
+                found += self._terms_in(region.quant)
         return found
 
-    def _terms_in(self, region: Region) -> tuple[Symbolic, ...]:
-        """The terms in the quantisation of a region."""
-        quant = region.quant
-        if quant is None or id(quant) in self._plain_quants:
+    def _terms_in(self, quant: Quant) -> tuple[Symbolic, ...]:
+        """The terms in a quantisation inside of loops."""
+        if id(quant) in self._plain_quants:
             return ()
         parts = (*(quant.scales or ()), *(quant.zero_points or ()))
-        return () if _NUMBERS.issuperset(map(type, parts)) else tuple(symbolic_terms(quant))
+        if _NUMBERS.issuperset(map(type, parts)):
+            self._plain_quants.add(id(quant))
+            return ()
+        return tuple(symbolic_terms(quant))
 
     def _is_deterministic_in(self, loops: tuple[Loop, ...]) -> bool:
         """Whether one of some loops inside each other says that all in it is."""

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import repeat
 
-from nacre.nem.model.program import Decorator, Program, Task, Wait
+from nacre.nem.model.program import Program, Task, Wait
 from nacre.nem.run.sessions.naming import statement_name, task_name
 from nacre.tcb.image import Origin
 
@@ -63,26 +63,22 @@ def _lines(program: Program, starts: list[int]) -> list[int]:
 
 def _layers(tasks: tuple[Task, ...], layers: Mapping[str, str]) -> list[str | None]:
     """The layers of tasks: what is said of them, or what `@debug` calls them or loops around."""
-    found = [
-        _debug_name(decorators) if (decorators := task.decorators) else None for task in tasks
-    ]
+    found: list[str | None] = []
     of_loops: dict[int, str | None] = {}  # by position of the innermost
-    for at, task in enumerate(tasks):
-        if layers and (layer := layers.get(task.name)) is not None:
-            found[at] = layer
-        elif found[at] is None and task.loops:
-            innermost = task.loops[-1].position
-            if innermost not in of_loops:
-                of_loops[innermost] = task.debug_name
-            found[at] = of_loops[innermost]
+    for task in tasks:
+        layer = layers.get(task.name) if layers else None
+        if layer is None:
+            for decorator in task.decorators:
+                if decorator.name == "debug" and (arguments := decorator.arguments):
+                    name = arguments[0]
+                    if type(name) is str:
+                        layer = name
+                        break
+            else:
+                if task.loops:
+                    innermost = task.loops[-1].position
+                    if innermost not in of_loops:
+                        of_loops[innermost] = task.debug_name
+                    layer = of_loops[innermost]
+        found.append(layer)
     return found
-
-
-def _debug_name(decorators: tuple[Decorator, ...]) -> str | None:
-    """What `@debug` among some decorators calls a task."""
-    for decorator in decorators:
-        if decorator.name == "debug" and (arguments := decorator.arguments):
-            name = arguments[0]
-            if type(name) is str:
-                return name
-    return None

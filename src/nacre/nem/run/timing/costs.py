@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.elements import ELEMENT_TYPES, Kind
 from nacre.base.term_columns import Column, Values
 from nacre.kernels.interface.call import Call, Primitive, Work
 from nacre.kernels.interface.shapes import dense_strides
@@ -165,9 +166,14 @@ def _gather_cycles(call: Call, unit: str, profile: TimingProfile) -> int:
 
 def macs_per_two_cycles(call: Call, profile: TimingProfile) -> int:
     """MACs in two cycles for the types of a product's operands."""
-    elements = [t.elem for t in call.inputs[:2] if t is not None]
-    is_float = not all([element.is_integer for element in elements])
-    bits = [element.bits for element in elements]
+    types = [(t.elem.bits, t.elem.kind) for t in call.inputs[:2] if t is not None]
+    return _product_rate(tuple(types), profile)
+
+
+@lru_cache(maxsize=256)
+def _product_rate(types: tuple[tuple[int, Kind], ...], profile: TimingProfile) -> int:
+    is_float = any(kind == "float" for _, kind in types)
+    bits = [width for width, _ in types]
     # Narrow weights alone make the array faster; a wide operand of either kind slows it down.
     width = 4 if min(bits) == 4 else max(bits)
     return profile.macs_per_two_cycles(width, is_float=is_float)
