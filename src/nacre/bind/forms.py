@@ -156,20 +156,21 @@ class FormBinder:
         """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
             return self._make_copy(task, lookup, row)
-        op, regions = operation_name(task), [region_of(operand) for operand in task.operands]
+        operands: Any = task.operands  # those of a program without errors have regions
+        op, regions = operation_name(task), [operand.region for operand in operands]
         call = _plain_call(task, regions, lookup)
         primitive, resolved = primitive_of(op), resolve_call(op, call)
         is_compressed = any([region.compression for region in regions])
-        operands = None
+        typed = None
         if lookup or is_compressed or resolved is not call:
-            operands = tuple([_typed(region, lookup) for region in regions])
-            operands = _with_truths(operands, resolved)
+            typed = tuple([_typed(region, lookup) for region in regions])
+            typed = _with_truths(typed, resolved)
         units = self._units
         return TaskForm(
             primitive.name if primitive is not None else op,
             tuple(sorted(resolved.attributes.items())),
             units.kinds.is_deterministic(task),
-            operands,
+            typed,
             units.call_uses(task, call, primitive_work(primitive, resolved)),
             0 if table_level(task) is None else units.shared(task, row),
             "raw",
