@@ -160,7 +160,7 @@ class FormBinder:
         op, regions = operation_name(task), [operand.region for operand in operands]
         call = _plain_call(task, regions, lookup)
         primitive, resolved = primitive_of(op), resolve_call(op, call)
-        is_compressed = any([region.compression for region in regions])
+        is_compressed = any(region.compression for region in regions)
         typed = None
         if lookup or is_compressed or resolved is not call:
             typed = tuple([_typed(region, lookup) for region in regions])

@@ -59,11 +59,9 @@ class OperandBinder:
         Regions of a program without errors have all that a region may lack.
         """
         offset, index, asked, dims = region.offset, region.buffer.index, region.quant, region.shape
-        memory, address = self._places[index]
-        if type(offset) is int:
-            address += offset
-        else:
-            address = self._address(offset, index, counters)
+        memory, first = self._places[index]
+        is_number = type(offset) is int
+        address = first + offset if is_number else self._address(offset, index, counters)
         quant: Quant | None = None
         if asked is not None:
             quant = self._known_quants.get(id(asked)) or self._quants.make(asked, len(dims))

@@ -47,7 +47,7 @@ from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
 from nacre.tcb.figures import Figures
-from nacre.tcb.image import Image, Machine, Origin, Placement, Port
+from nacre.tcb.image import Image, Machine, Placement, Port
 
 _DDR = "DDR"
 

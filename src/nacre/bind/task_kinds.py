@@ -28,7 +28,9 @@ class TaskKinds:
         self.asking: set[int] = set()  # positions of tasks whose decorators ask for anything
         self.requested: dict[int, UnitIndex] = {}  # what `@resource` asks for, by position
         self.varying: list[tuple[Symbolic, ...]] = []  # by kind: terms that no block can say
-        self.keys: list[tuple[Hashable, ...]] = []  # by kind: equal ones are one kind, in other programs too
+        self.keys: list[
+            tuple[Hashable, ...]
+        ] = []  # by kind: equal ones are one kind, in other programs too
         self.first: list[Task] = []  # by kind: the first task of it
         self.numbers: dict[int, int] = {}  # of tasks that were looked at, by position
         self._kinds: dict[tuple[Hashable, ...], int] = {}
@@ -49,7 +51,7 @@ class TaskKinds:
                 # More than what tools call it, which is all of most.
                 is_ordered, asked = self._requests(task, is_ordered=is_ordered)
             key: tuple[Hashable, ...]
-            if type(node) is Copy:
+            if isinstance(node, Copy):
                 moved = _copied_bytes(task) or _copied_types(task)
                 key = (task.op, is_ordered, asked, *moved)
             else:

@@ -129,7 +129,7 @@ class UnitBinder:
         kinds = self.kinds
         kinds.look_at(tasks)
         self._choices = [self._choices_of(kind, task) for kind, task in enumerate(kinds.first)]
-        if all([choices.all for choices in self._choices]):
+        if all(choices.all for choices in self._choices):
             return []
         return [task for task in tasks if not self._choices[kinds.numbers[task.position]].all]
 

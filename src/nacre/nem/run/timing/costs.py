@@ -120,9 +120,7 @@ def _expand_rows(values: list[int], index: list[int]) -> Column:
     return column
 
 
-def _compute_cycles(
-    task: Task, call: Call, work: Work, unit: str, profile: TimingProfile
-) -> int:
+def _compute_cycles(task: Task, call: Call, work: Work, unit: str, profile: TimingProfile) -> int:
     name = operation_name(task)
     if unit == "NMU":
         rate = macs_per_two_cycles(call, profile)
