@@ -67,6 +67,7 @@ class Counters:
         self._terms: dict[int, tuple[Term, Term]] = {}  # by id, which they keep, as they become
         self.addresses: dict[tuple[int, int], Term] = {}  # by id of the offset, and by buffer
         self.operands: dict[OperandKey, Operand] = {}
+        self.regions: dict[int, Operand] = {}  # operands of the type of a region, by its id
         self._inside: dict[Term, Counters] = {}  # by where a loop at this place begins
 
     def inside(self, loop: Loop) -> Counters:

@@ -111,12 +111,10 @@ class Emitter:
                 # Most programs have nothing else: as `_task` does, with a call less for each.
                 form = known_forms.get(kinds[position]) or self._form(last, place)
                 inputs, outputs = place_operands(last, form, counters)
-                deps = last.deps
                 found.append(Block(
                     "task", position, form.op, form.attributes, form.is_ordered, inputs, outputs,
                     form.units, form.shared, None, form.format, 0, 0, waits, signal, (),
-                    False, last.token is not None,
-                    deps if len(deps) < 2 else tuple(dict.fromkeys(deps)),
+                    False, last.token is not None, last.deps,
                 ))  # fmt: skip
                 continue
             if kind != "entry" or has_entry_block(node):
@@ -130,8 +128,8 @@ class Emitter:
         loop = body.loop
         if loop is None:
             raise ValueError("a loop without statement")
-        tags, has_block = place.tags, has_entry_block(entry.node)
-        gate = (tags.wait_for(entry.node),) if has_block else self._waits(entry, place)
+        tags, has_block = place.tags, has_entry_block(entry[0])
+        gate = (tags.wait_for(entry[0]),) if has_block else self._waits(entry, place)
         counters = place.counters.inside(loop)
         inside = tags.inside(loop.position)
         around, start = (*place.outer, inside), (*gate, *inside.window_wait())
@@ -152,7 +150,7 @@ class Emitter:
 
     def _join(self, of_node: NodeTags, position: int, place: Place) -> tuple[int, Block]:
         tags, waits = place.tags, self._waits(of_node, place)
-        node, signal = of_node.node, of_node.signal
+        node, *_, signal = of_node
         if node.kind == "done":
             block = Block("join", position, waits=waits, signal=tags.iterations)
             return tags.tags.space, block
@@ -167,10 +165,10 @@ class Emitter:
 
     def _waits(self, of_node: NodeTags, place: Place) -> tuple[Wait, ...]:
         """What a node waits for, in its own body and in those around it."""
-        tags, node, own = place.tags, of_node.node, of_node.waits
-        waits: tuple[Wait, ...] = of_node.ready or ()
-        if of_node.ready is not None:
-            pass
+        tags, (node, own, ready, _) = place.tags, of_node
+        waits: tuple[Wait, ...] = ()
+        if ready is not None:
+            waits = ready
         elif own is not None:
             waits = _plain_waits(own, tags.number)
         elif node.kind == "end":
@@ -217,7 +215,6 @@ class Emitter:
             )
         else:  # which is most of them
             has_token = task.token is not None
-            named = named if len(named) < 2 else tuple(dict.fromkeys(named))
         return Block(
             "task",
             position,
@@ -251,7 +248,7 @@ class Emitter:
         if not self._has_token_limit:
             return ()
         if not self._last_of:
-            return tokens if len(tokens) < 2 else tuple(dict.fromkeys(tokens))
+            return tokens
         own = self._last_of.get(position)
         found = (self._last_of.get(token, token) for token in tokens)
         return tuple(token for token in dict.fromkeys(found) if token != own)

@@ -24,7 +24,6 @@ from nacre.nem.model.program import Quant as ProgramQuant
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import (
     Lookup,
-    OperandType,
     TaskCall,
     attributes_of,
     lookup_at,
@@ -34,8 +33,10 @@ from nacre.nem.plan.calls import (
 from nacre.nem.plan.core_operations import primitive_of, resolve_call
 from nacre.nem.plan.footprints import copies_elements, quantises
 from nacre.nem.plan.grid import TOP, Grid
+from nacre.nem.plan.placement import table_level
 from nacre.nem.run.machine.actions import copy_operands
 from nacre.nem.run.machine.machine import operation_name
+from nacre.nem.run.timing.costs import primitive_work
 from nacre.tcb.image import Attribute, Operand, Quant, UnitUse
 
 _RAW = "u8"  # the element type of bytes that a copy moves as they are
@@ -52,7 +53,7 @@ class TaskForm(Struct, frozen=True, eq=False):
     op: str
     attributes: tuple[tuple[str, Attribute], ...]
     is_ordered: bool
-    operands: tuple[Operand, ...]  # in the order of the task's
+    operands: tuple[Operand, ...] | None  # in the task's order; None: of the types of their regions
     units: tuple[UnitUse, ...]  # of any instance
     shared: int
     format: str
@@ -112,7 +113,8 @@ class FormBinder:
 
     def __init__(self, units: UnitBinder) -> None:
         self._units = units
-        self._kinds, self._varying = units.kinds.numbers, units.kinds.varying
+        kinds = units.kinds
+        self._kinds, self._varying, self._keys = kinds.numbers, kinds.varying, kinds.keys
         self.known: dict[int, TaskForm] = {}  # by kind, those that are alike in every iteration
         self.quants = QuantBinder()
         self._remembered = remembered_forms(units.target)
@@ -120,45 +122,61 @@ class FormBinder:
     def make(self, task: Task, row_of: Callable[[], Grid]) -> TaskForm:
         """The form of a task in an iteration."""
         kind = self._kinds[task.position]
-        terms = self._varying[kind]
-        if not terms:
-            made = self.known[kind] = self._recall(task, kind)
+        if not self._varying[kind]:
+            made = self._remembered.get(self._keys[kind])
+            if made is None:
+                made = self._remember(task, kind)
+            self.known[kind] = made
             return made
         row = row_of()
-        lookup = lookup_at(terms, row, 0)
+        lookup = lookup_at(self._varying[kind], row, 0)
         made = self._make(task, lookup, row)
         return made if task.op in COPIES else self._quantised(task, made, lookup)
 
-    def _recall(self, task: Task, kind: int) -> TaskForm:
-        """The form of tasks of a kind that is alike in every iteration."""
-        key = self._units.kinds.keys[kind]
-        made = self._remembered.get(key)
-        if made is None:
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
-            made = self._remembered[key] = self._make(task, _NOTHING, TOP)
+    def _remember(self, task: Task, kind: int) -> TaskForm:
+        """The form of tasks of a kind that is alike in every iteration, and not known."""
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        size = self._units.kinds.copied[kind]
+        if size is None:
+            made = self._make(task, _NOTHING, TOP)
+        else:
+            made = self._make_bytes(task, size)
+        self._remembered[self._keys[kind]] = made
         return made
+
+    def _make_bytes(self, task: Task, size: int) -> TaskForm:
+        """The form of a copy of so many bytes as they are."""
+        uses, shared = self._units.copy_uses(task, size)
+        moved = Operand(_ANYWHERE, 0, _RAW, (size,))
+        is_ordered, reads = self._units.kinds.is_deterministic(task), _reads(task.operands, 1)
+        return TaskForm(task.op, (), is_ordered, (moved, moved), uses, shared, "raw", False, reads)
 
     def _make(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
         """The form of a task but for the quantisation of its operands."""
         if task.op in COPIES:
             return self._make_copy(task, lookup, row)
-        op, (call, operands) = operation_name(task), _typed_call(task, lookup)
-        primitive = primitive_of(op)
-        resolved = resolve_call(op, call)
-        if resolved is not call:
-            operands = _with_truths(task, operands, resolved)
+        operands: Any = task.operands  # those of a program without errors have regions
+        op, regions = operation_name(task), [operand.region for operand in operands]
+        call = _plain_call(task, regions, lookup)
+        primitive, resolved = primitive_of(op), resolve_call(op, call)
+        is_compressed = any(region.compression for region in regions)
+        typed = None
+        if lookup or is_compressed or resolved is not call:
+            typed = tuple([_typed(region, lookup) for region in regions])
+            typed = _with_truths(typed, resolved)
+        units = self._units
         return TaskForm(
             primitive.name if primitive is not None else op,
             tuple(sorted(resolved.attributes.items())),
-            self._units.kinds.is_deterministic(task),
-            operands,
-            self._units.uses(task, row, call),
-            self._units.shared(task, row),
+            units.kinds.is_deterministic(task),
+            typed,
+            units.call_uses(task, call, primitive_work(primitive, resolved)),
+            0 if table_level(task) is None else units.shared(task, row),
             "raw",
             True,
-            _reads(task.operands, len(call.inputs)),
-            any(operand.compression for operand in operands),
+            len(call.inputs),
+            is_compressed,
         )
 
     def _make_copy(self, task: Task, lookup: Lookup, row: Grid) -> TaskForm:
@@ -184,7 +202,7 @@ class FormBinder:
 
     def _quantised(self, task: Task, plain: TaskForm, lookup: Lookup) -> TaskForm:
         """The form of a compute task in an iteration with the quantisation of its operands."""
-        operands = list(plain.operands)
+        operands = list(plain.operands or ())
         for at, operand in enumerate(task.operands):
             quant = region_of(operand).quant
             if quant is not None:
@@ -211,31 +229,24 @@ class FormBinder:
         return replace(of, quant=self.quants.make_at(quant, rank, lookup))
 
 
-def _typed_call(task: Task, lookup: Lookup) -> tuple[TaskCall, tuple[Operand, ...]]:
-    """A compute task as a call without quantisation, and its operands, in one pass over these."""
-    inputs: list[OperandType] = []
-    outputs: list[OperandType] = []
-    operands: list[Operand] = []
-    for operand in task.operands:
-        made = _typed(region_of(operand), lookup)
-        operands.append(made)
-        of_call = inputs if operand.access == "read" else outputs
-        of_call.append(plain_type(made.elem, made.dims))
-    attributes = attributes_of(task, lookup)
-    return TaskCall(tuple(inputs), tuple(outputs), attributes), tuple(operands)
+def _plain_call(task: Task, regions: list[Region], lookup: Lookup) -> TaskCall:
+    """A compute task as a call without quantisation; what it reads comes first."""
+    typed: Any = regions  # of a program without errors
+    if lookup:
+        types = [plain_type(r.elem, resolve_symbols(r.shape, lookup)) for r in typed]
+    else:
+        types = [plain_type(region.elem, region.shape) for region in typed]
+    reads = len([1 for operand in task.operands if operand.access == "read"])
+    return TaskCall(tuple(types[:reads]), tuple(types[reads:]), attributes_of(task, lookup))
 
 
-def _with_truths(
-    task: Task, operands: tuple[Operand, ...], resolved: TaskCall
-) -> tuple[Operand, ...]:
+def _with_truths(operands: tuple[Operand, ...], resolved: TaskCall) -> tuple[Operand, ...]:
     """Operands with those as truth values that an operation means as such: they lie as bytes."""
-    reads, writes = iter(resolved.inputs), iter(resolved.outputs)
-    made = []
-    for operand, typed in zip(task.operands, operands, strict=True):
-        meant = next(reads if operand.access == "read" else writes)
-        is_truth = meant is not None and meant.elem is _TRUTH
-        made.append(replace(typed, elem=_TRUTH.name) if is_truth else typed)
-    return tuple(made)
+    meant = (*resolved.inputs, *resolved.outputs)
+    return tuple([
+        replace(made, elem=_TRUTH.name) if of is not None and of.elem is _TRUTH else made
+        for made, of in zip(operands, meant, strict=True)
+    ])  # fmt: skip
 
 
 def _reads(operands: tuple[TaskOperand, ...], reads: int) -> int:

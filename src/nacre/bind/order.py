@@ -33,8 +33,7 @@ class OrderNode(Struct, frozen=True, eq=False, gc=False):
     is_within: bool  # whether all that it waits for stands in its body
     body: int  # the position of the loop around it; -1: none
     number: int
-    past: NodeSet  # the numbers of all that are before it
-    until: NodeSet  # and its own
+    until: NodeSet  # the numbers of all that are before it, and its own
 
     def __repr__(self) -> str:
         return f"<{self.kind} #{self.position}>"
@@ -159,13 +158,20 @@ class _BodyWriter:
 
     def write(self, statements: Sequence[Statement]) -> OrderBody:
         """Order the body."""
-        within_chains = self._orderer.within_chains
+        chains, within_chains = self._orderer.chains, self._orderer.within_chains
+        tasks = self._tasks
         for statement in statements:
             if isinstance(statement, Task):
-                if not within_chains or statement.position not in within_chains:
-                    self._add_task(statement)
+                if chains and statement.position in chains:
+                    node = self._add_chain(statement)
+                elif within_chains and statement.position in within_chains:
+                    continue
+                else:
+                    node = tasks[statement.position] = self._add_task(statement)
+                if statement.is_sync:
+                    self._gate = node
             elif isinstance(statement, Wait):
-                tokens = [self._orderer.tasks[token] for token in statement.tokens]
+                tokens = [tasks[token] for token in statement.tokens]
                 self._gate = self._add("wait", statement.position, statement, tokens)
             else:
                 self._gate = self._add_loop(statement)
@@ -173,42 +179,40 @@ class _BodyWriter:
             self._add("done", self._loop.end, self._loop, list(self._last.values()))
         return OrderBody(self._loop, tuple(self._nodes), self._inner)
 
-    def _add_task(self, task: Task) -> None:
-        tasks, chains, deps = self._tasks, self._orderer.chains, task.deps
-        position = task.position
-        if chains and position in chains:
-            chain = chains[position]
-            own = {member.position for member in chain}
-            others = (dep for member in chain for dep in member.deps if dep not in own)
-            node = self._add("task", position, task, [tasks[dep] for dep in others])
-            tasks.update((position, node) for position in own)
-        else:
-            node = tasks[position] = self._add_single(task, [tasks[dep] for dep in deps])
-        if task.is_sync:
-            self._gate = node
+    def _add_chain(self, last: Task) -> OrderNode:
+        """Tasks that stream into each other, by the last."""
+        tasks, chain = self._tasks, self._orderer.chains[last.position]
+        own = {member.position for member in chain}
+        others = (dep for member in chain for dep in member.deps if dep not in own)
+        node = self._add("task", last.position, last, [tasks[dep] for dep in others])
+        tasks.update((position, node) for position in own)
+        return node
 
-    def _add_single(self, task: Task, named: list[OrderNode]) -> OrderNode:
+    def _add_task(self, task: Task) -> OrderNode:
         """A task that streams into no other; most wait for others of their body alone."""
-        body, gate = self._position, self._gate
+        tasks, deps, body, gate = self._tasks, task.deps, self._position, self._gate
         before: tuple[OrderNode, ...]
-        if len(named) == 1:  # which is half of them
-            only = named[0]
+        if len(deps) == 1:  # which is half of them
+            only = tasks[deps[0]]
             if only.body != body or (gate is not None and only.position < gate.position):
-                return self._add("task", task.position, task, named)
+                return self._add("task", task.position, task, [only])
             before, past = (only,), only.until
-        else:
-            if not named:
-                return self._add("task", task.position, task, named)
+        elif deps:
+            named = [tasks[dep] for dep in deps]
             for other in named:
                 if other.body != body:
                     return self._add("task", task.position, task, named)
             latest, past = _latest(self._after_gate(named))
             before = tuple(latest)
+        elif gate is None:
+            before, past = (), self._start
+        else:
+            before, past = (gate,), gate.until
         orderer, at = self._orderer, task.position
         number = orderer.node_count
         orderer.node_count = number + 1
         until = with_node(past, number)
-        made = OrderNode("task", at, task, before, False, True, body, number, past, until)
+        made = OrderNode("task", at, task, before, not before, True, body, number, until)
         self._nodes.append(made)
         if self._loop is not None:
             for other in before:
@@ -265,7 +269,6 @@ class _BodyWriter:
             len(own) == len(before),
             self._position,
             number,
-            past,
             with_node(past, number),
         )
         self._nodes.append(made)
@@ -320,7 +323,7 @@ def _latest(nodes: list[OrderNode]) -> tuple[list[OrderNode], NodeSet]:
         late, early = nodes
         if late.position < early.position:
             early, late = nodes
-        if contains(late.past, early.number):
+        if contains(late.until, early.number):
             return [late], late.until
         return nodes, union(late.until, early.until)
     latest, *rest = sorted(nodes, key=_position, reverse=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nacre.base.collection import no_collection
-from nacre.base.diagnostics import Diagnostic, InputError
+from nacre.base.diagnostics import InputError
 from nacre.base.stages import stage
 from nacre.bind.chains.trials import keep_faster_chains
 from nacre.bind.emission import Emitter
@@ -38,7 +38,7 @@ from nacre.bind.tag_pressure import NO_WINDOWS, FittedTags, TagCounts, fit_tags
 from nacre.bind.task_places import origins_of
 from nacre.bind.token_pressure import fit_tokens, require_end
 from nacre.bind.uarch.reader import Uarch
-from nacre.bind.units import UnitBinder, UnitDecision
+from nacre.bind.units import UnitBinder, UnitDecisions
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Program
 from nacre.nem.plan.plan import Plan
@@ -47,7 +47,7 @@ from nacre.nem.run.timing.profile import TimingProfile, timing_profile
 from nacre.nem.run.timing.resources import NoUnitError
 from nacre.nem.spec.units import DEVICE_UNITS, ENGINE_UNITS
 from nacre.tcb.figures import Figures
-from nacre.tcb.image import Image, Machine, Origin, Placement, Port
+from nacre.tcb.image import Image, Machine, Placement, Port
 
 _DDR = "DDR"
 
@@ -98,8 +98,9 @@ class _Binding:
         self._plan, self._name, self._device, self._host = plan, name, device, host
         self._options = options
         self._units = UnitBinder(device, profile, uarch.figures.count("cstl.parts"))
-        seen = _look_through(program, self._units, dict(host.layers))
-        self._decisions, self._streams, self._origins = seen
+        _require_units(program, self._units)
+        self._streams = self._units.streams(program.tasks)
+        self._origins = tuple(origins_of(program, dict(host.layers)))
         self._forms = FormBinder(self._units)
         self._machine = _machine(device, profile, uarch, options.ddr_bytes)
         placed = place_buffers(program, self._machine)
@@ -166,7 +167,7 @@ class _Binding:
         spaces = sorted(draft.fitted.tags.spaces)
         return Bound(
             finished.image,
-            self._decisions,
+            UnitDecisions(self._units, self._plan.program.tasks),
             fused,
             draft.fitted.serialised,
             weights,
@@ -227,24 +228,13 @@ def _weights(
         return choose_weights(plan, host.constants, of_host, modes, costs)
 
 
-def _look_through(
-    program: Program, units: UnitBinder, layers: Mapping[str, str]
-) -> tuple[tuple[UnitDecision, ...], dict[int, int], tuple[Origin, ...]]:
-    """Where every task runs, in which stream, by position, and where every block comes from.
-
-    InputError with all that can run nowhere.
-    """
-    decisions: list[UnitDecision] = []
-    findings: list[Diagnostic] = []
-    tasks, decide = program.tasks, units.decide
-    for task in tasks:
-        try:
-            decisions.append(decide(task))
-        except NoUnitError as error:
-            findings.append(BND02.at(program.span(task.node), str(error)))
-    if findings:
-        raise InputError(findings)
-    return tuple(decisions), units.streams(tasks), tuple(origins_of(program, layers))
+def _require_units(program: Program, units: UnitBinder) -> None:
+    """InputError with all tasks that can run nowhere."""
+    homeless = units.look_at(program.tasks)
+    if homeless:
+        raise InputError([
+            BND02.at(program.span(task.node), str(NoUnitError(task))) for task in homeless
+        ])  # fmt: skip
 
 
 def _machine(device: Device, profile: TimingProfile, uarch: Uarch, ddr_bytes: int) -> Machine:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from functools import cached_property, partial
-from typing import NamedTuple
+from functools import cached_property
 
 from nacre.base.terms import Term
 from nacre.bind.counters import Counters, add, add_number, simplify, split_number
@@ -15,16 +14,10 @@ from nacre.tcb.image import Tag, TagSet, Wait, counter
 PlainWait = tuple[Tag, Term, int]  # a tag, and its value: a term, and a number to be added to it
 
 
-class NodeTags(NamedTuple):
-    """What a node waits for and signals, but for the number that its body has counted so far."""
-
-    node: OrderNode
-    waits: tuple[PlainWait, ...] | None  # None: some of it stands outside of its body
-    ready: tuple[Wait, ...] | None  # the same where nothing has to be added, if that is known
-    signal: Tag | None  # None: nobody waits for it
-
-
-_node_tags = partial(tuple.__new__, NodeTags)  # without a call of Python for each
+# A node with what it waits for and the tag that it signals; None: nobody waits for it. Waits are
+# without the number that its body has counted so far; None: some of it stands outside of its body.
+# The last but one are the waits where nothing has to be added, if that is known.
+NodeTags = tuple[OrderNode, tuple[PlainWait, ...] | None, tuple[Wait, ...] | None, Tag | None]
 
 
 class TagTerms:
@@ -71,35 +64,53 @@ class TagTerms:
         """The tags of all nodes of a body."""
         found = self._nodes.get(id(nodes))
         if found is None:
-            found = self._nodes[id(nodes)] = self._of(nodes)
+            make = self._of_program if self._is_final else self._of
+            found = self._nodes[id(nodes)] = make(nodes)
         return found
 
     def _of(self, nodes: tuple[OrderNode, ...]) -> list[NodeTags]:
-        signals, known, tags, counts = self._signals, self._waits, self._tags, self._counted
-        found, made = [], _node_tags
-        ready: dict[OrderNode, Wait] = {}
+        signals, known = self._signals, self._waits
+        found: list[NodeTags] = []
+        places: dict[int, tuple[Tag, Term, int]] = {}  # by chain: its tag, and what that counted
         for node in nodes:
-            signal = signals.get(node)
-            tag: Tag | None = None
+            signal, tag = signals.get(node), None
             if signal is not None:
                 chain, place = signal
-                tag = tags.get(chain) or self.tag(chain)
-                counted, number = counts.get(chain) or self.counted(chain)
+                of_chain = places.get(chain)
+                if of_chain is None:
+                    of_chain = places[chain] = (self.tag(chain), *self.counted(chain))
+                tag, counted, number = of_chain
                 known[node] = (tag, counted, number + place + 1)
-                if self._is_final:
-                    ready[node] = Wait(tag, number + place + 1)
             before = node.before
             if not node.is_within or node.kind == "end":  # a loop's end is waited for otherwise
-                found.append(made((node, None, None, tag)))
-            elif self._is_final:
-                waits = (
-                    (ready[before[0]],) if len(before) == 1 else tuple([ready[n] for n in before])
-                )
-                found.append(made((node, None, waits, tag)))
+                found.append((node, None, None, tag))
             elif len(before) == 1:  # which is most of them
-                found.append(made((node, (known[before[0]],), None, tag)))
+                found.append((node, (known[before[0]],), None, tag))
             else:
-                found.append(made((node, tuple([known[n] for n in before]), None, tag)))
+                found.append((node, tuple([known[n] for n in before]), None, tag))
+        return found
+
+    def _of_program(self, nodes: tuple[OrderNode, ...]) -> list[NodeTags]:
+        """The same of the program's own body, where nothing is counted before."""
+        signals = self._signals
+        found: list[NodeTags] = []
+        ready: dict[OrderNode, Wait] = {}
+        tags: dict[int, Tag] = {}  # by chain
+        for node in nodes:
+            signal, tag = signals.get(node), None
+            if signal is not None:
+                chain, place = signal
+                tag = tags.get(chain)
+                if tag is None:
+                    tag = tags[chain] = self.tag(chain)
+                ready[node] = Wait(tag, place + 1)
+            before = node.before
+            if node.kind == "end":
+                found.append((node, None, None, tag))
+            elif len(before) == 1:
+                found.append((node, None, (ready[before[0]],), tag))
+            else:
+                found.append((node, None, tuple([ready[n] for n in before]), tag))
         return found
 
     def wait(self, node: OrderNode) -> PlainWait:

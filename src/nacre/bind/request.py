@@ -11,7 +11,7 @@ from nacre.bind.memory.requests import RequestChoice
 from nacre.bind.memory.weights import PLAIN_WEIGHTS, WeightChoices
 from nacre.bind.tag_pressure import Serialisation
 from nacre.bind.uarch.reader import IDEAL, Uarch
-from nacre.bind.units import UnitDecision
+from nacre.bind.units import UnitDecisions
 from nacre.nem.model.devices import Device
 from nacre.nem.plan.plan import Plan
 from nacre.nem.spec.limits import DEFAULT_DDR_BYTES
@@ -70,7 +70,7 @@ class Bound(Struct, frozen=True, eq=False):
     """A bound program, and how it came about."""
 
     image: Image
-    units: tuple[UnitDecision, ...]
+    units: UnitDecisions
     fused: FusedChains = NO_CHAINS
     serialised: tuple[Serialisation, ...] = ()
     weights: WeightChoices = PLAIN_WEIGHTS

@@ -58,7 +58,7 @@ class IterationRuns:
         found: list[Symbolic] = []
         for statement in body:
             if isinstance(statement, Task):
-                found += self._kinds.varying[self._kinds.of(statement)]
+                found += self._kinds.varying[self._kinds.numbers[statement.position]]
             elif isinstance(statement, Loop):
                 found += self._varying(statement.body)
         return found

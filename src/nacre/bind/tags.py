@@ -223,14 +223,15 @@ def _chain_up(nodes: Iterable[OrderNode], waited: Set[OrderNode], most: int | No
         elif kind == "done" or node not in waited:
             continue
         chain: int | None = None
-        for named in reversed(node.before):
+        before = node.before
+        for named in before if len(before) == 1 else reversed(before):
             signal = signals.get(named)
             if signal is not None and last[signal[0]] is named:
                 chain = signal[0]
                 break
         else:
             if not node.after_start:  # and after something of its body
-                chain = _chain_before(node.past, last)
+                chain = _chain_before(node.until, last)
         if chain is None and len(last) == most:
             # Whoever signalled first is likely to be over first.
             chain = min(range(len(last)), key=lambda c: last[c].position)
@@ -246,10 +247,16 @@ def _chain_up(nodes: Iterable[OrderNode], waited: Set[OrderNode], most: int | No
     return Chains(signals, tuple(lengths), serialised)
 
 
-def _chain_before(past: NodeSet, last: Sequence[OrderNode]) -> int | None:
+def _chain_before(until: NodeSet, last: Sequence[OrderNode]) -> int | None:
     """A chain whose last node is among those that are before another node."""
     first = max(0, len(last) - _MOST_CHAINS)
+    if len(until) == 1:  # which is most programs
+        bits = until[0]
+        for chain in range(first, len(last)):
+            if bits >> last[chain].number & 1:
+                return chain
+        return None
     for chain, other in enumerate(last[first:], first):
-        if contains(past, other.number):
+        if contains(until, other.number):
             return chain
     return None

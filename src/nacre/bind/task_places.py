@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import repeat
 
-from nacre.nem.model.program import Decorator, Program, Task, Wait
+from nacre.nem.model.program import Program, Task, Wait
 from nacre.nem.run.sessions.naming import statement_name, task_name
 from nacre.tcb.image import Origin
 
@@ -34,13 +34,13 @@ def plural(count: int, what: str) -> str:
 def origins_of(program: Program, layers: Mapping[str, str]) -> list[Origin]:
     """The origins of tasks and waits; `layers` are those of tasks by their names."""
     tasks = program.tasks
-    starts = [task.node.start for task in tasks]
-    found = [
-        Origin(task.position, task.token or statement_name(program, task), line, layer)
-        for task, line, layer in zip(
-            tasks, _lines(program, starts), _layers(tasks, layers), strict=True
-        )
-    ]
+    found = list(map(
+        Origin,
+        [task.position for task in tasks],
+        [task.token or statement_name(program, task) for task in tasks],
+        _lines(program, [task.node.start for task in tasks]),
+        _layers(tasks, layers),
+    ))  # fmt: skip
     waits = [s for s in program.barriers if type(s) is Wait]
     if not waits:  # which is most programs
         return found
@@ -67,22 +67,18 @@ def _layers(tasks: tuple[Task, ...], layers: Mapping[str, str]) -> list[str | No
     of_loops: dict[int, str | None] = {}  # by position of the innermost
     for task in tasks:
         layer = layers.get(task.name) if layers else None
-        if layer is None and (decorators := task.decorators):
-            layer = _debug_name(decorators)
-        if layer is None and task.loops:
-            innermost = task.loops[-1].position
-            if innermost not in of_loops:
-                of_loops[innermost] = task.debug_name
-            layer = of_loops[innermost]
+        if layer is None:
+            for decorator in task.decorators:
+                if decorator.name == "debug" and (arguments := decorator.arguments):
+                    name = arguments[0]
+                    if type(name) is str:
+                        layer = name
+                        break
+            else:
+                if task.loops:
+                    innermost = task.loops[-1].position
+                    if innermost not in of_loops:
+                        of_loops[innermost] = task.debug_name
+                    layer = of_loops[innermost]
         found.append(layer)
     return found
-
-
-def _debug_name(decorators: tuple[Decorator, ...]) -> str | None:
-    """What `@debug` among some decorators calls a task."""
-    for decorator in decorators:
-        if decorator.name == "debug" and (arguments := decorator.arguments):
-            name = arguments[0]
-            if type(name) is str:
-                return name
-    return None

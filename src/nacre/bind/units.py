@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from nacre.bind.counters import Counters, simplify
 from nacre.bind.task_kinds import TaskKinds
 from nacre.nem.model.devices import Device
 from nacre.nem.model.program import Task
-from nacre.nem.plan.calls import TaskCall
+from nacre.nem.plan.calls import TaskCall, TaskWork
 from nacre.nem.plan.columns import as_term
 from nacre.nem.plan.grid import Grid
 from nacre.nem.plan.placement import (
@@ -28,16 +28,15 @@ from nacre.nem.plan.placement import (
 from nacre.nem.run.timing.costs import (
     DDR,
     CopyRate,
-    call_cycles,
     copy_levels,
     copy_rate,
     cycles,
     ddr_cycles,
     latency_of,
     wire_cycles,
+    work_cycles,
 )
 from nacre.nem.run.timing.profile import TimingProfile
-from nacre.nem.run.timing.resources import NoUnitError
 from nacre.tcb.image import DEVICE, UnitUse
 
 
@@ -54,9 +53,17 @@ class UnitDecision(Struct, frozen=True, eq=False, gc=False):
 class _UnitChoices(Struct, frozen=True, eq=False):
     """The units on which a task can run."""
 
-    all: tuple[UnitCombination, ...]
+    all: tuple[UnitCombination, ...]  # none: the device has none for it
     units: UnitCombination  # those that it prefers
     part: str | None  # of these
+
+
+class _CopyRates(Struct, frozen=True, eq=False):
+    """How fast copies from memory to memory are, whatever their size."""
+
+    units: tuple[tuple[str, CopyRate, int], ...]  # with the latency
+    part: str | None  # of a CSTL
+    wires: int  # how often bytes go over those of DDR
 
 
 class Target(NamedTuple):
@@ -69,21 +76,31 @@ class Target(NamedTuple):
 _CSTL, _POST_PROCESSING, _STORE_BACK = "CSTL", "CSTLA", "CSTLB"
 
 
+class UnitDecisions(Struct, frozen=True, eq=False):
+    """Where each of some tasks runs; made when asked for, since blocks follow from kinds alone."""
+
+    units: UnitBinder
+    tasks: tuple[Task, ...]
+
+    def __iter__(self) -> Iterator[UnitDecision]:
+        return map(self.units.decide, self.tasks)
+
+
 class UnitBinder:
     """Binds tasks to units of a device by the Target Resource Validity Rule."""
 
     def __init__(self, device: Device, profile: TimingProfile, cstl_parts: int) -> None:
         self.kinds = TaskKinds()
-        self._kind_of = self.kinds.of
         self._asking, self._requested = self.kinds.asking, self.kinds.requested
         self._device = device
         self._is_single = device.num_engines == 1
         self._has_parts = cstl_parts > 1
         self._profile = profile
         self.target = Target(device.digest, cstl_parts)
-        self._choices: dict[int, _UnitChoices] = {}  # by kind
-        self._present: dict[tuple[UnitCombination, ...], tuple[UnitCombination, ...]] = {}
-        self._rates: dict[Hashable, list[tuple[str, CopyRate]]] = {}  # of copies, by their memories
+        self._choices: list[_UnitChoices] = []  # by kind
+        self._choices_by_way: dict[Hashable, _UnitChoices] = {}
+        self._latencies: dict[str, int] = {}  # of compute tasks, by unit
+        self._rates: dict[Hashable, _CopyRates] = {}  # by their way
 
     def streams(self, tasks: Sequence[Task]) -> dict[int, int]:
         """The streams of tasks whose units are known, by position: their engines, or DEVICE."""
@@ -107,10 +124,18 @@ class UnitBinder:
         engine = fixed_engine(task)
         return None if engine is None else counters.term(engine)
 
+    def look_at(self, tasks: Sequence[Task]) -> list[Task]:
+        """Find out the units of the tasks of a program; those that the device has none for."""
+        kinds = self.kinds
+        kinds.look_at(tasks)
+        self._choices = [self._choices_of(kind, task) for kind, task in enumerate(kinds.first)]
+        if all(choices.all for choices in self._choices):
+            return []
+        return [task for task in tasks if not self._choices[kinds.numbers[task.position]].all]
+
     def decide(self, task: Task) -> UnitDecision:
-        """The units of a task; NoUnitError where the device has none."""
-        kind = self._kind_of(task)
-        choices = self._choices.get(kind) or self._find_choices(task, kind)
+        """The units of a task that was looked at."""
+        choices = self._choices[self.kinds.numbers[task.position]]
         if not self._requested or (asked := self._requested.get(task.position)) is None:
             return UnitDecision(task, choices.units, "free", None, choices.part)
         way = next((way for way in choices.all if asked.unit in way), None)
@@ -120,20 +145,20 @@ class UnitBinder:
         is_exact = isinstance(index, int) and index < count
         return self._decision(task, way, "exact" if is_exact else "remapped", asked.unit)
 
-    def _find_choices(self, task: Task, kind: int) -> _UnitChoices:
-        """The units on which tasks of a kind can run."""
-        ways = self._eligible(capable_units(task))
-        if not ways:
-            raise NoUnitError(task)
-        found = self._choices[kind] = _UnitChoices(ways, ways[0], self._part(task, ways[0]))
+    def _choices_of(self, kind: int, task: Task) -> _UnitChoices:
+        """The units on which tasks of a kind can run, by the first of them."""
+        way = self.kinds.way(kind)
+        if way is None:
+            return self._find_choices(task)
+        found = self._choices_by_way.get(way)
+        if found is None:
+            found = self._choices_by_way[way] = self._find_choices(task)
         return found
 
-    def _eligible(self, capable: tuple[UnitCombination, ...]) -> tuple[UnitCombination, ...]:
-        """Those of some units that the device has: few kinds of tasks can run on others."""
-        found = self._present.get(capable)
-        if found is None:
-            found = self._present[capable] = present_units(capable, self._device)
-        return found
+    def _find_choices(self, task: Task) -> _UnitChoices:
+        ways = present_units(capable_units(task), self._device)
+        units = ways[0] if ways else ()
+        return _UnitChoices(ways, units, self._part(task, units))
 
     def _decision(
         self, task: Task, units: UnitCombination, match: Match, requested: str
@@ -146,41 +171,51 @@ class UnitBinder:
             return None
         return _STORE_BACK if task.op == "store" else _POST_PROCESSING
 
-    def uses(self, task: Task, row: Grid, call: TaskCall | None = None) -> tuple[UnitUse, ...]:
-        """The units that a task occupies, for how long in an iteration, of any instance.
-
-        `call` is what a compute task is there, where that is known.
-        """
+    def uses(self, task: Task, row: Grid) -> tuple[UnitUse, ...]:
+        """The units that a copy occupies, for how long in an iteration, of any instance."""
         profile = self._profile
         units, own_part = self._units_of(task)
         uses = []
         for name in units:
             latency = latency_of(task, name, profile)
-            if call is not None:
-                taken = call_cycles(task, call, name, profile)
-            else:
-                taken = _value(cycles(task, name, row, profile))
-            part = own_part if name == _CSTL else None
-            uses.append(UnitUse(name, latency, taken - latency, None, part))
+            taken = _value(cycles(task, name, row, profile))
+            uses.append(_use(name, latency, taken, own_part))
+        return tuple(uses)
+
+    def call_uses(self, task: Task, call: TaskCall, work: TaskWork) -> tuple[UnitUse, ...]:
+        """The same of a compute task, by what it is called with in an iteration."""
+        profile, latencies = self._profile, self._latencies
+        units, own_part = self._units_of(task)
+        uses = []
+        for name in units:
+            latency = latencies.get(name)
+            if latency is None:
+                latency = latencies[name] = latency_of(task, name, profile)
+            taken = work_cycles(task, call, work, name, profile)
+            uses.append(_use(name, latency, taken, own_part))
         return tuple(uses)
 
     def copy_uses(self, task: Task, size: int) -> tuple[tuple[UnitUse, ...], int]:
         """What `uses` and `shared` are of a copy of so many bytes without gaps."""
-        profile = self._profile
-        units, own_part = self._units_of(task)
-        first, second = copy_levels(task)
-        key = (task.op, task.operands[0].access, units, first, second)
-        rates = self._rates.get(key)
+        way = self.kinds.way(self.kinds.numbers[task.position])
+        rates = None if way is None else self._rates.get(way)
         if rates is None:
-            rates = self._rates[key] = [(u, copy_rate(task, u, profile)) for u in units]
-        uses = []
-        for name, rate in rates:
-            latency = profile.scale(rate.latency, name)
+            rates = self._find_rates(task)
+            if way is not None:
+                self._rates[way] = rates
+        profile, uses = self._profile, []
+        for name, rate, latency in rates.units:
             taken = profile.scale(rate.cycles(1, size), name)
-            part = own_part if name == _CSTL else None
-            uses.append(UnitUse(name, latency, _value(taken) - latency, None, part))
-        wires = (first == DDR) + (second == DDR)
+            uses.append(_use(name, latency, _value(taken), rates.part))
+        wires = rates.wires
         return tuple(uses), _value(wire_cycles(size * wires, profile)) if wires else 0
+
+    def _find_rates(self, task: Task) -> _CopyRates:
+        profile, levels = self._profile, copy_levels(task)
+        units, part = self._units_of(task)
+        rates = [(name, copy_rate(task, name, profile)) for name in units]
+        scaled = [(name, rate, profile.scale(rate.latency, name)) for name, rate in rates]
+        return _CopyRates(tuple(scaled), part, levels.count(DDR))
 
     def _units_of(self, task: Task) -> tuple[UnitCombination, str | None]:
         """The units of a task whose kind is known, and the part of a CSTL among them."""
@@ -207,6 +242,10 @@ class UnitBinder:
     def shared(self, task: Task, row: Grid) -> int:
         """Cycles of DDR's bandwidth."""
         return _value(ddr_cycles(task, row, self._profile))
+
+
+def _use(unit: str, latency: int, taken: int, part: str | None) -> UnitUse:
+    return UnitUse(unit, latency, taken - latency, None, part if unit == _CSTL else None)
 
 
 def _value(of_row: Values) -> int:

