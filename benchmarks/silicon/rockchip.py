@@ -21,7 +21,7 @@ from benchmarks.silicon.fits import (
 )
 from benchmarks.silicon.llm import ROBUST, Decoding, rockchip_decodings
 from nacre.calibrate import Fit, Measurement, Workload
-from nacre.calibrate.cross_validation import LeftOut
+from nacre.calibrate.cross_validation import HeldOutTimes
 from nacre.calibrate.errors import error_band
 from nacre.calibrate.fit import FittedFigure
 from nacre.calibrate.free_figures import free_figures
@@ -84,7 +84,7 @@ def fit_rk3588(chip: Path, folder: Path) -> Fit:
         measured,
         rows.modelled[:, 0] * 1e6,
         rows.modelled @ factors * 1e6,
-        LeftOut(predicted, folds),
+        HeldOutTimes(predicted, folds),
         band,
         {DECODE: band},
         (),
