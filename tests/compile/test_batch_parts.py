@@ -14,7 +14,6 @@ from nacre.compile.api import compile as compiled
 from nacre.compile.legalise import batch_parts
 from nacre.compile.legalise.batch_parts import split_batches
 from nacre.compile.legalise.legal_module import Legal
-from nacre.compile.options import Precision
 from nacre.core.builder import Builder
 from nacre.core.module import Module
 from nacre.core.verify import verify
@@ -28,7 +27,7 @@ NARROW_L2 = """include "npm4k.nem"
 device narrow_l2 extends npm4k {
     topology {
         num_engines = 1
-        l2_size_bytes = 131072
+        l2_size_bytes = 65536
         device_units {
             sDMA = 1
             WDM = 0
@@ -39,7 +38,7 @@ device narrow_l2 extends npm4k {
             DMA = 2
             VPU = 1
             SEQ = 1
-            l1_size_bytes = 131072
+            l1_size_bytes = 65536
         }
     }
 }
@@ -184,22 +183,20 @@ def test_random_chains_have_the_same_bits(data: st.DataObject) -> None:
     require_equal_bits(before, after)
 
 
-@pytest.mark.parametrize("precision", ["f16", "i8"])
 def test_plans_of_parts_are_right_and_take_less_time(
-    precision: Precision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = tmp_path / "narrow.nem"
     device.write_text(NARROW_L2)
-    module = attention(4, 64, 192, 32)
+    module = attention(8, 48, 80, 16)
     feeds = inputs_of(module)
-    calibration = [feeds] if precision == "i8" else None
-    made = compiled(module, str(device), precision, calibration=calibration)
-    assert any("computed in 4 parts" in note for note in made.manifest.notes)
+    made = compiled(module, str(device), "f16")
+    assert any("computed in 8 parts" in note for note in made.manifest.notes)
     assert [d for d in check(made.program, strict=True) if d.severity != "info"] == []
-    assert made.validate(feeds).first_difference is None
-    require_any_order(made, feeds, 2)
+    assert made.validate(feeds).ok
+    require_any_order(made, feeds, 1)
     monkeypatch.setattr(batch_parts, "_LARGE", 1000.0)
-    whole = compiled(module, str(device), precision, calibration=calibration)
-    assert made.time().cycles < 0.9 * whole.time().cycles
+    whole = compiled(module, str(device), "f16")
+    assert made.time().cycles < 0.6 * whole.time().cycles
     for name, found in made.run(feeds).items():
         np.testing.assert_array_equal(found, whole.run(feeds)[name])
