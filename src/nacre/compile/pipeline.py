@@ -15,6 +15,7 @@ from nacre.compile.accuracy.measures import rounds_to_integers
 from nacre.compile.bundle.compiled_model import CompiledModel
 from nacre.compile.bundle.manifest import Manifest, manifest
 from nacre.compile.emission.stage import emit, statements_text
+from nacre.compile.legalise.batch_parts import split_batches
 from nacre.compile.legalise.layout import layout
 from nacre.compile.legalise.legal_module import Legal
 from nacre.compile.legalise.native_order import leave_transposes_to_host
@@ -118,6 +119,8 @@ def run_stages(
     if options.io_layout == "native":
         legal = leave_transposes_to_host(legal)
         quantised = quantised and replace(quantised, legal=legal)
+    legal = split_batches(legal, options.l2_bytes)
+    quantised = quantised and replace(quantised, legal=legal)
     with stage("grouping operations into layers"):
         layers = partition(legal, options)
     require_room(layers, options)

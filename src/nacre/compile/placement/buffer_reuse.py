@@ -1,7 +1,8 @@
 """Tensors that take turns in one place: a result goes where an operand was that ends with it.
 
-That is sound where every tile reads of the operand exactly what it writes of the result: it is done
-with its part when it stores, and no other tile looks at that part.
+That is sound where every tile reads of the operand exactly what it writes of the result, and makes
+the result of it: it is done with its part when it stores, and no other tile looks at that part. A
+layer of several results may store one before it loads what only the others are made of.
 """
 
 from __future__ import annotations
@@ -41,12 +42,25 @@ def _chain(tensor: int, follows: Mapping[int, int]) -> tuple[int, ...]:
 
 def _is_tile_by_tile(layer: Layer, tensor: int, result: Access) -> bool:
     """Whether tiles read of a tensor what they write of another, byte for byte."""
-    writes = [r.access for r in layer.results if r.access.tensor == result.tensor]
-    reads = [a for a in layer.operands if a.tensor == tensor]
-    return writes == [result] and all(
-        not a.stays
+    writes = [r for r in layer.results if r.access.tensor == result.tensor]
+    if [r.access for r in writes] != [result]:
+        return False
+    needed = _needed_locals(layer, writes[0].local)
+    return all(
+        index in needed
+        and not a.stays
         and (a.axes, a.strides, a.offset, a.image)
         == (result.axes, result.strides, result.offset, result.image)
         and element_bytes(a.elem) == element_bytes(result.elem)
-        for a in reads
+        for index, a in enumerate(layer.operands)
+        if a.tensor == tensor
     )
+
+
+def _needed_locals(layer: Layer, local: int) -> frozenset[int]:
+    """The values of a tile that one of them is made of, operands among them."""
+    found = {local}
+    for step in reversed(layer.steps):
+        if step.output.local in found:
+            found.update(operand.local for operand in step.inputs)
+    return frozenset(found)
