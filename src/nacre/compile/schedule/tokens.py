@@ -29,11 +29,17 @@ def insert_waits(
     by itself, fewer iterations overlap; where even one needs more, it stays as it is.
     """
     written = tuple(statements)
+    known: _KnownLoops = {}
     for _ in range(_MOST_ROUNDS):
-        before, written = written, _Writer(written, limit, engines, {0, *engines.values()}).write()
+        writer = _Writer(written, limit, engines, {0, *engines.values()}, known)
+        before, written = written, writer.write()
         if written == before:
             break
     return written
+
+
+# Chains of a body by the identity of its loop, which is kept for that: rounds change few of them.
+_KnownLoops = dict[int, tuple[Loop, dict[int, int]]]
 
 
 @dataclass
@@ -54,7 +60,9 @@ class _Writer:
         limit: int,
         engine_of: Mapping[str, int],
         engines: Iterable[int],
+        known: _KnownLoops,
     ) -> None:
+        self._known = known
         self._statements, self._limit = statements, limit
         self._lives = TokenLifetimes(statements)
         self._engine_of = dict(engine_of)  # of buffers, and of the regions that have names
@@ -174,7 +182,7 @@ class _Writer:
     # Loops
 
     def _loop(self, place: int, loop: Loop) -> None:
-        chains_of = _chains_of_body(loop, self._engine_of, self.chains)
+        chains_of = self._chains_of_body(loop)
         named = set(tokens_named_by(loop))
         held = max((self._early_ends(chains, named) for chains in self.chains.values()), default=0)
         loop = self._with_window(loop, max(chains_of.values(), default=0), held)
@@ -205,15 +213,27 @@ class _Writer:
 
     def _without_settled_deps(self, loop: Loop) -> Loop:
         """A loop whose tasks do not name what everything comes after."""
-        body = tuple(
-            self._without_settled_deps(s)
-            if isinstance(s, Loop)
-            else replace(s, deps=self._open_deps(s.deps))
-            if isinstance(s, Copy | Compute)
-            else s
-            for s in loop.body
-        )
-        return replace(loop, body=body)
+        body = tuple(self._without_settled(statement) for statement in loop.body)
+        is_same = all(one is other for one, other in zip(body, loop.body, strict=True))
+        return loop if is_same else replace(loop, body=body)
+
+    def _without_settled(self, statement: Statement) -> Statement:
+        if isinstance(statement, Loop):
+            return self._without_settled_deps(statement)
+        if not isinstance(statement, Copy | Compute):
+            return statement
+        deps = self._open_deps(statement.deps)
+        return statement if deps == statement.deps else replace(statement, deps=deps)
+
+    def _chains_of_body(self, loop: Loop) -> dict[int, int]:
+        """How many tokens one iteration of a loop can take, by engine."""
+        found = self._known.get(id(loop))
+        if found is None:
+            body = _Writer(loop.body, NEVER, self._engine_of, self.chains, self._known)
+            body.write()
+            chains_of = {engine: chains.count for engine, chains in body.chains.items()}
+            found = self._known[id(loop)] = loop, chains_of
+        return found[1]
 
     # Waits
 
@@ -255,12 +275,3 @@ class _Writer:
         self._made.append(Wait(tokens))
         self._settle(tokens, place)
         self._release(place)
-
-
-def _chains_of_body(
-    loop: Loop, engine_of: Mapping[str, int], engines: Iterable[int]
-) -> dict[int, int]:
-    """How many tokens one iteration of a loop can take, by engine."""
-    body = _Writer(loop.body, NEVER, engine_of, engines)
-    body.write()
-    return {engine: chains.count for engine, chains in body.chains.items()}
