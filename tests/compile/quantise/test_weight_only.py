@@ -148,3 +148,26 @@ def test_what_runs_by_name_stays_so() -> None:
     assert [line for layer in bundle.manifest.layers for line in layer.escaped]
     assert len(bundle.manifest.losses) == 2
     assert bundle.validate(inputs_of(module)).first_difference is None
+
+
+@pytest.mark.parametrize("precision", ["w8f16", "w4f16"])
+def test_products_of_f32_chains_keep_their_weights(precision: Precision) -> None:
+    """Their parts are halves of weights and corrections, which as integers would be noise."""
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 64))
+    first = builder.add("Linear", x, builder.constant(values((64, 64), 1, 0.1)))
+    wave = builder.constant(values((96, 64), 2, 1e-3))
+    heard = builder.add("Linear", builder.add("Relu", first), wave)
+    power = builder.add("BinOp", heard, heard, op="Mul")
+    above = builder.add("BinOp", power, builder.constant(np.float32(1e-10)), op="Add")
+    features = builder.add("Log", above)
+    last = builder.add("Linear", features, builder.constant(values((64, 96), 3, 0.1)))
+    bundle = nacre.compile(builder.module(features, last), "npm4k", precision)
+    integers = [op for op in bundle.legal.operations if op.opcode == "Dequantize"]
+    assert integers  # of the other products
+    for size in (1.0, 1e-2):
+        feeds = {"x": values((2, 64), 5, size)}
+        found = bundle.run(feeds)["output0"]
+        (wanted, _) = nacre.core.evaluate(bundle.source, feeds)
+        assert np.isfinite(found).all()
+        assert np.median(np.abs(found - wanted)) < (0.1 if precision == "w8f16" else 1.0)

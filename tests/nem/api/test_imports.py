@@ -73,6 +73,44 @@ def test_a_read_only_import_does_not_change_while_the_program_runs() -> None:
     session.write_buffer("W", DATA)  # it is the host's again
 
 
+DDR_COPY = """buffer D : DDR (size=8)
+buffer Z : DDR (size=8)
+buffer Y : L2 (size=8)
+t0 = transfer.sync(dst=region(Y, 0, 4), src=region(D, 0, 4))
+t1 = transfer.sync(dst=region(Y, 4, 4), src=region(D, 4, 4))
+"""
+
+
+def test_ddr_of_a_read_only_import_does_not_change_by_any_way() -> None:
+    interp = NemInterpreter()
+    session = interp.start(interp.load_string(DDR_COPY, imports=["D"]), {"D": b"\1" * 8})
+    interp.ddr_write(0, b"\2" * 8)  # before the first step
+    session.step()
+    for offset, data in ((0, b"\7"), (7, b"\7\7"), (0, bytes(16))):
+        with pytest.raises(InputError) as caught:
+            interp.ddr_write(offset, data)
+        assert _codes(caught) == ["RUN05"]
+    with pytest.raises(InputError):
+        interp.ddr_write_tensor(4, np.zeros(1, np.int8))
+    interp.ddr_write(8, b"\3" * 8)  # beside it
+    session.run()
+    assert session.read_buffer("Y") == b"\2" * 8
+    interp.ddr_write(0, b"\4" * 8)  # it is the host's again
+    other = interp.start(interp.load_string(DDR_COPY, imports=["D"]))
+    other.step()
+    other.close()
+    interp.ddr_write(0, b"\5" * 8)
+
+
+def test_ddr_of_a_mutable_import_may_change() -> None:
+    interp = NemInterpreter()
+    session = interp.start(interp.load_string(DDR_COPY, imports=["D:mutable"]), {"D": b"\1" * 8})
+    session.step()
+    interp.ddr_write(4, b"\7" * 4)
+    session.run()
+    assert session.read_buffer("Y") == b"\1" * 4 + b"\7" * 4
+
+
 def test_l1_that_the_host_imports_holds_something() -> None:
     text = "buffer P : L1 (size=4)\nbuffer Y : L2 (size=4)\n" \
         "s = store.sync(dst=region(Y, 0, 4), src=region(P, 0, 4))\n"  # fmt: skip

@@ -7,8 +7,8 @@ packed, and their scales: tiles dequantise what they use.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from math import inf, log10
 
@@ -35,7 +35,7 @@ from nacre.compile.quantise.weight_only.groups import (
 from nacre.compile.quantise.weight_only.imported_groups import fingerprint, imported_groups
 from nacre.compile.quantise.weight_only.shared_roundings import RoundingKey, shared_roundings
 from nacre.core.grouped_weights import add_grouped_weights, grouped_weights_of
-from nacre.core.module import CoreOperation, Labels
+from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.rewrite.engine import apply_once
 from nacre.core.rewrite.labels import complete_labels
 from nacre.core.rewrite.site import RewriteSite
@@ -57,7 +57,9 @@ def quantise_weights(legal: Legal, options: Options) -> Legal:
     )
     assert legal.source is not None
     imported = imported_groups(legal.source)
-    quantiser = _WeightQuantiser(options, imported, _round_for_data(legal, options, imported))
+    calibrated = _round_for_data(legal, options, imported)
+    halves = _products_of_halves(legal.module)
+    quantiser = _WeightQuantiser(options, imported, calibrated, halves)
     made = apply_once(replace(legal.module, labels=numbers), {"Linear": [quantiser.linear]})
     legal = replace(legal, notes=(*legal.notes, *quantiser.notes()))
     if not quantiser.ratios:
@@ -79,9 +81,10 @@ def _round_for_data(
     runner = StepwiseRunner(legal.module, legal)
     groups: dict[int, int] = {}
     prints: dict[int, bytes] = {}
+    halves = _products_of_halves(legal.module)
     for op in legal.module.operations:
         weights = runner.constants.get(op.operands[1]) if op.opcode == "Linear" else None
-        if weights is None or not _is_worth_integers(op, weights):
+        if weights is None or op.value_id in halves or not _is_worth_integers(op, weights):
             continue
         group, print_ = _group_of(weights, options), fingerprint(weights)
         if group is not None and weights.shape[1] <= MOST_DEPTH and print_ not in imported:
@@ -91,6 +94,41 @@ def _round_for_data(
     made = round_on_data(runner, data, groups, WEIGHT_BITS[options.precision])
     alike = Counter(prints.values())
     return {prints[value]: own for value, own in made.items() if alike[prints[value]] == 1}
+
+
+def _products_of_halves(module: Module) -> frozenset[int]:
+    """Products in f16 that are parts of one in f32: their weights are halves and corrections.
+
+    What goes in are rounded numbers and what rounding left of them, and only a sum in f32, or a
+    product that corrects another, takes what comes out.
+    """
+    users: dict[int, list[CoreOperation]] = defaultdict(list)
+    for op in module.operations:
+        for operand in op.operands:
+            users[operand].append(op)
+    found: set[int] = set()  # with what is joined for them
+    for op in reversed(module.operations):
+        wanted = "Linear" if op.opcode == "Concat" else "Concat"
+        is_half = op.opcode in ("Linear", "Concat") and bool(users[op.value_id])
+        if is_half and all(
+            (user.opcode == wanted and user.value_id in found)
+            or (op.opcode == "Linear" and user.opcode == "Cast" and user.type.dtype == "f32")
+            for user in users[op.value_id]
+        ):
+            found.add(op.value_id)
+    halves: set[int] = set()
+    for op in module.operations:
+        operands = op.operands[:1] if op.opcode == "Linear" else op.operands
+        if op.value_id in found and all(
+            value in halves or _is_rounded(module, value) for value in operands
+        ):
+            halves.add(op.value_id)
+    return frozenset(halves)
+
+
+def _is_rounded(module: Module, value: int) -> bool:
+    op = module.by_id[value]
+    return op.opcode == "Cast" and module.by_id[op.operands[0]].type.dtype == "f32"
 
 
 def _is_worth_integers(op: CoreOperation, weights: Array) -> bool:
@@ -111,8 +149,9 @@ class _WeightQuantiser:
         options: Options,
         imported: Mapping[bytes, RoundedWeights],
         calibrated: Mapping[bytes, CalibratedWeights],
+        halves: Collection[int] = frozenset(),
     ) -> None:
-        self._imported, self._round_for_data = imported, calibrated
+        self._imported, self._round_for_data, self._halves = imported, calibrated, halves
         self._options = options
         self._known: dict[int, tuple[int, float]] = {}
         self.ratios: list[float] = []  # signal over noise of the weights of each product
@@ -131,7 +170,8 @@ class _WeightQuantiser:
         """A product by constant weights of f16."""
         x, value, *bias = site.operands
         weights = site.constant(value)
-        if weights is None or not _is_worth_integers(site.op, weights):
+        is_half = site.op.value_id in self._halves
+        if weights is None or is_half or not _is_worth_integers(site.op, weights):
             return None
         if value not in self._known:
             found = self._round_weights(weights)

@@ -110,6 +110,8 @@ class Host:
         self._memory = memory
         self._findings = findings
         self._stepper = stepper
+        if imports:
+            memory.levels["DDR"].add_guard(self._require_mutable_ddr)
 
     def require_imports(self) -> None:
         """Every imported buffer holds something when the run starts; InputError names the rest."""
@@ -123,6 +125,16 @@ class Host:
                 findings.append(host_finding(f"{message}{gap[0]}..{gap[1] - 1}", help_))
         if findings:
             raise InputError(findings)
+
+    def _require_mutable_ddr(self, begin: int, end: int) -> None:
+        """The same for bytes of DDR, which the host may write without naming a buffer."""
+        if not self._memory.is_open:
+            return
+        for name in self.imports:
+            buffer = self._buffer(name)
+            base = self._memory.base(buffer)
+            if buffer.level == "DDR" and base < end and begin < base + (buffer.size or 0):
+                self._require_mutable(name)
 
     def _require_mutable(self, name: str) -> None:
         """A read-only import may not change while a program runs."""

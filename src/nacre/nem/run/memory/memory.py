@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -30,6 +31,9 @@ class Allocation:
     align: int
 
 
+Guard = Callable[[int, int], None]
+
+
 @dataclass(eq=False)
 class MemoryLevel:
     """DDR, L2 or the L1 of an engine. The operating system commits pages when they are touched."""
@@ -40,6 +44,8 @@ class MemoryLevel:
     data: Bytes = field(init=False, repr=False)
     written: Mask = field(init=False, repr=False)
     allocations: list[Allocation] = field(default_factory=list)
+    # Runs that may refuse what the host writes, by the first and the last byte; while they live.
+    guards: list[WeakMethod[Guard]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self.data = np.zeros(self.size, np.uint8)
@@ -77,11 +83,19 @@ class MemoryLevel:
             return self.data[part].tobytes()
         return np.where(self.written[part], self.data[part], POISON).astype(np.uint8).tobytes()
 
+    def add_guard(self, refuse: Guard) -> None:
+        """Ask a method before the host writes, as long as its object lives."""
+        self.guards = [guard for guard in self.guards if guard() is not None]
+        self.guards.append(WeakMethod(refuse))
+
     def write(self, offset: int, data: bytes | bytearray | memoryview | Bytes) -> None:
         """Put bytes, which then count as written."""
         raw = np.frombuffer(data, np.uint8)
         if not self.contains(offset, raw.size):
             raise IndexError(f"{self.name} has {self.size} bytes")
+        for guard in self.guards:
+            if (refuse := guard()) is not None:
+                refuse(offset, offset + raw.size)
         self.data[offset : offset + raw.size] = raw
         self.written[offset : offset + raw.size] = True
 
@@ -223,6 +237,11 @@ class Memory:
         self._streams.clear()
         self.levels = {"DDR": self.levels["DDR"]}
         self._is_open = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are bytes to look at: not after `release`."""
+        return self._is_open
 
     def require_open(self) -> None:
         """Raise InputError after `release`."""
