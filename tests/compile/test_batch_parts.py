@@ -188,10 +188,10 @@ def test_plans_of_parts_are_right_and_take_less_time(
 ) -> None:
     device = tmp_path / "narrow.nem"
     device.write_text(NARROW_L2)
-    module = attention(8, 48, 80, 16)
+    module = attention(6, 48, 80, 16)
     feeds = inputs_of(module)
     made = compiled(module, str(device), "f16")
-    assert any("computed in 8 parts" in note for note in made.manifest.notes)
+    assert any("computed in 6 parts" in note for note in made.manifest.notes)
     assert [d for d in check(made.program, strict=True) if d.severity != "info"] == []
     assert made.validate(feeds).ok
     require_any_order(made, feeds, 1)

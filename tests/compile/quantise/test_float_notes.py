@@ -81,3 +81,24 @@ def test_a_plan_that_is_all_f16_says_why() -> None:
 def test_a_mask_is_no_loss() -> None:
     losses = compiled(masked(-1e30)).manifest.losses
     assert not [loss for loss in losses if loss.sqnr < 40]
+
+
+def listened(ending: str) -> Module:
+    """The power of what a product hears, and what a logarithm or a square makes of it."""
+    builder = Builder()
+    x = builder.input("x", "f32", (2, 16))
+    weights = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32) / 100
+    heard = builder.add("Linear", x, builder.constant(weights))
+    power = builder.add("BinOp", heard, heard, op="Mul")
+    above = builder.add("BinOp", power, builder.constant(np.float32(1e-10)), op="Add")
+    return builder.module(builder.add(ending, above))
+
+
+@pytest.mark.parametrize(("ending", "is_noted"), [("Log", True), ("Relu", False)])
+def test_small_powers_before_a_logarithm_are_noted(ending: str, is_noted: bool) -> None:
+    module = listened(ending)
+    data = {"x": np.random.default_rng(1).standard_normal((4, 2, 16)).astype(np.float32)}
+    notes = nacre.compile(module, "npm4k", "i8", calibration=data).manifest.notes
+    assert any("may be too small for i8" in note for note in notes) == is_noted
+    wide = nacre.compile(module, "npm4k", "f16").manifest.notes
+    assert not any("may be too small" in note for note in wide)

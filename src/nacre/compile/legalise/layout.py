@@ -22,6 +22,7 @@ from nacre.compile.legalise.forms.elementwise.near_zero import (
 from nacre.compile.legalise.forms.escape import escape_of
 from nacre.compile.legalise.forms.masks.folding import fold_masks
 from nacre.compile.legalise.forms.masks.levelling import level_masks, mask_values
+from nacre.compile.legalise.forms.mixed_precision.logarithms import LogarithmChains
 from nacre.compile.legalise.forms.mixed_precision.widening import widen_chains
 from nacre.compile.legalise.forms.movement.gather import FROM_FRONT
 from nacre.compile.legalise.forms.tables import (
@@ -43,6 +44,7 @@ from nacre.compile.legalise.origins import (
 from nacre.compile.legalise.stage import without_labels
 from nacre.compile.rules import CMP01
 from nacre.core.canonical import canonicalise
+from nacre.core.module import Module
 from nacre.core.rewrite.engine import apply_once, apply_until_stable
 from nacre.core.rewrite.labels import complete_labels
 
@@ -97,6 +99,8 @@ def layout(
         )
         wide |= mask_values(module)
     else:
+        if has_islands:
+            notes += _notes_on_logarithms(module)
         module = complete_labels(apply_once(module, PLAIN_LOG1P if has_islands else EXACT_LOG1P))
     module = complete_labels(
         retype(module, types, notes.append, named, finite=True, wide=wide, wide_outputs=left)
@@ -106,6 +110,18 @@ def layout(
     laid_out = without_labels(laid_out)
     _require_writable(laid_out)
     return replace(laid_out, notes=(*dict.fromkeys(notes), *_overflow_notes(laid_out)))
+
+
+def _notes_on_logarithms(module: Module) -> Iterator[str]:
+    """A note where a plan of f16 would keep f32 around a logarithm, and islands of i8 have f16."""
+    count = len(LogarithmChains(module).wide)
+    if count:
+        values = "1 value" if count == 1 else f"{count} values"
+        yield (
+            f"{values} around a logarithm or a reciprocal may be too small for i8, whose islands "
+            "are f16: below 6e-5 digits are lost, below 6e-8 all, and data without such inputs do "
+            "not show it; precision f16 keeps these values f32"
+        )
 
 
 def _overflow_notes(legal: Legal) -> Iterator[str]:
