@@ -16,6 +16,7 @@ from nacre.compile.legalise.legal_module import Legal
 from nacre.core.builder import Builder
 from nacre.core.module import CoreOperation, Module, TensorType
 from nacre.core.ops import OPS
+from nacre.core.rewrite.graph import users_of
 
 _LARGE = 0.5  # of L2 for a tensor: what is read and what is written are there at a time
 _PART = 0.2  # of L2 for a part of it, which leaves room for what is made of the part before
@@ -25,7 +26,7 @@ Users = Mapping[int, Sequence[CoreOperation]]
 def split_batches(legal: Legal, l2_bytes: int) -> Legal:
     """The module with chains of batched products in parts, where their tensors exceed L2."""
     module, limit = legal.module, int(l2_bytes * _LARGE)
-    users = _users_of(module)
+    users = users_of(module)
     chains: list[_Chain] = []
     taken: set[int] = set()
     for op in module.operations:
@@ -228,11 +229,3 @@ class _Writer:
     def _note_origin(self, value: int, op: CoreOperation) -> int:
         self.origins[value] = op.value_id
         return value
-
-
-def _users_of(module: Module) -> Users:
-    found: dict[int, list[CoreOperation]] = defaultdict(list)
-    for op in module.operations:
-        for operand in dict.fromkeys(op.operands):
-            found[operand].append(op)
-    return found

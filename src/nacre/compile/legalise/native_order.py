@@ -13,6 +13,7 @@ from dataclasses import replace
 from nacre.compile.legalise.legal_module import Axes, Legal
 from nacre.core.module import CoreOperation, Module, TensorType, operation
 from nacre.core.rewrite.dead_code import dead_code
+from nacre.core.rewrite.graph import users_of
 
 _TRANSPOSE, _CAST = "Transpose", "Cast"
 Users = Mapping[int, list[CoreOperation]]
@@ -50,7 +51,7 @@ def _compose(first: Axes | None, then: Axes) -> Axes:
 
 def _transpose_input(module: Module, value: int) -> tuple[Module, Axes] | None:
     """The module with an input as its transpositions make it; None where it is read otherwise."""
-    users = _users_of(module)
+    users = users_of(module)
     same_elements = {value}  # the input, and what only casts it
     transposes: list[CoreOperation] = []
     pending = [value]
@@ -73,7 +74,7 @@ def _transpose_input(module: Module, value: int) -> tuple[Module, Axes] | None:
 
 def _transpose_output(module: Module, index: int) -> tuple[Module, Axes] | None:
     """The module with an output as a layer makes it; None where no transposition stands there."""
-    users = _users_of(module)
+    users = users_of(module)
     casts: list[CoreOperation] = []
     op = module.by_id[module.outputs[index]]
     while op.opcode == _CAST:
@@ -109,14 +110,6 @@ def _in_order(op: CoreOperation, order: Axes) -> CoreOperation:
     shape = tuple(op.type.shape[axis] for axis in order)
     type_ = TensorType(op.type.dtype, shape)
     return operation(op.value_id, op.opcode, op.operands, type_, op.attributes)
-
-
-def _users_of(module: Module) -> Users:
-    found: dict[int, list[CoreOperation]] = {}
-    for op in module.operations:
-        for operand in op.operands:
-            found.setdefault(operand, []).append(op)
-    return found
 
 
 def _rebuild(

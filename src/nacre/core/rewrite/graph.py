@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 
 from nacre.core.constants import constant_array
 from nacre.core.module import CoreOperation, Module
@@ -68,3 +68,12 @@ def _number(array: Array) -> float | None:
     first = array.flat[0]
     is_same = array.flat[-1] == first and bool((array == first).all())
     return float(first) if is_same else None
+
+
+def users_of(module: Module) -> dict[int, list[CoreOperation]]:
+    """The operations that take each value, in their order; twice where one takes it twice."""
+    users: dict[int, list[CoreOperation]] = defaultdict(list)
+    for op in module.operations:
+        for operand in op.operands:
+            users[operand].append(op)
+    return users

@@ -7,7 +7,7 @@ packed, and their scales: tiles dequantise what they use.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from math import inf, log10
@@ -37,6 +37,7 @@ from nacre.compile.quantise.weight_only.shared_roundings import RoundingKey, sha
 from nacre.core.grouped_weights import add_grouped_weights, grouped_weights_of
 from nacre.core.module import CoreOperation, Labels, Module
 from nacre.core.rewrite.engine import apply_once
+from nacre.core.rewrite.graph import users_of
 from nacre.core.rewrite.labels import complete_labels
 from nacre.core.rewrite.site import RewriteSite
 from nacre.core.values import Array
@@ -102,10 +103,7 @@ def _products_of_halves(module: Module) -> frozenset[int]:
     What goes in are rounded numbers and what rounding left of them, and only a sum in f32, or a
     product that corrects another, takes what comes out.
     """
-    users: dict[int, list[CoreOperation]] = defaultdict(list)
-    for op in module.operations:
-        for operand in op.operands:
-            users[operand].append(op)
+    users = users_of(module)
     found: set[int] = set()  # with what is joined for them
     for op in reversed(module.operations):
         wanted = "Linear" if op.opcode == "Concat" else "Concat"

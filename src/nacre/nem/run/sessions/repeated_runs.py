@@ -72,7 +72,7 @@ class Recording:
         noted = self._steps[step] = _Step(action, row, is_invariant, frozenset())
         may_hold = not is_invariant and action.can_hold(row)
         for number, (place, origin) in enumerate(zip(places.reads, origins, strict=True)):
-            array = self._held_elements(place, origin) if may_hold and origin.is_invariant else None
+            array = self._hold_elements(place, origin) if may_hold and origin.is_invariant else None
             if array is None:
                 noted.sources |= origin.steps
             else:
@@ -80,7 +80,7 @@ class Recording:
         for place in places.writes:
             self._bytes.note(place, step if is_invariant else None)
 
-    def _held_elements(self, place: Place, origin: Origin) -> Array | None:
+    def _hold_elements(self, place: Place, origin: Origin) -> Array | None:
         """Elements that invariant steps made; None where there is no need or no room."""
         if not origin.steps:
             return None
